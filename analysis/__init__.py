@@ -1,0 +1,1 @@
+"""Analysis of momentum-contrastive studies: arrays and frames in, numbers and figures out."""

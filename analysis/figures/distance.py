@@ -1,0 +1,136 @@
+"""Figures with the maximum traceable distance (MTD) on the horizontal axis."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from analysis.figures.style import ACCENT, BATCHES, MARKERS, OTHER, RUN, is_heavy
+
+_MOST_SEED_LINES = 12
+_MOST_MARKERS = 40
+_WIDE = 10
+_TICKS = tuple(step * 10**power for power in range(5) for step in (1, 2, 5))
+
+
+def label_mtd_axis(ax: Axes, levels: pd.Series) -> None:
+    """Name the axis, and make it logarithmic above the lowest level if the range is wide."""
+    ax.set_xlabel("maximum traceable distance, MTD (steps)")
+    if len(levels) and levels.max() > _WIDE * levels.min() > 0:
+        ax.set_xscale("symlog", linthresh=float(levels.min()))
+        ticks = [tick for tick in _TICKS if levels.min() <= tick <= levels.max()]
+        ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+
+
+def draw_runs(runs: pd.DataFrame, ax: Axes, *, value: str) -> None:
+    """A point per run, and a thin line per seed where there are few seeds.
+
+    runs  a row per run with mtd, seed and `value`.
+    """
+    ax.scatter(
+        runs["mtd"],
+        runs[value],
+        s=14,
+        color=RUN,
+        alpha=0.55,
+        linewidths=0,
+        label="one run",
+        zorder=2,
+        rasterized=is_heavy(len(runs)),
+    )
+    if runs["seed"].nunique() > _MOST_SEED_LINES:
+        return
+    for _, seed in runs.groupby("seed"):
+        means = seed.groupby("mtd")[value].mean()
+        ax.plot(means.index, means, color=RUN, alpha=0.4, linewidth=0.8, zorder=1)
+
+
+def draw_curve(
+    curve: pd.DataFrame, ax: Axes, *, label: str = "mean", colour: str = ACCENT, marker: str = "o"
+) -> None:
+    """A line through the means and a band over the intervals, where there are any.
+
+    curve  mtd, mean, low, high in rising order of mtd.
+    """
+    ax.plot(
+        curve["mtd"],
+        curve["mean"],
+        color=colour,
+        marker=marker,
+        markersize=5 if len(curve) <= _MOST_MARKERS else 0,
+        label=label,
+        zorder=4,
+    )
+    known = curve[np.isfinite(curve["low"].astype("float64"))]
+    if len(known):
+        ax.fill_between(
+            known["mtd"],
+            known["low"],
+            known["high"],
+            color=colour,
+            alpha=0.16,
+            linewidth=0,
+            zorder=0,
+        )
+
+
+def draw_mtd_curve(
+    curve: pd.DataFrame, ax: Axes, *, runs: pd.DataFrame, value: str, name: str
+) -> None:
+    """Every run, the mean at each MTD, and the interval over seeds as a band.
+
+    curve  `compute_mtd_curve`; runs  the rows it came from; value  their column.
+    name   of the vertical axis.
+    """
+    draw_runs(runs, ax, value=value)
+    draw_curve(curve, ax, label="mean over seeds")
+    label_mtd_axis(ax, curve["mtd"])
+    ax.set_ylabel(name)
+
+
+def draw_simcse(runs: pd.DataFrame, ax: Axes) -> None:
+    """The mean of the SimCSE runs as a point at MTD 0: no queue and no EMA.
+
+    runs  a row per run with score; no rows draw nothing.
+    """
+    if len(runs):
+        score = [float(runs["score"].mean())]
+        ax.plot([0.0], score, marker="*", markersize=12, linestyle="", color=OTHER, label="SimCSE")
+
+
+def draw_paired_curve(curve: pd.DataFrame, ax: Axes) -> None:
+    """Difference from the seed's own mean at each MTD.
+
+    curve  `compute_paired_curve`.
+    """
+    ax.axhline(0, color=RUN, linewidth=1)
+    draw_curve(curve, ax, label="seed effect removed")
+    label_mtd_axis(ax, curve["mtd"])
+    ax.set_ylabel("points from the\nseed's own mean")
+
+
+def draw_batch_curves(curves: pd.DataFrame, ax: Axes, *, name: str = "score x 100") -> None:
+    """A line and a band for each batch size.
+
+    curves  batch_size, mtd, mean, low, high.
+    """
+    for place, (batch, curve) in enumerate(curves.groupby("batch_size")):
+        draw_curve(
+            curve,
+            ax,
+            label=f"batch size {batch}",
+            colour=BATCHES[place % len(BATCHES)],
+            marker=MARKERS[place % len(MARKERS)],
+        )
+    label_mtd_axis(ax, curves["mtd"])
+    ax.set_ylabel(name)
+    ax.legend(ncols=2)
+
+
+def draw_published_curve(curve: pd.DataFrame, ax: Axes) -> None:
+    """The paper's curve, on axes of its own: other data, so another height.
+
+    curve  mtd, mean, low, high.
+    """
+    draw_curve(curve, ax, colour=OTHER, marker="D")
+    label_mtd_axis(ax, curve["mtd"])
+    ax.set_ylabel("Spearman x 100")

@@ -1,0 +1,79 @@
+"""Figures of the embeddings themselves: alignment, uniformity and spectra."""
+
+import numpy as np
+import pandas as pd
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+
+from analysis.curves import IDEAL_ALIGNMENT, IDEAL_UNIFORMITY
+from analysis.figures.style import COLOURS, INK, OTHER, add_mtd_colours, is_heavy, mtd_norm
+
+_MOST_LINES = 24
+# A line of a few hundred pixels shows no more points than this.
+_MOST_POINTS = 256
+
+
+def draw_plane(distances: pd.DataFrame, ax: Axes) -> None:
+    """Alignment and uniformity of each run, coloured by MTD, with the ideal point.
+
+    distances  `compute_distances`; no rows draw the ideal point alone.
+    """
+    if len(distances):
+        norm = mtd_norm(distances["mtd"].to_numpy())
+        ax.scatter(
+            distances["uniformity"],
+            distances["alignment"],
+            c=distances["mtd"],
+            norm=norm,
+            cmap=COLOURS,
+            s=28,
+            linewidths=0.4,
+            edgecolors="white",
+            rasterized=is_heavy(len(distances)),
+        )
+        add_mtd_colours(ax, norm)
+    ax.plot([IDEAL_UNIFORMITY], [IDEAL_ALIGNMENT], marker="*", color=OTHER, markersize=12)
+    ax.annotate(
+        "ideal",
+        (IDEAL_UNIFORMITY, IDEAL_ALIGNMENT),
+        xytext=(8, 6),
+        textcoords="offset points",
+        color=OTHER,
+    )
+    ax.set_xlabel("uniformity (lower: more spread out)")
+    ax.set_ylabel("alignment (lower: pairs closer)")
+
+
+def spectra_drawn(spectra: pd.DataFrame) -> pd.DataFrame:
+    """The spectra after training that fit into one figure: at most 24, evenly chosen."""
+    after = spectra[spectra.index.get_level_values("moment") == "after"]
+    if len(after) <= _MOST_LINES:
+        return after
+    return after.iloc[np.linspace(0, len(after) - 1, _MOST_LINES).round().astype(int)]
+
+
+def draw_spectra(spectra: pd.DataFrame, ax: Axes) -> None:
+    """Singular values relative to the largest, before training and after, by MTD.
+
+    spectra  `compute_spectra`, index (moment, mtd), column i the i-th largest value. Values
+             of 0 cannot be drawn on a logarithmic axis and are left out.
+    """
+    size = spectra.shape[1]
+    index = np.unique(np.linspace(0, size - 1, min(size, _MOST_POINTS)).round().astype(int))
+    after = spectra_drawn(spectra)
+    if len(after):
+        levels = after.index.get_level_values("mtd").to_numpy(dtype=np.float64)
+        norm = mtd_norm(levels)
+        for mtd, row in zip(levels, after.to_numpy(dtype=np.float64), strict=True):
+            values = np.where(row > 0, row, np.nan)
+            ax.plot(index + 1, values[index], color=colormaps[COLOURS](norm(mtd)), linewidth=1.2)
+        add_mtd_colours(ax, norm)
+    before = spectra[spectra.index.get_level_values("moment") == "before"]
+    for row in before.to_numpy(dtype=np.float64):
+        values = np.where(row > 0, row, np.nan)
+        ax.plot(index + 1, values[index], "--", color=INK, linewidth=1.6, label="before training")
+    ax.set_yscale("log")
+    ax.set_xlabel("index of the singular value, largest first")
+    ax.set_ylabel("singular value / largest")
+    if len(before):
+        ax.legend()

@@ -1,0 +1,78 @@
+"""A study as frames: what the analysis reads, whoever wrote it.
+
+Letters: R trials, D dimension of the sentence embedding.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+TRIAL_COLUMNS: Mapping[str, str] = {
+    "number": "int64",
+    "state": "str",
+    "reason": "str",
+    "seed": "int64",
+    "ema_decay": "float64",
+    "queue_size": "int64",
+    "batch_size": "int64",
+    "initial_queue_size": "int64",
+    "queue_slice": "str",
+    "mtd": "float64",
+    "score": "float64",
+    "alignment": "float64",
+    "uniformity": "float64",
+    "mean_cosine": "float64",
+    "score_before": "float64",
+    "wall_seconds": "float64",
+}
+CURVE_COLUMNS: Mapping[str, str] = {
+    "number": "int64",
+    "step": "int64",
+    "loss": "float64",
+    "ema_decay": "float64",
+    "queue_fill": "float64",
+    "fgsm_changed": "float64",
+    "score": "float64",
+    "alignment": "float64",
+    "uniformity": "float64",
+    "mean_cosine": "float64",
+}
+SCORE_COLUMNS: Mapping[str, str] = {"number": "int64", "task": "str", "score": "float64"}
+
+
+def empty(columns: Mapping[str, str]) -> pd.DataFrame:
+    """A frame of no rows with the given columns and types."""
+    return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in columns.items()})
+
+
+@dataclass(frozen=True)
+class StudyFrames:
+    """One study, complete or still running.
+
+    trials   a row per trial (R rows, `TRIAL_COLUMNS` first, then every other setting).
+             state is COMPLETE, FAIL, PRUNED, RUNNING or WAITING; reason says why a trial
+             failed and is empty otherwise; what is not known yet is NaN. score is the
+             study's metric x 100 at the checkpoint chosen on the dev split; score_before
+             is the same for the encoder as it was loaded; mean_cosine is that of random
+             sentence pairs; queue_slice is "all" or positions such as "0-256,768-1024",
+             0 the newest.
+    curves   `CURVE_COLUMNS`, a row per trial and step; NaN where a step was not evaluated.
+    spectra  indexed by (number, moment), moment "before" or "after"; column i holds the
+             i-th largest singular value of the evaluation sentences' embeddings (D columns).
+    scores   a row per trial and task, x 100.
+    planned  how many trials the study file asks for.
+    facts    what was run, in words, in the order to print it: corpus, encoder, device,
+             versions, commit.
+    """
+
+    name: str
+    metric: str
+    planned: int
+    trials: pd.DataFrame
+    curves: pd.DataFrame = field(default_factory=lambda: empty(CURVE_COLUMNS))
+    spectra: pd.DataFrame = field(default_factory=pd.DataFrame)
+    scores: pd.DataFrame = field(default_factory=lambda: empty(SCORE_COLUMNS))
+    study_file: str = ""
+    command: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)

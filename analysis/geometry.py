@@ -1,0 +1,101 @@
+"""Alignment, uniformity and mean cosine of sentence embeddings.
+
+Letters: N embeddings, D dimension. Every function divides each row by its L2 norm first, so
+the scale of the input does not matter. Source: Wang and Isola (2020), equations 2 and 3.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+# One block of similarities at a time: 4 Mi values, 32 MiB.
+_BLOCK_VALUES = 1 << 22
+
+
+def normalise_rows(x: ArrayLike, *, name: str = "x") -> Floats:
+    """Rows of unit L2 norm, (N, D) to (N, D) in float64.
+
+    Raises ValueError if x is not a matrix, or for the first row that is all zeros or holds
+    a value that is not finite: such an embedding has no direction.
+    """
+    rows = np.asarray(x, dtype=np.float64)
+    if rows.ndim != 2:
+        raise ValueError(f"{name} has shape {rows.shape}; it must be a matrix (N, D)")
+    broken = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    if broken.size:
+        raise ValueError(f"row {broken[0]} of {name} holds a value that is not finite")
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    zero = np.flatnonzero(norms[:, 0] == 0)
+    if zero.size:
+        raise ValueError(f"row {zero[0]} of {name} is all zeros and has no direction")
+    return np.asarray(rows / norms, dtype=np.float64)
+
+
+def _unit_rows(x: ArrayLike) -> Floats:
+    rows = normalise_rows(x)
+    if len(rows) < 2:
+        raise ValueError(f"x has {len(rows)} rows; pairs need at least 2")
+    return rows
+
+
+def alignment(x: ArrayLike, y: ArrayLike, *, alpha: float = 2) -> float:
+    """Mean over positive pairs of ||x_i - y_i||^alpha; 0 when every pair coincides.
+
+    x, y   (N, D), row i of one is the positive of row i of the other.
+    alpha  exponent, above 0.
+
+    Raises ValueError for different shapes, no rows, a broken row, or alpha <= 0.
+    """
+    left, right = normalise_rows(x), normalise_rows(y, name="y")
+    if left.shape != right.shape:
+        raise ValueError(f"x has shape {left.shape} and y {right.shape}; they must be equal")
+    if not len(left):
+        raise ValueError("x has 0 rows; alignment needs at least 1 pair")
+    if not alpha > 0:
+        raise ValueError(f"alpha is {alpha:g}; it must be above 0")
+    return float(np.mean(np.linalg.norm(left - right, axis=1) ** alpha))
+
+
+def uniformity(x: ArrayLike, *, t: float = 2) -> float:
+    """Log of the mean over distinct pairs of exp(-t ||x_i - x_j||^2); lower is more uniform.
+
+    x  (N, D), N >= 2.
+    t  temperature of the Gaussian kernel, above 0.
+
+    For t = 2 a uniform distribution on a sphere of many dimensions gives -4, a point gives
+    0. The Gram matrix is made block by block and never held whole.
+
+    Raises ValueError for fewer than 2 rows, a broken row, or t <= 0.
+    """
+    rows = _unit_rows(x)
+    if not t > 0:
+        raise ValueError(f"t is {t:g}; it must be above 0")
+    count = len(rows)
+    step = max(1, _BLOCK_VALUES // count)
+    total = 0.0
+    for start in range(0, count, step):
+        block = rows[start : start + step]
+        kernel = block @ rows[start:].T
+        kernel -= 1
+        kernel *= 2 * t
+        np.exp(kernel, out=kernel)
+        square = kernel[:, : len(block)]
+        # The block against itself holds each of its pairs twice, and its diagonal.
+        total += float((square.sum() - np.trace(square)) / 2 + kernel[:, len(block) :].sum())
+    return math.log(total / (count * (count - 1) / 2))
+
+
+def mean_cosine(x: ArrayLike) -> float:
+    """Mean cosine similarity over all distinct pairs of rows, (N, D) with N >= 2.
+
+    Closed form: (||sum of the unit rows||^2 - N) / (N (N - 1)).
+
+    Raises ValueError for fewer than 2 rows or a broken row.
+    """
+    rows = _unit_rows(x)
+    count = len(rows)
+    total = rows.sum(axis=0)
+    return float((total @ total - np.sum(rows * rows)) / (count * (count - 1)))

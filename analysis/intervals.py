@@ -1,0 +1,53 @@
+"""Means with intervals, replicated by seed.
+
+A seed moves every run that uses it, so runs that share a seed are not independent: what is
+replicated is the seed, and an interval counts seeds, not rows.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+
+def check_level(level: float) -> float:
+    """The confidence level as it is; raises ValueError unless 0 < level < 1."""
+    if not 0 < level < 1:
+        raise ValueError(f"level is {level:g}; it must lie between 0 and 1, such as 0.95")
+    return level
+
+
+def half_width(deviation: ArrayLike, count: ArrayLike, *, level: float) -> NDArray[np.float64]:
+    """Half width of the t interval of a mean; NaN where there is one value only.
+
+    deviation  sample standard deviation (divisor count - 1).
+    count      number of independent values.
+    """
+    seeds = np.asarray(count, dtype=np.float64)
+    spread = np.asarray(deviation, dtype=np.float64)
+    quantile = special.stdtrit(seeds - 1, (1 + check_level(level)) / 2)
+    return np.asarray(quantile * spread / np.sqrt(seeds), dtype=np.float64)
+
+
+def summarise(
+    runs: pd.DataFrame, *, by: Sequence[str], value: str = "score", level: float = 0.95
+) -> pd.DataFrame:
+    """Mean and t interval of a column for each group of runs.
+
+    runs  a row per run, with `seed`, the columns of `by`, and `value`, all finite.
+
+    Returns the columns of `by`, then n (runs), seeds, mean, low, high, sorted by `by`. The
+    mean is over the seeds' own means; with one seed low and high are NaN; no runs give no
+    rows. Raises ValueError for a level outside (0, 1).
+    """
+    check_level(level)
+    keys = list(by)
+    per_seed = runs.groupby([*keys, "seed"])[value].agg(["mean", "size"]).reset_index()
+    groups = per_seed.groupby(keys)
+    table = groups.agg(n=("size", "sum"), seeds=("mean", "size"), mean=("mean", "mean"))
+    width = half_width(groups["mean"].std().to_numpy(), table["seeds"].to_numpy(), level=level)
+    table["low"] = table["mean"] - width
+    table["high"] = table["mean"] + width
+    return table.reset_index()

@@ -1,0 +1,29 @@
+"""The published values, as frames.
+
+Spearman correlations and accuracies are x 100; README.md beside the files says where each
+comes from.
+"""
+
+from importlib.resources import files
+
+import pandas as pd
+
+
+def published_names() -> tuple[str, ...]:
+    """The names that `load_published` knows, in alphabetical order."""
+    folder = files(__package__).iterdir()
+    return tuple(sorted(item.name[:-4] for item in folder if item.name.endswith(".csv")))
+
+
+def load_published(name: str) -> pd.DataFrame:
+    """One published table or figure, one row per row of its file.
+
+    name  the file's name without `.csv`, for example `figure2_mtd`.
+
+    Raises ValueError for a name that is not in `published_names()`.
+    """
+    if name not in published_names():
+        known = ", ".join(published_names())
+        raise ValueError(f"no published values called {name!r}; there are {known}")
+    with files(__package__).joinpath(f"{name}.csv").open(encoding="utf-8") as handle:
+        return pd.read_csv(handle)

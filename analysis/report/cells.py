@@ -1,0 +1,85 @@
+"""Frames as tables of a page: numbers as they are read, not as they are stored."""
+
+import math
+import re
+from collections.abc import Mapping
+
+import pandas as pd
+
+from analysis.curves import format_mtd
+from analysis.report.page import Column, Table
+
+MISSING = "–"
+LABELS: Mapping[str, str] = {
+    "number": "trial",
+    "ema_decay": "ema_decay η",
+    "queue_size": "queue_size K",
+    "batch_size": "batch_size N",
+    "queue_slice": "queue positions",
+    "mtd": "MTD",
+    "n": "runs",
+    "low": "95 % low",
+    "high": "95 % high",
+    "paired_mean": "seed effect removed",
+    "paired_low": "its 95 % low",
+    "paired_high": "its 95 % high",
+    "share": "share at the start",
+    "l1": "L1",
+    "l2": "L2",
+}
+_DECIMALS: Mapping[str, int] = {
+    "score": 2,
+    "mean": 2,
+    "low": 2,
+    "high": 2,
+    "published": 2,
+    "paired_mean": 2,
+    "paired_low": 2,
+    "paired_high": 2,
+    "before": 2,
+    "after": 2,
+    "alignment": 3,
+    "uniformity": 3,
+    "l1": 3,
+    "l2": 3,
+}
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_MOST_CHARACTERS = 240
+
+
+def clean(text: str, *, most: int = _MOST_CHARACTERS) -> str:
+    """Text that HTML can hold: no control characters, and at most so many in all."""
+    plain = _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
+    return plain if len(plain) <= most else plain[: most - 1] + "…"
+
+
+def number(value: float, decimals: int | None = None) -> str:
+    """A number to so many decimals, or to five digits; a dash for one that is not finite."""
+    if not math.isfinite(value):
+        return MISSING
+    return f"{value:.5g}" if decimals is None else f"{value:.{decimals}f}"
+
+
+def _cells(column: pd.Series, name: str) -> list[str]:
+    if not pd.api.types.is_numeric_dtype(column):
+        return [MISSING if pd.isna(value) else clean(str(value)) for value in column]
+    if name == "mtd":
+        return [format_mtd(float(value)) for value in column]
+    places = _DECIMALS.get(name)
+    return [number(float(value), places) for value in column.astype("float64")]
+
+
+def make_table(
+    frame: pd.DataFrame,
+    *,
+    caption: str,
+    csv: str = "",
+    sortable: bool = False,
+) -> Table:
+    """The frame as a table, its columns named by `LABELS`, a row per row."""
+    columns = tuple(
+        Column(LABELS.get(str(name), str(name)), pd.api.types.is_numeric_dtype(frame[name]))
+        for name in frame
+    )
+    cells = [_cells(frame[name], str(name)) for name in frame]
+    return Table(caption, columns, tuple(zip(*cells, strict=True)), csv, sortable)

@@ -1,0 +1,43 @@
+"""Makes one picture of a report: panels below each other, as SVG and as PNG."""
+
+from collections.abc import Callable, Sequence
+
+from matplotlib.axes import Axes
+
+from analysis import figures
+from analysis.report.page import Picture
+
+Draw = Callable[[Axes], None]
+
+PICTURE_NAMES = (
+    "mtd_curve",
+    "mtd_by_batch",
+    "alignment_uniformity",
+    "alignment_uniformity_plane",
+    "distance",
+    "spectra",
+    "initial_queue",
+    "queue_slices",
+)
+_WIDTH = 7.0
+
+
+def make_picture(
+    name: str,
+    title: str,
+    panels: Sequence[tuple[str, Draw]],
+    *,
+    height: float,
+    caption: str,
+    alt: str,
+) -> Picture:
+    """One figure of panels below each other, each with its title and what draws it."""
+    with figures.figure_style(name):
+        figure, axes = figures.new_figure(len(panels), 1, width=_WIDTH, height=height)
+        for ax, (heading, draw) in zip(axes, panels, strict=True):
+            draw(ax)
+            ax.set_title(heading)
+        svg = figures.to_svg(figure, name=name, title=title, description=alt)
+        # The layout is found: to find it again for the second file takes as long as to draw.
+        figure.set_layout_engine("none")
+        return Picture(name, title, caption, alt, svg, figures.to_png(figure))

@@ -1,0 +1,105 @@
+"""What a page consists of, as data, and how it becomes HTML."""
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column's heading, and whether its cells are numbers to be set to the right."""
+
+    label: str
+    numeric: bool
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells ready to print. csv is the name of the file with the same data, or empty."""
+
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    csv: str = ""
+    sortable: bool = False
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure as SVG markup for the page and as PNG for a file.
+
+    alt says in words what the figure shows; caption says what is drawn.
+    """
+
+    name: str
+    title: str
+    caption: str
+    alt: str
+    svg: str
+    png: bytes
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, its paragraphs, warnings, pictures and tables, in that order."""
+
+    anchor: str
+    title: str
+    text: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+    tables: tuple[Table, ...] = ()
+
+
+@dataclass(frozen=True)
+class Page:
+    """A whole report. kind is the verdict's shape, for its heading and its colour."""
+
+    name: str
+    status: str
+    generated: str
+    version: str
+    kind: str
+    summary: tuple[str, ...]
+    numbers: Mapping[str, str]
+    settings: Mapping[str, str]
+    warnings: tuple[str, ...]
+    command: str
+    words: Mapping[str, str]
+    sections: tuple[Section, ...]
+    study_file: str
+    facts: Mapping[str, str]
+    methods: tuple[str, ...]
+
+
+def render(page: Page) -> str:
+    """The page as one HTML document that loads nothing from anywhere.
+
+    Every text is escaped; only the figures' own SVG is passed through. The script runs by
+    its hash, so that no other script can.
+    """
+    environment = Environment(
+        loader=PackageLoader("analysis.report", package_path=""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    script = environment.get_template("sort.js").render().strip()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return environment.get_template("page.html").render(
+        page=page,
+        style=Markup(environment.get_template("page.css").render()),
+        script=Markup(script),
+        script_hash=digest,
+        drawings={
+            picture.name: Markup(picture.svg)
+            for section in page.sections
+            for picture in section.pictures
+        },
+    )

@@ -1,0 +1,121 @@
+"""Everything a report says about a study, computed once, before a word is written."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from analysis.curves import (
+    compute_batch_curves,
+    compute_distances,
+    compute_mtd_curve,
+    compute_paired_batch_curves,
+    compute_paired_curve,
+    simcse_runs,
+    traced_runs,
+)
+from analysis.frames import StudyFrames
+from analysis.spectrum import compute_effective_ranks, compute_spectra
+from analysis.tables import compute_initial_queue, compute_queue_slices, compute_trials_table
+from analysis.verdict import Verdict, compute_verdict
+
+LEVEL = 0.95
+TABLE_NAMES = (
+    "trials",
+    "mtd_curve",
+    "mtd_by_batch",
+    "runs_geometry",
+    "geometry",
+    "spectra",
+    "effective_rank",
+    "initial_queue",
+    "queue_slices",
+)
+
+
+@dataclass(frozen=True)
+class Results:
+    """The frames and the verdicts; a frame without rows means there is nothing to show.
+
+    runs            scored runs with a queue; simcse: those without one.
+    batch_verdicts  a verdict per batch size, only where there are several.
+    geometry        mean alignment, uniformity, l1 and l2 by MTD: measure, mtd, n, seeds,
+                    mean, low, high.
+    """
+
+    trials: pd.DataFrame
+    runs: pd.DataFrame
+    simcse: pd.DataFrame
+    verdict: Verdict
+    curve: pd.DataFrame
+    paired: pd.DataFrame
+    batches: pd.DataFrame
+    paired_batches: pd.DataFrame
+    batch_verdicts: dict[int, Verdict]
+    distances: pd.DataFrame
+    geometry: pd.DataFrame
+    spectra: pd.DataFrame
+    ranks: pd.DataFrame
+    initial_queue: pd.DataFrame
+    slices: pd.DataFrame
+
+
+def _compute_geometry(distances: pd.DataFrame) -> pd.DataFrame:
+    """The curves of the four measures over MTD, one below the other."""
+    curves = [
+        compute_mtd_curve(distances, value=measure, level=LEVEL).assign(measure=measure)
+        for measure in ("alignment", "uniformity", "l1", "l2")
+    ]
+    columns = ["measure", "mtd", "n", "seeds", "mean", "low", "high"]
+    return pd.concat(curves, ignore_index=True)[columns]
+
+
+def compute_results(study: StudyFrames) -> Results:
+    """All of a study's results, at 95 % confidence."""
+    trials = study.trials
+    runs = traced_runs(trials)
+    sizes = sorted(runs["batch_size"].unique())
+    several = sizes if len(sizes) > 1 else []
+    batches = compute_batch_curves(trials, level=LEVEL)
+    distances = compute_distances(trials)
+    return Results(
+        trials=compute_trials_table(trials),
+        runs=runs,
+        simcse=simcse_runs(trials),
+        verdict=compute_verdict(trials, level=LEVEL),
+        curve=compute_mtd_curve(trials, level=LEVEL),
+        paired=compute_paired_curve(trials, level=LEVEL),
+        batches=batches if several else batches.iloc[:0],
+        paired_batches=compute_paired_batch_curves(trials, level=LEVEL),
+        batch_verdicts={
+            int(size): compute_verdict(runs[runs["batch_size"] == size], level=LEVEL)
+            for size in several
+        },
+        distances=distances,
+        geometry=_compute_geometry(distances),
+        spectra=compute_spectra(trials, study.spectra),
+        ranks=compute_effective_ranks(trials, study.spectra, level=LEVEL),
+        initial_queue=compute_initial_queue(trials, level=LEVEL),
+        slices=compute_queue_slices(trials, level=LEVEL),
+    )
+
+
+def tabulate(results: Results) -> dict[str, pd.DataFrame]:
+    """The tables to write as CSV, by name. Trials and the curve are there even if empty."""
+    paired = results.paired.rename(columns=lambda name: name if name == "mtd" else f"paired_{name}")
+    curve = results.curve.merge(paired, on="mtd", how="left").assign(level=LEVEL)
+    first = ["mtd", "n", "mean", "low", "high", "seeds", "level"]
+    curve = curve[[*first, *(name for name in curve if name not in first)]]
+    frames = (
+        results.trials,
+        curve,
+        results.batches,
+        results.distances,
+        results.geometry,
+        results.spectra.reset_index() if len(results.spectra) else results.spectra,
+        results.ranks,
+        results.initial_queue,
+        results.slices,
+    )
+    tables = dict(zip(TABLE_NAMES, frames, strict=True))
+    always = TABLE_NAMES[:2]
+    return {name: frame for name, frame in tables.items() if len(frame) or name in always}

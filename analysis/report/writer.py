@@ -1,0 +1,142 @@
+"""Writes a report: tables and figures first, the page that links to them last."""
+
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis.curves import format_mtd
+from analysis.frames import StudyFrames
+from analysis.report.cells import clean
+from analysis.report.drawing import PICTURE_NAMES
+from analysis.report.page import Page, Section, render
+from analysis.report.results import TABLE_NAMES, Results, compute_results, tabulate
+from analysis.report.sections import build_sections
+from analysis.report.wording import (
+    PERCENT,
+    WORDS,
+    describe_settings,
+    describe_status,
+    list_warnings,
+    summarise_study,
+)
+from analysis.verdict import Verdict
+
+_MOST_FILE = 20_000
+_MOST_FACT = 2_000
+_METHODS = (
+    "A seed moves all runs that use it, so runs are not counted as independent: means are taken "
+    "over the seeds' own means, and intervals are t intervals over seeds.",
+    "The verdict compares each seed with itself. It is “flat” if every level is shown to lie "
+    "within 0.5 points of the seed's mean; if not, “peaked inside” if the slope of the score on "
+    "log MTD up to the peak and the slope down from it are both clear of zero over seeds, where "
+    "the peak used for a seed is found on the other seeds; if not, “rising” or “falling” if the "
+    "slope over all levels is clear of zero and that end is within 0.5 points of the best; "
+    "otherwise there is no verdict.",
+    "The interval of the peak comes from resampling whole seeds. Published values come from "
+    "BERT-base on a million Wikipedia sentences: compare shapes with them, not heights.",
+)
+
+
+@dataclass(frozen=True)
+class Report:
+    """Where a report was written, and what it found."""
+
+    page: Path
+    figures: tuple[Path, ...]
+    tables: tuple[Path, ...]
+    verdict: Verdict
+
+
+def _replace_file(path: Path, content: bytes) -> Path:
+    """Write a file so that a reader sees the old one or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.write_bytes(content)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return path
+
+
+def _remove_stale(paths: Iterable[Path], written: tuple[Path, ...]) -> None:
+    """Remove what an earlier report left behind and this one does not have."""
+    for path in set(paths).difference(written):
+        path.unlink(missing_ok=True)
+
+
+def _numbers(verdict: Verdict) -> Mapping[str, str]:
+    """The verdict's figures for the box at the top."""
+    peak = verdict.peak
+    best = format_mtd(peak.mtd if verdict.levels > 1 else math.nan)
+    if verdict.seeds > 1 and verdict.levels > 1:
+        best += f" ({PERCENT}: {format_mtd(peak.low)} to {format_mtd(peak.high)})"
+    return {
+        "best MTD": best,
+        "seeds compared": str(verdict.seeds),
+        "levels of MTD compared": str(verdict.levels),
+    }
+
+
+def _build_page(
+    study: StudyFrames,
+    results: Results,
+    sections: tuple[Section, ...],
+    generated: str,
+    version: str,
+) -> Page:
+    verdict = results.verdict
+    return Page(
+        name=clean(study.name),
+        status=describe_status(study),
+        generated=generated,
+        version=version,
+        kind=verdict.shape,
+        summary=summarise_study(results),
+        numbers=_numbers(verdict),
+        settings=describe_settings(study.trials),
+        warnings=list_warnings(study, results),
+        command=clean(study.command, most=_MOST_FACT),
+        words={**WORDS, "score": f"{clean(study.metric)}, x 100; higher is better."},
+        sections=sections,
+        study_file=clean(study.study_file, most=_MOST_FILE),
+        facts={clean(name): clean(value, most=_MOST_FACT) for name, value in study.facts.items()},
+        methods=_METHODS,
+    )
+
+
+def write_report(study: StudyFrames, out: Path, *, generated: str, version: str) -> Report:
+    """Write a study's page, figures and tables into a folder, replacing an earlier report.
+
+    study      any study, also one without trials, still running, or all failed.
+    out        folder to write `index.html`, `figures/*.png` and `tables/*.csv` into; made if
+               missing. A figure or table of an earlier report that this one lacks is
+               removed.
+    generated  when the report is made, as it is to be printed.
+    version    of the program, as it is to be printed.
+
+    The same arguments give the same bytes. Each file is written beside its place and then
+    moved, the page last. Raises OSError if the folder cannot be written.
+    """
+    results = compute_results(study)
+    frames = tabulate(results)
+    sections = build_sections(results, frames)
+    page = render(_build_page(study, results, sections, generated, version))
+    tables = tuple(
+        _replace_file(
+            out / "tables" / f"{name}.csv",
+            frame.to_csv(index=False, lineterminator="\n").encode(errors="replace"),
+        )
+        for name, frame in frames.items()
+    )
+    pictures = tuple(
+        _replace_file(out / "figures" / f"{picture.name}.png", picture.png)
+        for section in sections
+        for picture in section.pictures
+    )
+    written = _replace_file(out / "index.html", page.encode(errors="replace"))
+    _remove_stale((out / "tables" / f"{name}.csv" for name in TABLE_NAMES), tables)
+    _remove_stale((out / "figures" / f"{name}.png" for name in PICTURE_NAMES), pictures)
+    return Report(written, pictures, tables, results.verdict)

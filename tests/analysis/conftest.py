@@ -1,0 +1,93 @@
+"""Synthetic studies, made from a formula so that the right answer is known."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.frames import StudyFrames
+from analysis.trace import d_trace
+
+Shape = Callable[[float], float]
+MakeStudy = Callable[..., StudyFrames]
+
+
+def level_score(mtd: float) -> float:
+    """An inverted U in log MTD, best at 8.667 and 3 points lower at either end."""
+    return 40 - 12 * float(np.log(mtd / 8.667)) ** 2
+
+
+def make_trials(
+    *,
+    seeds: Sequence[int] = (0, 1, 2),
+    decays: Sequence[float] = (0.75, 0.85),
+    times: Sequence[int] = (1, 2, 4, 8),
+    batches: Sequence[int] = (64,),
+    shape: Shape = level_score,
+    noise: float = 0.2,
+    draw: int = 0,
+) -> pd.DataFrame:
+    """A complete grid: score = shape(mtd) + 5 points of seed effect + noise."""
+    rng = np.random.default_rng(draw)
+    effects = dict(zip(seeds, rng.normal(scale=5, size=len(seeds)), strict=True))
+    rows = []
+    for batch in batches:
+        for decay in decays:
+            for multiple in times:
+                mtd = d_trace(decay, multiple * batch, batch)
+                for seed in seeds:
+                    rows.append((seed, decay, multiple * batch, batch, mtd))
+    names = ["seed", "ema_decay", "queue_size", "batch_size", "mtd"]
+    trials = pd.DataFrame(rows, columns=names)
+    jitter = rng.normal(scale=noise, size=len(trials))
+    trials["score"] = trials["mtd"].map(shape) + trials["seed"].map(effects) + jitter
+    trials["alignment"] = 0.2 + 0.01 * trials["mtd"] + 0.01 * jitter
+    trials["uniformity"] = -2.5 + 0.02 * trials["mtd"] + 0.01 * jitter
+    trials.insert(0, "number", np.arange(len(trials)))
+    return trials.assign(
+        state="COMPLETE",
+        reason="",
+        initial_queue_size=32,
+        queue_slice="all",
+        mean_cosine=0.1,
+        score_before=30.0,
+        wall_seconds=12.5,
+    )
+
+
+def make_spectra(trials: pd.DataFrame, *, dimension: int = 24) -> pd.DataFrame:
+    """Spectra that fall off as a power of the index, flatter after training."""
+    index = np.arange(1, dimension + 1)
+    rows = {}
+    for number, mtd in zip(trials["number"], trials["mtd"], strict=True):
+        rows[(number, "before")] = 10 * index**-1.5
+        rows[(number, "after")] = 10 * index ** -(0.5 + 0.01 * mtd)
+    frame = pd.DataFrame.from_dict(rows, orient="index")
+    frame.index = pd.MultiIndex.from_tuples(list(rows), names=["number", "moment"])
+    return frame
+
+
+def build_study(trials: pd.DataFrame, *, planned: int | None = None) -> StudyFrames:
+    """The trials as a study with everything a report can show."""
+    done = trials[trials["state"] == "COMPLETE"]
+    return StudyFrames(
+        name="mtd",
+        metric="sts_average",
+        planned=len(trials) if planned is None else planned,
+        trials=trials,
+        spectra=make_spectra(done) if len(done) else pd.DataFrame(),
+        study_file="study: mtd\nmetric: sts_average\nsampler: grid\n",
+        command="mtdlab sweep studies/mtd.yaml",
+        facts={"corpus": "builtin", "encoder": "builtin", "device": "cpu"},
+    )
+
+
+@pytest.fixture(scope="session")
+def trials_of() -> Callable[..., pd.DataFrame]:
+    return make_trials
+
+
+@pytest.fixture(scope="session")
+def study_of() -> MakeStudy:
+    return build_study

@@ -1,0 +1,163 @@
+"""Figures, through the artists they draw and the bytes they become."""
+
+import re
+from collections.abc import Callable
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
+from numpy.typing import NDArray
+
+from analysis import figures
+from analysis.curves import (
+    compute_batch_curves,
+    compute_distances,
+    compute_mtd_curve,
+    compute_paired_curve,
+    traced_runs,
+)
+
+MakeTrials = Callable[..., pd.DataFrame]
+
+
+@pytest.fixture
+def ax() -> Axes:
+    return figures.new_figure(1, 1, width=4, height=3)[1][0]
+
+
+def points_of(ax: Axes) -> NDArray[np.float64]:
+    clouds = [artist for artist in ax.collections if isinstance(artist, PathCollection)]
+    return np.asarray(clouds[0].get_offsets(), dtype=np.float64)
+
+
+def labelled_line(ax: Axes, label: str) -> NDArray[np.float64]:
+    line = next(line for line in ax.get_lines() if line.get_label() == label)
+    return np.asarray(line.get_xydata(), dtype=np.float64)
+
+
+def test_the_curve_shows_every_run_and_the_means(ax: Axes, trials_of: MakeTrials) -> None:
+    trials = trials_of()
+    curve = compute_mtd_curve(trials)
+    runs = traced_runs(trials)
+    figures.draw_mtd_curve(curve, ax, runs=runs, value="score", name="score")
+    np.testing.assert_array_equal(points_of(ax), runs[["mtd", "score"]])
+    np.testing.assert_array_equal(labelled_line(ax, "mean over seeds"), curve[["mtd", "mean"]])
+    assert ax.get_xscale() == "linear"
+    assert len(ax.get_lines()) == 1 + 3
+
+
+def test_one_seed_draws_no_band(ax: Axes, trials_of: MakeTrials) -> None:
+    figures.draw_curve(compute_mtd_curve(trials_of(seeds=(0,))), ax)
+    assert len(ax.collections) == 0
+    figures.draw_curve(compute_mtd_curve(trials_of()), ax)
+    assert len(ax.collections) == 1
+
+
+def test_a_wide_range_is_drawn_on_a_logarithm(ax: Axes, trials_of: MakeTrials) -> None:
+    curve = compute_mtd_curve(trials_of(times=(1, 100)))
+    figures.draw_published_curve(curve, ax)
+    assert ax.get_xscale() == "symlog"
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["5", "10", "20", "50", "100"]
+
+
+def test_simcse_is_a_point_at_zero(ax: Axes) -> None:
+    figures.draw_simcse(pd.DataFrame({"score": [70.0, 72.0]}), ax)
+    np.testing.assert_array_equal(labelled_line(ax, "SimCSE"), [[0, 71]])
+    figures.draw_simcse(pd.DataFrame({"score": []}), ax)
+    assert len(ax.get_lines()) == 1
+
+
+def test_the_paired_curve_has_a_line_at_zero(ax: Axes, trials_of: MakeTrials) -> None:
+    curve = compute_paired_curve(trials_of())
+    figures.draw_paired_curve(curve, ax)
+    np.testing.assert_array_equal(labelled_line(ax, "seed effect removed"), curve[["mtd", "mean"]])
+    np.testing.assert_array_equal(ax.get_lines()[0].get_ydata(), [0, 0])
+
+
+def test_each_batch_size_has_its_line(ax: Axes, trials_of: MakeTrials) -> None:
+    curves = compute_batch_curves(trials_of(batches=(64, 128)))
+    figures.draw_batch_curves(curves, ax, name="score")
+    for size in (64, 128):
+        expected = curves.loc[curves["batch_size"] == size, ["mtd", "mean"]]
+        np.testing.assert_array_equal(labelled_line(ax, f"batch size {size}"), expected)
+
+
+def test_the_plane_shows_every_run(ax: Axes, trials_of: MakeTrials) -> None:
+    table = compute_distances(trials_of())
+    figures.draw_plane(table, ax)
+    np.testing.assert_array_equal(points_of(ax), table[["uniformity", "alignment"]])
+
+
+def test_at_most_24_spectra_are_drawn_with_the_one_before(ax: Axes) -> None:
+    pairs = [("after", float(level)) for level in range(60)] + [("before", np.nan)]
+    index = pd.MultiIndex.from_tuples(pairs, names=["moment", "mtd"])
+    spectra = pd.DataFrame([[1.0, 0.5, 0.0]] * len(pairs), index=index)
+    figures.draw_spectra(spectra, ax)
+    assert len(ax.get_lines()) == 24 + 1
+    np.testing.assert_array_equal(
+        labelled_line(ax, "before training"), [[1, 1], [2, 0.5], [3, np.nan]]
+    )
+    drawn = figures.spectra_drawn(spectra).index.get_level_values("mtd")
+    assert (drawn[0], drawn[-1]) == (0, 59)
+
+
+def test_cells_of_the_initial_queue_are_written_out(ax: Axes) -> None:
+    table = pd.DataFrame(
+        {"share": [0.0, 0.25, 0.25], "queue_size": [64, 64, 128], "mean": [1.0, 2.0, 3.456]}
+    )
+    figures.draw_initial_queue(table, ax, value="mean")
+    assert [text.get_text() for text in ax.texts] == ["1.00", "2.00", "3.46"]
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["none", "1/4"]
+
+
+def test_slices_are_named_on_their_rows(ax: Axes) -> None:
+    table = pd.DataFrame(
+        {"queue_slice": ["0-$x$\x00", "all"], "mean": [1.0, 2.0], "low": 0.5, "high": 2.5}
+    )
+    figures.draw_queue_slices(table, ax)
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["0-$x$?", "all"]
+    np.testing.assert_array_equal(ax.get_lines()[0].get_xydata(), [[1, 0], [2, 1]])
+
+
+def drawn(trials: pd.DataFrame) -> tuple[bytes, str]:
+    with figures.figure_style("plot"):
+        figure, axes = figures.new_figure(1, 1, width=4, height=3)
+        figures.draw_plane(compute_distances(trials), axes[0])
+        svg = figures.to_svg(figure, name="plot", title="A <b>", description="5 & 6")
+        return figures.to_png(figure), svg
+
+
+def test_the_same_data_give_the_same_bytes(trials_of: MakeTrials) -> None:
+    first, second = drawn(trials_of()), drawn(trials_of())
+    assert first == second
+    assert first != drawn(trials_of(draw=1))
+
+
+def test_png_has_200_dots_per_inch_and_no_date(trials_of: MakeTrials) -> None:
+    png, _ = drawn(trials_of())
+    assert int.from_bytes(png[16:20]) == 4 * 200
+    assert b"Software" not in png
+    assert b"tIME" not in png
+
+
+def test_svg_has_real_text_its_own_ids_and_no_address(trials_of: MakeTrials) -> None:
+    _, svg = drawn(trials_of())
+    root = ElementTree.fromstring(svg)
+    assert root.find("title") is not None
+    assert root.findtext("title") == "A <b>"
+    assert root.findtext("desc") == "5 & 6"
+    assert "uniformity (lower: more spread out)" in svg
+    assert "http" not in svg
+    identifiers = re.findall(r'\bid="([^"]+)"', svg)
+    assert len(identifiers) == len(set(identifiers))
+    assert all(name.startswith("plot-") for name in identifiers)
+    assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg)) <= set(identifiers)
+
+
+def test_many_points_are_drawn_as_pixels(trials_of: MakeTrials) -> None:
+    _, svg = drawn(trials_of(seeds=range(200)))
+    assert svg.count("<use") < 200
+    assert "data:image/png;base64" in svg

@@ -1,0 +1,107 @@
+"""Alignment, uniformity and mean cosine against slow transcriptions of their formulas."""
+
+import itertools
+import tracemalloc
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from analysis import geometry
+from analysis.geometry import alignment, mean_cosine, uniformity
+
+Floats = NDArray[np.float64]
+
+
+@pytest.fixture
+def rows() -> Floats:
+    return np.random.default_rng(3).normal(size=(37, 5))
+
+
+def unit(row: Floats) -> Floats:
+    return np.asarray(row / np.sqrt(sum(value**2 for value in row)))
+
+
+def slow_uniformity(rows: Floats, t: float) -> float:
+    pairs = itertools.combinations([unit(row) for row in rows], 2)
+    return float(np.log(np.mean([np.exp(-t * np.sum((x - y) ** 2)) for x, y in pairs])))
+
+
+@pytest.mark.parametrize("alpha", [1, 2, 3.5])
+def test_alignment_is_the_mean_power_of_the_distance(rows: Floats, alpha: float) -> None:
+    others = rows[::-1]
+    slow = [
+        np.sqrt(np.sum((unit(x) - unit(y)) ** 2)) ** alpha
+        for x, y in zip(rows, others, strict=True)
+    ]
+    assert alignment(rows, others, alpha=alpha) == pytest.approx(np.mean(slow), rel=1e-12)
+
+
+def test_alignment_of_opposite_and_of_equal_pairs(rows: Floats) -> None:
+    assert alignment(rows, -2 * rows) == pytest.approx(4)
+    assert alignment(rows, 3 * rows) == pytest.approx(0, abs=1e-15)
+
+
+@pytest.mark.parametrize("t", [0.5, 2, 20])
+def test_uniformity_is_the_log_mean_kernel(rows: Floats, t: float) -> None:
+    assert uniformity(rows, t=t) == pytest.approx(slow_uniformity(rows, t), rel=1e-12)
+
+
+@pytest.mark.parametrize("block", [1, 40, 37 * 4, 37 * 36])
+def test_uniformity_is_the_same_in_any_blocks(
+    rows: Floats, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = uniformity(rows)
+    monkeypatch.setattr(geometry, "_BLOCK_VALUES", block)
+    assert uniformity(rows) == pytest.approx(whole, rel=1e-13)
+
+
+def test_uniformity_of_points_with_known_distances() -> None:
+    corners = np.eye(4)
+    assert uniformity(corners) == pytest.approx(-4)
+    assert uniformity(np.ones((3, 2))) == pytest.approx(0, abs=1e-12)
+
+
+def test_uniformity_needs_no_matrix_of_all_pairs() -> None:
+    rows = np.random.default_rng(0).normal(size=(6000, 8))
+    tracemalloc.start()
+    uniformity(rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 6000 * 6000 * 8 / 3
+
+
+def test_mean_cosine_is_the_mean_over_distinct_pairs(rows: Floats) -> None:
+    pairs = itertools.combinations([unit(row) for row in rows], 2)
+    assert mean_cosine(rows) == pytest.approx(np.mean([x @ y for x, y in pairs]), rel=1e-10)
+    assert mean_cosine(np.eye(5)) == pytest.approx(0, abs=1e-15)
+
+
+@pytest.mark.parametrize("measure", [uniformity, mean_cosine])
+def test_one_row_has_no_pairs(measure: object) -> None:
+    assert callable(measure)
+    with pytest.raises(ValueError, match="x has 1 rows; pairs need at least 2"):
+        measure(np.ones((1, 3)))
+
+
+def test_a_broken_row_is_named(rows: Floats) -> None:
+    zero, broken = rows.copy(), rows.copy()
+    zero[4] = 0
+    broken[7, 2] = np.nan
+    with pytest.raises(ValueError, match="row 4 of x is all zeros"):
+        uniformity(zero)
+    with pytest.raises(ValueError, match="row 7 of y holds a value that is not finite"):
+        alignment(rows, broken)
+
+
+def test_arguments_out_of_range_are_refused(rows: Floats) -> None:
+    with pytest.raises(ValueError, match="they must be equal"):
+        alignment(rows, rows[1:])
+    with pytest.raises(ValueError, match="alpha is 0"):
+        alignment(rows, rows, alpha=0)
+    with pytest.raises(ValueError, match="t is -1"):
+        uniformity(rows, t=-1)
+    with pytest.raises(ValueError, match="must be a matrix"):
+        mean_cosine(rows[0])
+    with pytest.raises(ValueError, match="at least 1 pair"):
+        alignment(rows[:0], rows[:0])

@@ -1,0 +1,275 @@
+"""The report: its files, its structure, and what it does with awkward studies."""
+
+import dataclasses
+import re
+import time
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.frames import StudyFrames
+from analysis.report import Report, write_report
+
+MakeTrials = Callable[..., pd.DataFrame]
+MakeStudy = Callable[..., StudyFrames]
+VOID = {"meta", "link", "br", "img", "hr", "input"}
+
+
+class Outline(HTMLParser):
+    """Tags that do not close in order, ids, links and headings of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.wrong: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.tags: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        values = dict(attrs)
+        self.ids += [value for name, value in attrs if name == "id" and value]
+        self.links += [value for name, value in attrs if name in ("href", "src") and value]
+        self.wrong += [name for name in values if name.startswith("on")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(tag)
+
+
+def write(study: StudyFrames, out: Path) -> Report:
+    return write_report(study, out, generated="2026-01-02 03:04 UTC", version="0.1.0")
+
+
+def outline_of(report: Report) -> Outline:
+    outline = Outline()
+    outline.feed(report.page.read_text(encoding="utf-8"))
+    outline.close()
+    return outline
+
+
+def text_of(report: Report) -> str:
+    page = report.page.read_text(encoding="utf-8")
+    page = re.sub(r"<(style|script|svg)\b.*?</\1>", "", page, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
+
+
+def check_sound(report: Report) -> None:
+    """What holds for every report, whatever the study."""
+    outline = outline_of(report)
+    folder = report.page.parent
+    assert (outline.open, outline.wrong) == ([], [])
+    assert len(outline.ids) == len(set(outline.ids))
+    for link in outline.links:
+        if link.startswith("#"):
+            assert link[1:] in outline.ids
+        elif not link.startswith("data:image/png;base64,"):
+            assert (folder / link).is_file()
+    assert {"header", "nav", "main", "footer"} <= set(outline.tags)
+    assert outline.tags.count("h1") == 1
+    assert report.page.stat().st_size < 3_000_000
+    files = {path for path in folder.rglob("*") if path.is_file()}
+    assert files == {report.page, *report.figures, *report.tables}
+    assert "nan" not in re.findall(r"\w+", text_of(report).lower())
+    for name in ("trials", "mtd_curve"):
+        assert (folder / "tables" / f"{name}.csv").is_file()
+
+
+def fail(trials: pd.DataFrame, number: int, reason: str) -> None:
+    trials.loc[number, "state"] = "FAIL"
+    trials.loc[number, "reason"] = reason
+    trials.loc[number, "score"] = np.nan
+
+
+@pytest.fixture(scope="module")
+def full(trials_of: MakeTrials, study_of: MakeStudy) -> StudyFrames:
+    trials = trials_of(batches=(64, 128))
+    trials.loc[trials["seed"] == 1, "initial_queue_size"] = 0
+    trials["queue_slice"] = trials["number"].map(lambda number: ("all", "0-512")[number % 2])
+    fail(trials, 5, "out of memory")
+    return study_of(trials)
+
+
+@pytest.fixture(scope="module")
+def report(full: StudyFrames, tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return write(full, tmp_path_factory.mktemp("report"))
+
+
+def test_a_full_study_has_every_section(report: Report) -> None:
+    check_sound(report)
+    assert [path.stem for path in report.figures] == [
+        "mtd_curve",
+        "mtd_by_batch",
+        "alignment_uniformity",
+        "alignment_uniformity_plane",
+        "distance",
+        "spectra",
+        "initial_queue",
+        "queue_slices",
+    ]
+    text = text_of(report)
+    assert "mtdlab sweep studies/mtd.yaml" in text
+    assert "47 of 48 planned runs completed, 1 failed." in text
+    assert "out of memory" in text
+    assert "published: the paper's table 8" in text.replace("&#39;", "'")
+
+
+def test_the_tables_have_what_their_readers_expect(report: Report) -> None:
+    tables = report.page.parent / "tables"
+    trials = pd.read_csv(tables / "trials.csv")
+    assert len(trials) == 48
+    expected = "number state seed ema_decay queue_size batch_size initial_queue_size mtd score"
+    assert list(trials)[:9] == expected.split()
+    assert {"alignment", "uniformity", "reason"} <= set(trials)
+    curve = pd.read_csv(tables / "mtd_curve.csv")
+    assert list(curve)[:5] == ["mtd", "n", "mean", "low", "high"]
+    assert curve["mtd"].tolist() == [5, 6, 7.667, 8, 8.667, 10.667, 12, 14.667]
+
+
+def test_two_builds_are_the_same_bytes(report: Report, full: StudyFrames, tmp_path: Path) -> None:
+    again = write(full, tmp_path)
+    for one, other in zip(
+        (report.page, *report.figures, *report.tables),
+        (again.page, *again.figures, *again.tables),
+        strict=True,
+    ):
+        assert one.read_bytes() == other.read_bytes()
+
+
+def test_the_page_states_its_finding_in_every_figure(report: Report) -> None:
+    page = report.page.read_text(encoding="utf-8")
+    findings = re.findall(r"<desc[^>]*>([^<]+)</desc>", page)
+    assert len(findings) == 8
+    assert all(re.search(r"\d", finding) for finding in findings)
+    assert "http:" not in page
+    assert "https:" not in page
+
+
+def test_hostile_names_are_text(trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path) -> None:
+    attack = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>\x00\ud800 $x$"
+    trials = trials_of().assign(queue_slice=[attack, "all"] * 12)
+    trials[attack] = range(24)
+    fail(trials, 0, attack)
+    study = dataclasses.replace(
+        study_of(trials),
+        name=attack,
+        metric=attack,
+        command=attack,
+        study_file=attack,
+        facts={attack: attack},
+    )
+    report = write(study, tmp_path)
+    check_sound(report)
+    outline = outline_of(report)
+    assert outline.tags.count("script") == 1
+    assert "img" not in outline.tags
+
+
+def test_an_empty_study_says_so(trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path) -> None:
+    study = dataclasses.replace(
+        study_of(trials_of().iloc[:0], planned=9), study_file="", command=""
+    )
+    report = write(study, tmp_path)
+    check_sound(report)
+    assert report.figures == ()
+    text = text_of(report)
+    assert "Still running: 0 of 9 planned runs completed, 0 running now, 9 to come." in text
+    assert "No run has completed with a score yet." in text
+    assert "No trial has been started." in text
+    header = (tmp_path / "tables" / "mtd_curve.csv").read_text(encoding="utf-8")
+    assert header.startswith("mtd,n,mean,low,high")
+
+
+def test_one_trial_is_drawn_and_not_judged(
+    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    report = write(study_of(trials_of().iloc[:1]), tmp_path)
+    check_sound(report)
+    assert report.verdict.shape == "undecided"
+    assert "All scored runs share one MTD" in text_of(report)
+
+
+def test_a_study_of_failures_says_why(
+    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    trials = trials_of().assign(state="FAIL", reason="out of memory", score=np.nan)
+    trials.loc[3, "reason"] = ""
+    report = write(study_of(trials), tmp_path)
+    check_sound(report)
+    text = text_of(report)
+    assert "All 24 runs failed" in text
+    assert re.search(r"23 FAIL out of memory 0", text)
+    assert "not recorded" in text
+
+
+def test_a_running_study_shows_what_it_has(
+    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    trials = trials_of()
+    trials.loc[14:, "score"] = np.nan
+    trials.loc[14:15, "state"] = "RUNNING"
+    trials.loc[16:, "state"] = "WAITING"
+    trials.loc[2, ["score", "alignment"]] = np.nan
+    study = dataclasses.replace(study_of(trials, planned=30), spectra=pd.DataFrame())
+    report = write(study, tmp_path)
+    check_sound(report)
+    text = text_of(report)
+    assert "Still running: 14 of 30 planned runs completed, 2 running now, 14 to come." in text
+    assert "1 completed run left out for want of a score." in text
+
+
+def test_a_later_report_leaves_nothing_of_an_earlier_one(
+    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    assert len(write(study_of(trials_of().iloc[:1]), tmp_path).figures) == 5
+    own = tmp_path / "tables" / "my_notes.csv"
+    own.write_text("kept", encoding="utf-8")
+    report = write(study_of(trials_of().iloc[:0]), tmp_path)
+    assert list((tmp_path / "figures").iterdir()) == []
+    assert set((tmp_path / "tables").iterdir()) == {own, *report.tables}
+
+
+def test_an_interrupted_report_leaves_the_old_page(
+    trials_of: MakeTrials,
+    study_of: MakeStudy,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    study = study_of(trials_of().iloc[:0])
+    before = write(study, tmp_path).page.read_bytes()
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", stop)
+    with pytest.raises(KeyboardInterrupt):
+        write_report(study, tmp_path, generated="later", version="0.1.0")
+    assert (tmp_path / "index.html").read_bytes() == before
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_ten_thousand_trials_fit_a_page(
+    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    trials = trials_of(seeds=range(25), times=range(1, 101), batches=(64, 128))
+    for number in range(0, 10_000, 50):
+        fail(trials, number, "a reason of some length " * 40)
+    assert len(trials) == 10_000
+    started = time.monotonic()
+    report = write(study_of(trials), tmp_path)
+    assert time.monotonic() - started < 30
+    check_sound(report)
+    assert "400 of 10,000 trials: the 200 best and the 200 last of the others." in text_of(report)
+    assert len(pd.read_csv(tmp_path / "tables" / "trials.csv")) == 10_000

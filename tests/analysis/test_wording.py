@@ -1,0 +1,105 @@
+"""The sentences and the warnings of a report."""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.frames import StudyFrames
+from analysis.report.cells import clean, make_table, number
+from analysis.report.results import compute_results
+from analysis.report.wording import (
+    count,
+    describe_settings,
+    describe_status,
+    list_warnings,
+    summarise_study,
+)
+
+MakeTrials = Callable[..., pd.DataFrame]
+MakeStudy = Callable[..., StudyFrames]
+
+
+def warnings_of(study: StudyFrames) -> str:
+    return " ".join(list_warnings(study, compute_results(study)))
+
+
+@pytest.mark.parametrize(
+    "line", ["sampler: tpe", "sampler: 'tpe'  # searching", "sampler: {name: tpe, seed: 1}"]
+)
+def test_an_adaptive_sampler_is_warned_of(
+    trials_of: MakeTrials, study_of: MakeStudy, line: str
+) -> None:
+    study = study_of(trials_of())
+    assert warnings_of(study) == ""
+    adaptive = dataclasses.replace(study, study_file=f"study: x\n{line}\n")
+    assert "adaptive sampler (tpe)" in warnings_of(adaptive)
+
+
+def test_batch_sizes_that_differ_between_levels_are_warned_of(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    trials = trials_of(batches=(64, 128))
+    assert warnings_of(study_of(trials)) == ""
+    uneven = trials[(trials["batch_size"] == 64) | (trials["ema_decay"] == 0.75)]
+    assert "The batch sizes differ between levels of MTD" in warnings_of(study_of(uneven))
+
+
+def test_levels_left_out_of_the_verdict_are_counted(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    trials = trials_of()
+    trials.loc[4, "state"] = "FAIL"
+    assert "1 level of MTD with a score left out" in warnings_of(study_of(trials))
+
+
+def test_the_summary_is_three_sentences_with_their_numbers(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    trials = trials_of()
+    verdict, runs, training = summarise_study(compute_results(study_of(trials)))
+    assert verdict.startswith("The score peaks inside the range, at MTD 8.667")
+    assert runs == (
+        "24 runs completed with a score, at 8 levels of MTD from 5 to 14.667, with 3 seeds."
+    )
+    mean = trials["score"].mean()
+    assert f"from 30.00 to {mean:.2f} ({mean - 30:+.2f} points)" in training
+    unknown = study_of(trials.assign(score_before=np.nan))
+    assert "was not recorded" in summarise_study(compute_results(unknown))[2]
+
+
+def test_the_status_says_what_is_to_come(trials_of: MakeTrials, study_of: MakeStudy) -> None:
+    trials = trials_of()
+    assert describe_status(study_of(trials)) == "24 of 24 planned runs completed."
+    trials.loc[0, "state"] = "RUNNING"
+    trials.loc[1, "state"] = "FAIL"
+    assert describe_status(study_of(trials, planned=30)) == (
+        "Still running: 22 of 30 planned runs completed, 1 failed, 1 running now, 6 to come."
+    )
+
+
+def test_settings_are_listed_with_their_values(trials_of: MakeTrials) -> None:
+    settings = describe_settings(trials_of(times=range(1, 21)))
+    assert settings == {
+        "ema_decay": "0.75, 0.85",
+        "queue_size": "20 values from 64 to 1280",
+        "seed": "0, 1, 2",
+    }
+
+
+def test_cells_are_written_to_be_read() -> None:
+    frame = pd.DataFrame(
+        {"mtd": [26 / 3, np.nan], "score": [12.345, np.inf], "reason": ["a\x07b", None]}
+    )
+    table = make_table(frame, caption="")
+    assert table.rows == (("8.667", "12.35", "a\N{REPLACEMENT CHARACTER}b"), ("–", "–", "–"))
+    assert [column.numeric for column in table.columns] == [True, True, False]
+
+
+def test_words_and_numbers() -> None:
+    assert count(1, "run") == "1 run"
+    assert count(1200, "run") == "1,200 runs"
+    assert number(5e-9) == "5e-09"
+    assert clean("x" * 300, most=5) == "xxxx…"
