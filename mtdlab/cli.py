@@ -1,0 +1,215 @@
+"""The commands: read arguments, call one function, print.
+
+Everything heavy is imported inside the command that needs it, so that help answers at once.
+"""
+
+import json
+import os
+import shlex
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mtdlab import __version__
+from mtdlab.errors import MtdlabError, TrialError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Ask how much history a contrastive sentence encoder should trace: train it over a "
+    "grid of EMA decays and queue sizes, and read the report.",
+)
+
+StudyFile = Annotated[Path, typer.Argument(help="A study file, such as studies/mtd.yaml.")]
+Storage = Annotated[
+    str | None,
+    typer.Option(
+        help="Database URL or SQLite file. Default: MTDLAB_STORAGE, OPTUNA_STORAGE, mtdlab.db.",
+        show_default=False,
+    ),
+]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override the file: trainer.steps=50."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
+
+
+@app.command()
+def sweep(
+    file: StudyFile,
+    storage: Storage = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Worker processes. Default: one a core.", show_default=False),
+    ] = None,
+    set_: Overrides = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Run failed trials again.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Bring a study to what its file says. Run it again to go on, or twice to share the work."""
+    from mtdlab.spec import read_study
+    from mtdlab.store.database import shown, storage_url
+    from mtdlab.sweep.ended import clock
+    from mtdlab.sweep.run import sweep as run
+
+    spec = read_study(file, set_ or [])
+    url = storage_url(storage)
+    command = shlex.join(["mtdlab", *sys.argv[1:]])
+    result = run(spec, url, jobs=jobs, retry_failed=retry_failed, command=command)
+    done = result.counts.get("COMPLETE", 0)
+    if as_json:
+        _print_json(
+            {
+                "study": result.study, "storage": shown(url), "planned": result.planned,
+                "ran": result.ran, "seconds": round(result.seconds, 1),
+                "trials": {state.lower(): n for state, n in result.counts.items()},
+            }
+        )
+    else:
+        others = [
+            f"{count} {state.lower()}"
+            for state, count in result.counts.items()
+            if state != "COMPLETE"
+        ]
+        whole = "complete: " if done == result.planned else ""
+        print(
+            f"study {result.study} in {shown(url)} is {whole}{done} of {result.planned} trials "
+            + (f"done ({', '.join(others)})" if others else "done")
+            + f"; {result.ran} run now in {clock(result.seconds)}"
+        )
+    raise typer.Exit(result.exit_code)
+
+
+@app.command()
+def report(
+    study: Annotated[str, typer.Option(help="Name of the study.")],
+    storage: Storage = None,
+    out: Annotated[Path, typer.Option(help="Folder; the page goes into one of its own.")] = Path(
+        "reports"
+    ),
+    as_json: AsJson = False,
+) -> None:
+    """Write a study's page, figures and tables, whether it is complete or still running."""
+    from analysis.report import write_report
+    from mtdlab.spec.study import is_study_name
+    from mtdlab.store import load_study
+
+    frames = load_study(study, storage)
+    if not is_study_name(frames.name):
+        raise MtdlabError(f"study {frames.name!r}: not a name that a folder can have")
+    written = write_report(frames, out / study, generated=_now(), version=__version__)
+    if as_json:
+        _print_json(
+            {
+                "page": str(written.page),
+                "figures": [str(path) for path in written.figures],
+                "tables": [str(path) for path in written.tables],
+                "verdict": written.verdict.sentence,
+            }
+        )
+    else:
+        print(f"{written.verdict.sentence}\nThe page: {written.page}")
+
+
+@app.command()
+def plan(
+    file: StudyFile,
+    set_: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the settings of a study and their MTD before anything runs."""
+    from mtdlab.spec import read_study
+    from mtdlab.spec.plan import planned
+
+    spec = read_study(file, set_ or [])
+    rows = planned(spec)
+    trials = len(spec.units())
+    if as_json:
+        _print_json({"study": spec.name, "trials": trials, "settings": rows})
+        return
+    if rows:
+        _print_table(rows)
+    seeds = f"{len(spec.seeds)} seed{'s' if len(spec.seeds) > 1 else ''}"
+    what = f"{len(rows)} settings" if rows else f"{spec.trials} settings drawn by {spec.sampler}"
+    print(f"study {spec.name}: {what} x {seeds} = {trials} trials")
+
+
+@app.command()
+def train(
+    file: Annotated[
+        Path | None, typer.Argument(help="A study file whose trainer section to take.")
+    ] = None,
+    set_: Overrides = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to save the encoder in, for AutoModel.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train one encoder and print its scores, without a study."""
+    from mtdlab.spec import read_settings
+    from mtdlab.sweep.single import run_once
+
+    settings = read_settings(file, set_ or [])
+    row = run_once(settings, out)
+    if as_json:
+        _print_json(row)
+    else:
+        _print_table([row])
+
+
+@app.command()
+def studies(storage: Storage = None, as_json: AsJson = False) -> None:
+    """List the studies of a database."""
+    from mtdlab.store import list_studies
+
+    rows = list_studies(storage).to_dict("records")
+    if as_json:
+        _print_json({"studies": rows})
+    elif rows:
+        _print_table(rows)
+    else:
+        print("no study yet")
+
+
+def _now() -> str:
+    """The time of day, or SOURCE_DATE_EPOCH, for a report that can be made again to the byte."""
+    seconds = float(os.environ.get("SOURCE_DATE_EPOCH", time.time()))
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    print(json.dumps(value, indent=2, allow_nan=False))
+
+
+def _print_table(rows: list[dict[Any, Any]]) -> None:
+    cells = [[_cell(value) for value in row.values()] for row in rows]
+    header = list(rows[0])
+    widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
+    for line in [header, *cells]:
+        print("  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)))
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
+def main() -> None:
+    """Run a command; a user's mistake is one sentence and an exit code, never a traceback."""
+    try:
+        app()
+    except MtdlabError as error:
+        print(f"mtdlab: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except TrialError as error:
+        print(f"mtdlab: the run failed: {error}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)

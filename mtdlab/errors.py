@@ -1,0 +1,30 @@
+"""What can go wrong for a user, each with the exit code that the commands return."""
+
+
+class MtdlabError(Exception):
+    """A mistake or a state that a user can mend; the message is one sentence and how to."""
+
+    exit_code = 2
+
+
+class StorageError(MtdlabError):
+    """The study database is missing, damaged or of another kind."""
+
+    exit_code = 4
+
+
+class NothingToReport(MtdlabError):
+    """The named study does not exist or holds nothing yet."""
+
+    exit_code = 5
+
+
+class TrialError(Exception):
+    """A trial that cannot go on; `reason` is recorded with the trial.
+
+    Not an `MtdlabError`: the study survives it.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason

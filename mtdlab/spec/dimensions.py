@@ -1,0 +1,88 @@
+"""The search section of a study file: plain lists, and the spellings of W&B and Optuna."""
+
+from typing import Any
+
+from mtdlab.spec.search import RELATIVE, Choices, Dimension, Range
+from mtdlab.spec.settings import TrainerSettings
+from mtdlab.spec.source import KeyPath, Source
+
+
+def read_dimension(source: Source, setting: str, value: Any) -> Dimension:
+    path = ("search", setting)
+    if isinstance(value, list):
+        return Choices(_listed(source, path, value))
+    if not isinstance(value, dict):
+        raise source.error(path, f"{value!r}: write a list, or values:, or low: and high:")
+    if "times" in value or "share_of" in value:
+        return _relative(source, path, setting, value)
+    if distribution := value.get("distribution"):
+        value = _wandb(source, path, value, distribution)
+    return _choices_or_range(source, path, setting, value)
+
+
+def _listed(source: Source, path: KeyPath, values: Any) -> tuple[Any, ...]:
+    if not isinstance(values, list) or not values:
+        raise source.error(path, "needs at least one value, as in [0.75, 0.85]")
+    for value in values:
+        if not isinstance(value, str | int | float | None):
+            raise source.error(path, f"{value!r} is not a single value")
+    return tuple(dict.fromkeys(values))
+
+
+def _relative(source: Source, path: KeyPath, setting: str, value: dict[str, Any]) -> Choices:
+    keyword = "times" if "times" in value else "share_of"
+    base = RELATIVE.get(setting)
+    if value[keyword] != base:
+        allowed = f"{keyword}: {base}" if base else "queue_size and initial_queue_size only"
+        raise source.error((*path, keyword), f"{value[keyword]!r}; allowed is {allowed}")
+    for key in value.keys() - {keyword, "values"}:
+        raise source.unknown((*path, key), [keyword, "values"])
+    factors = _listed(source, (*path, "values"), value.get("values"))
+    for factor in factors:
+        low_enough = keyword == "times" or (isinstance(factor, int | float) and factor <= 1)
+        if not isinstance(factor, int | float) or factor < 0 or not low_enough:
+            rule = "a share lies in 0 to 1" if keyword == "share_of" else "a multiple is 0 or more"
+            raise source.error((*path, "values"), f"{factor!r}: {rule}")
+    return Choices(factors, relative_to=base)
+
+
+_WANDB = {
+    "uniform": {"log": False}, "q_uniform": {"log": False}, "int_uniform": {"log": False},
+    "log_uniform_values": {"log": True}, "categorical": {}, "constant": {},
+}
+
+
+def _wandb(source: Source, path: KeyPath, value: dict[str, Any], name: Any) -> dict[str, Any]:
+    if name == "log_uniform":
+        raise source.error(
+            (*path, "distribution"),
+            "log_uniform takes exponents; use log_uniform_values, whose bounds are values",
+        )
+    if name not in _WANDB:
+        raise source.error((*path, "distribution"), f"{name!r}; known are {', '.join(_WANDB)}")
+    return {key: item for key, item in value.items() if key != "distribution"} | _WANDB[name]
+
+
+_SPELLINGS = {"min": "low", "max": "high", "q": "step", "choices": "values"}
+
+
+def _choices_or_range(
+    source: Source, path: KeyPath, setting: str, value: dict[str, Any]
+) -> Dimension:
+    plain = {_SPELLINGS.get(key, key): item for key, item in value.items()}
+    if "value" in plain:
+        return Choices(_listed(source, path, [plain["value"]]))
+    if "values" in plain:
+        return Choices(_listed(source, path, plain["values"]))
+    for key in plain.keys() - {"low", "high", "log", "step"}:
+        raise source.unknown((*path, key), ["values", "value", "low", "high", "log", "step",
+                                            "min", "max", "distribution", "times", "share_of"])
+    low, high, step = plain.get("low"), plain.get("high"), plain.get("step")
+    if not isinstance(low, int | float) or not isinstance(high, int | float) or low > high:
+        raise source.error(path, f"needs low and high with low <= high, got {low} and {high}")
+    if step is not None and (not isinstance(step, int | float) or step <= 0):
+        raise source.error((*path, "step"), f"{step!r}: a step is above 0")
+    if plain.get("log") and low <= 0:
+        raise source.error(path, f"low {low}: a log range begins above 0")
+    integer = TrainerSettings.model_fields[setting].annotation is int
+    return Range(low, high, bool(plain.get("log", False)), step, integer)

@@ -1,0 +1,146 @@
+"""A study file, read and checked: every mistake is found before anything runs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mtdlab.spec.dimensions import read_dimension
+from mtdlab.spec.search import Choices, Dimension, Range, grid
+from mtdlab.spec.settings import TrainerSettings
+from mtdlab.spec.source import KeyPath, Source, SpecError, read
+from mtdlab.spec.study import STUDY_NAME, Metric, Pruner, Sampler, StudySpec
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class _StudyFile(BaseModel):
+    """The top level of a study file; sections are checked one by one afterwards."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    study: str = Field(pattern=f"^{STUDY_NAME}$")
+    metric: Metric = "sts_test"
+    trainer: dict[str, Any] = Field(default_factory=dict)
+    search: dict[str, Any] = Field(default_factory=dict)
+    seeds: list[int] = Field(default=[0], min_length=1)
+    sampler: Sampler = "grid"
+    pruner: Pruner = "none"
+    trials: int | None = Field(default=None, ge=1)
+
+
+def read_study(path: Path, overrides: Sequence[str] = ()) -> StudySpec:
+    """Read and check a study file; `overrides` are `key=value` applied after it.
+
+    Raises SpecError with file, line, column, the value, what is allowed and the nearest key.
+    """
+    source = read(path)
+    if not isinstance(source.values, dict):
+        raise SpecError(f"{path}: a study file is a mapping that begins with study: NAME")
+    for assignment in overrides:
+        source.override(assignment)
+    top = _checked(source, (), _StudyFile, source.values)
+    _check_sections(source, top)
+    search = {name: read_dimension(source, name, value) for name, value in top.search.items()}
+    spec = StudySpec(
+        top.study, top.metric, top.trainer, search, tuple(dict.fromkeys(top.seeds)),
+        top.sampler, top.pruner, top.trials, source.text,
+    )
+    _check_settings(source, spec)
+    return spec
+
+
+def read_settings(path: Path | None, overrides: Sequence[str] = ()) -> TrainerSettings:
+    """The settings of a single run: a study file's trainer section, or defaults, overridden."""
+    source = read(path) if path else Source("--set", "", {})
+    if not isinstance(source.values, dict):
+        raise SpecError(f"{path}: a study file is a mapping that begins with study: NAME")
+    for assignment in overrides:
+        source.override(assignment)
+    values = source.values.get("trainer") or {}
+    return _checked(source, ("trainer",), TrainerSettings, values)
+
+
+def _checked(source: Source, path: KeyPath, model: type[Model], values: Any) -> Model:
+    if not isinstance(values, dict):
+        raise source.error(path, f"{values!r} is not a section of keys and values")
+    try:
+        return model(**values)
+    except ValidationError as error:
+        raise _pointed(source, path, model, error) from None
+
+
+def _pointed(
+    source: Source, path: KeyPath, model: type[BaseModel], error: ValidationError
+) -> SpecError:
+    first = error.errors()[0]
+    where = (*path, *first["loc"])
+    if first["type"] == "extra_forbidden":
+        return source.unknown(where, model.model_fields)
+    if first["type"] == "missing":
+        return source.error(where, "this key is missing")
+    message = first["msg"].removeprefix("Value error, ")
+    shown = "" if isinstance(first["input"], dict) else f"{first['input']!r}: "
+    return source.error(where, shown + message[0].lower() + message[1:])
+
+
+def _check_sections(source: Source, top: _StudyFile) -> None:
+    _checked(source, ("trainer",), TrainerSettings, top.trainer)
+    if "seed" in top.trainer:
+        raise source.error(("trainer", "seed"), "a study takes its seeds from seeds: [0, 1, 2]")
+    if "seed" in top.search:
+        raise source.error(("search", "seed"), "the seed is not searched; list it under seeds:")
+    for index, seed in enumerate(top.seeds):
+        if seed < 0:
+            raise source.error(("seeds", index), f"{seed}: a seed is 0 or more")
+    for name in top.search:
+        if name not in TrainerSettings.model_fields:
+            raise source.unknown(("search", name), TrainerSettings.model_fields)
+        if name in top.trainer:
+            raise source.error(("search", name), "also fixed under trainer; keep one of the two")
+    if top.sampler != "grid" and top.trials is None:
+        raise source.error(("sampler",), f"{top.sampler} needs trials: how many settings to draw")
+    if top.sampler == "grid" and top.trials is not None:
+        raise source.error(("trials",), "a grid has as many trials as points; leave it out")
+    if top.sampler == "tpe" and top.metric == "sts_test":
+        raise source.error(
+            ("sampler",), "tpe would fit its choices to the test split; use metric: sts_dev"
+        )
+
+
+def _check_settings(source: Source, spec: StudySpec) -> None:
+    """Refuse, before anything runs, a grid with a point that cannot be trained."""
+    for setting, dimension in spec.search.items():
+        _check_values(source, setting, dimension)
+    if spec.sampler != "grid":
+        return
+    try:
+        points = list(grid(spec.search))
+    except ValueError as error:
+        raise source.error(("search",), str(error)) from None
+    for point in points:
+        try:
+            spec.settings(point, seed=0)
+        except ValidationError as error:
+            message = error.errors()[0]["msg"].removeprefix("Value error, ")
+            raise source.error(("search",), f"{point}: {message}") from None
+
+
+def _check_values(source: Source, setting: str, dimension: Dimension) -> None:
+    if isinstance(dimension, Choices) and dimension.relative_to:
+        return
+    edges = dimension.values if isinstance(dimension, Choices) else (dimension.low, dimension.high)
+    kind = TrainerSettings.model_fields[setting].annotation
+    if isinstance(dimension, Range) and kind not in (int, float):
+        raise source.error(("search", setting), "is no number; list its values instead")
+    for value in edges:
+        try:
+            TrainerSettings(**{setting: value})
+        except ValidationError as error:
+            for problem in error.errors():
+                # what only fails beside another setting is judged point by point
+                if setting in problem["loc"]:
+                    raise source.error(
+                        ("search", setting), f"{value!r}: {problem['msg']}"
+                    ) from None

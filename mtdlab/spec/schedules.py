@@ -1,0 +1,33 @@
+"""Settings that move with the step, as pure functions of it."""
+
+import math
+from typing import Protocol
+
+
+class Scheduled(Protocol):
+    """The settings that schedules read."""
+
+    @property
+    def ema_decay(self) -> float: ...
+    @property
+    def ema_decay_end(self) -> float | None: ...
+    @property
+    def learning_rate(self) -> float: ...
+    @property
+    def steps(self) -> int: ...
+
+
+def ema_decay_at(step: int, settings: Scheduled) -> float:
+    """η of a step (0 the first): constant, or a cosine from start to end over the run.
+
+    η(t) = end − (end − start)(1 + cos(π t / T)) / 2, T the run's steps (MoCoSE, section 3).
+    """
+    start, end = settings.ema_decay, settings.ema_decay_end
+    if end is None:
+        return start
+    return end - (end - start) * (1 + math.cos(math.pi * step / settings.steps)) / 2
+
+
+def learning_rate_at(step: int, settings: Scheduled) -> float:
+    """The learning rate of a step (0 the first): linear to 0 over the run, no warm-up."""
+    return settings.learning_rate * (1 - step / settings.steps)

@@ -1,0 +1,90 @@
+"""What varies in a study: choices and ranges, and the grid they span."""
+
+import hashlib
+import itertools
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+RELATIVE = {"queue_size": "batch_size", "initial_queue_size": "queue_size"}
+"""Settings that may be searched as a multiple of another, and of which."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """A setting takes one of `values`; with `relative_to`, that many times another setting."""
+
+    values: tuple[Any, ...]
+    relative_to: str | None = None
+
+
+@dataclass(frozen=True)
+class Range:
+    """A setting lies in [low, high], linear or log, whole numbers or steps where asked."""
+
+    low: float
+    high: float
+    log: bool = False
+    step: float | None = None
+    integer: bool = False
+
+
+Dimension = Choices | Range
+
+
+def parameter_name(setting: str, dimension: Dimension) -> str:
+    """What Optuna calls the parameter: `queue_size`, or `queue_size/batch_size`."""
+    if isinstance(dimension, Choices) and dimension.relative_to:
+        return f"{setting}/{dimension.relative_to}"
+    return setting
+
+
+def resolve(search: Mapping[str, Dimension], parameters: Mapping[str, Any],
+            fixed: Mapping[str, Any]) -> dict[str, Any]:
+    """Trainer settings from a point of the search: `fixed`, plus `parameters` made absolute.
+
+    Raises KeyError where a multiple refers to a setting that neither of the two holds.
+    """
+    settings = dict(fixed)
+    relative = []
+    for setting, dimension in search.items():
+        value = parameters[parameter_name(setting, dimension)]
+        if isinstance(dimension, Choices) and dimension.relative_to:
+            relative.append((setting, dimension.relative_to, value))
+        else:
+            settings[setting] = value
+    # queue_size before initial_queue_size, which may be a share of it
+    for setting, base, factor in sorted(relative, key=lambda item: item[0] != "queue_size"):
+        settings[setting] = round(factor * settings[base])
+    return settings
+
+
+def grid(search: Mapping[str, Dimension]) -> Iterator[dict[str, Any]]:
+    """Every point of a search over choices, the last setting moving fastest.
+
+    Raises ValueError, naming the setting, for a range without a step: it has no grid.
+    """
+    names = [parameter_name(setting, dimension) for setting, dimension in search.items()]
+    columns = [grid_values(setting, dimension) for setting, dimension in search.items()]
+    for point in itertools.product(*columns):
+        yield dict(zip(names, point, strict=True))
+
+
+def grid_values(setting: str, dimension: Dimension) -> tuple[Any, ...]:
+    """The values a grid visits along one setting."""
+    if isinstance(dimension, Choices):
+        return dimension.values
+    step = dimension.step or (1 if dimension.integer else None)
+    if step is None or dimension.log:
+        raise ValueError(f"search.{setting}: a grid needs a list of values, or low, high and step")
+    count = math.floor((dimension.high - dimension.low) / step + 1e-9) + 1
+    values = tuple(dimension.low + index * step for index in range(count))
+    return tuple(int(value) for value in values) if dimension.integer else values
+
+
+def fingerprint(settings: Mapping[str, Any]) -> str:
+    """A short name for a setting, the same for the same values in any order."""
+    text = json.dumps(dict(settings), sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

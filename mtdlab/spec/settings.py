@@ -1,0 +1,97 @@
+"""What one training run is: every setting, its default and its bounds.
+
+Defaults are the preset `intended`: the MoCoSE paper's method at its base size, with what the
+paper leaves open taken from its published code.
+"""
+
+from typing import Annotated, Literal, Self
+
+import numpy as np
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from analysis.trace import d_trace
+from mtdlab.spec.schedules import ema_decay_at
+
+Positive = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=0)]
+Decay = Annotated[float, Field(ge=0, lt=1)]
+
+
+def parse_slices(text: str) -> list[tuple[int, int]] | None:
+    """Half-open ranges of queue positions, 0 the newest; None for "all".
+
+    Raises ValueError where the text is neither "all" nor ranges such as "0-256,768-1024".
+    """
+    if text == "all":
+        return None
+    slices = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not (dash and first.isdigit() and last.isdigit() and int(first) < int(last)):
+            raise ValueError(f'{part.strip()!r} is no range; write "all" or "0-256,768-1024"')
+        slices.append((int(first), int(last)))
+    return slices
+
+
+def _checked_slices(text: str) -> str:
+    parse_slices(text)
+    return text
+
+
+class TrainerSettings(BaseModel):
+    """One run's settings. Frozen, every value checked; an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    encoder: str = Field("builtin", min_length=1)
+    pooling: Literal["cls", "mean"] = "cls"
+    corpus: str = Field("builtin", min_length=1)
+    evaluation: str = Field("builtin", min_length=1)
+
+    ema_decay: Decay = 0.85
+    ema_decay_end: Decay | None = None
+    queue_size: Count = 512
+    initial_queue_size: Count = 128
+    queue_slice: Annotated[str, AfterValidator(_checked_slices)] = "all"
+    batch_size: Positive = 64
+    temperature: float = Field(0.05, gt=0)
+    fgsm_epsilon: float = Field(5e-9, ge=0)
+    projection_layers: Count = 1
+    prediction_layers: Count = 2
+    prediction_dim: Positive | None = None
+
+    learning_rate: float = Field(3e-5, gt=0)
+    weight_decay: float = Field(1e-6, ge=0)
+    dropout: float = Field(0.1, ge=0, lt=1)
+    max_length: int = Field(32, ge=3)
+    steps: Positive = 15625
+    evaluate_every: Positive = 100
+    seed: Count = 0
+    device: str = Field("auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$")
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+
+    @model_validator(mode="after")
+    def _together(self) -> Self:
+        if self.initial_queue_size > self.queue_size:
+            raise ValueError(
+                f"initial_queue_size {self.initial_queue_size} exceeds queue_size "
+                f"{self.queue_size}; it may be 0 to queue_size"
+            )
+        if self.batch_size == 1 and self.queue_size == 0:
+            raise ValueError("batch_size 1 with queue_size 0 leaves no negatives; raise either")
+        for first, last in parse_slices(self.queue_slice) or []:
+            if last > self.queue_size:
+                raise ValueError(
+                    f"queue_slice {first}-{last} lies outside queue_size {self.queue_size}"
+                )
+        return self
+
+    @property
+    def mtd(self) -> float:
+        """The maximum traceable distance, in steps (MoCoSE, equation 4).
+
+        Where the decay is scheduled, the mean over the run's steps.
+        """
+        steps = range(1 if self.ema_decay_end is None else self.steps)
+        decays = [ema_decay_at(step, self) for step in steps]
+        return float(np.mean(d_trace(decays, self.queue_size, self.batch_size)))

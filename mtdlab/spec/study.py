@@ -1,0 +1,74 @@
+"""What a study is: fixed settings, what varies, seeds, sampler, and the trials that follow."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from mtdlab.spec.search import Dimension, fingerprint, grid, resolve
+from mtdlab.spec.settings import TrainerSettings
+
+Sampler = Literal["grid", "random", "tpe", "qmc"]
+Pruner = Literal["none", "median", "hyperband"]
+Metric = Literal["sts_test", "sts_dev"]
+STUDY_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One trial to do: a setting with one seed.
+
+    `parameters` is None where the sampler has still to choose them.
+    """
+
+    setting: str
+    seed: int
+    parameters: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class StudySpec:
+    """A checked study: `trainer` fixed, `search` varied, one trial per setting and seed."""
+
+    name: str
+    metric: Metric
+    trainer: dict[str, Any] = field(hash=False)
+    search: dict[str, Dimension] = field(hash=False)
+    seeds: tuple[int, ...]
+    sampler: Sampler
+    pruner: Pruner
+    trials: int | None
+    text: str
+
+    def settings(self, parameters: dict[str, Any], seed: int) -> TrainerSettings:
+        """The settings of one trial. Raises ValueError where they do not go together."""
+        return TrainerSettings(**resolve(self.search, parameters, self.trainer), seed=seed)
+
+    def units(self) -> list[Unit]:
+        """Every trial of the study, in the order to run them.
+
+        A grid goes seed by seed, so that a study cut short has seen every setting; a sampled
+        study goes setting by setting, so that the sampler learns from all seeds.
+        """
+        if self.sampler == "grid":
+            points = {fingerprint(point): point for point in grid(self.search)}
+            return [Unit(key, seed, point) for seed in self.seeds for key, point in points.items()]
+        settings = (f"sample-{index:05d}" for index in range(self.trials or 0))
+        return [Unit(setting, seed, None) for setting in settings for seed in self.seeds]
+
+    def identity(self) -> dict[str, Any]:
+        """What makes this study this study: a change here would mix two questions."""
+        identity: dict[str, Any] = {
+            "metric": self.metric,
+            "sampler": self.sampler,
+            "pruner": self.pruner,
+            "trainer": TrainerSettings(**self.trainer).model_dump(exclude={"seed"})
+            | dict.fromkeys(self.search, "searched"),
+        }
+        if self.sampler != "grid":
+            identity["search"] = {name: str(dimension) for name, dimension in self.search.items()}
+        return identity
+
+
+def is_study_name(name: str) -> bool:
+    """Whether a study may be called so: letters, digits, dots, dashes, at most 100."""
+    return re.fullmatch(STUDY_NAME, name) is not None

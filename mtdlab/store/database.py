@@ -1,0 +1,166 @@
+"""Opening the study database: its URL, its engine, its schema, and what can be wrong with it.
+
+SQLite: rollback journal, synchronous=FULL, and every writing transaction begins with BEGIN
+IMMEDIATE, since a deferred one reads before it holds the lock and two workers could claim the
+same trial. A crash loses at most the transaction it interrupts. Reading verbs open the file
+read-only and never create one; what they see is the last committed state.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, select
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.orm import Session
+
+from mtdlab.errors import StorageError
+from mtdlab.store.tables import SCHEMA_VERSION, Base, Schema
+
+DEFAULT_STORAGE = "sqlite:///mtdlab.db"
+LOCK_TIMEOUT_SECONDS = 60.0
+
+
+def storage_url(given: str | None) -> str:
+    """The storage to use: as given, else MTDLAB_STORAGE, else OPTUNA_STORAGE, else the default.
+
+    A bare path is taken as a SQLite file. Raises StorageError where it is no URL.
+    """
+    text = given or os.environ.get("MTDLAB_STORAGE") or os.environ.get("OPTUNA_STORAGE")
+    text = text or DEFAULT_STORAGE
+    return text if "://" in text else f"sqlite:///{text}"
+
+
+def shown(url: str) -> str:
+    """A storage URL that may be printed: without its password."""
+    return _parsed(url).render_as_string(hide_password=True)
+
+
+def _parsed(url: str) -> URL:
+    try:
+        return make_url(url)
+    except ArgumentError:
+        raise StorageError("--storage is no database URL; write sqlite:///mtdlab.db") from None
+
+
+def sqlite_file(url: str) -> Path | None:
+    """The file behind a SQLite URL, None for another database or one in memory."""
+    parsed = _parsed(url)
+    if parsed.get_backend_name() != "sqlite" or parsed.database in (None, "", ":memory:"):
+        return None
+    return Path(str(parsed.database))
+
+
+def immediate(engine: Engine) -> None:
+    """Make every transaction of a SQLite engine begin with BEGIN IMMEDIATE."""
+    if engine.dialect.name != "sqlite":
+        return
+
+    @event.listens_for(engine, "connect")
+    def _manual(connection: sqlite3.Connection, _record: Any) -> None:
+        connection.isolation_level = None
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _enforce_foreign_keys(engine: Engine) -> None:
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", lambda raw, _: raw.execute("PRAGMA foreign_keys = ON"))
+
+
+def engine_arguments(url: str) -> dict[str, Any]:
+    """What a writing engine on `url` is made with, ours and Optuna's alike."""
+    sqlite = _parsed(url).get_backend_name() == "sqlite"
+    return {"connect_args": {"timeout": LOCK_TIMEOUT_SECONDS}} if sqlite else {}
+
+
+def writing_engine(url: str) -> Engine:
+    """An engine that may write, on a database with our tables; makes both where missing.
+
+    Raises StorageError for a file that is no database, is empty, or has a newer schema.
+    """
+    path = sqlite_file(url)
+    if path is not None:
+        _check_file(path)
+    with explained(url):
+        engine = create_engine(_parsed(url), **engine_arguments(url))
+        immediate(engine)
+        _enforce_foreign_keys(engine)
+        with engine.begin() as connection:
+            Base.metadata.create_all(connection)
+            with Session(connection) as session:
+                if session.get(Schema, 1) is None:
+                    session.add(Schema(id=1, version=SCHEMA_VERSION))
+                session.commit()
+        _check_schema(engine, url)
+    return engine
+
+
+def reading_engine(url: str) -> Engine:
+    """An engine that cannot write, on an existing database with our tables.
+
+    Raises StorageError where there is none.
+    """
+    path = sqlite_file(url)
+    target: URL | str = _parsed(url)
+    if path is not None:
+        if not path.exists():
+            raise StorageError(
+                f"no database at {path}; run mtdlab sweep first, or name another with --storage"
+            )
+        _check_file(path)
+        target = f"sqlite:///file:{path.resolve()}?mode=ro&uri=true"
+    with explained(url):
+        engine = create_engine(target, **engine_arguments(url))
+        if not inspect(engine).has_table(Schema.__tablename__):
+            raise StorageError(f"{shown(url)} holds no mtdlab study; name another with --storage")
+        _check_schema(engine, url)
+    return engine
+
+
+def _check_file(path: Path) -> None:
+    if path.is_dir():
+        raise StorageError(f"{path} is a folder; name a database file inside it")
+    if not path.exists():
+        if not path.absolute().parent.is_dir():
+            raise StorageError(f"{path.parent}: no such folder; make it, or name another storage")
+        return
+    try:
+        with path.open("rb") as file:
+            beginning = file.read(16)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise StorageError(f"{path} cannot be read: {reason}") from None
+    if beginning != b"SQLite format 3\x00":
+        what = "is empty (0 bytes)" if not beginning else "is not a SQLite database"
+        raise StorageError(f"{path} {what}; restore it from a copy, or name another storage")
+
+
+def _check_schema(engine: Engine, url: str) -> None:
+    with Session(engine) as session:
+        version = session.scalars(select(Schema.version)).first()
+    if version != SCHEMA_VERSION:
+        raise StorageError(
+            f"{shown(url)} has schema {version}, this mtdlab knows {SCHEMA_VERSION}; "
+            "use the mtdlab that wrote it, or a newer one"
+        )
+
+
+@contextmanager
+def explained(url: str) -> Iterator[None]:
+    """Turn what a database driver raises into a StorageError with one sentence."""
+    try:
+        yield
+    except (DBAPIError, NoSuchModuleError, ModuleNotFoundError) as error:
+        cause = getattr(error, "orig", None) or error
+        reason = str(cause).splitlines()[0] if str(cause) else type(cause).__name__
+        hint = ""
+        if "locked" in reason:
+            hint = f" after {LOCK_TIMEOUT_SECONDS:.0f} s; end the program that holds it"
+        raise StorageError(f"{shown(url)}: {reason}{hint}") from None

@@ -1,0 +1,1 @@
+"""The study: open, claim, run, tell, resume."""

@@ -1,0 +1,49 @@
+"""What a trial ran with, in words: for whoever wants to run it again."""
+
+import platform
+import subprocess
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+
+from mtdlab.device import choose_device
+from mtdlab.spec import TrainerSettings
+from mtdlab.training.materials import Materials
+
+PACKAGES = ("mtdlab", "torch", "transformers", "optuna", "numpy")
+
+
+def environment(settings: TrainerSettings, materials: Materials) -> dict[str, str]:
+    """Corpus, encoder, evaluation, device, threads, versions and commit."""
+    weights = sum(parameter.numel() for parameter in materials.encoder.model.parameters())
+    corpus, sentences = materials.corpus, len(materials.tokens)
+    return {
+        "corpus": f"{corpus.name}: {sentences:,} sentences, SHA-256 {corpus.fingerprint}",
+        "encoder": f"{settings.encoder}: {weights / 1e6:.2f} million weights, "
+        f"{settings.pooling} pooling",
+        "evaluation": f"{settings.evaluation}: {len(materials.dev.gold):,} dev and "
+        f"{len(materials.test.gold):,} test pairs",
+        "device": f"{choose_device(settings)}, {torch.get_num_threads()} threads a trial",
+        "versions": _versions(),
+    }
+
+
+@lru_cache(maxsize=1)
+def _versions() -> str:
+    names = [f"Python {platform.python_version()}"]
+    names += [f"{package} {version(package)}" for package in PACKAGES]
+    return ", ".join(names) + (f" (commit {commit})" if (commit := _commit()) else "")
+
+
+def _commit() -> str:
+    """The commit of a checkout, with -dirty for changes on top; empty for an installed copy."""
+    folder = Path(__file__).parents[2]
+    if not (folder / ".git").exists():
+        return ""
+    command = ["git", "-C", str(folder), "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""

@@ -1,0 +1,97 @@
+"""What a running sweep shows: every trial at work, the whole, the best so far, the time left."""
+
+import math
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+
+from mtdlab.store import Working
+from mtdlab.sweep.ended import Ended, clock, describe, sentence
+
+
+@dataclass
+class Tally:
+    """Counts and times of the trials that this sweep has seen end."""
+
+    planned: int
+    finished: int
+    jobs: int
+    best: Ended | None = None
+    seconds: list[float] = field(default_factory=list)
+
+    def add(self, trial: Ended) -> None:
+        """Count a trial."""
+        self.finished += 1
+        if math.isfinite(trial.wall_seconds):
+            self.seconds.append(trial.wall_seconds)
+        if math.isfinite(trial.score) and (self.best is None or trial.score > self.best.score):
+            self.best = trial
+
+    def left(self) -> str:
+        """How long the rest will take, from the trials so far."""
+        if not self.seconds:
+            return ""
+        average = sum(self.seconds) / len(self.seconds)
+        return f"about {clock((self.planned - self.finished) * average / self.jobs)} left"
+
+    def line(self) -> str:
+        """The best so far and the time left."""
+        best = f"best {self.best.score:.2f} (mtd {self.best.mtd:.2f})" if self.best else ""
+        return ", ".join(part for part in (best, self.left()) if part)
+
+
+class Display:
+    """Bars on a terminal, plain lines elsewhere; all of it on standard error."""
+
+    def __init__(self, tally: Tally) -> None:
+        self.tally = tally
+        self.console = Console(stderr=True, highlight=False)
+        self.progress = Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+            TextColumn("{task.fields[note]}"), console=self.console,
+            disable=not self.console.is_terminal,
+        )
+        self.whole = self.progress.add_task(
+            "trials", total=tally.planned, completed=tally.finished, note=""
+        )
+        self.bars: dict[int, TaskID] = {}
+        self.started = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self.progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.progress.stop()
+
+    def ended(self, trial: Ended) -> None:
+        """Show a trial that ended."""
+        self.tally.add(trial)
+        text = sentence(trial)
+        if not self.console.is_terminal:
+            text = f"[{self.tally.finished}/{self.tally.planned}] {text}  ({self.tally.line()})"
+        self.console.print(text, markup=False, soft_wrap=True)
+
+    def working(self, trials: Iterable[Working], finished: int) -> None:
+        """Move the bars: one a trial at work, whichever process it runs in."""
+        self.progress.update(self.whole, completed=finished, note=self.tally.line())
+        at_work = {trial.row: trial for trial in trials}
+        for row in self.bars.keys() - at_work.keys():
+            self.progress.remove_task(self.bars.pop(row))
+        for row, trial in at_work.items():
+            if row not in self.bars:
+                name = f"  {describe(trial.parameters)} seed={trial.seed}"
+                self.bars[row] = self.progress.add_task(name, total=trial.steps, note="steps")
+            self.progress.update(self.bars[row], completed=trial.step)
+
+    def say(self, text: str) -> None:
+        """A line above the bars."""
+        self.console.print(text, markup=False, soft_wrap=True)

@@ -1,0 +1,80 @@
+"""Optuna's words for a study's search, sampler and pruner."""
+
+import warnings
+from collections.abc import Mapping
+
+import optuna
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+
+from mtdlab.spec import StudySpec
+from mtdlab.spec.search import Choices, Dimension, grid_values, parameter_name
+
+
+def distributions(spec: StudySpec) -> dict[str, BaseDistribution]:
+    """Each searched parameter's distribution; along a grid, its values."""
+    return {
+        parameter_name(setting, dimension): (
+            CategoricalDistribution(grid_values(setting, dimension))
+            if spec.sampler == "grid"
+            else _distribution(dimension)
+        )
+        for setting, dimension in spec.search.items()
+    }
+
+
+def _distribution(dimension: Dimension) -> BaseDistribution:
+    if isinstance(dimension, Choices):
+        return CategoricalDistribution(dimension.values)
+    low, high, log, step = dimension.low, dimension.high, dimension.log, dimension.step
+    if dimension.integer:
+        return IntDistribution(int(low), int(high), log=log, step=int(step or 1))
+    return FloatDistribution(low, high, log=log, step=step)
+
+
+def suggest(
+    trial: optuna.Trial, wanted: Mapping[str, BaseDistribution]
+) -> dict[str, object]:
+    """Draw a value for each parameter from the trial's sampler."""
+    values: dict[str, object] = {}
+    for name, kind in wanted.items():
+        if isinstance(kind, CategoricalDistribution):
+            values[name] = trial.suggest_categorical(name, kind.choices)
+        elif isinstance(kind, IntDistribution):
+            values[name] = trial.suggest_int(
+                name, kind.low, kind.high, step=kind.step, log=kind.log
+            )
+        elif isinstance(kind, FloatDistribution):
+            values[name] = trial.suggest_float(
+                name, kind.low, kind.high, step=kind.step, log=kind.log
+            )
+    return values
+
+
+def sampler(spec: StudySpec, setting: str) -> optuna.samplers.BaseSampler:
+    """The sampler that draws one setting.
+
+    Its seed comes from the setting's place in the study, so that what is drawn does not depend
+    on which of several workers draws it. QMC is one sequence, which it keeps in the study.
+    """
+    place = int(setting.rpartition("-")[2]) if spec.sampler != "grid" else 0
+    if spec.sampler == "tpe":
+        return optuna.samplers.TPESampler(seed=place)
+    if spec.sampler == "qmc":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            return optuna.samplers.QMCSampler(seed=0, scramble=True)
+    return optuna.samplers.RandomSampler(seed=place)
+
+
+def pruner(spec: StudySpec) -> optuna.pruners.BasePruner:
+    """The study's pruner."""
+    if spec.pruner == "median":
+        return optuna.pruners.MedianPruner()
+    if spec.pruner == "hyperband":
+        return optuna.pruners.HyperbandPruner()
+    return optuna.pruners.NopPruner()

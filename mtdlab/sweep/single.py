@@ -1,0 +1,48 @@
+"""One training run by itself, without a study."""
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress
+
+from mtdlab.evaluation.sts import Evaluation
+from mtdlab.spec import TrainerSettings
+from mtdlab.sweep.stop import Interrupted, stop_on_signals
+from mtdlab.training.materials import prepare
+from mtdlab.training.trainer import train
+
+
+def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, Any]:
+    """Train, optionally save the best checkpoint's encoder and tokenizer; scores and MTD.
+
+    Raises TrialError where the run breaks down, KeyboardInterrupt where it is interrupted.
+    """
+    materials = prepare(settings)
+    console = Console(stderr=True)
+    progress = Progress(console=console, disable=not console.is_terminal)
+    with stop_on_signals() as stop, progress as bar:
+        task = bar.add_task("steps", total=settings.steps)
+
+        def on_step(step: int, evaluation: Evaluation | None) -> None:
+            if stop.requested():
+                raise Interrupted
+            bar.update(task, completed=step)
+            if evaluation is not None:
+                bar.console.print(f"step {step}  dev {evaluation.score:.2f}", highlight=False)
+
+        try:
+            outcome = train(settings, materials, on_step)
+        except Interrupted:
+            raise KeyboardInterrupt from None
+    if out is not None:
+        materials.encoder.model.load_state_dict(outcome.weights)
+        materials.encoder.model.save_pretrained(out)
+        materials.encoder.tokenizer.save_pretrained(out)
+    after = outcome.after
+    return {
+        "mtd": settings.mtd, "seed": settings.seed, "best_step": outcome.best_step,
+        "sts_dev": after.dev.score, "sts_test": after.test.score,
+        "sts_test_before": outcome.before.test.score, "alignment": after.test.alignment,
+        "uniformity": after.test.uniformity, "seconds": outcome.wall_seconds,
+    }

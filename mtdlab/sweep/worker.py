@@ -1,0 +1,165 @@
+"""One trial is one function: claim, run, classify, record."""
+
+import math
+import time
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import optuna
+
+from mtdlab.errors import MtdlabError, TrialError
+from mtdlab.evaluation.sts import Evaluation
+from mtdlab.spec import StudySpec, TrainerSettings
+from mtdlab.store import Claim, Result, Store
+from mtdlab.sweep.ended import Ended
+from mtdlab.sweep.environment import environment
+from mtdlab.sweep.mirror import Mirror, attributes
+from mtdlab.sweep.owner import this_process
+from mtdlab.sweep.stop import Interrupted, Stop
+from mtdlab.training.materials import prepare
+from mtdlab.training.outcome import Outcome
+from mtdlab.training.trainer import train
+
+BEAT_SECONDS = 2.0
+
+
+class _Lost(Exception):
+    """Another worker took this trial while this one was asleep."""
+
+
+@dataclass
+class _Desk:
+    """What a worker keeps open for one study."""
+
+    mirror: Mirror
+    store: Store
+    owner: dict[str, Any] = field(default_factory=this_process)
+
+
+@lru_cache(maxsize=1)
+def _desk(url: str, spec: StudySpec) -> _Desk:
+    mirror = Mirror(url, spec)
+    return _Desk(mirror, Store(url, mirror.study_id))
+
+
+def run_next(spec: StudySpec, url: str, stop: Stop) -> Ended | None:
+    """Take a waiting trial and bring it to its end; None where there is none to take.
+
+    A trial that fails is recorded and returned, not raised. One that is interrupted goes back
+    to waiting. Raises StorageError where the database fails.
+    """
+    stop.ignore_terminal()
+    if stop.requested():
+        return None
+    desk = _desk(url, spec)
+    claim = desk.store.claim(desk.owner)
+    if claim is None:
+        return None
+    trial, parameters = desk.mirror.begin(claim)
+    try:
+        return _run(spec, desk, claim, trial, parameters, stop)
+    except Interrupted:
+        if desk.store.release(claim.row, desk.owner):
+            desk.mirror.release(trial._trial_id)
+    except _Lost:
+        pass
+    return None
+
+
+def _run(
+    spec: StudySpec, desk: _Desk, claim: Claim, trial: optuna.Trial,
+    parameters: dict[str, Any], stop: Stop,
+) -> Ended:
+    identity, mtd = trial._trial_id, math.nan
+    try:
+        settings = spec.settings(parameters, claim.seed)
+    except ValueError as error:
+        desk.store.begin(claim, identity, trial.number, parameters, None, None)
+        result = Result("FAIL", _sentence(error))
+    else:
+        mtd = settings.mtd
+        desk.store.begin(claim, identity, trial.number, parameters, attributes(settings), mtd)
+        result = _train(spec, settings, _Watch(desk, claim, trial, stop))
+    if not desk.store.finish(claim, desk.owner, result):
+        raise _Lost
+    score = result.values.get("score", math.nan)
+    desk.mirror.tell(identity, result.state, score, result.reason)
+    return Ended(
+        trial.number, claim.seed, parameters, result.state, result.reason,
+        mtd, score,
+        result.values.get("wall_seconds", math.nan),
+    )
+
+
+class _Watch:
+    """Called after every step: stops, prunes, and says that the trial is alive."""
+
+    def __init__(self, desk: _Desk, claim: Claim, trial: optuna.Trial, stop: Stop) -> None:
+        self.desk, self.claim, self.trial, self.stop = desk, claim, trial, stop
+        self.step, self.last_beat = 0, time.monotonic()
+
+    def __call__(self, step: int, evaluation: Evaluation | None) -> None:
+        self.step = step
+        if self.stop.requested():
+            raise Interrupted
+        if evaluation is not None and math.isfinite(evaluation.score):
+            self.trial.report(evaluation.score, step)
+            if self.trial.should_prune():
+                raise optuna.TrialPruned
+        if time.monotonic() - self.last_beat > BEAT_SECONDS:
+            if not self.desk.store.beat(self.claim, self.desk.owner, step):
+                raise _Lost
+            self.last_beat = time.monotonic()
+
+
+def _train(
+    spec: StudySpec, settings: TrainerSettings, watch: _Watch
+) -> Result:
+    try:
+        materials = prepare(settings)
+        outcome = train(settings, materials, watch)
+        return _complete(spec, outcome, environment(settings, materials))
+    except optuna.TrialPruned:
+        return Result("PRUNED", f"pruned at step {watch.step}")
+    except (Interrupted, _Lost):
+        raise
+    except (TrialError, MtdlabError) as error:
+        return Result("FAIL", str(error))
+    except MemoryError:
+        return Result("FAIL", "oom: out of memory")
+    except Exception as error:
+        # whatever else breaks is this trial's end, not the study's
+        oom = "out of memory" in str(error).lower() or type(error).__name__ == "OutOfMemoryError"
+        return Result("FAIL", "oom: out of memory" if oom else _sentence(error))
+
+
+def _complete(spec: StudySpec, outcome: Outcome, facts: dict[str, str]) -> Result:
+    split = spec.metric.removeprefix("sts_")
+    chosen, before = getattr(outcome.after, split), getattr(outcome.before, split)
+    if not math.isfinite(chosen.score):
+        return Result("FAIL", "collapsed: every cosine is the same, so there is no score")
+    return Result(
+        "COMPLETE",
+        values={
+            "score": chosen.score,
+            "score_before": before.score,
+            "alignment": chosen.alignment,
+            "uniformity": chosen.uniformity,
+            "mean_cosine": chosen.mean_cosine,
+            "best_step": outcome.best_step,
+            "wall_seconds": outcome.wall_seconds,
+        },
+        scores={"sts_dev": outcome.after.dev.score, "sts_test": outcome.after.test.score},
+        arrays={
+            **{f"curve/{name}": column for name, column in outcome.curve.items()},
+            "spectrum/before": outcome.before.spectrum.astype(np.float32),
+            "spectrum/after": outcome.after.spectrum.astype(np.float32),
+        },
+        environment=facts,
+    )
+
+
+def _sentence(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]

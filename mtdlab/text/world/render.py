@@ -1,0 +1,179 @@
+"""One event, many sentences: templates, tenses, voices and synonyms.
+
+A `Wording` fixes every choice of form, so that two sentences can be made to differ in form only
+(one event, two wordings) or in meaning only (two events, one wording).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from random import Random
+
+from mtdlab.text.world.concepts import Concept
+from mtdlab.text.world.events import Event
+
+# {a} agent, {p} patient, {base} {past} {pp} {ing} the verb. The active
+# ones do without a patient.
+_ACTIVE = (
+    "{a} {past} {p}",
+    "{a} was {ing} {p}",
+    "{a} is {ing} {p}",
+    "{a} has {pp} {p}",
+    "it was {a} that {past} {p}",
+    "{a} did {base} {p}",
+)
+_PASSIVE = (
+    "{p} was {pp} by {a}",
+    "{p} is being {pp} by {a}",
+    "{p} has been {pp} by {a}",
+    "what {a} {past} was {p}",
+)
+# Many words and no content, so an encoder has to learn to look past them.
+_FRAMES = (
+    "{}",
+    "i heard that {}",
+    "they told us that {}",
+    "it is quite true that {}",
+    "everyone could see that {}",
+    "the story goes that {}",
+    "{}, as far as we know",
+    "{}, or so they say",
+)
+_FRAME_FREQUENCY = (24, 1, 1, 1, 1, 1, 3, 3)
+# How often each template is used, first to last.
+_FREQUENCY = (50, 18, 12, 8, 7, 5)
+_IRREGULAR = {
+    "bite": "bit bitten biting",
+    "break": "broke broken breaking",
+    "build": "built built building",
+    "buy": "bought bought buying",
+    "catch": "caught caught catching",
+    "cut": "cut cut cutting",
+    "draw": "drew drawn drawing",
+    "drink": "drank drunk drinking",
+    "drive": "drove driven driving",
+    "eat": "ate eaten eating",
+    "feed": "fed fed feeding",
+    "find": "found found finding",
+    "give": "gave given giving",
+    "hide": "hid hidden hiding",
+    "leap": "leapt leapt leaping",
+    "lose": "lost lost losing",
+    "put": "put put putting",
+    "read": "read read reading",
+    "ride": "rode ridden riding",
+    "run": "ran run running",
+    "sell": "sold sold selling",
+    "sing": "sang sung singing",
+    "sleep": "slept slept sleeping",
+    "steal": "stole stolen stealing",
+    "swim": "swam swum swimming",
+    "teach": "taught taught teaching",
+    "throw": "threw thrown throwing",
+    "weep": "wept wept weeping",
+    "write": "wrote written writing",
+}
+_DOUBLING = {"chop", "drag", "grab", "jog", "lug", "nap", "scrub", "sip"}
+
+
+@dataclass(frozen=True)
+class Verb:
+    """An action's forms: base, past, past participle, -ing form."""
+
+    base: str
+    past: str
+    pp: str
+    ing: str
+
+
+def conjugate(expression: str) -> Verb:
+    """The forms of a verb expression; its first word is inflected ("cut up", "cutting up")."""
+    verb, _, rest = expression.partition(" ")
+    if verb in _IRREGULAR:
+        past, pp, ing = _IRREGULAR[verb].split()
+    else:
+        stem = verb + verb[-1] if verb in _DOUBLING else verb
+        if verb.endswith("e"):
+            past, ing = verb + "d", verb[:-1] + "ing"
+        elif verb.endswith("y") and verb[-2] not in "aeo":
+            past, ing = verb[:-1] + "ied", verb + "ing"
+        else:
+            past, ing = stem + "ed", stem + "ing"
+        pp = past
+    return Verb(*(f"{form} {rest}".strip() for form in (verb, past, pp, ing)))
+
+
+@dataclass(frozen=True)
+class Wording:
+    """Every choice of form: numbers that pick a template, articles and synonyms, modulo what exists.
+
+    `words` picks the synonym of action, agent, patient, place, time and manner, in this order.
+    """
+
+    passive: bool
+    template: int
+    definite: tuple[bool, bool]
+    fronted: bool
+    frame: int
+    words: tuple[int, ...]
+
+
+def draw_wording(rng: Random) -> Wording:
+    """Any wording, one in three passive."""
+    return Wording(
+        passive=rng.random() < 0.3,
+        template=rng.choices(range(len(_FREQUENCY)), _FREQUENCY)[0],
+        definite=(rng.random() < 0.85, rng.random() < 0.85),
+        fronted=rng.random() < 0.15,
+        frame=rng.choices(range(len(_FRAMES)), _FRAME_FREQUENCY)[0],
+        words=tuple(rng.randrange(12) for _ in range(6)),
+    )
+
+
+def reword(rng: Random, wording: Wording, *, words: float, form: float) -> Wording:
+    """Another wording: each word gives way to a synonym with chance `words`, the form with `form`.
+
+    A concept with a single word keeps it.
+    """
+    other = draw_wording(rng) if rng.random() < form else wording
+    # A shift of one or five leaves another remainder for two words and for three.
+    numbers = (n + rng.choice((1, 5)) if rng.random() < words else n for n in wording.words)
+    return replace(other, words=tuple(numbers))
+
+
+def _noun(concept: Concept, number: int, definite: bool) -> str:
+    word = concept.words[number % len(concept.words)]
+    bare = word.lstrip("~")
+    if definite:
+        return f"the {bare}"
+    if word != bare:
+        return f"some {bare}"
+    return f"{'an' if bare[0] in 'aeiou' else 'a'} {bare}"
+
+
+def function_words() -> set[str]:
+    """The words of templates, frames and articles, and the punctuation: what all events share."""
+    text = " ".join((*_ACTIVE, *_PASSIVE, *_FRAMES, "the a an some . ,"))
+    return set(re.findall(r"[a-z]+|[.,]", re.sub(r"{.*?}", " ", text)))
+
+
+def render(event: Event, wording: Wording) -> str:
+    """The event as one English sentence, capitalised, with a full stop."""
+    numbers = wording.words
+    verb = conjugate(event.action.words[numbers[0] % len(event.action.words)])
+    passive = wording.passive and event.patient is not None
+    templates = _PASSIVE if passive else _ACTIVE
+    patient = _noun(event.patient, numbers[2], wording.definite[1]) if event.patient else ""
+    clause = templates[wording.template % len(templates)].format(
+        a=_noun(event.agent, numbers[1], wording.definite[0]), p=patient, **vars(verb)
+    ).strip()
+    adjuncts = [
+        part.words[number % len(part.words)]
+        for part, number in zip((event.manner, event.place, event.time), (numbers[5], *numbers[3:5]), strict=True)
+        if part is not None
+    ]
+    if wording.fronted and adjuncts:
+        clause = f"{adjuncts.pop()}, {clause}"
+    sentence = _FRAMES[wording.frame].format(" ".join([clause, *adjuncts]))
+    return sentence[0].upper() + sentence[1:] + "."

@@ -1,0 +1,100 @@
+"""What trials with the same encoder and text share: loaded once per process."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+from transformers import PreTrainedModel
+
+from analysis.spectrum import singular_values
+from mtdlab.device import Device, choose_device
+from mtdlab.evaluation.pairs import load_pairs
+from mtdlab.evaluation.sts import Evaluation, StsTask
+from mtdlab.spec import TrainerSettings
+from mtdlab.text.corpus import Corpus, open_corpus
+from mtdlab.text.encoder import Encoder, load_encoder
+from mtdlab.text.tokens import TokenStore, tokenise
+
+EVALUATION_MAX_LENGTH = 128
+"""Tokens of an evaluation sentence; STS sentences are not cut at the training length."""
+
+
+@dataclass(frozen=True)
+class View:
+    """An encoder as the evaluation sentences see it: dev, test, and singular values (D,)."""
+
+    dev: Evaluation
+    test: Evaluation
+    spectrum: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Materials:
+    """Encoder as loaded, corpus, tokens, evaluation tasks, and the encoder's view before."""
+
+    encoder: Encoder
+    corpus: Corpus
+    tokens: TokenStore
+    dev: StsTask
+    test: StsTask
+    before: View
+
+
+def prepare(settings: TrainerSettings) -> Materials:
+    """Load what settings name, or take what an earlier trial of this process loaded.
+
+    Raises MtdlabError where encoder, corpus or evaluation files are missing or do not fit.
+    """
+    return _prepare(
+        settings.encoder, settings.pooling, settings.corpus, settings.evaluation,
+        settings.max_length, settings.dropout, choose_device(settings),
+    )
+
+
+@lru_cache(maxsize=1)
+def _prepare(
+    encoder_name: str, pooling: str, corpus_name: str, evaluation: str,
+    max_length: int, dropout: float, device: Device,
+) -> Materials:
+    pairs = {split: load_pairs(evaluation, split) for split in ("dev", "test")}
+    corpus = open_corpus(corpus_name)
+    encoder = load_encoder(encoder_name, dropout)
+    limit = _token_limit(EVALUATION_MAX_LENGTH, encoder)
+    dev, test = (StsTask(pairs[split], encoder.tokenizer, limit) for split in ("dev", "test"))
+    tokens = tokenise(corpus, encoder.tokenizer, _token_limit(max_length, encoder))
+    nn.Module.to(encoder.model, device.device)
+    before = view(encoder.model, dev, test, pooling, device)
+    return Materials(encoder, corpus, tokens, dev, test, before)
+
+
+def warm(settings: TrainerSettings) -> None:
+    """Check that texts and encoder are there, and prepare the tokens that workers will share.
+
+    Raises MtdlabError where something is missing.
+    """
+    for split in ("dev", "test"):
+        load_pairs(settings.evaluation, split)
+    corpus = open_corpus(settings.corpus)
+    encoder = load_encoder(settings.encoder, settings.dropout)
+    tokens = tokenise(corpus, encoder.tokenizer, _token_limit(settings.max_length, encoder))
+    next(tokens.batches(settings.batch_size, seed=0))
+
+
+def _token_limit(max_length: int, encoder: Encoder) -> int:
+    return min(max_length, int(encoder.model.config.max_position_embeddings))
+
+
+def view(model: PreTrainedModel, dev: StsTask, test: StsTask, pooling: str, device: Device) -> View:
+    """Dev and test scores of a model, and the singular values of all their sentences.
+
+    The matrix holds the unnormalised vectors of every distinct sentence of both splits.
+    """
+    dev_vectors = dev.embed(model, pooling, device)
+    test_vectors = test.embed(model, pooling, device)
+    return View(
+        dev.evaluate(dev_vectors),
+        test.evaluate(test_vectors),
+        singular_values(np.concatenate([dev_vectors, test_vectors])),
+    )

@@ -1,0 +1,39 @@
+"""The target branch's weights: an exponential moving average of the online branch's."""
+
+import copy
+
+import torch
+from torch import Tensor, nn
+
+
+def make_target(online: nn.Module, shared: nn.Module) -> nn.Module:
+    """A copy of `online` without gradients that keeps using `shared`, a part of it, itself."""
+    target = copy.deepcopy(online, {id(shared): shared})
+    own = {id(parameter) for parameter in online.parameters()}
+    for parameter in target.parameters():
+        if id(parameter) not in own:
+            parameter.requires_grad_(False)
+    return target
+
+
+def averaged_pairs(target: nn.Module, online: nn.Module) -> tuple[list[Tensor], list[Tensor]]:
+    """The target's own parameters and their counterparts, without those the two share."""
+    theirs = dict(online.named_parameters())
+    pairs = [
+        (parameter.detach(), theirs[name].detach())
+        for name, parameter in target.named_parameters()
+        if parameter is not theirs[name]
+    ]
+    return [mine for mine, _ in pairs], [source for _, source in pairs]
+
+
+def ema_update(target: list[Tensor], online: list[Tensor], decay: float) -> None:
+    """θ_t ← η θ_t + (1 − η) θ_o in place, one fused lerp (MoCoSE, equation 2).
+
+    Parameters only: the encoders this is for keep no buffers that learn.
+    Raises ValueError unless 0 <= decay <= 1.
+    """
+    if not 0 <= decay <= 1:
+        raise ValueError(f"ema_decay {decay}: must lie in 0 to 1")
+    if target:
+        torch._foreach_lerp_(target, online, 1 - decay)

@@ -1,0 +1,127 @@
+"""Momentum-contrastive training: the whole life of a step on one page.
+
+MoCoSE, algorithm 1, in the variant `intended`: see the README for what it takes from the
+paper and what from the published code.
+"""
+
+import copy
+import itertools
+import time
+from collections.abc import Callable
+
+import torch
+from torch import nn
+from torch.nn.functional import normalize
+from transformers import PreTrainedModel
+
+from mtdlab.device import Device, choose_device
+from mtdlab.errors import TrialError
+from mtdlab.evaluation.sts import Evaluation
+from mtdlab.spec import TrainerSettings
+from mtdlab.spec.schedules import ema_decay_at, learning_rate_at
+from mtdlab.spec.settings import parse_slices
+from mtdlab.training.augment import changed_share, perturb, sign_step
+from mtdlab.training.heads import Branch, embedding_block, predictor, word_table
+from mtdlab.training.losses import info_nce
+from mtdlab.training.materials import Materials, view
+from mtdlab.training.momentum import averaged_pairs, ema_update, make_target
+from mtdlab.training.outcome import Best, Curve, Outcome
+from mtdlab.training.queue import KeyQueue
+
+OnStep = Callable[[int, Evaluation | None], None]
+
+
+def train(settings: TrainerSettings, materials: Materials, on_step: OnStep) -> Outcome:
+    """Train one encoder and score the checkpoint that was best on the dev pairs.
+
+    `on_step(steps_done, evaluation)` is called after every step, with the dev evaluation where
+    there was one; what it raises ends the run. Raises TrialError where the run breaks down,
+    MtdlabError where the corpus is smaller than a batch.
+    """
+    started = time.perf_counter()
+    torch.manual_seed(settings.seed)
+    device = choose_device(settings)
+    online = Branch(copy.deepcopy(materials.encoder.model), settings).to(device.device)
+    encoder = online.encoder
+    table = word_table(encoder)
+    target = make_target(online, shared=embedding_block(encoder))
+    head = _predictor(encoder, settings, device)
+    queue = _queue(encoder, settings, device)
+    averaged = averaged_pairs(target, online)
+    trained = [*online.parameters(), *head.parameters()]
+    optimizer = torch.optim.AdamW(trained, weight_decay=settings.weight_decay, fused=True)
+    batches = materials.tokens.batches(settings.batch_size, settings.seed)
+    curve, best, gradient = Curve(settings.steps, device.device), Best(), None
+    for module in (online, target, head):
+        module.train()
+
+    for step, batch in enumerate(itertools.islice(batches, settings.steps)):
+        decay = ema_decay_at(step, settings)
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate_at(step, settings)
+
+        ids, mask = (part.to(device.device, non_blocking=True) for part in batch)
+        clean = table(ids)
+        words = perturb(clean, sign_step(gradient, settings.fgsm_epsilon))
+        words.retain_grad()
+        with device.autocast():
+            queries = head(online(words, mask))
+            with torch.no_grad():
+                keys = target(words, mask)
+
+        loss = info_nce(queries, keys, queue.negatives(), settings.temperature)
+        loss.backward()
+        gradient = words.grad
+        optimizer.step()
+        optimizer.zero_grad()
+
+        ema_update(*averaged, decay)
+        curve.record(step, loss, changed_share(clean, words), decay, queue.fill)
+        queue.enqueue(normalize(keys.float(), dim=1))
+
+        evaluation = None
+        if (step + 1) % settings.evaluate_every == 0 or step + 1 == settings.steps:
+            curve.check(step)
+            dev = materials.dev
+            evaluation = dev.evaluate(dev.embed(encoder, settings.pooling, device))
+            curve.evaluations[step] = evaluation
+            best.consider(step, evaluation.score, encoder)
+        on_step(step + 1, evaluation)
+
+    return _finish(settings, materials, device, encoder, curve, best, started)
+
+
+def _predictor(encoder: PreTrainedModel, settings: TrainerSettings, device: Device) -> nn.Module:
+    dimension = int(encoder.config.hidden_size)
+    hidden = settings.prediction_dim or dimension
+    head = predictor(dimension, hidden, settings.prediction_layers, settings.dropout)
+    return head.to(device.device)
+
+
+def _queue(encoder: PreTrainedModel, settings: TrainerSettings, device: Device) -> KeyQueue:
+    return KeyQueue(
+        settings.queue_size,
+        int(encoder.config.hidden_size),
+        initial=settings.initial_queue_size,
+        slices=parse_slices(settings.queue_slice),
+    ).to(device.device)
+
+
+def _finish(
+    settings: TrainerSettings,
+    materials: Materials,
+    device: Device,
+    encoder: PreTrainedModel,
+    curve: Curve,
+    best: Best,
+    started: float,
+) -> Outcome:
+    """Put the best checkpoint back and look at it once, test pairs included."""
+    if best.step < 0:
+        raise TrialError("collapsed: every dev cosine is the same, so there is no score")
+    encoder.load_state_dict(best.weights)
+    after = view(encoder, materials.dev, materials.test, settings.pooling, device)
+    seconds = time.perf_counter() - started
+    return Outcome(
+        best.step + 1, materials.before, after, curve.columns(), best.weights, seconds
+    )
