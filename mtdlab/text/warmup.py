@@ -22,7 +22,7 @@ import torch
 from tokenizers import BertWordPieceTokenizer
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
-from transformers import BertConfig, BertForMaskedLM, BertModel, BertTokenizerFast
+from transformers import BertConfig, BertForMaskedLM, BertModel, BertTokenizer
 
 from mtdlab.text.world import builtin_sentences
 from mtdlab.text.world.definitions import defining_sentences
@@ -48,7 +48,7 @@ class WarmUp:
     seed: int = 0
 
 
-def train_tokenizer(sentences: list[str]) -> BertTokenizerFast:
+def train_tokenizer(sentences: list[str]) -> BertTokenizer:
     """A lower-casing WordPiece tokenizer whose vocabulary holds every word of `sentences`."""
     trainer = BertWordPieceTokenizer(lowercase=True)
     trainer.train_from_iterator(
@@ -57,7 +57,7 @@ def train_tokenizer(sentences: list[str]) -> BertTokenizerFast:
     with TemporaryDirectory() as folder:
         trainer.save_model(folder)
         vocabulary = str(Path(folder) / "vocab.txt")
-        return BertTokenizerFast(vocab=vocabulary, do_lower_case=True, model_max_length=64)
+        return BertTokenizer(vocab=vocabulary, do_lower_case=True, model_max_length=64)
 
 
 def new_model(vocabulary_size: int) -> BertForMaskedLM:
@@ -98,7 +98,7 @@ def mask_words(
     return torch.where(chosen & (draw >= 0.9), others, masked), chosen
 
 
-def _chances(tokenizer: BertTokenizerFast, settings: WarmUp) -> Tensor:
+def _chances(tokenizer: BertTokenizer, settings: WarmUp) -> Tensor:
     chances = torch.full((len(tokenizer),), settings.masked_share)
     function_ids = tokenizer.convert_tokens_to_ids(sorted(function_words()))
     chances[function_ids] = settings.masked_share_of_function_words
@@ -108,7 +108,7 @@ def _chances(tokenizer: BertTokenizerFast, settings: WarmUp) -> Tensor:
 
 def warm_up(
     model: BertForMaskedLM,
-    tokenizer: BertTokenizerFast,
+    tokenizer: BertTokenizer,
     sentences: list[str],
     settings: WarmUp,
     report: Callable[[int, float], None],

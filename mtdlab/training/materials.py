@@ -2,16 +2,16 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import nn
-from transformers import PreTrainedModel
 
 from analysis.spectrum import singular_values
 from mtdlab.device import Device, choose_device
 from mtdlab.evaluation.pairs import load_pairs
-from mtdlab.evaluation.sts import Evaluation, StsTask
+from mtdlab.evaluation.sts import Evaluation, StsTask, Vectors
 from mtdlab.spec import TrainerSettings
 from mtdlab.text.corpus import Corpus, open_corpus
 from mtdlab.text.encoder import Encoder, load_encoder
@@ -28,6 +28,18 @@ class View:
     dev: Evaluation
     test: Evaluation
     spectrum: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, dev: StsTask, dev_vectors: Vectors, test: StsTask, test_vectors: Vectors) -> Self:
+        """Score both splits' sentence vectors.
+
+        The singular values are those of the unnormalised vectors of all sentences of both.
+        """
+        return cls(
+            dev.evaluate(dev_vectors),
+            test.evaluate(test_vectors),
+            singular_values(np.concatenate([dev_vectors, test_vectors])),
+        )
 
 
 @dataclass(frozen=True)
@@ -65,7 +77,8 @@ def _prepare(
     dev, test = (StsTask(pairs[split], encoder.tokenizer, limit) for split in ("dev", "test"))
     tokens = tokenise(corpus, encoder.tokenizer, _token_limit(max_length, encoder))
     nn.Module.to(encoder.model, device.device)
-    before = view(encoder.model, dev, test, pooling, device)
+    dev_vectors, test_vectors = (task.embed(encoder.model, pooling, device) for task in (dev, test))
+    before = View.of(dev, dev_vectors, test, test_vectors)
     return Materials(encoder, corpus, tokens, dev, test, before)
 
 
@@ -84,17 +97,3 @@ def warm(settings: TrainerSettings) -> None:
 
 def _token_limit(max_length: int, encoder: Encoder) -> int:
     return min(max_length, int(encoder.model.config.max_position_embeddings))
-
-
-def view(model: PreTrainedModel, dev: StsTask, test: StsTask, pooling: str, device: Device) -> View:
-    """Dev and test scores of a model, and the singular values of all their sentences.
-
-    The matrix holds the unnormalised vectors of every distinct sentence of both splits.
-    """
-    dev_vectors = dev.embed(model, pooling, device)
-    test_vectors = test.embed(model, pooling, device)
-    return View(
-        dev.evaluate(dev_vectors),
-        test.evaluate(test_vectors),
-        singular_values(np.concatenate([dev_vectors, test_vectors])),
-    )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from mtdlab.errors import TrialError
-from mtdlab.evaluation.sts import Evaluation
+from mtdlab.evaluation.sts import Evaluation, Vectors
 from mtdlab.training.materials import View
 
 Column = NDArray[np.float32]
@@ -59,16 +59,20 @@ class Curve:
 
 @dataclass
 class Best:
-    """The checkpoint with the best dev score so far: its step (0 the first) and weights."""
+    """The checkpoint with the best dev score so far.
+
+    Its step (0 the first), its weights, and what the dev sentences were to it (S, D).
+    """
 
     step: int = -1
     score: float = float("-inf")
+    dev_vectors: Vectors = field(default_factory=lambda: np.empty((0, 0), dtype=np.float32))
     weights: dict[str, Tensor] = field(default_factory=dict)
 
-    def consider(self, step: int, score: float, model: nn.Module) -> None:
+    def consider(self, step: int, score: float, dev_vectors: Vectors, model: nn.Module) -> None:
         """Keep this checkpoint if it beats the best; a missing score never does."""
         if score > self.score:
-            self.step, self.score = step, score
+            self.step, self.score, self.dev_vectors = step, score, dev_vectors
             self.weights = {name: value.cpu().clone() for name, value in model.state_dict().items()}
 
 

@@ -23,7 +23,7 @@ from mtdlab.spec.settings import parse_slices
 from mtdlab.training.augment import changed_share, perturb, sign_step
 from mtdlab.training.heads import Branch, embedding_block, predictor, word_table
 from mtdlab.training.losses import info_nce
-from mtdlab.training.materials import Materials, view
+from mtdlab.training.materials import Materials, View
 from mtdlab.training.momentum import averaged_pairs, ema_update, make_target
 from mtdlab.training.outcome import Best, Curve, Outcome
 from mtdlab.training.queue import KeyQueue
@@ -82,10 +82,10 @@ def train(settings: TrainerSettings, materials: Materials, on_step: OnStep) -> O
         evaluation = None
         if (step + 1) % settings.evaluate_every == 0 or step + 1 == settings.steps:
             curve.check(step)
-            dev = materials.dev
-            evaluation = dev.evaluate(dev.embed(encoder, settings.pooling, device))
+            dev_vectors = materials.dev.embed(encoder, settings.pooling, device)
+            evaluation = materials.dev.evaluate(dev_vectors)
             curve.evaluations[step] = evaluation
-            best.consider(step, evaluation.score, encoder)
+            best.consider(step, evaluation.score, dev_vectors, encoder)
         on_step(step + 1, evaluation)
 
     return _finish(settings, materials, device, encoder, curve, best, started)
@@ -116,11 +116,12 @@ def _finish(
     best: Best,
     started: float,
 ) -> Outcome:
-    """Put the best checkpoint back and look at it once, test pairs included."""
+    """Put the best checkpoint back and look at the test pairs: once, and only now."""
     if best.step < 0:
         raise TrialError("collapsed: every dev cosine is the same, so there is no score")
     encoder.load_state_dict(best.weights)
-    after = view(encoder, materials.dev, materials.test, settings.pooling, device)
+    test_vectors = materials.test.embed(encoder, settings.pooling, device)
+    after = View.of(materials.dev, best.dev_vectors, materials.test, test_vectors)
     seconds = time.perf_counter() - started
     return Outcome(
         best.step + 1, materials.before, after, curve.columns(), best.weights, seconds

@@ -6,7 +6,7 @@ to one verb. No sentence describes an event, so none can be in a graded pair.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import permutations
 
 from mtdlab.text.world.concepts import Concept, actions, concepts_under, details, nouns
@@ -49,7 +49,7 @@ def _bare(word: str) -> str:
     return word.lstrip("~")
 
 
-def _define(concept: Concept, words: list[tuple[str, ...]]) -> Iterator[str]:
+def _define(concept: Concept, words: Sequence[tuple[str, ...]]) -> Iterator[str]:
     """`words` holds each word's forms in one order, so that like forms are put side by side."""
     for one, other in permutations(words, 2):
         for x, y in zip(one, other, strict=True):

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
 
-from mtdlab.text.world.concepts import Concept, actions, concepts_under, details, nouns
-from mtdlab.text.world.events import Event, draw_event, scenes, similarity
+from mtdlab.text.world.concepts import Concept, actions, concepts_under, nouns
+from mtdlab.text.world.events import Event, draw_event, similarity
 from mtdlab.text.world.render import draw_wording, render, reword
+from mtdlab.text.world.scenes import scenes
 
 _CORE = ("action", "agent", "patient")
 _DETAILS = ("place", "time", "manner")
@@ -48,23 +49,23 @@ def _fits(action: Concept, patient: Concept | None) -> bool:
 
 def _change(rng: Random, event: Event, part: str, near: bool) -> Event:
     """The event with one part of its core exchanged; unchanged where nothing else fits."""
-    if part == "action":
-        pool = [action for action in actions().values() if _fits(action, event.patient)]
-        return replace(event, action=_other(rng, event.action, pool, near))
     scene = scenes()[event.action.name]
-    if part == "agent":
-        pool = concepts_under(nouns(), event.agent.kind) if near else [*scene.agents[0], *scene.agents[1]]
-        return replace(event, agent=_other(rng, event.agent, pool, near))
-    if event.patient is None:
+    if part == "action":
+        fitting = [action for action in actions().values() if _fits(action, event.patient)]
+        return replace(event, action=_other(rng, event.action, fitting, near))
+    old = event.agent if part == "agent" else event.patient
+    if old is None:
         return event
-    pool = concepts_under(nouns(), event.patient.kind) if near else [*scene.patients[0], *scene.patients[1]]
-    return replace(event, patient=_other(rng, event.patient, pool, near))
+    usual, rare = scene.agents if part == "agent" else scene.patients
+    new = _other(rng, old, concepts_under(nouns(), old.kind) if near else (*usual, *rare), near)
+    return replace(event, agent=new) if part == "agent" else replace(event, patient=new)
 
 
 def _without_a_detail(rng: Random, event: Event) -> Event:
-    said = [part for part in _DETAILS if getattr(event, part) is not None]
-    dropped: dict[str, None] = {rng.choice(said): None} if said else {}
-    return replace(event, **dropped)
+    shorter = [
+        replace(event, **{part: None}) for part in _DETAILS if getattr(event, part) is not None
+    ]
+    return rng.choice(shorter) if shorter else event
 
 
 def _events(rng: Random) -> tuple[Event, Event]:

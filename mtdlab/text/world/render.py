@@ -106,7 +106,7 @@ def conjugate(expression: str) -> Verb:
 
 @dataclass(frozen=True)
 class Wording:
-    """Every choice of form: numbers that pick a template, articles and synonyms, modulo what exists.
+    """Every choice of form; numbers pick a template, frame or synonym, modulo what there is.
 
     `words` picks the synonym of action, agent, patient, place, time and manner, in this order.
     """
@@ -120,7 +120,7 @@ class Wording:
 
 
 def draw_wording(rng: Random) -> Wording:
-    """Any wording, one in three passive."""
+    """Any wording, three in ten passive."""
     return Wording(
         passive=rng.random() < 0.3,
         template=rng.choices(range(len(_FREQUENCY)), _FREQUENCY)[0],
@@ -142,8 +142,12 @@ def reword(rng: Random, wording: Wording, *, words: float, form: float) -> Wordi
     return replace(other, words=tuple(numbers))
 
 
+def _word(concept: Concept, number: int) -> str:
+    return concept.words[number % len(concept.words)]
+
+
 def _noun(concept: Concept, number: int, definite: bool) -> str:
-    word = concept.words[number % len(concept.words)]
+    word = _word(concept, number)
     bare = word.lstrip("~")
     if definite:
         return f"the {bare}"
@@ -160,19 +164,14 @@ def function_words() -> set[str]:
 
 def render(event: Event, wording: Wording) -> str:
     """The event as one English sentence, capitalised, with a full stop."""
-    numbers = wording.words
-    verb = conjugate(event.action.words[numbers[0] % len(event.action.words)])
-    passive = wording.passive and event.patient is not None
-    templates = _PASSIVE if passive else _ACTIVE
-    patient = _noun(event.patient, numbers[2], wording.definite[1]) if event.patient else ""
-    clause = templates[wording.template % len(templates)].format(
-        a=_noun(event.agent, numbers[1], wording.definite[0]), p=patient, **vars(verb)
-    ).strip()
-    adjuncts = [
-        part.words[number % len(part.words)]
-        for part, number in zip((event.manner, event.place, event.time), (numbers[5], *numbers[3:5]), strict=True)
-        if part is not None
-    ]
+    action, agent, patient, place, time, manner = wording.words
+    a = _noun(event.agent, agent, wording.definite[0])
+    p = _noun(event.patient, patient, wording.definite[1]) if event.patient else ""
+    templates = _PASSIVE if wording.passive and event.patient else _ACTIVE
+    template = templates[wording.template % len(templates)]
+    clause = template.format(a=a, p=p, **vars(conjugate(_word(event.action, action)))).strip()
+    said = ((event.manner, manner), (event.place, place), (event.time, time))
+    adjuncts = [_word(part, number) for part, number in said if part is not None]
     if wording.fronted and adjuncts:
         clause = f"{adjuncts.pop()}, {clause}"
     sentence = _FRAMES[wording.frame].format(" ".join([clause, *adjuncts]))
