@@ -29,6 +29,7 @@ _RESULTS = frozenset(
         "uniformity",
         "mean_cosine",
         "score_before",
+        "best_step",
         "wall_seconds",
     }
 )

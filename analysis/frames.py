@@ -24,6 +24,7 @@ TRIAL_COLUMNS: Mapping[str, str] = {
     "uniformity": "float64",
     "mean_cosine": "float64",
     "score_before": "float64",
+    "best_step": "float64",
     "wall_seconds": "float64",
 }
 CURVE_COLUMNS: Mapping[str, str] = {
@@ -54,9 +55,9 @@ class StudyFrames:
              state is COMPLETE, FAIL, PRUNED, RUNNING or WAITING; reason says why a trial
              failed and is empty otherwise; what is not known yet is NaN. score is the
              study's metric x 100 at the checkpoint chosen on the dev split; score_before
-             is the same for the encoder as it was loaded; mean_cosine is that of random
-             sentence pairs; queue_slice is "all" or positions such as "0-256,768-1024",
-             0 the newest.
+             is the same for the encoder as it was loaded; best_step is that checkpoint's;
+             mean_cosine is that of random sentence pairs; queue_slice is "all" or positions
+             such as "0-256,768-1024", 0 the newest.
     curves   `CURVE_COLUMNS`, a row per trial and step; NaN where a step was not evaluated.
     spectra  indexed by (number, moment), moment "before" or "after"; column i holds the
              i-th largest singular value of the evaluation sentences' embeddings (D columns).

@@ -102,7 +102,7 @@ def report(
     from mtdlab.spec.study import is_study_name
     from mtdlab.store import load_study
 
-    frames = load_study(study, storage)
+    frames = load_study(study, storage, curves=False)
     if not is_study_name(frames.name):
         raise MtdlabError(f"study {frames.name!r}: not a name that a folder can have")
     written = write_report(frames, out / study, generated=_now(), version=__version__)

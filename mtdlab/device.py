@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import torch
 
-from mtdlab.spec import TrainerSettings
+from mtdlab.errors import MtdlabError
+from mtdlab.spec.settings import TrainerSection
 
 
 @dataclass(frozen=True)
@@ -25,16 +26,23 @@ class Device:
         return f"{name}, {str(self.dtype).removeprefix('torch.')}"
 
 
-def choose_device(settings: TrainerSettings) -> Device:
+def choose_device(settings: TrainerSection) -> Device:
     """The device and precision that settings ask for; `auto` takes what the machine is good at.
 
     bfloat16 only where products in it are faster: on a GPU that has it, and on processors with
     AMX; elsewhere it is emulated, several times slower than float32.
+
+    Raises MtdlabError for a CUDA device that is not there.
     """
     name = settings.device
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     device = torch.device(name)
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise MtdlabError(
+            f"device {name}: this machine has {torch.cuda.device_count()} CUDA devices; "
+            "use auto or cpu"
+        )
     if settings.precision != "auto":
         return Device(device, getattr(torch, settings.precision))
     fast = (

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mtdlab.spec.dimensions import read_dimension
 from mtdlab.spec.search import Choices, Dimension, Range, grid
-from mtdlab.spec.settings import TrainerSettings
+from mtdlab.spec.settings import TrainerSection, TrainerSettings, is_number, rule_broken
 from mtdlab.spec.source import KeyPath, Source, SpecError, read
 from mtdlab.spec.study import STUDY_NAME, Metric, Pruner, Sampler, StudySpec
 
@@ -27,7 +27,7 @@ class _StudyFile(BaseModel):
     seeds: list[int] = Field(default=[0], min_length=1)
     sampler: Sampler = "grid"
     pruner: Pruner = "none"
-    trials: int | None = Field(default=None, ge=1)
+    trials: int | None = Field(default=None, ge=1, le=1_000_000)
 
 
 def read_study(path: Path, overrides: Sequence[str] = ()) -> StudySpec:
@@ -74,19 +74,23 @@ def _checked(source: Source, path: KeyPath, model: type[Model], values: Any) -> 
 def _pointed(
     source: Source, path: KeyPath, model: type[BaseModel], error: ValidationError
 ) -> SpecError:
-    first = error.errors()[0]
+    errors = error.errors()
+    # a misspelt key explains the missing one
+    first = next((one for one in errors if one["type"] == "extra_forbidden"), errors[0])
     where = (*path, *first["loc"])
     if first["type"] == "extra_forbidden":
         return source.unknown(where, model.model_fields)
     if first["type"] == "missing":
         return source.error(where, "this key is missing")
-    message = first["msg"].removeprefix("Value error, ")
+    message = rule_broken(error)
     shown = "" if isinstance(first["input"], dict) else f"{first['input']!r}: "
     return source.error(where, shown + message[0].lower() + message[1:])
 
 
 def _check_sections(source: Source, top: _StudyFile) -> None:
-    _checked(source, ("trainer",), TrainerSettings, top.trainer)
+    together = {"batch_size", "queue_size", "initial_queue_size", "queue_slice"}
+    model = TrainerSettings if together.isdisjoint(top.search) else TrainerSection
+    _checked(source, ("trainer",), model, top.trainer)
     if "seed" in top.trainer:
         raise source.error(("trainer", "seed"), "a study takes its seeds from seeds: [0, 1, 2]")
     if "seed" in top.search:
@@ -123,24 +127,19 @@ def _check_settings(source: Source, spec: StudySpec) -> None:
         try:
             spec.settings(point, seed=0)
         except ValidationError as error:
-            message = error.errors()[0]["msg"].removeprefix("Value error, ")
-            raise source.error(("search",), f"{point}: {message}") from None
+            raise source.error(("search",), f"{point}: {rule_broken(error)}") from None
 
 
 def _check_values(source: Source, setting: str, dimension: Dimension) -> None:
     if isinstance(dimension, Choices) and dimension.relative_to:
         return
     edges = dimension.values if isinstance(dimension, Choices) else (dimension.low, dimension.high)
-    kind = TrainerSettings.model_fields[setting].annotation
-    if isinstance(dimension, Range) and kind not in (int, float):
+    numeric = is_number(setting, int) or is_number(setting, float)
+    if isinstance(dimension, Range) and not numeric:
         raise source.error(("search", setting), "is no number; list its values instead")
     for value in edges:
         try:
-            TrainerSettings(**{setting: value})
+            TrainerSection(**{setting: value})
         except ValidationError as error:
-            for problem in error.errors():
-                # what only fails beside another setting is judged point by point
-                if setting in problem["loc"]:
-                    raise source.error(
-                        ("search", setting), f"{value!r}: {problem['msg']}"
-                    ) from None
+            message = error.errors()[0]["msg"].removeprefix("Value error, ")
+            raise source.error(("search", setting), f"{value!r}: {message}") from None

@@ -11,6 +11,9 @@ from typing import Any
 RELATIVE = {"queue_size": "batch_size", "initial_queue_size": "queue_size"}
 """Settings that may be searched as a multiple of another, and of which."""
 
+MOST_POINTS = 10_000
+"""The largest grid: above it, a mistake is likelier than a plan."""
+
 
 @dataclass(frozen=True)
 class Choices:
@@ -45,7 +48,7 @@ def resolve(search: Mapping[str, Dimension], parameters: Mapping[str, Any],
             fixed: Mapping[str, Any]) -> dict[str, Any]:
     """Trainer settings from a point of the search: `fixed`, plus `parameters` made absolute.
 
-    Raises KeyError where a multiple refers to a setting that neither of the two holds.
+    `fixed` holds every setting, so that a multiple may refer to one that is left at its default.
     """
     settings = dict(fixed)
     relative = []
@@ -64,10 +67,13 @@ def resolve(search: Mapping[str, Dimension], parameters: Mapping[str, Any],
 def grid(search: Mapping[str, Dimension]) -> Iterator[dict[str, Any]]:
     """Every point of a search over choices, the last setting moving fastest.
 
-    Raises ValueError, naming the setting, for a range without a step: it has no grid.
+    Raises ValueError for a range without a step, which has no grid, naming the setting, and for
+    a grid of more than MOST_POINTS points.
     """
     names = [parameter_name(setting, dimension) for setting, dimension in search.items()]
     columns = [grid_values(setting, dimension) for setting, dimension in search.items()]
+    if (points := math.prod(len(column) for column in columns)) > MOST_POINTS:
+        raise ValueError(f"the grid has {points} points; it may have {MOST_POINTS}")
     for point in itertools.product(*columns):
         yield dict(zip(names, point, strict=True))
 
@@ -78,8 +84,11 @@ def grid_values(setting: str, dimension: Dimension) -> tuple[Any, ...]:
         return dimension.values
     step = dimension.step or (1 if dimension.integer else None)
     if step is None or dimension.log:
-        raise ValueError(f"search.{setting}: a grid needs a list of values, or low, high and step")
-    count = math.floor((dimension.high - dimension.low) / step + 1e-9) + 1
+        raise ValueError(f"{setting}: a grid needs a list of values, or low, high and step")
+    steps = (dimension.high - dimension.low) / step
+    if steps >= MOST_POINTS:
+        raise ValueError(f"{setting}: a grid of more than {MOST_POINTS} values; raise its step")
+    count = math.floor(steps + 1e-9) + 1
     values = tuple(dimension.low + index * step for index in range(count))
     return tuple(int(value) for value in values) if dimension.integer else values
 

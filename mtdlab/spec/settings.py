@@ -7,7 +7,7 @@ paper leaves open taken from its published code.
 from typing import Annotated, Literal, Self
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from analysis.trace import d_trace
 from mtdlab.spec.schedules import ema_decay_at
@@ -38,10 +38,18 @@ def _checked_slices(text: str) -> str:
     return text
 
 
-class TrainerSettings(BaseModel):
-    """One run's settings. Frozen, every value checked; an unknown key is an error."""
+def is_number(setting: str, kind: type[int] | type[float]) -> bool:
+    """Whether a setting always holds a number of that kind."""
+    return TrainerSettings.model_fields[setting].annotation is kind
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+class TrainerSection(BaseModel):
+    """What a trainer section may hold. Frozen, every value checked; an unknown key is an error.
+
+    Each value by itself: what does not fit beside another may yet be searched.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     encoder: str = Field("builtin", min_length=1)
     pooling: Literal["cls", "mean"] = "cls"
@@ -69,6 +77,15 @@ class TrainerSettings(BaseModel):
     seed: Count = 0
     device: str = Field("auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$")
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
+
+
+def rule_broken(error: ValidationError) -> str:
+    """The sentence behind settings that do not go together."""
+    return error.errors()[0]["msg"].removeprefix("Value error, ")
+
+
+class TrainerSettings(TrainerSection):
+    """One run's settings: a trainer section whose values also go together."""
 
     @model_validator(mode="after")
     def _together(self) -> Self:

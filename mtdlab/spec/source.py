@@ -16,6 +16,12 @@ import yaml
 from mtdlab.errors import MtdlabError
 
 MAXIMUM_BYTES = 1_000_000
+LARGEST = 2**63 - 1
+"""The largest number a file may hold: what databases and random generators take."""
+
+MOST_BRACKETS = 20
+"""How deep lists and mappings in brackets may lie in each other."""
+
 KeyPath = tuple[str | int, ...]
 
 
@@ -24,19 +30,31 @@ class SpecError(MtdlabError):
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader without aliases, and with YAML 1.2's idea of a scalar."""
+    """SafeLoader without aliases and tags, and with YAML 1.2's idea of a scalar."""
 
     yaml_implicit_resolvers = {}  # noqa: RUF012
+
+    def fetch_flow_collection_start(self, token: type[yaml.Token]) -> None:
+        # the scanner's work grows with the square of the depth
+        if self.flow_level >= MOST_BRACKETS:
+            raise yaml.scanner.ScannerError(None, None, "nested too deeply", self.get_mark())
+        super().fetch_flow_collection_start(token)
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
             mark = self.get_event().start_mark  # type: ignore[no-untyped-call]
             raise yaml.composer.ComposerError(None, None, "aliases are not allowed", mark)
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if event.tag is not None:
+            problem = f"the tag {event.tag} is not allowed"
+            raise yaml.composer.ComposerError(None, None, problem, event.start_mark)
         return super().compose_node(parent, index)
 
 
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"true|false"), list("tf"))
-_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"null|~|"), ["n", "~", ""])
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"(true|false)$"), list("tf"))
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:null", re.compile(r"(null|~|)$"), ["n", "~", ""]
+)
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:int", re.compile(r"[-+]?[0-9]+$"), list("-+0123456789")
 )
@@ -49,23 +67,30 @@ _Loader.add_implicit_resolver(
 
 @dataclass
 class Source:
-    """A document's values and where each stands: (line, column) from 1, by key path."""
+    """A document's values and where each stands: (line, column) from 1, by key path.
+
+    `given` holds what --set put over them, by key path too.
+    """
 
     name: str
     text: str
     values: Any = None
     places: dict[KeyPath, tuple[int, int]] = field(default_factory=dict)
+    given: dict[KeyPath, str] = field(default_factory=dict)
 
     def error(self, path: KeyPath, message: str) -> SpecError:
-        """An error at the nearest known place of `path`, with the line and a caret."""
+        """An error at the nearest known place of `path`: a --set, or the line and a caret."""
         dotted = ".".join(str(part) for part in path)
         sentence = f"{dotted}: {message}" if dotted else message
-        while path and path not in self.places:
+        while path and path not in self.places and path not in self.given:
             path = path[:-1]
+        if path in self.given:
+            return SpecError(f"--set {self.given[path]}: {sentence}")
         if path not in self.places:
             return SpecError(f"{self.name}: {sentence}")
         line, column = self.places[path]
-        quoted = self.text.splitlines()[line - 1] if self.text else ""
+        # the end of a file that breaks off lies one line below its last
+        quoted = [*self.text.splitlines(), ""][line - 1]
         caret = " " * (column - 1) + "^"
         return SpecError(f"{self.name}:{line}:{column}: {sentence}\n  {quoted}\n  {caret}")
 
@@ -85,6 +110,12 @@ class Source:
         if not isinstance(target, dict):
             raise SpecError(f"--set {assignment}: {'.'.join(parents)} is not a section")
         target[last] = parse(f"--set {dotted.strip()}", text).values
+        path = (*parents, last)
+        for end in range(1, len(path)):
+            if path[:end] not in self.places:
+                self.given[path[:end]] = assignment
+        self.given[path] = assignment
+        self.places = {at: place for at, place in self.places.items() if at[: len(path)] != path}
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
@@ -143,9 +174,9 @@ def _mapping(node: yaml.MappingNode, path: KeyPath, source: Source) -> dict[str,
     for key_node, value_node in node.value:
         key = str(key_node.value)
         here = (*path, key)
+        source.places[here] = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
         if key in values:
             raise source.error(here, "this key stands twice; keep one")
-        source.places[here] = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
         values[key] = _value(value_node, here, source)
     return values
 
@@ -157,7 +188,12 @@ def _scalar(node: yaml.Node, path: KeyPath, source: Source) -> Any:
     if kind == "bool":
         return node.value == "true"
     if kind in ("int", "float"):
-        return int(node.value) if kind == "int" else float(node.value)
-    if kind != "str":
-        raise source.error(path, f"the tag {node.tag} is not allowed")
+        return _number(node.value, kind, path, source)
     return node.value
+
+
+def _number(text: str, kind: str, path: KeyPath, source: Source) -> int | float:
+    # as a float first: Python refuses to read an int of thousands of digits
+    if abs(float(text)) > LARGEST or len(text) > 1000:
+        raise source.error(path, f"the number is too large; the largest is {LARGEST}")
+    return int(text) if kind == "int" else float(text)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from mtdlab.spec.search import Dimension, fingerprint, grid, resolve
-from mtdlab.spec.settings import TrainerSettings
+from mtdlab.spec.settings import TrainerSection, TrainerSettings, is_number
 
 Sampler = Literal["grid", "random", "tpe", "qmc"]
 Pruner = Literal["none", "median", "hyperband"]
@@ -39,9 +39,14 @@ class StudySpec:
     trials: int | None
     text: str
 
+    def fixed(self) -> TrainerSection:
+        """The trainer section with its defaults, whose values may still miss the searched ones."""
+        return TrainerSection(**self.trainer)
+
     def settings(self, parameters: dict[str, Any], seed: int) -> TrainerSettings:
         """The settings of one trial. Raises ValueError where they do not go together."""
-        return TrainerSettings(**resolve(self.search, parameters, self.trainer), seed=seed)
+        resolved = resolve(self.search, parameters, self.fixed().model_dump())
+        return TrainerSettings(**resolved | {"seed": seed})
 
     def units(self) -> list[Unit]:
         """Every trial of the study, in the order to run them.
@@ -57,16 +62,23 @@ class StudySpec:
 
     def identity(self) -> dict[str, Any]:
         """What makes this study this study: a change here would mix two questions."""
-        identity: dict[str, Any] = {
+        grid = self.sampler == "grid"
+        return {
             "metric": self.metric,
             "sampler": self.sampler,
             "pruner": self.pruner,
-            "trainer": TrainerSettings(**self.trainer).model_dump(exclude={"seed"})
-            | dict.fromkeys(self.search, "searched"),
+            "trainer": self.fixed().model_dump(
+                mode="json", exclude={"seed", *self.search}
+            ),
+            "search": {
+                setting: "searched" if grid and self._can_grow(setting) else str(dimension)
+                for setting, dimension in self.search.items()
+            },
         }
-        if self.sampler != "grid":
-            identity["search"] = {name: str(dimension) for name, dimension in self.search.items()}
-        return identity
+
+    def _can_grow(self, setting: str) -> bool:
+        """Optuna lets the numbers of a study become more, but not its words."""
+        return is_number(setting, int) or is_number(setting, float)
 
 
 def is_study_name(name: str) -> bool:

@@ -36,11 +36,14 @@ def list_studies(storage: str | None = None) -> pd.DataFrame:
     return table.rename(columns=str.lower).rename_axis(columns=None).reset_index()
 
 
-def load_study(study: str, storage: str | None = None) -> StudyFrames:
+def load_study(
+    study: str, storage: str | None = None, *, curves: bool = True
+) -> StudyFrames:
     """A study's trials, curves, spectra and scores as frames, complete or still running.
 
     `storage` is a database URL or a SQLite file; by default MTDLAB_STORAGE, then
-    OPTUNA_STORAGE, then mtdlab.db here. Raises StorageError where there is no such database
+    OPTUNA_STORAGE, then mtdlab.db here. Without `curves`, most of a large study's values, that
+    frame stays empty. Raises StorageError where there is no such database
     and NothingToReport where it holds no such study.
     """
     url = storage_url(storage)
@@ -55,7 +58,7 @@ def load_study(study: str, storage: str | None = None) -> StudyFrames:
             metric=row.metric,
             planned=session.scalar(planned) or 0,
             trials=_trials(trials),
-            curves=_curves(session, of_study),
+            curves=_curves(session, of_study) if curves else empty(CURVE_COLUMNS),
             spectra=_spectra(session, of_study),
             scores=_scores(session, of_study),
             study_file=row.file_text,
@@ -75,13 +78,7 @@ def _find(session: Session, name: str, url: str) -> StudyRow:
 def _trials(rows: Sequence[TrialRow]) -> pd.DataFrame:
     records = [
         (row.settings or {})
-        | {
-            name: getattr(row, name)
-            for name in (
-                "number", "state", "reason", "seed", "mtd", "score", "alignment", "uniformity",
-                "mean_cosine", "score_before", "best_step", "wall_seconds",
-            )
-        }
+        | {name: getattr(row, name) for name in TRIAL_COLUMNS if hasattr(TrialRow, name)}
         for row in rows
     ]
     if not records:
@@ -90,21 +87,21 @@ def _trials(rows: Sequence[TrialRow]) -> pd.DataFrame:
     first = frame.reindex(columns=list(TRIAL_COLUMNS))
     for name, kind in TRIAL_COLUMNS.items():
         column = first[name]
-        text = kind == "str"
-        first[name] = column.fillna("").astype("str") if text else pd.to_numeric(column)
+        said = column.astype("object").where(column.notna(), "").astype("str")
+        first[name] = said if kind == "str" else pd.to_numeric(column)
     rest = frame.drop(columns=[name for name in TRIAL_COLUMNS if name in frame])
     return pd.concat([first, rest], axis=1)
 
 
 def _curves(session: Session, of_study: Select[Any]) -> pd.DataFrame:
-    curves: dict[int, dict[str, Array]] = {}
+    columns: dict[int, dict[str, Array]] = {}
     for number, name, values in _arrays(session, of_study, "curve/%"):
-        curves.setdefault(number, {})[name.removeprefix("curve/")] = values
-    if not curves:
+        columns.setdefault(number, {})[name.removeprefix("curve/")] = values
+    if not columns:
         return empty(CURVE_COLUMNS)
     frames = [
-        pd.DataFrame({"number": number, "step": np.arange(1, len(columns["loss"]) + 1)} | columns)
-        for number, columns in curves.items()
+        pd.DataFrame({"number": number, "step": np.arange(1, len(curve["loss"]) + 1)} | curve)
+        for number, curve in columns.items()
     ]
     return pd.concat(frames, ignore_index=True).reindex(columns=list(CURVE_COLUMNS))
 

@@ -127,7 +127,7 @@ class Store:
                 .where(TrialRow.study_id == self.study_id)
                 .group_by(TrialRow.state)
             )
-            return dict(rows.tuples().all())
+            return {row[0]: row[1] for row in rows}
 
     def claim(self, owner: Owner) -> Claim | None:
         """Take the next waiting trial for `owner`; None where there is none to take now."""

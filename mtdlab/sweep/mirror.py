@@ -5,7 +5,7 @@ from typing import Any
 
 import optuna
 from optuna.exceptions import DuplicatedStudyError
-from optuna.storages import RDBStorage
+from optuna.storages import BaseStorage, RDBStorage, get_storage
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
@@ -26,7 +26,8 @@ class Mirror:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self.spec = spec
         with explained(url):
-            self.storage = _open(url)
+            # the cache that Optuna puts before a database must see every trial that is made
+            self.storage = get_storage(_open(url))
             self.study = _create(self.storage, spec)
         self.study_id = self.storage.get_study_id_from_name(spec.name)
 
@@ -124,7 +125,7 @@ def _open(url: str) -> RDBStorage:
     raise AssertionError("unreachable: the last attempt returns or raises")
 
 
-def _create(storage: RDBStorage, spec: StudySpec) -> optuna.Study:
+def _create(storage: BaseStorage, spec: StudySpec) -> optuna.Study:
     try:
         return optuna.create_study(
             storage=storage, study_name=spec.name, direction="maximize",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from joblib import Parallel, delayed, parallel_config
 
 from mtdlab.errors import MtdlabError, StorageError
-from mtdlab.spec import StudySpec, TrainerSettings
+from mtdlab.spec import StudySpec
 from mtdlab.store import FINISHED, Store, Watcher
 from mtdlab.store.database import writing_engine
 from mtdlab.sweep.ended import Ended
@@ -109,7 +109,7 @@ def _work(spec: StudySpec, url: str, store: Store, jobs: int | None, stop: Stop)
     from mtdlab.sweep.worker import run_next
     from mtdlab.training.materials import warm
 
-    warm(TrainerSettings(**spec.trainer))
+    warm(spec.fixed())
     counts = store.counts()
     jobs = min(jobs or _default_jobs(), counts["WAITING"])
     finished = sum(counts.get(state, 0) for state in FINISHED)

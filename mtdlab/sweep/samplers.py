@@ -13,21 +13,31 @@ from optuna.distributions import (
 
 from mtdlab.spec import StudySpec
 from mtdlab.spec.search import Choices, Dimension, grid_values, parameter_name
+from mtdlab.spec.settings import is_number
 
 
 def distributions(spec: StudySpec) -> dict[str, BaseDistribution]:
-    """Each searched parameter's distribution; along a grid, its values."""
+    """Each searched parameter's distribution."""
+    kind = _along_grid if spec.sampler == "grid" else _drawn
     return {
-        parameter_name(setting, dimension): (
-            CategoricalDistribution(grid_values(setting, dimension))
-            if spec.sampler == "grid"
-            else _distribution(dimension)
-        )
+        parameter_name(setting, dimension): kind(setting, dimension)
         for setting, dimension in spec.search.items()
     }
 
 
-def _distribution(dimension: Dimension) -> BaseDistribution:
+def _along_grid(setting: str, dimension: Dimension) -> BaseDistribution:
+    """The range that a grid's numbers span: unlike choices, Optuna lets it grow with the file."""
+    values = grid_values(setting, dimension)
+    if isinstance(dimension, Choices) and dimension.relative_to:
+        return FloatDistribution(min(values), max(values))
+    if is_number(setting, int):
+        return IntDistribution(min(values), max(values))
+    if is_number(setting, float):
+        return FloatDistribution(min(values), max(values))
+    return CategoricalDistribution(values)
+
+
+def _drawn(_setting: str, dimension: Dimension) -> BaseDistribution:
     if isinstance(dimension, Choices):
         return CategoricalDistribution(dimension.values)
     low, high, log, step = dimension.low, dimension.high, dimension.log, dimension.step

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import optuna
+from pydantic import ValidationError
 
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.spec import StudySpec, TrainerSettings
+from mtdlab.spec.settings import rule_broken
 from mtdlab.store import Claim, Result, Store
 from mtdlab.sweep.ended import Ended
 from mtdlab.sweep.environment import environment
@@ -75,9 +77,9 @@ def _run(
     identity, mtd = trial._trial_id, math.nan
     try:
         settings = spec.settings(parameters, claim.seed)
-    except ValueError as error:
+    except ValidationError as error:
         desk.store.begin(claim, identity, trial.number, parameters, None, None)
-        result = Result("FAIL", _sentence(error))
+        result = Result("FAIL", rule_broken(error))
     else:
         mtd = settings.mtd
         desk.store.begin(claim, identity, trial.number, parameters, attributes(settings), mtd)

@@ -41,8 +41,8 @@ def open_corpus(name: str) -> Corpus:
         with Path(name).open("rb") as file:
             while block := file.read(1 << 20):
                 digest.update(block)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+    except (OSError, ValueError) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise MtdlabError(
             f"corpus {name}: cannot be read: {reason}; give a text file, one sentence a line"
         ) from None

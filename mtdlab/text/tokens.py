@@ -5,18 +5,20 @@ Letters: S sentences, N batch, L tokens.
 
 import hashlib
 import itertools
+import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from transformers import PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from mtdlab.errors import MtdlabError
 from mtdlab.text.corpus import Corpus
@@ -78,7 +80,14 @@ def tokenise(corpus: Corpus, tokenizer: PreTrainedTokenizerBase, max_length: int
 
 
 def _fingerprint(tokenizer: PreTrainedTokenizerBase) -> str:
-    content = repr((type(tokenizer).__name__, sorted(tokenizer.get_vocab().items())))
+    """What decides which tokens a sentence becomes: vocabulary, lower-casing and the rest."""
+    rules: dict[str, Any] = {"vocabulary": tokenizer.get_vocab()}
+    if isinstance(tokenizer, PreTrainedTokenizerFast):
+        rules = json.loads(tokenizer.backend_tokenizer.to_str())
+        # left over from the last call, not part of the tokenizer
+        del rules["truncation"], rules["padding"]
+    parts = [type(tokenizer).__name__, tokenizer.truncation_side, rules]
+    content = json.dumps(parts, sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 

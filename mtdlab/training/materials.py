@@ -13,6 +13,7 @@ from mtdlab.device import Device, choose_device
 from mtdlab.evaluation.pairs import load_pairs
 from mtdlab.evaluation.sts import Evaluation, StsTask, Vectors
 from mtdlab.spec import TrainerSettings
+from mtdlab.spec.settings import TrainerSection
 from mtdlab.text.corpus import Corpus, open_corpus
 from mtdlab.text.encoder import Encoder, load_encoder
 from mtdlab.text.tokens import TokenStore, tokenise
@@ -82,11 +83,12 @@ def _prepare(
     return Materials(encoder, corpus, tokens, dev, test, before)
 
 
-def warm(settings: TrainerSettings) -> None:
-    """Check that texts and encoder are there, and prepare the tokens that workers will share.
+def warm(settings: TrainerSection) -> None:
+    """Check that texts, encoder and device are there; prepare the tokens that workers share.
 
     Raises MtdlabError where something is missing.
     """
+    choose_device(settings)
     for split in ("dev", "test"):
         load_pairs(settings.evaluation, split)
     corpus = open_corpus(settings.corpus)

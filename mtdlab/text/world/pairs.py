@@ -12,7 +12,6 @@ from mtdlab.text.world.render import draw_wording, render, reword
 from mtdlab.text.world.scenes import scenes
 
 _CORE = ("action", "agent", "patient")
-_DETAILS = ("place", "time", "manner")
 
 # How the second event comes from the first, and how often in a hundred pairs. A plan of truth
 # values changes as many parts of the core, each to a near concept (True) or to a far one (False).
@@ -28,12 +27,13 @@ _PLANS: tuple[tuple[float, str | tuple[bool, ...]], ...] = (
     (8, "same field of action"),
     (15, "unrelated"),
 )
-# Chance that a word gives way to a synonym and that the sentence takes another form.
-_NEW_WORD = 0.45
-_NEW_FORM = 0.8
+# Chance that a word gives way to a synonym, and that the sentence takes another frame or form.
+_NEW_WORD = 0.55
+_NEW_FRAME = 0.9
+_NEW_FORM = 0.35
 # Chance that two different events below `_HIGH` are worded alike, so that they share more words
 # than two wordings of one event do.
-_SAME_WORDING = 0.05
+_SAME_WORDING = 0.15
 _HIGH = 3.5
 
 
@@ -62,9 +62,8 @@ def _change(rng: Random, event: Event, part: str, near: bool) -> Event:
 
 
 def _without_a_detail(rng: Random, event: Event) -> Event:
-    shorter = [
-        replace(event, **{part: None}) for part in _DETAILS if getattr(event, part) is not None
-    ]
+    bare = (replace(event, place=None), replace(event, time=None), replace(event, manner=None))
+    shorter = [other for other in bare if other != event]
     return rng.choice(shorter) if shorter else event
 
 
@@ -96,5 +95,9 @@ def draw_pair(rng: Random) -> tuple[str, str, float]:
     gold = similarity(event, other)
     wording = draw_wording(rng)
     alike = gold < _HIGH and rng.random() < _SAME_WORDING
-    second = wording if alike else reword(rng, wording, words=_NEW_WORD, form=_NEW_FORM)
+    second = (
+        wording
+        if alike
+        else reword(rng, wording, words=_NEW_WORD, frame=_NEW_FRAME, form=_NEW_FORM)
+    )
     return render(event, wording), render(other, second), gold

@@ -40,9 +40,9 @@ _FRAMES = (
     "{}, as far as we know",
     "{}, or so they say",
 )
-_FRAME_FREQUENCY = (24, 1, 1, 1, 1, 1, 3, 3)
+_FRAME_FREQUENCY = (7, 2, 2, 2, 2, 2, 2, 2)
 # How often each template is used, first to last.
-_FREQUENCY = (50, 18, 12, 8, 7, 5)
+_FREQUENCY = (60, 16, 8, 6, 5, 5)
 _IRREGULAR = {
     "bite": "bit bitten biting",
     "break": "broke broken breaking",
@@ -131,15 +131,17 @@ def draw_wording(rng: Random) -> Wording:
     )
 
 
-def reword(rng: Random, wording: Wording, *, words: float, form: float) -> Wording:
-    """Another wording: each word gives way to a synonym with chance `words`, the form with `form`.
+def reword(rng: Random, wording: Wording, *, words: float, frame: float, form: float) -> Wording:
+    """Another wording: each word gives way to a synonym with chance `words`, and so on.
 
     A concept with a single word keeps it.
     """
-    other = draw_wording(rng) if rng.random() < form else wording
+    fresh = draw_wording(rng)
+    other = fresh if rng.random() < form else wording
     # A shift of one or five leaves another remainder for two words and for three.
     numbers = (n + rng.choice((1, 5)) if rng.random() < words else n for n in wording.words)
-    return replace(other, words=tuple(numbers))
+    kept = wording.frame if rng.random() >= frame else fresh.frame
+    return replace(other, frame=kept, words=tuple(numbers))
 
 
 def _word(concept: Concept, number: int) -> str:

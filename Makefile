@@ -1,0 +1,36 @@
+PYTHON ?= python3
+BIN := .venv/bin
+export HF_HUB_OFFLINE ?= 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint typecheck bench
+
+help:  ## Explain these targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+demo: .venv/installed  ## Run the default study and write its page (offline after the install)
+	$(BIN)/mtdlab sweep studies/mtd.yaml
+	$(BIN)/mtdlab report --study mtd
+
+test: .venv/tested  ## Run the tests
+	$(BIN)/python -m pytest
+
+lint: .venv/tested  ## Check style with ruff
+	$(BIN)/ruff check .
+
+typecheck: .venv/tested  ## Check types with mypy
+	$(BIN)/mypy
+
+bench: .venv/tested  ## Measure training speed and the sweep's overhead
+	$(BIN)/python tests/benchmarks/bench.py
+
+# torch first and by itself: pip then takes a CPU build where one is at hand
+.venv/installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	touch $@
+
+.venv/tested: .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	touch $@

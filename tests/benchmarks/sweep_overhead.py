@@ -1,0 +1,130 @@
+"""What a trial costs besides its training: our sweep's path, and bare Optuna's.
+
+All of them draw or set the same three parameters for an objective that does nothing, one trial
+after another in this process, on a new SQLite file each. Planning the study and opening its
+database are not timed; nor is the start of worker processes.
+"""
+
+import math
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import optuna
+from sqlalchemy import Connection, Engine, event
+
+from mtdlab.spec import StudySpec, TrainerSettings
+from mtdlab.spec.search import Choices, Dimension
+from mtdlab.spec.study import Sampler
+from mtdlab.store import Result
+from mtdlab.sweep import run, worker
+from mtdlab.sweep.samplers import distributions, suggest
+from mtdlab.sweep.stop import Stop
+
+CURVE_STEPS, SPECTRUM = 500, 128
+"""Numbers in each curve and spectrum of a trial's result, which ours stores and Optuna's lacks."""
+WRITING = ("INSERT", "UPDATE", "DELETE")
+
+
+@dataclass
+class WriteCounter:
+    """Counts transactions that wrote: on SQLite each waits for the disk, so they are the cost."""
+
+    count: int = 0
+    _writing: set[Connection] = field(default_factory=set)
+
+    def __enter__(self) -> "WriteCounter":
+        event.listen(Engine, "before_cursor_execute", self._statement)
+        event.listen(Engine, "commit", self._commit)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        event.remove(Engine, "before_cursor_execute", self._statement)
+        event.remove(Engine, "commit", self._commit)
+
+    def _statement(self, connection: Connection, _cursor: Any, text: str, *_: Any) -> None:
+        if text.lstrip().upper().startswith(WRITING):
+            self._writing.add(connection)
+
+    def _commit(self, connection: Connection) -> None:
+        self.count += connection in self._writing
+        self._writing.discard(connection)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one trial took: seconds, and transactions that wrote."""
+
+    seconds: float
+    writes: float
+
+
+def study(trials: int, sampler: Sampler) -> StudySpec:
+    """Three parameters; along a grid, `trials` points."""
+    search: dict[str, Dimension] = {
+        "ema_decay": Choices(tuple(np.linspace(0.5, 0.99, trials).tolist())),
+        "temperature": Choices((0.05,)),
+        "queue_size": Choices((512,)),
+    }
+    count = None if sampler == "grid" else trials
+    return StudySpec("bench", "sts_test", {}, search, (0,), sampler, "none", count, "")
+
+
+def our_trials(folder: Path, trials: int, sampler: Sampler) -> Cost:
+    """Trials by the sweep's own path, claim to tell, with one heartbeat each."""
+    url, spec = f"sqlite:///{folder / sampler}.db", study(trials, sampler)
+    stop = Stop(folder / "stop", os.getpid())
+    run._open(spec, url, "")
+    worker._desk(url, spec)
+    with patch.object(worker, "_train", _instant), WriteCounter() as writes:
+        start = time.perf_counter()
+        ended = [worker.run_next(spec, url, stop) for _ in range(trials)]
+        seconds = time.perf_counter() - start
+    worker._desk.cache_clear()
+    assert all(trial is not None and trial.state == "COMPLETE" for trial in ended)
+    return Cost(seconds / trials, writes.count / trials)
+
+
+def optuna_trials(folder: Path, trials: int) -> Cost:
+    """Trials by `study.optimize`, with the parameters of ours and a random sampler."""
+    wanted = distributions(study(trials, "random"))
+    bare = optuna.create_study(
+        storage=f"sqlite:///{folder / 'optuna'}.db", sampler=optuna.samplers.RandomSampler(seed=0)
+    )
+
+    def objective(trial: optuna.Trial) -> float:
+        suggest(trial, wanted)
+        return 0.0
+
+    with WriteCounter() as writes:
+        start = time.perf_counter()
+        bare.optimize(objective, n_trials=trials)
+        seconds = time.perf_counter() - start
+    return Cost(seconds / trials, writes.count / trials)
+
+
+def _instant(_spec: StudySpec, _settings: TrainerSettings, watch: worker._Watch) -> Result:
+    """A result as large as a real one, after a single step that says it is alive."""
+    watch.last_beat = -math.inf
+    watch(1, None)
+    curve, spectrum = (np.zeros(size, dtype=np.float32) for size in (CURVE_STEPS, SPECTRUM))
+    numbers = (
+        "score", "score_before", "alignment", "uniformity", "mean_cosine", "best_step",
+        "wall_seconds",
+    )
+    columns = (
+        "loss", "fgsm_changed", "ema_decay", "queue_fill", "score", "alignment", "uniformity",
+        "mean_cosine",
+    )
+    return Result(
+        "COMPLETE",
+        values=dict.fromkeys(numbers, 1.0),
+        scores={"sts_dev": 1.0, "sts_test": 1.0},
+        arrays={f"curve/{name}": curve for name in columns}
+        | {f"spectrum/{moment}": spectrum for moment in ("before", "after")},
+        environment=dict.fromkeys(("corpus", "encoder", "evaluation", "device", "versions"), "x"),
+    )

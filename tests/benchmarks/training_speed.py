@@ -1,0 +1,126 @@
+"""How fast the trainer trains, and how fast the same machine multiplies matrices.
+
+Letters: N batch, L tokens, D dimension.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from transformers import BertConfig, BertModel, BertTokenizer
+
+from mtdlab.device import Device, choose_device
+from mtdlab.evaluation.pairs import Pairs
+from mtdlab.evaluation.sts import Evaluation, StsTask
+from mtdlab.spec import TrainerSettings
+from mtdlab.text.corpus import Corpus
+from mtdlab.text.encoder import Encoder
+from mtdlab.text.tokens import TokenStore
+from mtdlab.training.materials import Materials, View
+from mtdlab.training.trainer import train
+
+VOCABULARY, LENGTH, SENTENCES, PAIRS = 30_522, 32, 4096, 8
+UNCOUNTED = 3
+"""First steps that are not timed: they allocate, and the very first has no FGSM gradient."""
+PRODUCT_SECONDS = 0.15
+"""How long one square size is multiplied for one measurement."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """An encoder, and how many times `--steps` it is timed: a small one's step is short."""
+
+    layers: int
+    width: int
+    repeat: int
+
+    def __str__(self) -> str:
+        return f"{self.layers}x{self.width}"
+
+    def flops(self, batch: int) -> int:
+        """Floating point operations of one training step's matrix products.
+
+        A layer multiplies 12 D² a token (four D x D and two D x 4D matrices), and 2 L D in
+        attention; each is a multiplication and an addition. Forward once and backward twice in
+        the online branch, forward once in the target's: 4 in all.
+        """
+        per_token = 2 * (12 * self.width**2 + 2 * LENGTH * self.width)
+        return 4 * batch * LENGTH * self.layers * per_token
+
+
+SIZES = (Size(2, 128, 6), Size(4, 256, 2), Size(6, 384, 1))
+
+
+def settings_for(steps: int) -> TrainerSettings:
+    """The paper's settings, evaluated after the last step only."""
+    return TrainerSettings(
+        batch_size=64, queue_size=512, initial_queue_size=128, dropout=0.1, fgsm_epsilon=5e-9,
+        max_length=LENGTH, steps=steps, evaluate_every=steps,
+    )
+
+
+def random_materials(size: Size, device: Device) -> Materials:
+    """A BERT with random weights, random tokens without padding, a handful of graded pairs."""
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=VOCABULARY, hidden_size=size.width, num_hidden_layers=size.layers,
+        num_attention_heads=size.width // 64, intermediate_size=4 * size.width,
+    )
+    model = BertModel(config, add_pooling_layer=False)
+    torch.nn.Module.to(model, device.device)
+    random = np.random.default_rng(0)
+    ids = random.integers(1000, VOCABULARY, (SENTENCES, LENGTH), dtype=np.int32)
+    tokens = TokenStore(ids, np.full(SENTENCES, LENGTH, dtype=np.int32), "random")
+    words = [f"word{index}" for index in range(2 * PAIRS)]
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokenizer = BertTokenizer(vocab={word: at for at, word in enumerate(special + words)})
+    task = StsTask(Pairs(words[:PAIRS], words[PAIRS:], np.linspace(0, 5, PAIRS)), tokenizer, LENGTH)
+    vectors = task.embed(model, "cls", device)
+    before = View.of(task, vectors, task, vectors)
+    return Materials(
+        Encoder(model, tokenizer), Corpus("random", "random"), tokens, task, task, before
+    )
+
+
+def seconds_per_step(materials: Materials, steps: int) -> float:
+    """Mean time of `steps` steps of a real run, in seconds.
+
+    The run has a few steps before them, and one after them: that one ends with the evaluation.
+    """
+    settings = settings_for(UNCOUNTED + steps + 1)
+    device = choose_device(settings).device
+    marks: dict[int, float] = {}
+
+    def on_step(done: int, _evaluation: Evaluation | None) -> None:
+        if done in (UNCOUNTED, UNCOUNTED + steps):
+            _wait(device)
+            marks[done] = time.perf_counter()
+
+    train(settings, materials, on_step)
+    return (marks[UNCOUNTED + steps] - marks[UNCOUNTED]) / steps
+
+
+def product_rate(device: torch.device, dtype: torch.dtype) -> float:
+    """Floating point operations a second of the best of a few square matrix products."""
+    return max(_rates(device, dtype))
+
+
+def _rates(device: torch.device, dtype: torch.dtype) -> Iterator[float]:
+    for side in (2048, 4096, 8192) if device.type == "cuda" else (512, 1024, 2048):
+        left, right = (torch.randn(side, side, device=device).to(dtype) for _ in range(2))
+        out = left @ right
+        _wait(device)
+        count, start = 0, time.perf_counter()
+        while (passed := time.perf_counter() - start) < PRODUCT_SECONDS:
+            torch.matmul(left, right, out=out)
+            _wait(device)
+            count += 1
+        yield 2 * side**3 * count / passed
+
+
+def _wait(device: torch.device) -> None:
+    """Let a GPU finish: it works while the loop is already further on."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

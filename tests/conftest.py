@@ -1,0 +1,80 @@
+"""No network, no cache but a temporary one, one thread; and an encoder small enough to train."""
+
+import os
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+import torch
+from transformers import BertConfig, BertModel, BertTokenizer
+
+torch.set_num_threads(1)
+
+WORDS = """
+a the dog cat man woman bird child runs sleeps eats sings walks reads red old small happy
+in on near park house river garden street today slowly quietly again
+""".split()  # noqa: SIM905
+
+
+@pytest.fixture(scope="session", autouse=True)
+def token_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The token cache of this run, not of whoever runs it."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MTDLAB_CACHE", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a random BERT of 2 layers x 16 that knows a few dozen words."""
+    folder = tmp_path_factory.mktemp("encoder")
+    words = folder / "words.txt"
+    words.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]))
+    tokenizer = BertTokenizer(vocab=str(words), do_lower_case=True)
+    words.unlink()
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+        intermediate_size=32, max_position_embeddings=64,
+    )
+    BertModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_sentences() -> list[str]:
+    """60 sentences of 3 to 9 known words."""
+    random = Random(0)
+    return [" ".join(random.choices(WORDS, k=random.randint(3, 9))) for _ in range(60)]
+
+
+@pytest.fixture(scope="session")
+def tiny_corpus(tmp_path_factory: pytest.TempPathFactory, tiny_sentences: list[str]) -> Path:
+    """The sentences as a text file."""
+    path = tmp_path_factory.mktemp("corpus") / "sentences.txt"
+    path.write_text("\n".join(tiny_sentences) + "\n")
+    return path
+
+
+@pytest.fixture(scope="session")
+def tiny_pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder like STS-B's: pairs that share fewer words the lower their score."""
+    folder = tmp_path_factory.mktemp("pairs")
+    for seed, split in enumerate(("dev", "test"), 1):
+        random = Random(seed)
+        lines = []
+        for index in range(24):
+            first = random.choices(WORDS, k=5)
+            changed = index % 6
+            second = random.choices(WORDS, k=changed) + first[changed:]
+            score = f"{5 - changed}.000"
+            lines.append("\t".join(["g", "f", "y", str(index), score, " ".join(first),
+                                    " ".join(second)]))
+        (folder / f"sts-{split}.csv").write_text("\n".join(lines) + "\n")
+    return folder

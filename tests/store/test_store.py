@@ -1,0 +1,217 @@
+"""What is stored comes back as frames: values, order, missing ones, and ten thousand trials."""
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sqlalchemy import insert
+
+from analysis.frames import CURVE_COLUMNS, SCORE_COLUMNS, TRIAL_COLUMNS
+from analysis.report import write_report
+from mtdlab import load_study
+from mtdlab.errors import NothingToReport, StorageError
+from mtdlab.spec import Unit
+from mtdlab.store import Result, Store, Watcher, list_studies
+from mtdlab.store.database import storage_url, writing_engine
+from mtdlab.store.tables import ArrayRow, TrialRow
+
+OWNER = {"host": "here", "boot": "1", "pid": 1, "started": "1"}
+SETTINGS = {
+    "ema_decay": 0.85, "queue_size": 16, "batch_size": 8, "initial_queue_size": 4,
+    "queue_slice": "all", "steps": 3,
+}
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'studies.db'}"
+
+
+@pytest.fixture
+def store(url: str) -> Store:
+    store = Store(url, study_id=1)
+    store.write_study("small", "sts_test", {}, "study: small\n", "mtdlab sweep small.yaml")
+    store.add_units([Unit("a", 0, {"x": 1}), Unit("b", 0, {"x": 2}), Unit("c", 0, {"x": 3})])
+    return store
+
+
+def finish(store: Store, result: Result, number: int) -> None:
+    claim = store.claim(OWNER)
+    assert claim is not None
+    store.begin(claim, 100 + number, number, claim.parameters or {}, SETTINGS, 8.667)
+    assert store.finish(claim, OWNER, result)
+
+
+def test_everything_of_a_result_comes_back(store: Store, url: str) -> None:
+    curve = {
+        "loss": np.array([3.0, 2.0, 1.0]), "ema_decay": np.full(3, 0.85),
+        "queue_fill": np.array([4.0, 12.0, 16.0]), "score": np.array([np.nan, np.nan, 41.0]),
+    }
+    arrays = {f"curve/{name}": column.astype(np.float32) for name, column in curve.items()}
+    spectra = {"before": np.array([5.0, 1.0]), "after": np.array([4.0, 2.0])}
+    arrays |= {f"spectrum/{name}": row.astype(np.float32) for name, row in spectra.items()}
+    scores = {"sts_dev": 41.0, "sts_test": 41.5}
+    values = {"score": 41.5, "alignment": 0.2, "uniformity": -2.5, "best_step": 3}
+    finish(
+        store,
+        Result("COMPLETE", "", values, scores, arrays, {"device": "cpu"}),
+        number=0,
+    )
+    study = load_study("small", url)
+    assert (study.planned, study.metric, study.facts) == (3, "sts_test", {"device": "cpu"})
+    trial = study.trials.iloc[0]
+    assert trial[["number", "state", "queue_size", "seed"]].tolist() == [0, "COMPLETE", 16, 0]
+    assert trial[["mtd", "score", "alignment", "best_step"]].tolist() == [8.667, 41.5, 0.2, 3]
+    assert np.isnan(trial["mean_cosine"])
+    assert study.curves["loss"].tolist() == [3, 2, 1]
+    assert study.curves["step"].tolist() == [1, 2, 3]
+    assert study.curves["score"].isna().tolist() == [True, True, False]
+    assert study.spectra.loc[(0, "after")].tolist() == [4, 2]
+    assert dict(zip(study.scores["task"], study.scores["score"], strict=True)) == scores
+
+
+def test_a_study_that_has_not_begun_has_empty_frames_with_the_right_columns(
+    store: Store, url: str
+) -> None:
+    study = load_study("small", url)
+    assert (len(study.trials), study.planned) == (0, store.counts()["WAITING"])
+    for frame, columns in (
+        (study.trials, TRIAL_COLUMNS), (study.curves, CURVE_COLUMNS), (study.scores, SCORE_COLUMNS)
+    ):
+        assert list(frame.columns) == list(columns)
+        assert frame.empty
+
+
+def test_a_missing_or_infinite_score_is_missing(store: Store, url: str) -> None:
+    finish(store, Result("COMPLETE", values={"score": float("inf")}), number=0)
+    finish(store, Result("FAIL", "the loss is nan at step 1"), number=1)
+    trials = load_study("small", url).trials
+    assert trials["score"].isna().all()
+    assert trials["reason"].tolist() == ["", "the loss is nan at step 1"]
+
+
+def test_only_the_owner_writes(store: Store) -> None:
+    claim = store.claim(OWNER)
+    other = OWNER | {"pid": 2}
+    assert claim is not None
+    assert not store.beat(claim, other, 5)
+    assert not store.finish(claim, other, Result("COMPLETE", values={"score": 1.0}))
+    assert not store.release(claim.row, other)
+    assert store.beat(claim, OWNER, 5)
+    assert store.counts() == {"RUNNING": 1, "WAITING": 2}
+
+
+def test_each_trial_is_claimed_once_and_in_order(store: Store) -> None:
+    claims = [store.claim(OWNER) for _ in range(4)]
+    assert [claim and claim.setting for claim in claims] == ["a", "b", "c", None]
+
+
+def test_other_seeds_wait_for_what_the_first_one_draws(url: str) -> None:
+    store = Store(url, study_id=2)
+    store.write_study("drawn", "sts_dev", {}, "", "")
+    store.add_units([Unit("s-0", 0, None), Unit("s-0", 1, None)])
+    first = store.claim(OWNER)
+    assert first is not None
+    assert store.claim(OWNER) is None
+    store.begin(first, 1, 0, {"x": 0.3}, SETTINGS, 5.0)
+    second = store.claim(OWNER)
+    assert second is not None
+    assert (second.seed, second.parameters) == (1, {"x": 0.3})
+
+
+def test_a_watcher_sees_steps_and_does_not_write(store: Store, url: str) -> None:
+    claim = store.claim(OWNER)
+    assert claim is not None
+    store.begin(claim, 1, 0, {"x": 1}, SETTINGS, 5.0)
+    store.beat(claim, OWNER, 2)
+    (working,), finished = Watcher(url, 1).look()
+    assert (working.step, working.steps, finished) == (2, 3, 0)
+
+
+@pytest.mark.usefixtures("store")
+def test_studies_are_listed_with_their_states(url: str) -> None:
+    row = list_studies(url).iloc[0]
+    assert row[["study", "planned", "waiting", "complete"]].tolist() == ["small", 3, 3, 0]
+
+
+@pytest.mark.usefixtures("store")
+def test_an_unknown_study_is_an_error_with_the_nearest_name(url: str) -> None:
+    with pytest.raises(NothingToReport, match="did you mean small"):
+        load_study("smal", url)
+
+
+def test_reading_never_makes_a_database(tmp_path: Path) -> None:
+    path = tmp_path / "mistyped.db"
+    with pytest.raises(StorageError, match="no database at"):
+        load_study("small", str(path))
+    assert not path.exists()
+
+
+def test_another_programs_database_is_refused(tmp_path: Path) -> None:
+    import sqlite3
+
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE t (x)")
+    with pytest.raises(StorageError, match="holds no mtdlab study"):
+        load_study("small", str(path))
+
+
+def test_the_storage_is_given_or_comes_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("MTDLAB_STORAGE", raising=False)
+    monkeypatch.delenv("OPTUNA_STORAGE", raising=False)
+    assert storage_url(None) == "sqlite:///mtdlab.db"
+    monkeypatch.setenv("OPTUNA_STORAGE", "sqlite:///o.db")
+    assert storage_url(None) == "sqlite:///o.db"
+    monkeypatch.setenv("MTDLAB_STORAGE", "m.db")
+    assert storage_url(None) == "sqlite:///m.db"
+    assert storage_url("g.db") == "sqlite:///g.db"
+
+
+def record_many(url: str, count: int, steps: int, width: int) -> None:
+    """A study of `count` finished trials with curves and spectra, written in bulk."""
+    random = np.random.default_rng(0)
+    store = Store(url, study_id=1)
+    store.write_study("many", "sts_test", {}, "study: many\n", "mtdlab sweep many.yaml")
+    trials, arrays = [], []
+    for number in range(count):
+        decay, factor = 0.5 + 0.05 * (number % 10), 2 ** (number // 10 % 5)
+        settings = SETTINGS | {"ema_decay": decay, "queue_size": 8 * factor}
+        trials.append(
+            {
+                "id": number + 1, "study_id": 1, "position": number, "setting": str(number // 20),
+                "seed": number % 20, "leads": False, "parameters": {}, "state": "COMPLETE",
+                "optuna_id": number, "number": number, "settings": settings,
+                "mtd": 1 / (1 - decay) + factor, "score": 40 + random.normal(),
+                "score_before": 10.0, "alignment": 0.2, "uniformity": -2.0, "mean_cosine": 0.1,
+            }
+        )
+        values = random.random((8, steps)).astype(np.float32)
+        names = ("loss", "ema_decay", "queue_fill", "score")
+        arrays += [
+            {"trial_id": number + 1, "name": f"curve/{name}", "values": row}
+            for name, row in zip(names, values, strict=False)
+        ]
+        spectrum = np.arange(width, 0, -1)
+        arrays += [
+            {"trial_id": number + 1, "name": f"spectrum/{moment}", "values": spectrum}
+            for moment in ("before", "after")
+        ]
+    with writing_engine(url).begin() as connection:
+        connection.execute(insert(TrialRow), trials)
+        connection.execute(insert(ArrayRow), arrays)
+
+
+@pytest.mark.slow
+def test_ten_thousand_trials_are_reported_within_a_minute(url: str, tmp_path: Path) -> None:
+    record_many(url, 10_000, steps=200, width=384)
+    started = time.perf_counter()
+    study = load_study("many", url, curves=False)
+    report = write_report(study, tmp_path / "many", generated="today", version="0")
+    assert time.perf_counter() - started < 60
+    assert report.page.stat().st_size < 3_000_000
+    assert len(pd.read_csv(tmp_path / "many" / "tables" / "trials.csv")) == 10_000

