@@ -4,6 +4,7 @@ Defaults are the preset `intended`: the MoCoSE paper's method at its base size, 
 paper leaves open taken from its published code.
 """
 
+import itertools
 from typing import Annotated, Literal, Self
 
 import numpy as np
@@ -30,6 +31,8 @@ def parse_slices(text: str) -> list[tuple[int, int]] | None:
         if not (dash and first.isdigit() and last.isdigit() and int(first) < int(last)):
             raise ValueError(f'{part.strip()!r} is no range; write "all" or "0-256,768-1024"')
         slices.append((int(first), int(last)))
+    if any(start < end for (_, end), (start, _) in itertools.pairwise(slices)):
+        raise ValueError(f"{text!r}: ranges must ascend and not overlap, or keys count twice")
     return slices
 
 

@@ -73,11 +73,13 @@ class Mirror:
 
     def tell(self, optuna_id: int, state: str, score: float | None, reason: str = "") -> None:
         """Finish a trial; one that is finished already stays as it is."""
-        number = self.storage.get_trial(optuna_id).number
-        if reason and not self.storage.get_trial(optuna_id).state.is_finished():
+        trial = self.storage.get_trial(optuna_id)
+        if trial.state.is_finished():
+            return
+        if reason:
             self.storage.set_trial_user_attr(optuna_id, "reason", reason)
         value = score if state == "COMPLETE" else None
-        self.study.tell(number, value, state=TrialState[state], skip_if_finished=True)
+        self.study.tell(trial.number, value, state=TrialState[state], skip_if_finished=True)
 
     def bring_into_step(self, store: Store) -> None:
         """Mend what a killed process left: dead owners' trials, results that were not told.

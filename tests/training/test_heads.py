@@ -1,6 +1,7 @@
 """Shapes and order of the heads."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -53,8 +54,8 @@ def test_dropout_of_the_heads_is_the_settings() -> None:
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
 def test_a_branch_is_encoder_pooler_and_projection(tiny_encoder: Path, pooling: str) -> None:
     model = load_encoder(str(tiny_encoder), 0.0).model
-    settings = TrainerSettings(pooling=pooling, projection_layers=0)
-    branch = Branch(model, settings).eval()
+    values: dict[str, Any] = {"pooling": pooling, "projection_layers": 0}
+    branch = Branch(model, TrainerSettings(**values)).eval()
     ids = torch.tensor([[2, 6, 7, 3], [2, 8, 3, 0]])
     mask = torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]])
     hidden = model(input_ids=ids, attention_mask=mask).last_hidden_state

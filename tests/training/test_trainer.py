@@ -168,7 +168,7 @@ def test_a_poisoned_encoder_ends_the_run(settings_of: Settings) -> None:
     materials = prepare(settings_of())
     broken = copy.deepcopy(materials.encoder.model)
     with torch.no_grad():
-        next(broken.encoder.parameters())[0, 0] = float("nan")
+        list(broken.parameters())[-1][0] = float("nan")
     encoder = dataclasses.replace(materials.encoder, model=broken)
     with pytest.raises(TrialError, match=r"^the loss is nan at step 1$"):
         train(settings_of(), dataclasses.replace(materials, encoder=encoder), ignore)
