@@ -146,7 +146,7 @@ def test_a_password_is_never_printed(run) -> None:
     assert "s3cret" not in done.stdout + done.stderr
 
 
-LONG = "--set trainer.steps=400 --set trainer.evaluate_every=400 --jobs 2"
+LONG = "--set trainer.steps=200 --set trainer.evaluate_every=200 --jobs 2"
 
 
 def at_work(place: Path) -> int:
@@ -184,8 +184,8 @@ def test_a_sweep_cut_short_goes_on_where_it_was(
     # the workers of a killed sweep notice at their next step
     time.sleep(2 if number == signal.SIGKILL else 0)
 
-    shorter = LONG.replace("=400", "=3")
-    assert "trainer.steps: was 400, now 3" in run(f"sweep studies/mtd.yaml {shorter}", 2).stderr
+    shorter = LONG.replace("=200", "=3")
+    assert "trainer.steps: was 200, now 3" in run(f"sweep studies/mtd.yaml {shorter}", 2).stderr
     summary = json.loads(run(f"sweep studies/mtd.yaml {LONG} --json").stdout)
     assert summary["trials"] == {"complete": 4}
     trials = optuna.load_study(study_name="mtd", storage=f"sqlite:///{place}/mtdlab.db").trials

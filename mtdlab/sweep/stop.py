@@ -25,8 +25,15 @@ class Stop:
 
     def requested(self) -> bool:
         """Whether to leave after this step: asked to, or the sweep itself is gone."""
-        in_worker = os.getpid() != self.parent
-        return self.path.exists() or (in_worker and os.getppid() != self.parent)
+        return self.path.exists() or self._orphaned()
+
+    def leave_if_orphaned(self) -> None:
+        """End a worker whose sweep was killed: nobody is left to take what it returns."""
+        if self._orphaned():
+            os._exit(1)
+
+    def _orphaned(self) -> bool:
+        return os.getpid() != self.parent != os.getppid()
 
     def ignore_terminal(self) -> None:
         """Leave a terminal's Ctrl-C, which reaches workers too, to the sweep itself."""

@@ -54,6 +54,7 @@ def run_next(spec: StudySpec, url: str, stop: Stop) -> Ended | None:
     """
     stop.ignore_terminal()
     if stop.requested():
+        stop.leave_if_orphaned()
         return None
     desk = _desk(url, spec)
     claim = desk.store.claim(desk.owner)
@@ -65,6 +66,7 @@ def run_next(spec: StudySpec, url: str, stop: Stop) -> Ended | None:
     except Interrupted:
         if desk.store.release(claim.row, desk.owner):
             desk.mirror.release(trial._trial_id)
+        stop.leave_if_orphaned()
     except _Lost:
         pass
     return None
