@@ -8,6 +8,7 @@ read-only and never create one; what they see is the last committed state.
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,8 @@ from mtdlab.store.tables import SCHEMA_VERSION, Base, Schema
 
 DEFAULT_STORAGE = "sqlite:///mtdlab.db"
 LOCK_TIMEOUT_SECONDS = 60.0
+BIRTH_SECONDS = 2.0
+"""A database that another process is making right now has no bytes for a moment."""
 
 
 def storage_url(given: str | None) -> str:
@@ -132,14 +135,22 @@ def _check_file(path: Path) -> None:
             raise StorageError(f"{path.parent}: no such folder; make it, or name another storage")
         return
     try:
-        with path.open("rb") as file:
-            beginning = file.read(16)
+        beginning = _beginning(path)
+        deadline = time.monotonic() + BIRTH_SECONDS
+        while not beginning and time.monotonic() < deadline:
+            time.sleep(0.05)
+            beginning = _beginning(path)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise StorageError(f"{path} cannot be read: {reason}") from None
     if beginning != b"SQLite format 3\x00":
         what = "is empty (0 bytes)" if not beginning else "is not a SQLite database"
         raise StorageError(f"{path} {what}; restore it from a copy, or name another storage")
+
+
+def _beginning(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(16)
 
 
 def _check_schema(engine: Engine, url: str) -> None:

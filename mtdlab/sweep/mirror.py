@@ -7,7 +7,7 @@ import optuna
 from optuna.exceptions import DuplicatedStudyError
 from optuna.storages import BaseStorage, RDBStorage, get_storage
 from optuna.trial import FrozenTrial, TrialState
-from sqlalchemy.exc import OperationalError, ProgrammingError
+from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
 from mtdlab.spec import StudySpec, TrainerSettings
 from mtdlab.store import Claim, Store
@@ -120,8 +120,9 @@ def _open(url: str) -> RDBStorage:
             immediate(storage.engine)
             storage.engine.dispose()
             return storage
-        except (OperationalError, ProgrammingError) as error:
-            if "already exists" not in str(error) or attempt == FIRST_OPENINGS - 1:
+        except (IntegrityError, OperationalError, ProgrammingError) as error:
+            made = isinstance(error, IntegrityError) or "already exists" in str(error)
+            if not made or attempt == FIRST_OPENINGS - 1:
                 raise
             time.sleep(0.1)
     raise AssertionError("unreachable: the last attempt returns or raises")

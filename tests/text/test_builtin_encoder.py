@@ -95,11 +95,12 @@ def test_a_few_steps_lower_the_loss_and_repeat_exactly(tokenizer):
 
 
 def test_the_rebuilt_tokenizer_has_the_shipped_words(tmp_path, tokenizer):
-    """The same tokens; the trainer numbers those of equal frequency as they come."""
+    """Whole words are the same; pieces of equal frequency the trainer takes as they come."""
     build(tmp_path, WarmUp(steps=1, batch_size=2), lambda _, __: None)
     rebuilt = AutoTokenizer.from_pretrained(tmp_path).get_vocab()
-    shared = rebuilt.keys() & tokenizer.get_vocab().keys()
-    assert len(shared) >= 0.99 * len(rebuilt)
+    words = {word.strip(".,") for text in builtin_sentences() for word in text.lower().split()}
+    missing = words & tokenizer.get_vocab().keys() - rebuilt.keys()
+    assert len(missing) <= 0.02 * len(words)
 
 
 def test_the_command_wants_one_folder(capsys, monkeypatch):
