@@ -141,5 +141,5 @@ def _check_values(source: Source, setting: str, dimension: Dimension) -> None:
         try:
             TrainerSection(**{setting: value})
         except ValidationError as error:
-            message = error.errors()[0]["msg"].removeprefix("Value error, ")
-            raise source.error(("search", setting), f"{value!r}: {message}") from None
+            message = f"{value!r}: {rule_broken(error)}"
+            raise source.error(("search", setting), message) from None
