@@ -65,6 +65,7 @@ class TrainerSection(BaseModel):
     initial_queue_size: Count = 128
     queue_slice: Annotated[str, AfterValidator(_checked_slices)] = "all"
     batch_size: Positive = 64
+    in_batch_negatives: bool = True
     temperature: float = Field(0.05, gt=0)
     fgsm_epsilon: float = Field(5e-9, ge=0)
     projection_layers: Count = 1
@@ -97,8 +98,10 @@ class TrainerSettings(TrainerSection):
                 f"initial_queue_size {self.initial_queue_size} exceeds queue_size "
                 f"{self.queue_size}; it may be 0 to queue_size"
             )
-        if self.batch_size == 1 and self.queue_size == 0:
-            raise ValueError("batch_size 1 with queue_size 0 leaves no negatives; raise either")
+        if self.queue_size == 0 and not (self.in_batch_negatives and self.batch_size > 1):
+            raise ValueError(
+                "queue_size 0 leaves no negatives with batch_size 1 or without in_batch_negatives"
+            )
         for first, last in parse_slices(self.queue_slice) or []:
             if last > self.queue_size:
                 raise ValueError(

@@ -12,14 +12,14 @@ Letters: N batch, L tokens, V vocabulary, M masked positions of a batch.
 
 from __future__ import annotations
 
+import re
+import string
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import torch
-from tokenizers import BertWordPieceTokenizer
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 from transformers import BertConfig, BertForMaskedLM, BertModel, BertTokenizer
@@ -28,7 +28,7 @@ from mtdlab.text.world import builtin_sentences
 from mtdlab.text.world.definitions import defining_sentences
 from mtdlab.text.world.render import function_words
 
-_SPECIAL = 5  # [PAD], [UNK], [CLS], [SEP], [MASK] come first in the vocabulary
+_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _POOL = 64  # batches that are sorted by length together
 
 
@@ -53,16 +53,17 @@ class WarmUp:
     seed: int = 0
 
 
-def train_tokenizer(sentences: list[str]) -> BertTokenizer:
-    """A lower-casing WordPiece tokenizer whose vocabulary holds every word of `sentences`."""
-    trainer = BertWordPieceTokenizer(lowercase=True)
-    trainer.train_from_iterator(
-        sentences, vocab_size=1_500, min_frequency=1, limit_alphabet=60, show_progress=False
-    )
-    with TemporaryDirectory() as folder:
-        trainer.save_model(folder)
-        vocabulary = str(Path(folder) / "vocab.txt")
-        return BertTokenizer(vocab=vocabulary, do_lower_case=True, model_max_length=64)
+def make_tokenizer(sentences: list[str]) -> BertTokenizer:
+    """A lower-casing WordPiece tokenizer: every word of `sentences`, and characters for the rest.
+
+    Not trained: merges of equal frequency would come out differently in every process.
+    """
+    words = set(re.findall(r"[a-z]+", " ".join(sentences).lower()))
+    characters = string.ascii_lowercase + string.digits
+    pieces = [*_SPECIAL, *string.punctuation, *characters, *(f"##{c}" for c in characters)]
+    pieces += sorted(words - set(characters))
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
+    return BertTokenizer(vocab=vocabulary, do_lower_case=True, model_max_length=64)
 
 
 def new_model(vocabulary_size: int) -> BertForMaskedLM:
@@ -98,7 +99,7 @@ def mask_words(
     """Masked ids (N, L) and the chosen positions (N, L, bool); `chances` (V,) by word."""
     chosen = torch.rand(ids.shape, generator=generator) < chances[ids]
     draw = torch.rand(ids.shape, generator=generator)
-    others = torch.randint(_SPECIAL, len(chances), ids.shape, generator=generator)
+    others = torch.randint(len(_SPECIAL), len(chances), ids.shape, generator=generator)
     masked = torch.where(chosen & (draw < 0.8), mask_id, ids)
     return torch.where(chosen & (draw >= 0.9), others, masked), chosen
 
@@ -107,7 +108,7 @@ def _chances(tokenizer: BertTokenizer, settings: WarmUp) -> Tensor:
     chances = torch.full((len(tokenizer),), settings.masked_share)
     function_ids = tokenizer.convert_tokens_to_ids(sorted(function_words()))
     chances[function_ids] = settings.masked_share_of_function_words
-    chances[:_SPECIAL] = 0.0
+    chances[: len(_SPECIAL)] = 0.0
     return chances
 
 
@@ -161,7 +162,7 @@ def build(out: Path, settings: WarmUp, report: Callable[[int, float], None]) -> 
     torch.manual_seed(settings.seed)
     definitions = defining_sentences()
     sentences = builtin_sentences() + definitions * settings.repeat_definitions
-    tokenizer = train_tokenizer(sentences)
+    tokenizer = make_tokenizer(sentences)
     model = new_model(len(tokenizer))
     warm_up(model, tokenizer, sentences, settings, report)
     encoder_of(model).save_pretrained(out)

@@ -8,13 +8,24 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize
 
 
-def info_nce(queries: Tensor, keys: Tensor, negatives: Tensor, temperature: float) -> Tensor:
+def info_nce(
+    queries: Tensor,
+    keys: Tensor,
+    negatives: Tensor,
+    temperature: float,
+    *,
+    in_batch_negatives: bool = True,
+) -> Tensor:
     """InfoNCE of queries (N, D) against their keys (N, D) and queue negatives (V, D).
 
-    −log [exp(q·k/τ) / (exp(q·k/τ) + Σ_l exp(q·l/τ))], l over the batch's other keys and the
-    queue, vectors compared by cosine (MoCoSE, equation 3, with the in-batch negatives of its
-    published code). One matrix product; the mean over the batch in float32.
+    −log [exp(q·k/τ) / (exp(q·k/τ) + Σ_l exp(q·l/τ))], vectors compared by cosine; l runs over
+    the queue (MoCoSE, equation 3) and, with `in_batch_negatives`, over the batch's other keys
+    (its published code). One matrix product; the mean over the batch in float32.
     """
     candidates = torch.cat([normalize(keys.float(), dim=1), negatives])
     logits = normalize(queries.float(), dim=1) @ candidates.T / temperature
-    return cross_entropy(logits, torch.arange(len(queries), device=queries.device))
+    own = torch.arange(len(queries), device=queries.device)
+    if not in_batch_negatives:
+        others = logits.new_ones(len(queries), len(keys), dtype=torch.bool).fill_diagonal_(False)
+        logits[:, : len(keys)].masked_fill_(others, -torch.inf)
+    return cross_entropy(logits, own)

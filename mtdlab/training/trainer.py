@@ -69,7 +69,13 @@ def train(settings: TrainerSettings, materials: Materials, on_step: OnStep) -> O
             with torch.no_grad():
                 keys = target(words, mask)
 
-        loss = info_nce(queries, keys, queue.negatives(), settings.temperature)
+        loss = info_nce(
+            queries,
+            keys,
+            queue.negatives(),
+            settings.temperature,
+            in_batch_negatives=settings.in_batch_negatives,
+        )
         loss.backward()
         gradient = words.grad
         optimizer.step()

@@ -430,13 +430,13 @@ def test_a_fraction_of_a_batch_is_rounded(read: Read) -> None:
     [
         (
             "trainer: {batch_size: 1, queue_size: 0, initial_queue_size: 0}",
-            ":2:1: trainer: batch_size 1 with queue_size 0 leaves no negatives",
+            ":2:1: trainer: queue_size 0 leaves no negatives with batch_size 1",
         ),
         ("trainer: {queue_size: 64}", ":2:1: trainer: initial_queue_size 128 exceeds queue_size"),
         ("search: {queue_size: [64, 512]}", "'queue_size': 64}: initial_queue_size 128 exceeds"),
         (
             "trainer: {initial_queue_size: 0}\nsearch: {queue_size: [0, 8], batch_size: [1, 2]}",
-            "'queue_size': 0, 'batch_size': 1}: batch_size 1 with queue_size 0 leaves",
+            "'queue_size': 0, 'batch_size': 1}: queue_size 0 leaves no negatives",
         ),
         (
             "search: {initial_queue_size: {times: queue_size, values: [2]}}",

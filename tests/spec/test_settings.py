@@ -36,6 +36,10 @@ from mtdlab.spec.settings import TrainerSection, parse_slices
         ({"encoder": ""}, "at least 1 character"),
         ({"stepz": 5}, "not permitted"),
         ({"batch_size": 1, "queue_size": 0, "initial_queue_size": 0}, "leaves no negatives"),
+        (
+            {"in_batch_negatives": False, "queue_size": 0, "initial_queue_size": 0},
+            "leaves no negatives with batch_size 1 or without in_batch_negatives",
+        ),
         ({"queue_size": 64}, "initial_queue_size 128 exceeds queue_size 64"),
         ({"queue_slice": "0-513"}, "0-513 lies outside queue_size 512"),
     ],

@@ -18,12 +18,14 @@ def cosine(a: Array, b: Array) -> float:
     return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
 
-def slow_info_nce(queries: Array, keys: Array, negatives: Array, temperature: float) -> float:
+def slow_info_nce(
+    queries: Array, keys: Array, negatives: Array, temperature: float, *, in_batch: bool = True
+) -> float:
     """-log [exp(q.k/t) / (exp(q.k/t) + sum over others exp(q.l/t))], row by row."""
     total = 0.0
     for row, query in enumerate(queries):
         positive = math.exp(cosine(query, keys[row]) / temperature)
-        others = [key for at, key in enumerate(keys) if at != row] + list(negatives)
+        others = [key for at, key in enumerate(keys) if in_batch and at != row] + list(negatives)
         rest = sum(math.exp(cosine(query, other) / temperature) for other in others)
         total -= math.log(positive / (positive + rest))
     return total / len(queries)
@@ -33,15 +35,33 @@ def draw(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
+@pytest.mark.parametrize("in_batch", [True, False])
 @pytest.mark.parametrize("temperature", [0.05, 0.3, 1.0])
 @pytest.mark.parametrize(("batch", "queue"), [(1, 4), (5, 0), (6, 11)])
-def test_it_is_the_formula(batch: int, queue: int, temperature: float) -> None:
+def test_it_is_the_formula(batch: int, queue: int, temperature: float, in_batch: bool) -> None:
     queries, keys = draw(batch, 8), draw(batch, 8, seed=1)
     negatives = normalize(draw(queue, 8, seed=2), dim=1)
     slow = slow_info_nce(
-        queries.double().numpy(), keys.double().numpy(), negatives.double().numpy(), temperature
+        queries.double().numpy(),
+        keys.double().numpy(),
+        negatives.double().numpy(),
+        temperature,
+        in_batch=in_batch,
     )
-    assert float(info_nce(queries, keys, negatives, temperature)) == pytest.approx(slow, rel=1e-5)
+    loss = info_nce(queries, keys, negatives, temperature, in_batch_negatives=in_batch)
+    assert float(loss) == pytest.approx(slow, rel=1e-5)
+
+
+def test_queue_only_takes_no_gradient_through_the_other_keys() -> None:
+    """The hidden candidates leave no NaN behind, and each key belongs to its own query alone."""
+    queries, keys = draw(4, 8).requires_grad_(), draw(4, 8, seed=1).requires_grad_()
+    losses = info_nce(queries, keys, draw(3, 8, seed=2), 0.05, in_batch_negatives=False)
+    losses.backward()
+    assert queries.grad is not None
+    assert torch.isfinite(queries.grad).all()
+    alone = info_nce(queries[:1], keys[:1], draw(3, 8, seed=2), 0.05)
+    (own,) = torch.autograd.grad(alone, queries)
+    assert torch.allclose(queries.grad[0], own[0] / 4, atol=1e-6)
 
 
 @pytest.mark.parametrize(("batch", "queue"), [(1, 1), (4, 0), (8, 24)])
