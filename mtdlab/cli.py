@@ -48,6 +48,9 @@ def sweep(
         int | None,
         typer.Option(min=1, help="Worker processes. Default: one a core.", show_default=False),
     ] = None,
+    models: Annotated[
+        Path, typer.Option(help="Folder in which the best trial's model is kept.")
+    ] = Path("models"),
     set_: Overrides = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run failed trials again.")
@@ -63,7 +66,9 @@ def sweep(
     spec = read_study(file, set_ or [])
     url = storage_url(storage)
     command = shlex.join(["mtdlab", *sys.argv[1:]])
-    result = run(spec, url, jobs=jobs, retry_failed=retry_failed, command=command)
+    result = run(
+        spec, url, models=models, jobs=jobs, retry_failed=retry_failed, command=command
+    )
     done = result.counts.get("COMPLETE", 0)
     if as_json:
         _print_json(
@@ -149,7 +154,7 @@ def train(
     ] = None,
     set_: Overrides = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder to save the encoder in, for AutoModel.")
+        Path | None, typer.Option(help="Folder for the model, as SentenceTransformer opens it.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -58,6 +58,9 @@ def read_settings(path: Path | None, overrides: Sequence[str] = ()) -> TrainerSe
         raise SpecError(f"{path}: a study file is a mapping that begins with study: NAME")
     for assignment in overrides:
         source.override(assignment)
+    for key in source.values:
+        if key not in _StudyFile.model_fields:
+            raise _unknown(source, (key,), _StudyFile)
     values = source.values.get("trainer") or {}
     return _checked(source, ("trainer",), TrainerSettings, values)
 
@@ -79,12 +82,18 @@ def _pointed(
     first = next((one for one in errors if one["type"] == "extra_forbidden"), errors[0])
     where = (*path, *first["loc"])
     if first["type"] == "extra_forbidden":
-        return source.unknown(where, model.model_fields)
+        return _unknown(source, where, model)
     if first["type"] == "missing":
         return source.error(where, "this key is missing")
     message = rule_broken(error)
     shown = "" if isinstance(first["input"], dict) else f"{first['input']!r}: "
     return source.error(where, shown + message[0].lower() + message[1:])
+
+
+def _unknown(source: Source, where: KeyPath, model: type[BaseModel]) -> SpecError:
+    if model is _StudyFile and where[0] in TrainerSection.model_fields:
+        return source.error(where, f"unknown key; did you mean trainer.{where[0]}?")
+    return source.unknown(where, model.model_fields)
 
 
 def _check_sections(source: Source, top: _StudyFile) -> None:

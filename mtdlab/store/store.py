@@ -198,6 +198,12 @@ class Store:
                 session.merge(ArrayRow(trial_id=row.id, name=name, values=values))
             return True
 
+    def best_score(self) -> float | None:
+        """The highest score of a finished trial, None before there is one."""
+        with explained(self.url), Session(self._engine) as session:
+            done = (TrialRow.study_id == self.study_id) & (TrialRow.state == "COMPLETE")
+            return session.scalar(select(func.max(TrialRow.score)).where(done))
+
     def running(self) -> list[Running]:
         """Every trial that somebody owns."""
         with explained(self.url), Session(self._engine) as session:

@@ -40,5 +40,6 @@ def sentence(trial: Ended) -> str:
     """A finished trial in one line."""
     what = f"trial {trial.number}  seed {trial.seed}  {describe(trial.parameters)}"
     if trial.state == "COMPLETE":
-        return f"{what}  mtd {trial.mtd:.2f}  score {trial.score:.2f}  {trial.wall_seconds:.0f} s"
+        told = f"{what}  mtd {trial.mtd:.2f}  score {trial.score:.2f}  {trial.wall_seconds:.0f} s"
+        return f"{told}  ({trial.reason})" if trial.reason else told
     return f"{what}  {trial.state.lower()}: {trial.reason}"

@@ -25,7 +25,7 @@ def environment(settings: TrainerSettings, materials: Materials) -> dict[str, st
         f"{settings.pooling} pooling",
         "evaluation": f"{settings.evaluation}: {len(materials.dev.gold):,} dev and "
         f"{len(materials.test.gold):,} test pairs",
-        "device": f"{choose_device(settings)}, {torch.get_num_threads()} threads a trial",
+        "device": f"{choose_device(settings)}, threads a trial: {torch.get_num_threads()}",
         "versions": _versions(),
     }
 

@@ -6,11 +6,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from joblib import Parallel, delayed, parallel_config
 
 from mtdlab.errors import MtdlabError, StorageError
 from mtdlab.spec import StudySpec
+from mtdlab.spec.settings import TrainerSection
 from mtdlab.store import FINISHED, Store, Watcher
 from mtdlab.store.database import writing_engine
 from mtdlab.sweep.ended import Ended
@@ -18,6 +21,7 @@ from mtdlab.sweep.mirror import Mirror
 from mtdlab.sweep.progress import Display, Tally
 from mtdlab.sweep.stop import Stop, exit_code, stop_on_signals
 
+MODELS = Path("models")
 POLL_SECONDS = 0.5
 
 
@@ -39,10 +43,12 @@ class SweepResult:
 
 
 def sweep(
-    spec: StudySpec, url: str, *, jobs: int | None = None, retry_failed: bool = False,
-    command: str = "",
+    spec: StudySpec, url: str, *, models: Path = MODELS, jobs: int | None = None,
+    retry_failed: bool = False, command: str = "",
 ) -> SweepResult:
     """Run what is missing of a study, with `jobs` worker processes (by default one a core).
+
+    The best trial's model is kept in `models`, in a folder named after the study.
 
     Raises MtdlabError where the file asks another question than the study answers so far, or
     names an encoder or a text that is not there; StorageError where the database fails.
@@ -54,7 +60,7 @@ def sweep(
     ran, code = 0, 0
     if store.counts().get("WAITING"):
         with stop_on_signals() as stop:
-            ran = _work(spec, url, store, jobs, stop)
+            ran = _work(spec, url, models.absolute(), store, jobs, stop)
             code = exit_code(stop) if stop.path.exists() else 0
     counts = store.counts()
     failed = 3 if counts.get("FAIL") else 0
@@ -82,9 +88,11 @@ def _open(spec: StudySpec, url: str, command: str) -> Store:
     return store
 
 
-def _refuse_another_question(spec: StudySpec, recorded: dict[str, object]) -> None:
+def _refuse_another_question(spec: StudySpec, recorded: dict[str, Any]) -> None:
     """A change that only adds trials is welcome; any other would mix two questions."""
     mine = spec.identity()
+    # a setting that is younger than the study stood at its default
+    recorded = {**recorded, "trainer": {**_defaults(mine["trainer"]), **recorded["trainer"]}}
     differences = [
         f"{section}: was {was}, now {now}"
         for section, was, now in _differing(recorded, mine)
@@ -96,6 +104,11 @@ def _refuse_another_question(spec: StudySpec, recorded: dict[str, object]) -> No
         )
 
 
+def _defaults(trainer: dict[str, Any]) -> dict[str, Any]:
+    defaults = TrainerSection().model_dump(mode="json")
+    return {name: defaults[name] for name in trainer}
+
+
 def _differing(old: object, new: object, path: str = "") -> Iterator[tuple[str, object, object]]:
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted(old.keys() | new.keys()):
@@ -104,11 +117,15 @@ def _differing(old: object, new: object, path: str = "") -> Iterator[tuple[str, 
         yield path, old, new
 
 
-def _work(spec: StudySpec, url: str, store: Store, jobs: int | None, stop: Stop) -> int:
+def _work(
+    spec: StudySpec, url: str, models: Path, store: Store, jobs: int | None, stop: Stop
+) -> int:
     # torch takes seconds to import: a study that is complete answers without it
     from mtdlab.sweep.worker import run_next
+    from mtdlab.training.checkpoint import refuse_other_things
     from mtdlab.training.materials import warm
 
+    refuse_other_things(models / spec.name)
     warm(spec.fixed())
     counts = store.counts()
     jobs = min(jobs or _default_jobs(), counts["WAITING"])
@@ -117,7 +134,7 @@ def _work(spec: StudySpec, url: str, store: Store, jobs: int | None, stop: Stop)
     with Display(Tally(sum(counts.values()), finished, jobs)) as display:
         with _watching(Watcher(url, store.study_id), display):
             while (waiting := store.counts().get("WAITING")) and not stop.path.exists():
-                for trial in _trials(run_next, (spec, url, stop), jobs, waiting):
+                for trial in _trials(run_next, (spec, url, models, stop), jobs, waiting):
                     ran += 1
                     display.ended(trial)
                 # what still waits may need parameters that another sweep is drawing right now
@@ -128,8 +145,8 @@ def _work(spec: StudySpec, url: str, store: Store, jobs: int | None, stop: Stop)
 
 
 def _trials(
-    run_next: Callable[..., Ended | None], arguments: tuple[StudySpec, str, Stop], jobs: int,
-    count: int,
+    run_next: Callable[..., Ended | None], arguments: tuple[StudySpec, str, Path, Stop],
+    jobs: int, count: int,
 ) -> Iterator[Ended]:
     """What `count` calls of `run_next` in `jobs` processes return, as they end."""
     threads = max(1, (os.cpu_count() or 1) // jobs)

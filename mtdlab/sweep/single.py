@@ -8,15 +8,18 @@ from rich.progress import Progress
 
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.spec import TrainerSettings
+from mtdlab.sweep.environment import environment
 from mtdlab.sweep.stop import Interrupted, stop_on_signals
+from mtdlab.training.checkpoint import save_model
 from mtdlab.training.materials import prepare
 from mtdlab.training.trainer import train
 
 
 def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, Any]:
-    """Train, optionally save the best checkpoint's encoder and tokenizer; scores and MTD.
+    """Train, optionally save the best checkpoint as a model folder; scores and MTD.
 
-    Raises TrialError where the run breaks down, KeyboardInterrupt where it is interrupted.
+    Raises TrialError where the run breaks down, KeyboardInterrupt where it is interrupted,
+    MtdlabError where the folder cannot take a model.
     """
     materials = prepare(settings)
     console = Console(stderr=True)
@@ -36,9 +39,7 @@ def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, An
         except Interrupted:
             raise KeyboardInterrupt from None
     if out is not None:
-        materials.encoder.model.load_state_dict(outcome.weights)
-        materials.encoder.model.save_pretrained(out)
-        materials.encoder.tokenizer.save_pretrained(out)
+        save_model(out, settings, materials, outcome, environment(settings, materials))
     after = outcome.after
     return {
         "mtd": settings.mtd, "seed": settings.seed, "best_step": outcome.best_step,

@@ -2,8 +2,9 @@
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,11 @@ from mtdlab.spec.settings import rule_broken
 from mtdlab.store import Claim, Result, Store
 from mtdlab.sweep.ended import Ended
 from mtdlab.sweep.environment import environment
+from mtdlab.sweep.keep import Trained, keep_if_best
 from mtdlab.sweep.mirror import Mirror, attributes
 from mtdlab.sweep.owner import this_process
 from mtdlab.sweep.stop import Interrupted, Stop
+from mtdlab.training.checkpoint import locked
 from mtdlab.training.materials import prepare
 from mtdlab.training.outcome import Outcome
 from mtdlab.training.trainer import train
@@ -37,16 +40,17 @@ class _Desk:
 
     mirror: Mirror
     store: Store
+    model: Path
     owner: dict[str, Any] = field(default_factory=this_process)
 
 
 @lru_cache(maxsize=1)
-def _desk(url: str, spec: StudySpec) -> _Desk:
+def _desk(url: str, spec: StudySpec, models: Path) -> _Desk:
     mirror = Mirror(url, spec)
-    return _Desk(mirror, Store(url, mirror.study_id))
+    return _Desk(mirror, Store(url, mirror.study_id), models / spec.name)
 
 
-def run_next(spec: StudySpec, url: str, stop: Stop) -> Ended | None:
+def run_next(spec: StudySpec, url: str, models: Path, stop: Stop) -> Ended | None:
     """Take a waiting trial and bring it to its end; None where there is none to take.
 
     A trial that fails is recorded and returned, not raised. One that is interrupted goes back
@@ -56,7 +60,7 @@ def run_next(spec: StudySpec, url: str, stop: Stop) -> Ended | None:
     if stop.requested():
         stop.leave_if_orphaned()
         return None
-    desk = _desk(url, spec)
+    desk = _desk(url, spec, models)
     claim = desk.store.claim(desk.owner)
     if claim is None:
         return None
@@ -76,7 +80,7 @@ def _run(
     spec: StudySpec, desk: _Desk, claim: Claim, trial: optuna.Trial,
     parameters: dict[str, Any], stop: Stop,
 ) -> Ended:
-    identity, mtd = trial._trial_id, math.nan
+    identity, mtd, trained = trial._trial_id, math.nan, None
     try:
         settings = spec.settings(parameters, claim.seed)
     except ValidationError as error:
@@ -85,9 +89,8 @@ def _run(
     else:
         mtd = settings.mtd
         desk.store.begin(claim, identity, trial.number, parameters, attributes(settings), mtd)
-        result = _train(spec, settings, _Watch(desk, claim, trial, stop))
-    if not desk.store.finish(claim, desk.owner, result):
-        raise _Lost
+        result, trained = _train(spec, settings, _Watch(desk, claim, trial, stop))
+    result = _finish(desk, claim, result, trained)
     score = result.values.get("score", math.nan)
     desk.mirror.tell(identity, result.state, score, result.reason)
     return Ended(
@@ -95,6 +98,17 @@ def _run(
         mtd, score,
         result.values.get("wall_seconds", math.nan),
     )
+
+
+def _finish(desk: _Desk, claim: Claim, result: Result, trained: Trained | None) -> Result:
+    """Record a trial's end, and its model where it is the best so far."""
+    with locked(desk.model):
+        if trained is not None:
+            reason = keep_if_best(desk.model, desk.store, trained, result.values["score"])
+            result = replace(result, reason=reason)
+        if not desk.store.finish(claim, desk.owner, result):
+            raise _Lost
+    return result
 
 
 class _Watch:
@@ -120,23 +134,34 @@ class _Watch:
 
 def _train(
     spec: StudySpec, settings: TrainerSettings, watch: _Watch
-) -> Result:
+) -> tuple[Result, Trained | None]:
     try:
         materials = prepare(settings)
         outcome = train(settings, materials, watch)
-        return _complete(spec, outcome, environment(settings, materials))
-    except optuna.TrialPruned:
-        return Result("PRUNED", f"pruned at step {watch.step}")
+        facts = environment(settings, materials)
+        result = _complete(spec, outcome, facts)
     except (Interrupted, _Lost):
         raise
-    except (TrialError, MtdlabError) as error:
-        return Result("FAIL", str(error))
-    except MemoryError:
-        return Result("FAIL", "oom: out of memory")
     except Exception as error:
         # whatever else breaks is this trial's end, not the study's
-        oom = "out of memory" in str(error).lower() or type(error).__name__ == "OutOfMemoryError"
-        return Result("FAIL", "oom: out of memory" if oom else _sentence(error))
+        return _ended_early(error, watch.step), None
+    if result.state != "COMPLETE":
+        return result, None
+    origin = {"study": spec.name, "trial": watch.trial.number, "file": spec.text}
+    return result, Trained(settings, materials, outcome, origin | facts)
+
+
+def _ended_early(error: Exception, step: int) -> Result:
+    if isinstance(error, optuna.TrialPruned):
+        return Result("PRUNED", f"pruned at step {step}")
+    if isinstance(error, TrialError | MtdlabError):
+        return Result("FAIL", str(error))
+    oom = (
+        isinstance(error, MemoryError)
+        or "out of memory" in str(error).lower()
+        or type(error).__name__ == "OutOfMemoryError"
+    )
+    return Result("FAIL", "oom: out of memory" if oom else _sentence(error))
 
 
 def _complete(spec: StudySpec, outcome: Outcome, facts: dict[str, str]) -> Result:

@@ -74,9 +74,9 @@ def _prepare(
     pairs = {split: load_pairs(evaluation, split) for split in ("dev", "test")}
     corpus = open_corpus(corpus_name)
     encoder = load_encoder(encoder_name, dropout)
-    limit = _token_limit(EVALUATION_MAX_LENGTH, encoder)
+    limit = token_limit(EVALUATION_MAX_LENGTH, encoder)
     dev, test = (StsTask(pairs[split], encoder.tokenizer, limit) for split in ("dev", "test"))
-    tokens = tokenise(corpus, encoder.tokenizer, _token_limit(max_length, encoder))
+    tokens = tokenise(corpus, encoder.tokenizer, token_limit(max_length, encoder))
     nn.Module.to(encoder.model, device.device)
     dev_vectors, test_vectors = (task.embed(encoder.model, pooling, device) for task in (dev, test))
     before = View.of(dev, dev_vectors, test, test_vectors)
@@ -93,9 +93,10 @@ def warm(settings: TrainerSection) -> None:
         load_pairs(settings.evaluation, split)
     corpus = open_corpus(settings.corpus)
     encoder = load_encoder(settings.encoder, settings.dropout)
-    tokens = tokenise(corpus, encoder.tokenizer, _token_limit(settings.max_length, encoder))
+    tokens = tokenise(corpus, encoder.tokenizer, token_limit(settings.max_length, encoder))
     next(tokens.batches(settings.batch_size, seed=0))
 
 
-def _token_limit(max_length: int, encoder: Encoder) -> int:
+def token_limit(max_length: int, encoder: Encoder) -> int:
+    """At most `max_length` tokens, and no more than the encoder has positions."""
     return min(max_length, int(encoder.model.config.max_position_embeddings))

@@ -3,6 +3,7 @@
 Letters: T steps, D dimension.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,6 +16,7 @@ from mtdlab.evaluation.sts import Evaluation, Vectors
 from mtdlab.training.materials import View
 
 Column = NDArray[np.float32]
+State = dict[str, Tensor]
 
 
 class Curve:
@@ -61,19 +63,26 @@ class Curve:
 class Best:
     """The checkpoint with the best dev score so far.
 
-    Its step (0 the first), its weights, and what the dev sentences were to it (S, D).
+    Its step (0 the first), what the dev sentences were to it (S, D), and the state of every
+    part of it: encoder, heads, target, queue.
     """
 
     step: int = -1
     score: float = float("-inf")
     dev_vectors: Vectors = field(default_factory=lambda: np.empty((0, 0), dtype=np.float32))
-    weights: dict[str, Tensor] = field(default_factory=dict)
+    states: dict[str, State] = field(default_factory=dict)
 
-    def consider(self, step: int, score: float, dev_vectors: Vectors, model: nn.Module) -> None:
+    def consider(
+        self, step: int, score: float, dev_vectors: Vectors, parts: Mapping[str, nn.Module]
+    ) -> None:
         """Keep this checkpoint if it beats the best; a missing score never does."""
         if score > self.score:
             self.step, self.score, self.dev_vectors = step, score, dev_vectors
-            self.weights = {name: value.cpu().clone() for name, value in model.state_dict().items()}
+            self.states = {name: _copied(part) for name, part in parts.items()}
+
+
+def _copied(part: nn.Module) -> State:
+    return {name: value.cpu().clone() for name, value in part.state_dict().items()}
 
 
 @dataclass(frozen=True)
@@ -84,5 +93,10 @@ class Outcome:
     before: View
     after: View
     curve: dict[str, Column]
-    weights: dict[str, Tensor]
+    states: dict[str, State]
     wall_seconds: float
+
+    @property
+    def weights(self) -> State:
+        """The encoder's own part of the best checkpoint."""
+        return self.states["encoder"]

@@ -54,6 +54,10 @@ def train(settings: TrainerSettings, materials: Materials, on_step: OnStep) -> O
     curve, best, gradient = Curve(settings.steps, device.device), Best(), None
     for module in (online, target, head):
         module.train()
+    heads = {"pooler": online.pooler, "projection": online.projection, "predictor": head}
+    parts = {
+        "encoder": encoder, "heads": nn.ModuleDict(heads), "target": target, "queue": queue
+    }
 
     for step, batch in enumerate(itertools.islice(batches, settings.steps)):
         decay = ema_decay_at(step, settings)
@@ -91,7 +95,7 @@ def train(settings: TrainerSettings, materials: Materials, on_step: OnStep) -> O
             dev_vectors = materials.dev.embed(encoder, settings.pooling, device)
             evaluation = materials.dev.evaluate(dev_vectors)
             curve.evaluations[step] = evaluation
-            best.consider(step, evaluation.score, dev_vectors, encoder)
+            best.consider(step, evaluation.score, dev_vectors, parts)
         on_step(step + 1, evaluation)
 
     return _finish(settings, materials, device, encoder, curve, best, started)
@@ -125,10 +129,10 @@ def _finish(
     """Put the best checkpoint back and look at the test pairs: once, and only now."""
     if best.step < 0:
         raise TrialError("collapsed: every dev cosine is the same, so there is no score")
-    encoder.load_state_dict(best.weights)
+    encoder.load_state_dict(best.states["encoder"])
     test_vectors = materials.test.embed(encoder, settings.pooling, device)
     after = View.of(materials.dev, best.dev_vectors, materials.test, test_vectors)
     seconds = time.perf_counter() - started
     return Outcome(
-        best.step + 1, materials.before, after, curve.columns(), best.weights, seconds
+        best.step + 1, materials.before, after, curve.columns(), best.states, seconds
     )

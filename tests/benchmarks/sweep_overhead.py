@@ -79,10 +79,11 @@ def our_trials(folder: Path, trials: int, sampler: Sampler) -> Cost:
     url, spec = f"sqlite:///{folder / sampler}.db", study(trials, sampler)
     stop = Stop(folder / "stop", os.getpid())
     run._open(spec, url, "")
-    worker._desk(url, spec)
+    models = folder / "models"
+    worker._desk(url, spec, models)
     with patch.object(worker, "_train", _instant), WriteCounter() as writes:
         start = time.perf_counter()
-        ended = [worker.run_next(spec, url, stop) for _ in range(trials)]
+        ended = [worker.run_next(spec, url, models, stop) for _ in range(trials)]
         seconds = time.perf_counter() - start
     worker._desk.cache_clear()
     assert all(trial is not None and trial.state == "COMPLETE" for trial in ended)
@@ -107,7 +108,9 @@ def optuna_trials(folder: Path, trials: int) -> Cost:
     return Cost(seconds / trials, writes.count / trials)
 
 
-def _instant(_spec: StudySpec, _settings: TrainerSettings, watch: worker._Watch) -> Result:
+def _instant(
+    _spec: StudySpec, _settings: TrainerSettings, watch: worker._Watch
+) -> tuple[Result, None]:
     """A result as large as a real one, after a single step that says it is alive."""
     watch.last_beat = -math.inf
     watch(1, None)
@@ -120,7 +123,7 @@ def _instant(_spec: StudySpec, _settings: TrainerSettings, watch: worker._Watch)
         "loss", "fgsm_changed", "ema_decay", "queue_fill", "score", "alignment", "uniformity",
         "mean_cosine",
     )
-    return Result(
+    result = Result(
         "COMPLETE",
         values=dict.fromkeys(numbers, 1.0),
         scores={"sts_dev": 1.0, "sts_test": 1.0},
@@ -128,3 +131,4 @@ def _instant(_spec: StudySpec, _settings: TrainerSettings, watch: worker._Watch)
         | {f"spectrum/{moment}": spectrum for moment in ("before", "after")},
         environment=dict.fromkeys(("corpus", "encoder", "evaluation", "device", "versions"), "x"),
     )
+    return result, None

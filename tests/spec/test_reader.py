@@ -270,6 +270,8 @@ def test_settings_of_a_single_run(path: Path) -> None:
     )
     with pytest.raises(SpecError, match=r"did you mean steps\?"):
         read_settings(None, ["trainer.stepz=7"])
+    with pytest.raises(SpecError, match=r"steps: unknown key; did you mean trainer\.steps\?"):
+        read_settings(None, ["steps=7"])
     with pytest.raises(SpecError, match="initial_queue_size 128 exceeds queue_size 5"):
         read_settings(None, ["trainer.queue_size=5"])
 

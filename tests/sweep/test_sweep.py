@@ -62,7 +62,8 @@ def study(tmp_path: Path) -> Callable[[str], Path]:
 
 
 @pytest.fixture(autouse=True)
-def fresh_desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def fresh_desk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("mtdlab.training.materials.warm", lambda _settings: None)
     yield
     workers._desk.cache_clear()
@@ -72,7 +73,7 @@ def fresh_desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def objective(monkeypatch: pytest.MonkeyPatch) -> Callable[[Objective], None]:
     def replace(function: Objective) -> None:
         monkeypatch.setattr(
-            workers, "_train", lambda _spec, settings, watch: function(settings, watch)
+            workers, "_train", lambda _spec, settings, watch: (function(settings, watch), None)
         )
 
     replace(score)
@@ -290,6 +291,22 @@ def test_more_trials_are_welcome_another_question_is_not(study, url) -> None:
     with pytest.raises(MtdlabError, match=r"trainer.steps: was 4, now 5"):
         sweep(study(more.replace("steps: 4", "steps: 5")), url)
     assert len(settings_done(url)) == 18
+
+
+@pytest.mark.usefixtures("objective")
+def test_a_setting_that_is_new_since_then_does_not_make_another_question(study, url) -> None:
+    path = study(GRID)
+    sweep(path, url)
+    spec = read_study(path)
+    store = Store(url, Mirror(url, spec).study_id)
+    identity = spec.identity()
+    del identity["trainer"]["in_batch_negatives"]
+    store.write_study(spec.name, spec.metric, identity, spec.text, "")
+    assert sweep(path, url).counts == {"COMPLETE": 8}
+    store.write_study(spec.name, spec.metric, identity, spec.text, "")
+    other = GRID.replace("steps: 4", "steps: 4, in_batch_negatives: false")
+    with pytest.raises(MtdlabError, match="in_batch_negatives: was True, now False"):
+        sweep(study(other), url)
 
 
 @pytest.mark.usefixtures("objective")
