@@ -63,6 +63,7 @@ class StudyFrames:
              i-th largest singular value of the evaluation sentences' embeddings (D columns).
     scores   a row per trial and task, x 100.
     planned  how many trials the study file asks for.
+    sampler  what chose the settings, by Optuna's name: grid, random, tpe or qmc.
     facts    what was run, in words, in the order to print it: corpus, encoder, device,
              versions, commit.
     """
@@ -74,6 +75,7 @@ class StudyFrames:
     curves: pd.DataFrame = field(default_factory=lambda: empty(CURVE_COLUMNS))
     spectra: pd.DataFrame = field(default_factory=pd.DataFrame)
     scores: pd.DataFrame = field(default_factory=lambda: empty(SCORE_COLUMNS))
+    sampler: str = "grid"
     study_file: str = ""
     command: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)

@@ -1,11 +1,11 @@
-"""Tables of a study beside the published ones: queue slices, initial queue, all trials.
+"""Tables of a study: queue slices and initial queue beside the published ones, tasks, trials.
 
 Source of the published columns: MoCoSE, tables 7 (initial queue) and 8 (queue slices).
 """
 
 import pandas as pd
 
-from analysis.curves import completed_runs
+from analysis.curves import MTD_DECIMALS, completed_runs
 from analysis.frames import TRIAL_COLUMNS
 from analysis.intervals import summarise
 from analysis.published import load_published
@@ -16,6 +16,11 @@ PUBLISHED_SHARES = {
     "1/2 of the queue": 0.5,
     "whole queue": 1.0,
 }
+TASKS = (
+    *("STS12", "STS13", "STS14", "STS15", "STS16", "STSB", "SICKR"),
+    *("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC"),
+)
+"""The tasks of the published tables, in their order: seven STS, then seven transfer tasks."""
 _SHARE_DECIMALS = 3
 _FIRST_COLUMNS = (
     "number",
@@ -78,6 +83,24 @@ def compute_initial_queue(trials: pd.DataFrame, *, level: float = 0.95) -> pd.Da
         runs = runs.iloc[:0]
     table = summarise(runs, by=["share", "queue_size"], level=level)
     return table.merge(published_initial_queue(), on=["share", "queue_size"], how="left")
+
+
+def compute_tasks(
+    trials: pd.DataFrame, scores: pd.DataFrame, *, level: float = 0.95
+) -> pd.DataFrame:
+    """Score of every task of the published tables by MTD.
+
+    scores  number, task, score: a row per trial and task.
+
+    Returns task, mtd, n, seeds, mean, low, high (see `summarise`), tasks in published order. No
+    rows where no completed run was scored on any. Raises ValueError for a level outside (0, 1).
+    """
+    runs = completed_runs(trials)[["number", "seed", "mtd"]]
+    runs = runs.assign(mtd=runs["mtd"].astype("float64").round(MTD_DECIMALS))
+    named = scores[scores["task"].isin(TASKS) & scores["score"].notna()]
+    table = summarise(runs.merge(named, on="number"), by=["task", "mtd"], level=level)
+    place = table["task"].map({task: place for place, task in enumerate(TASKS)})
+    return table.iloc[place.sort_values(kind="stable").index].reset_index(drop=True)
 
 
 def compute_trials_table(trials: pd.DataFrame) -> pd.DataFrame:

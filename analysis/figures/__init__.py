@@ -14,9 +14,10 @@ from analysis.figures.distance import (
 )
 from analysis.figures.queue import draw_initial_queue, draw_published_slices, draw_queue_slices
 from analysis.figures.representation import draw_plane, draw_spectra, spectra_drawn
-from analysis.figures.style import PAPER, figure_style, new_figure, to_png, to_svg
+from analysis.figures.style import OTHER, PAPER, figure_style, new_figure, to_png, to_svg
 
 __all__ = [
+    "OTHER",
     "PAPER",
     "draw_batch_curves",
     "draw_curve",

@@ -8,6 +8,7 @@ import pandas as pd
 
 from analysis.curves import format_mtd
 from analysis.report.page import Column, Table
+from analysis.tables import TASKS
 
 MISSING = "–"
 LABELS: Mapping[str, str] = {
@@ -28,6 +29,7 @@ LABELS: Mapping[str, str] = {
     "l2": "L2",
 }
 _DECIMALS: Mapping[str, int] = {
+    **dict.fromkeys((*TASKS, "STS average"), 2),
     "score": 2,
     "mean": 2,
     "low": 2,

@@ -51,6 +51,7 @@ def picture_mtd_curve(results: Results) -> Picture:
             f"paper's figure 2, for its shape only. {_BAND}"
         ),
         alt=f"{describe_curve(results.curve, 'The mean score is')} {results.verdict.sentence}",
+        note=results.note,
     )
 
 
@@ -82,6 +83,7 @@ def picture_batches(results: Results) -> Picture:
             f"Bottom: the paper's figure 3, for its shape only. {_BAND}"
         ),
         alt=" ".join(verdicts),
+        note=results.note,
     )
 
 
@@ -123,6 +125,7 @@ def picture_geometry(results: Results) -> Picture:
         height=5.8,
         caption=f"A point per run, a thin line per seed, the mean over seeds. {_BAND}",
         alt=alt,
+        note=results.note,
     )
 
 
@@ -141,6 +144,7 @@ def picture_plane(results: Results) -> Picture:
             f"The run nearest the ideal has MTD {format_mtd(nearest['mtd'])}, alignment "
             f"{nearest['alignment']:.3f} and uniformity {nearest['uniformity']:.3f}."
         ),
+        note=results.note,
     )
 
 
@@ -163,6 +167,7 @@ def picture_distance(results: Results) -> Picture:
             f"a sphere of many dimensions. Lower is better. {_BAND}"
         ),
         alt=alt,
+        note=results.note,
     )
 
 
@@ -189,6 +194,7 @@ def picture_spectra(results: Results) -> Picture:
         height=4.2,
         caption=caption,
         alt=alt,
+        note=results.note,
     )
 
 
@@ -217,6 +223,7 @@ def picture_initial_queue(results: Results) -> Picture:
             f"Best mean score {best['mean']:.2f}, with a share of {best['share']:g} and a queue "
             f"of {best['queue_size']:g}."
         ),
+        note=results.note,
     )
 
 
@@ -235,4 +242,5 @@ def picture_slices(results: Results) -> Picture:
             "Bottom: the paper's table 8 (queue 1024, batch size 256, η 0.85)."
         ),
         alt=describe_best(results.slices, "queue_slice"),
+        note=results.note,
     )

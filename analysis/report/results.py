@@ -15,7 +15,12 @@ from analysis.curves import (
 )
 from analysis.frames import StudyFrames
 from analysis.spectrum import compute_effective_ranks, compute_spectra
-from analysis.tables import compute_initial_queue, compute_queue_slices, compute_trials_table
+from analysis.tables import (
+    compute_initial_queue,
+    compute_queue_slices,
+    compute_tasks,
+    compute_trials_table,
+)
 from analysis.verdict import Verdict, compute_verdict
 
 LEVEL = 0.95
@@ -29,6 +34,7 @@ TABLE_NAMES = (
     "effective_rank",
     "initial_queue",
     "queue_slices",
+    "tasks",
 )
 
 
@@ -40,6 +46,7 @@ class Results:
     batch_verdicts  a verdict per batch size, only where there are several.
     geometry        mean alignment, uniformity, l1 and l2 by MTD: measure, mtd, n, seeds,
                     mean, low, high.
+    note            what every figure has to say of how its scores came about, or nothing.
     """
 
     trials: pd.DataFrame
@@ -57,6 +64,8 @@ class Results:
     ranks: pd.DataFrame
     initial_queue: pd.DataFrame
     slices: pd.DataFrame
+    tasks: pd.DataFrame
+    note: str
 
 
 def _compute_geometry(distances: pd.DataFrame) -> pd.DataFrame:
@@ -96,7 +105,14 @@ def compute_results(study: StudyFrames) -> Results:
         ranks=compute_effective_ranks(trials, study.spectra, level=LEVEL),
         initial_queue=compute_initial_queue(trials, level=LEVEL),
         slices=compute_queue_slices(trials, level=LEVEL),
+        tasks=compute_tasks(trials, study.scores, level=LEVEL),
+        note=_note(trials),
     )
+
+
+def _note(trials: pd.DataFrame) -> str:
+    chosen_on_test = "select_on" in trials and (trials["select_on"] == "test").any()
+    return "checkpoints chosen on the TEST pairs" if chosen_on_test else ""
 
 
 def tabulate(results: Results) -> dict[str, pd.DataFrame]:
@@ -115,6 +131,7 @@ def tabulate(results: Results) -> dict[str, pd.DataFrame]:
         results.ranks,
         results.initial_queue,
         results.slices,
+        results.tasks,
     )
     tables = dict(zip(TABLE_NAMES, frames, strict=True))
     always = TABLE_NAMES[:2]

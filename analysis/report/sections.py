@@ -7,6 +7,7 @@ from analysis.report.cells import make_table
 from analysis.report.page import Section, Table
 from analysis.report.results import Results
 from analysis.report.wording import PERCENT, count, describe_curve
+from analysis.tables import TASKS
 
 _MOST_ROWS = 400
 _MOST_LEVELS = 100
@@ -119,6 +120,29 @@ def _section_spectra(results: Results) -> Section | None:
     )
 
 
+def _section_tasks(results: Results) -> Section | None:
+    table = results.tasks
+    if not len(table):
+        return None
+    wide = table.pivot(index="mtd", columns="task", values="mean")[list(table["task"].unique())]
+    missing = [name for name in TASKS[:7] if name not in wide]
+    if missing:
+        average = f"No average: the study was not scored on {', '.join(missing)}."
+    else:
+        wide.insert(7, "STS average", wide[list(TASKS[:7])].mean(axis=1))
+        average = "The average is that of the seven STS tasks."
+    rows, remark = _thin_rows(wide.reset_index(), "levels")
+    shown = make_table(
+        rows,
+        caption=(
+            "Mean score of each task by MTD, x 100: Spearman for STS, accuracy for transfer "
+            f"tasks. {average} The CSV has runs, seeds and intervals.{remark}"
+        ),
+        csv="tasks",
+    )
+    return Section("tasks", "Scores by task", tables=(shown,))
+
+
 def _section_initial_queue(results: Results) -> Section | None:
     table = results.initial_queue
     if not len(table):
@@ -209,6 +233,7 @@ def build_sections(results: Results, tables: dict[str, pd.DataFrame]) -> tuple[S
     sections = (
         _section_score(results, tables),
         _section_batches(results),
+        _section_tasks(results),
         _section_geometry(results),
         _section_spectra(results),
         _section_initial_queue(results),

@@ -1,6 +1,5 @@
 """The sentences of a report, written from its numbers."""
 
-import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -12,9 +11,8 @@ from analysis.report.cells import clean, number
 from analysis.report.results import LEVEL, Results
 
 PERCENT = f"{100 * LEVEL:g} %"
-_FIXED_SAMPLERS = frozenset({"grid", "random", "qmc", "bruteforce", "brute_force"})
+_ADAPTIVE_SAMPLERS = frozenset({"tpe"})
 _MOST_VALUES = 12
-_SAMPLER = re.compile(r"^\s*sampler\s*:\s*[\"'{\s]*(?:(?:name|type)\s*:\s*)?[\"']?(\w+)", re.M)
 
 WORDS: Mapping[str, str] = {
     "MTD": (
@@ -111,14 +109,22 @@ def summarise_study(results: Results) -> tuple[str, ...]:
     return (results.verdict.sentence, _describe_runs(results), _describe_training(results))
 
 
-def _warn_of_sampler(study_file: str) -> str:
-    named = _SAMPLER.search(study_file)
-    if named is None or named[1].lower() in _FIXED_SAMPLERS:
+def _warn_of_sampler(sampler: str) -> str:
+    if sampler not in _ADAPTIVE_SAMPLERS:
         return ""
     return (
-        f"The settings were chosen by an adaptive sampler ({named[1]}), which tries more where "
+        f"The settings were chosen by an adaptive sampler ({sampler}), which tries more where "
         "scores were high. A correlation or a mean over such points is biased; run a grid to "
         "judge the shape."
+    )
+
+
+def _warn_of_selection(note: str) -> str:
+    if not note:
+        return ""
+    return (
+        "Checkpoints were chosen on the TEST pairs, as some published numbers were: these scores "
+        "are too high to be compared with any whose checkpoints were chosen on a dev split."
     )
 
 
@@ -146,7 +152,8 @@ def list_warnings(study: StudyFrames, results: Results) -> tuple[str, ...]:
     bare = done - len(completed_runs(results.trials))
     unscored = f"{count(bare, 'completed run')} left out for want of a score." if bare else ""
     candidates = (
-        _warn_of_sampler(study.study_file),
+        _warn_of_selection(results.note),
+        _warn_of_sampler(study.sampler),
         _warn_of_batches(results.runs),
         uncompared,
         unscored,

@@ -61,6 +61,7 @@ def load_study(
             curves=_curves(session, of_study) if curves else empty(CURVE_COLUMNS),
             spectra=_spectra(session, of_study),
             scores=_scores(session, of_study),
+            sampler=row.identity["sampler"],
             study_file=row.file_text,
             command=row.command,
             facts=_facts(trials),

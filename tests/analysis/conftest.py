@@ -68,6 +68,13 @@ def make_spectra(trials: pd.DataFrame, *, dimension: int = 24) -> pd.DataFrame:
     return frame
 
 
+def make_scores(trials: pd.DataFrame) -> pd.DataFrame:
+    """The dev score and two tasks of each run."""
+    tasks = ("sts_dev", "STS12", "STSB")
+    parts = [trials[["number", "score"]].assign(task=task) for task in tasks]
+    return pd.concat(parts)[["number", "task", "score"]]
+
+
 def build_study(trials: pd.DataFrame, *, planned: int | None = None) -> StudyFrames:
     """The trials as a study with everything a report can show."""
     done = trials[trials["state"] == "COMPLETE"]
@@ -77,6 +84,7 @@ def build_study(trials: pd.DataFrame, *, planned: int | None = None) -> StudyFra
         planned=len(trials) if planned is None else planned,
         trials=trials,
         spectra=make_spectra(done) if len(done) else pd.DataFrame(),
+        scores=make_scores(done),
         study_file="study: mtd\nmetric: sts_average\nsampler: grid\n",
         command="mtdlab sweep studies/mtd.yaml",
         facts={"corpus": "builtin", "encoder": "builtin", "device": "cpu"},

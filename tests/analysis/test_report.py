@@ -124,6 +124,21 @@ def test_a_full_study_has_every_section(report: Report) -> None:
     assert "47 of 48 planned runs completed, 1 failed." in text
     assert "out of memory" in text
     assert "published: the paper's table 8" in text.replace("&#39;", "'")
+    assert "No average: the study was not scored on STS13, STS14, STS15, STS16, SICKR." in text
+
+
+def test_scores_chosen_on_test_are_marked_in_every_figure(
+    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    honest = write(study_of(trials_of().assign(select_on="dev")), tmp_path / "dev")
+    marked = write(study_of(trials_of().assign(select_on="test")), tmp_path / "test")
+    pages = [report.page.read_text(encoding="utf-8") for report in (honest, marked)]
+    words = "checkpoints chosen on the TEST pairs"
+    assert words not in pages[0]
+    drawings = re.findall(r"<svg\b.*?</svg>", pages[1], flags=re.DOTALL)
+    assert len(drawings) == len(marked.figures)
+    assert all(words in drawing for drawing in drawings)
+    assert "Checkpoints were chosen on the TEST pairs" in text_of(marked)
 
 
 def test_the_tables_have_what_their_readers_expect(report: Report) -> None:

@@ -5,7 +5,13 @@ from collections.abc import Callable
 import pandas as pd
 import pytest
 
-from analysis.tables import compute_initial_queue, compute_queue_slices, compute_trials_table
+from analysis.tables import (
+    TASKS,
+    compute_initial_queue,
+    compute_queue_slices,
+    compute_tasks,
+    compute_trials_table,
+)
 
 MakeTrials = Callable[..., pd.DataFrame]
 
@@ -50,3 +56,35 @@ def test_the_trials_table_has_its_columns_first_and_loses_none(trials_of: MakeTr
     assert list(table)[:4] == ["number", "state", "seed", "ema_decay"]
     assert set(table) == set(trials)
     assert list(table)[-1] == "fgsm_epsilon"
+
+
+def scores_of(trials: pd.DataFrame, tasks: tuple[str, ...]) -> pd.DataFrame:
+    rows = [
+        (number, task, score + place)
+        for number, score in zip(trials["number"], trials["score"], strict=True)
+        for place, task in enumerate(tasks)
+    ]
+    return pd.DataFrame(rows, columns=["number", "task", "score"])
+
+
+def test_tasks_stand_in_published_order_with_an_interval_each(trials_of: MakeTrials) -> None:
+    trials = trials_of(decays=(0.85,), times=(1, 8))
+    table = compute_tasks(trials, scores_of(trials, ("SICKR", "sts_dev", "STS12", "TREC")))
+    assert table["task"].unique().tolist() == ["STS12", "SICKR", "TREC"]
+    assert (table["seeds"] == 3).all()
+    plain = trials[trials["mtd"].round(3) == 14.667]["score"].mean()
+    means = table[table["mtd"] == 14.667].set_index("task")["mean"]
+    assert means["SICKR"] == pytest.approx(plain)
+    assert means["STS12"] == pytest.approx(plain + 2)
+    assert (table["low"] < table["mean"]).all()
+
+
+def test_tasks_without_a_score_or_a_run_are_left_out(trials_of: MakeTrials) -> None:
+    trials = trials_of(decays=(0.85,), times=(1,))
+    scores = scores_of(trials, ("STS12", "STSB"))
+    scores.loc[scores["task"] == "STSB", "score"] = float("nan")
+    trials.loc[0, "state"] = "FAIL"
+    table = compute_tasks(trials, scores)
+    assert (table["task"].tolist(), table["n"].tolist()) == (["STS12"], [2])
+    assert compute_tasks(trials, scores.iloc[:0]).empty
+    assert len(TASKS) == 14
