@@ -136,7 +136,7 @@ def test_a_single_run_prints_its_scores_and_saves_its_encoder(run, place: Path) 
         ("sweep studies/mtd.yaml --set trainer.stepz=5", 2, "did you mean steps?"),
         ("sweep studies/mtd.yaml --set trainer.encoder=no/such", 2, "encoder no/such"),
         ("sweep studies/mtd.yaml --set trainer.corpus=no.txt", 2, "corpus no.txt: cannot be read"),
-        ("sweep studies/mtd.yaml --set trainer.corpus=dataset:no/such", 2, "corpus dataset:no/such: "),
+        ("sweep studies/mtd.yaml --set trainer.corpus=dataset:no/such", 2, "dataset:no/such: "),
         ("corpus no.txt", 2, "corpus no.txt: cannot be read"),
         ("corpus builtin --encoder no/such", 2, "encoder no/such"),
         ("sweep studies/mtd.yaml --storage no/such/folder.db", 4, "no such folder"),

@@ -112,6 +112,23 @@ def test_a_batch_is_as_long_as_its_longest(store: TokenStore) -> None:
     assert torch.equal(mask.bool(), ids != 0)
 
 
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="no /proc to read memory from")
+def test_a_large_file_is_not_kept_in_memory(
+    store: TokenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kept() -> int:
+        maps = Path("/proc/self/smaps").read_text().split(f"{store.fingerprint}/ids.npy\n")[1:]
+        return sum(int(entry.split("\nRss:")[1].split()[0]) for entry in maps)
+
+    rows = np.arange(60)
+    before = store.batch(rows)
+    assert kept() > 0
+    monkeypatch.setattr(module, "MAPPED", 0)
+    after = store.batch(rows)
+    assert kept() == 0
+    assert all(map(torch.equal, before, after))
+
+
 def rows_of(store: TokenStore, count: int, size: int, seed: int) -> list[list[int]]:
     """Which sentences batches hold, told by their first token of a store numbered so."""
     batches = itertools.islice(store.batches(size, seed), count)
