@@ -184,6 +184,47 @@ def studies(storage: Storage = None, as_json: AsJson = False) -> None:
         print("no study yet")
 
 
+@app.command()
+def corpus(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="CORPUS",
+            help="As a study names it: builtin, a text file, a folder of them, "
+            "or dataset:NAME#COLUMN.",
+        ),
+    ],
+    encoder: Annotated[str, typer.Option(help="Whose tokens to count.")] = "builtin",
+    max_length: Annotated[int, typer.Option(min=3, help="Tokens that training keeps.")] = 32,
+    as_json: AsJson = False,
+) -> None:
+    """Count what is in a corpus: sentences, what is left out and why, lengths in tokens."""
+    from dataclasses import asdict
+
+    from mtdlab.text.survey import survey
+
+    found = asdict(survey(name, encoder, max_length))
+    if as_json:
+        _print_json(found)
+        return
+    bins = found.pop("histogram")
+    for key, value in found.items():
+        print(f"{key:11} {value:,}" if isinstance(value, int) else f"{key:11} {value}")
+    print()
+    _print_table(
+        [
+            {
+                "tokens": f"{row['low']} to {row['high']}" if row["high"] else f"{row['low']} on",
+                "sentences": row["sentences"],
+                "%": 100 * row["sentences"] / found["sentences"],
+            }
+            for row in bins
+        ]
+    )
+    share = 100 * found["too_long"] / found["sentences"]
+    print(f"training cuts {share:.2f} % of the sentences, at {max_length} tokens")
+
+
 def _now() -> str:
     """The time of day, or SOURCE_DATE_EPOCH, for a report that can be made again to the byte."""
     seconds = float(os.environ.get("SOURCE_DATE_EPOCH", time.time()))

@@ -1,5 +1,6 @@
 """The installed command, as a process: exit codes, sentences, JSON, signals, the README."""
 
+import gzip
 import json
 import os
 import re
@@ -69,7 +70,7 @@ def test_help_answers_within_half_a_second(run) -> None:
         help_text = run("--help").stdout
         seconds.append(time.perf_counter() - started)
     assert min(seconds) < 0.5
-    for command in ("sweep", "report", "plan", "train", "studies"):
+    for command in ("sweep", "report", "plan", "train", "studies", "corpus"):
         assert command in help_text
 
 
@@ -104,6 +105,22 @@ def test_the_plan_shows_every_setting_by_its_mtd(run) -> None:
     assert "4 settings x 1 seed = 4 trials" in run("plan studies/mtd.yaml").stdout
 
 
+def test_a_corpus_is_counted_and_a_sweep_says_what_it_left_out(run, place: Path) -> None:
+    text = b"a dog runs\n" * 10 + b"\n\xff " + b"word " * 90 + b"\n"
+    (place / "corpus.gz").write_bytes(gzip.compress(text * 2))
+    done = run("corpus corpus.gz --json")
+    assert done.stderr == ""
+    found = json.loads(done.stdout)
+    assert (found["lines"], found["sentences"], found["blank"]) == (24, 22, 2)
+    assert (found["bad_bytes"], found["duplicates"], found["too_long"]) == (2, 20, 2)
+    table = run("corpus corpus.gz").stdout
+    assert "training cuts 9.09 % of the sentences, at 32 tokens" in table
+    assert re.search(r"^ *1 to 8 +20 +90.91$", table, re.MULTILINE)
+    said = "corpus corpus.gz: blank lines left out: 2 of 24; bytes not UTF-8, now U+FFFD: 2\n"
+    command = "sweep studies/mtd.yaml --set trainer.corpus=corpus.gz --jobs 1"
+    assert run(command).stderr.count(said) == 1
+
+
 def test_a_single_run_prints_its_scores_and_saves_its_encoder(run, place: Path) -> None:
     from transformers import AutoModel
 
@@ -119,6 +136,9 @@ def test_a_single_run_prints_its_scores_and_saves_its_encoder(run, place: Path) 
         ("sweep studies/mtd.yaml --set trainer.stepz=5", 2, "did you mean steps?"),
         ("sweep studies/mtd.yaml --set trainer.encoder=no/such", 2, "encoder no/such"),
         ("sweep studies/mtd.yaml --set trainer.corpus=no.txt", 2, "corpus no.txt: cannot be read"),
+        ("sweep studies/mtd.yaml --set trainer.corpus=dataset:no/such", 2, "dataset:no/such: "),
+        ("corpus no.txt", 2, "corpus no.txt: cannot be read"),
+        ("corpus builtin --encoder no/such", 2, "encoder no/such"),
         ("sweep studies/mtd.yaml --storage no/such/folder.db", 4, "no such folder"),
         ("sweep studies/mtd.yaml --storage nonsense://x", 4, "nonsense://x"),
         ("report --study mtd", 4, "no database at mtdlab.db"),

@@ -43,22 +43,33 @@ def load_encoder(name: str, dropout: float) -> Encoder:
 
     Raises MtdlabError, saying how to get it, where it is neither here nor to be had.
     """
-    path = encoder_path(name)
+    tokenizer = load_tokenizer(name)
     rates = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
     # a bar for a second's work, on every worker's terminal
     disable_progress_bar()
     try:
-        tokenizer = AutoTokenizer.from_pretrained(path)
-        model = AutoModel.from_pretrained(path, **rates)
+        model = AutoModel.from_pretrained(encoder_path(name), **rates)
     except Exception as error:
         # a damaged folder makes each of their parts raise something of its own
         raise MtdlabError(_missing(name, error)) from None
-    if len(tokenizer.get_vocab()) <= len(tokenizer.all_special_ids):
-        raise MtdlabError(f"encoder {name}: holds no vocabulary; its tokenizer files are missing")
     if getattr(model, "pooler", None) is not None:
         # the head's own pooler takes its place; this one would only get no gradient
         model.pooler = None
     return Encoder(model.float(), tokenizer)
+
+
+def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
+    """An encoder's tokenizer alone, by the encoder's name.
+
+    Raises MtdlabError, saying how to get it, where it is neither here nor to be had.
+    """
+    try:
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(encoder_path(name))
+    except Exception as error:
+        raise MtdlabError(_missing(name, error)) from None
+    if len(tokenizer.get_vocab()) <= len(tokenizer.all_special_ids):
+        raise MtdlabError(f"encoder {name}: holds no vocabulary; its tokenizer files are missing")
+    return tokenizer
 
 
 def _missing(name: str, error: Exception) -> str:

@@ -6,8 +6,10 @@ Letters: S sentences, N batch, L tokens.
 import hashlib
 import itertools
 import json
+import mmap
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,16 +23,23 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from mtdlab.errors import MtdlabError
+from mtdlab.text.arrays import GrowingArray
+from mtdlab.text.chunks import chunks
 from mtdlab.text.corpus import Corpus
+from mtdlab.text.lines import Tally
 
-CHUNK = 8192
+FORMAT = 2
+"""Part of a cache's name; goes up when lines are read, or tokens kept, in another way."""
+
+MAPPED = 1 << 27
+"""Bytes of token ids that a process may keep in its memory: two million sentences, 32 long."""
 
 
 @dataclass(frozen=True)
 class TokenStore:
     """Token ids (S, L), padded, and lengths (S,), mapped from disk."""
 
-    ids: NDArray[np.int32]
+    ids: NDArray[np.integer]
     lengths: NDArray[np.int32]
     fingerprint: str
 
@@ -42,8 +51,17 @@ class TokenStore:
         lengths = self.lengths[rows]
         longest = int(lengths.max())
         ids = torch.from_numpy(self.ids[rows, :longest].astype(np.int64))
+        self._let_go()
         mask = torch.arange(longest) < torch.from_numpy(lengths.astype(np.int64)).unsqueeze(1)
         return ids, mask.long()
+
+    def _let_go(self) -> None:
+        """Unmap a large file after a batch, some 0.4 ms: the system keeps its pages for all
+        processes, but in this one they would add up to the whole (640 MB for ten million
+        sentences).
+        """
+        if self.ids.nbytes > MAPPED and isinstance(pages := self.ids.base, mmap.mmap):
+            pages.madvise(mmap.MADV_DONTNEED)
 
     def batches(self, size: int, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
         """Endless batches of `size`: a fresh permutation an epoch, its ragged end left out.
@@ -59,6 +77,8 @@ class TokenStore:
             order = random.permutation(len(self))
             for start in range(0, len(self) - size + 1, size):
                 yield self.batch(order[start : start + size])
+            # 80 MB for ten million sentences: not beside the next one
+            del order
 
 
 def cache_folder() -> Path:
@@ -69,14 +89,17 @@ def cache_folder() -> Path:
 
 
 def tokenise(corpus: Corpus, tokenizer: PreTrainedTokenizerBase, max_length: int) -> TokenStore:
-    """The corpus' tokens, from the cache where they are there, else prepared and kept there."""
-    key = f"{corpus.fingerprint}-{_fingerprint(tokenizer)}-{max_length}"
+    """The corpus' tokens, from the cache where they are there, else prepared and kept there.
+
+    Says on standard error what of the corpus was left out or replaced. Raises MtdlabError where
+    a file turns out damaged, or the cache's folder cannot be written.
+    """
+    key = f"{FORMAT}-{corpus.fingerprint}-{_fingerprint(tokenizer)}-{max_length}"
     folder = cache_folder() / "tokens" / key
     if not folder.is_dir():
         _prepare(corpus, tokenizer, max_length, folder)
-    return TokenStore(
-        np.load(folder / "ids.npy", mmap_mode="r"), np.load(folder / "lengths.npy"), key
-    )
+    ids, lengths = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("ids", "lengths"))
+    return TokenStore(ids, lengths, key)
 
 
 def _fingerprint(tokenizer: PreTrainedTokenizerBase) -> str:
@@ -94,38 +117,51 @@ def _fingerprint(tokenizer: PreTrainedTokenizerBase) -> str:
 def _prepare(
     corpus: Corpus, tokenizer: PreTrainedTokenizerBase, max_length: int, folder: Path
 ) -> None:
-    """Tokenise in chunks beside the final place, then rename: a crash leaves no half cache."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    building = Path(tempfile.mkdtemp(prefix=".building-", dir=folder.parent))
+    """Tokenise beside the final place, then rename: a crash leaves no half cache."""
+    building = None
     try:
-        lengths = _write_ids(corpus, tokenizer, max_length, building / "ids.npy")
-        np.save(building / "lengths.npy", lengths)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        building = Path(tempfile.mkdtemp(prefix=".building-", dir=folder.parent))
+        tally = _write(corpus, tokenizer, max_length, building)
         building.rename(folder)
-    except OSError:
-        # another process finished the same cache first
+        if remarks := tally.remarks():
+            print(f"corpus {corpus.name}: {'; '.join(remarks)}", file=sys.stderr)
+    except OSError as error:
+        # another process may have finished the same cache first
         if not folder.is_dir():
-            raise
+            reason = (error.strerror or str(error)).lower()
+            raise MtdlabError(
+                f"tokens cannot be kept in {folder.parent}: {reason}; free some space, "
+                "or set MTDLAB_CACHE to another folder"
+            ) from None
     finally:
-        shutil.rmtree(building, ignore_errors=True)
+        if building is not None:
+            shutil.rmtree(building, ignore_errors=True)
 
 
-def _write_ids(
-    corpus: Corpus, tokenizer: PreTrainedTokenizerBase, max_length: int, path: Path
-) -> NDArray[np.int32]:
-    count = sum(1 for _ in corpus.sentences())
+def _write(
+    corpus: Corpus, tokenizer: PreTrainedTokenizerBase, max_length: int, folder: Path
+) -> Tally:
+    """Write ids.npy (S, L) and lengths.npy (S,), chunk by chunk, reading the corpus once.
+
+    Ids take two bytes where the vocabulary allows it, as nearly all do: half the disk, and half
+    of what trials that share it keep in memory.
+    """
+    tally = Tally()
     padding = int(tokenizer.pad_token_id or 0)
-    ids = np.lib.format.open_memmap(path, mode="w+", dtype=np.int32, shape=(count, max_length))
-    lengths = np.zeros(count, dtype=np.int32)
-    for start, chunk in enumerate(_chunks(corpus.sentences())):
-        encoded = tokenizer(chunk, truncation=True, max_length=max_length)["input_ids"]
-        for row, tokens in enumerate(encoded, start * CHUNK):
-            ids[row, : len(tokens)] = tokens
-            ids[row, len(tokens) :] = padding
-            lengths[row] = len(tokens)
-    ids.flush()
-    return lengths
-
-
-def _chunks(sentences: Iterator[str]) -> Iterator[list[str]]:
-    while chunk := list(itertools.islice(sentences, CHUNK)):
-        yield chunk
+    kind = np.dtype(np.uint16 if len(tokenizer) <= 1 << 16 else np.int32)
+    ids = GrowingArray(folder / "ids.npy", kind, (max_length,))
+    lengths = GrowingArray(folder / "lengths.npy", np.dtype(np.int32), ())
+    with ids, lengths:
+        for chunk in chunks(corpus, tally, "tokens"):
+            encoded = tokenizer(
+                chunk, truncation=True, max_length=max_length,
+                return_attention_mask=False, return_token_type_ids=False,
+            )["input_ids"]  # fmt: skip
+            counts = np.fromiter(map(len, encoded), np.int32, len(encoded))
+            rows = np.full((len(encoded), max_length), padding, kind)
+            real = np.arange(max_length) < counts[:, None]
+            rows[real] = np.fromiter(itertools.chain.from_iterable(encoded), kind)
+            ids.append(rows)
+            lengths.append(counts)
+    return tally

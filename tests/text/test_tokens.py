@@ -1,5 +1,7 @@
 """Prepared tokens: kept once, mapped, and dealt out in permutations."""
 
+import errno
+import gzip
 import itertools
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +14,7 @@ import torch
 from transformers import AutoTokenizer, BertTokenizer, PreTrainedTokenizerBase
 
 from mtdlab.errors import MtdlabError
+from mtdlab.text import chunks
 from mtdlab.text import tokens as module
 from mtdlab.text.corpus import Corpus, open_corpus
 from mtdlab.text.tokens import TokenStore, tokenise
@@ -53,11 +56,12 @@ def test_rows_are_the_tokenizers_padded_on_the_right(
     assert store.lengths.min() < 8
 
 
+@pytest.mark.parametrize(("name", "size"), [("SENTENCES", 7), ("CHARACTERS", 100)])
 def test_chunks_do_not_show(
     store: TokenStore, corpus: Corpus, tokenizer: PreTrainedTokenizerBase,
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, size: int,
 ) -> None:
-    monkeypatch.setattr(module, "CHUNK", 7)
+    monkeypatch.setattr(chunks, name, size)
     monkeypatch.setenv("MTDLAB_CACHE", str(tmp_path / "other"))
     again = tokenise(corpus, tokenizer, 8)
     assert np.array_equal(store.ids, again.ids)
@@ -69,13 +73,13 @@ def test_a_second_call_does_not_tokenise(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls = []
-    real = module._write_ids
+    real = module._write
 
     def counted(*arguments: Any) -> Any:
         calls.append(arguments)
         return real(*arguments)
 
-    monkeypatch.setattr(module, "_write_ids", counted)
+    monkeypatch.setattr(module, "_write", counted)
     again = tokenise(corpus, tokenizer, 8)
     assert not calls
     assert again.fingerprint == store.fingerprint
@@ -106,6 +110,23 @@ def test_a_batch_is_as_long_as_its_longest(store: TokenStore) -> None:
     assert ids.dtype == mask.dtype == torch.int64
     assert mask.sum(dim=1).tolist() == store.lengths[shortest].tolist()
     assert torch.equal(mask.bool(), ids != 0)
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="no /proc to read memory from")
+def test_a_large_file_is_not_kept_in_memory(
+    store: TokenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kept() -> int:
+        maps = Path("/proc/self/smaps").read_text().split(f"{store.fingerprint}/ids.npy\n")[1:]
+        return sum(int(entry.split("\nRss:")[1].split()[0]) for entry in maps)
+
+    rows = np.arange(60)
+    before = store.batch(rows)
+    assert kept() > 0
+    monkeypatch.setattr(module, "MAPPED", 0)
+    after = store.batch(rows)
+    assert kept() == 0
+    assert all(map(torch.equal, before, after))
 
 
 def rows_of(store: TokenStore, count: int, size: int, seed: int) -> list[list[int]]:
@@ -146,13 +167,13 @@ def test_two_at_once_leave_one_cache(
     corpus: Corpus, tiny_encoder: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     both = Barrier(2, timeout=20)
-    real = module._write_ids
+    real = module._write
 
     def together(*arguments: Any) -> Any:
         both.wait()
         return real(*arguments)
 
-    monkeypatch.setattr(module, "_write_ids", together)
+    monkeypatch.setattr(module, "_write", together)
     tokenizers = [AutoTokenizer.from_pretrained(tiny_encoder) for _ in range(2)]
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(lambda one: tokenise(corpus, one, 8), tokenizers)
@@ -165,9 +186,55 @@ def test_a_failure_leaves_nothing_behind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def full(*_arguments: Any) -> Any:
-        raise OSError("no space left on device")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(module, "_write_ids", full)
-    with pytest.raises(OSError, match="no space left"):
+    monkeypatch.setattr(module, "_write", full)
+    with pytest.raises(MtdlabError, match="no space left on device; free some space, or set MTD"):
         tokenise(corpus, tokenizer, 8)
     assert not list(folder.iterdir())
+
+
+def test_a_cache_that_cannot_be_made_is_one_sentence(
+    corpus: Corpus, tokenizer: PreTrainedTokenizerBase, folder: Path
+) -> None:
+    folder.write_text("a file stands here")
+    with pytest.raises(MtdlabError, match=r"tokens cannot be kept in .*: file exists; free some"):
+        tokenise(corpus, tokenizer, 8)
+
+
+def test_what_was_left_out_is_said_once(
+    tokenizer: PreTrainedTokenizerBase, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "corpus.txt"
+    path.write_bytes(b"a dog runs\n\n\na \xff cat\n")
+    assert len(tokenise(open_corpus(str(path)), tokenizer, 8)) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == (
+        f"corpus {path}: blank lines left out: 2 of 4; bytes not UTF-8, now U+FFFD: 1\n"
+    )
+    tokenise(open_corpus(str(path)), tokenizer, 8)
+    path.write_text("a dog runs\na cat\n")
+    tokenise(open_corpus(str(path)), tokenizer, 8)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_corpus_found_damaged_leaves_nothing_behind(
+    tokenizer: PreTrainedTokenizerBase, tmp_path: Path, folder: Path
+) -> None:
+    path = tmp_path / "corpus.gz"
+    path.write_bytes(gzip.compress(b"a dog runs\n" * 100)[:-1])
+    with pytest.raises(MtdlabError, match=r"corpus.gz: the gzip file is damaged"):
+        tokenise(open_corpus(str(path)), tokenizer, 8)
+    assert not list(folder.iterdir())
+
+
+def test_ids_take_two_bytes_where_the_vocabulary_allows(
+    store: TokenStore, corpus: Corpus, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    assert store.ids.dtype == np.uint16
+    tokenizer.add_tokens([f"extra{number}" for number in range(1 << 16)])
+    wide = tokenise(corpus, tokenizer, 8)
+    assert wide.ids.dtype == np.int32
+    assert np.array_equal(wide.ids, store.ids)
+    assert isinstance(wide.lengths, np.memmap)

@@ -1,0 +1,120 @@
+"""How text becomes sentences: what is kept, replaced or left out, and counted.
+
+A line is a sentence, without the space around it; a line of nothing but space is left out. A
+file is UTF-8, as it is or in gzip: a byte order mark is dropped, a byte that is not UTF-8
+becomes U+FFFD, a NUL is removed, a line is cut after `CHARACTERS`. UTF-16 is refused.
+"""
+
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from mtdlab.errors import MtdlabError
+
+CHARACTERS = 100_000
+"""Of a line; what follows is left out, so that a file without line ends fills no memory."""
+
+GZIP = b"\x1f\x8b"
+"""How gzip begins, and UTF-8 cannot: the content tells, so the fingerprint of bytes is enough."""
+
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+REFRESH = 4096
+"""Lines between two looks at how far a file is read."""
+
+_ESCAPED = re.compile("[\udc80-\udcff]")
+"""What `surrogateescape` makes of bytes that are not UTF-8: one character each."""
+
+
+@dataclass
+class Tally:
+    """What reading met: counts, and `done` of `total` bytes (of files) or rows (of a dataset)."""
+
+    lines: int = 0
+    blank: int = 0
+    cut: int = 0
+    bad_bytes: int = 0
+    nuls: int = 0
+    done: int = 0
+    total: int = 0
+
+    def sentence(self, line: str) -> str:
+        """A line without its end as a sentence, and counted; empty where it is left out."""
+        self.lines += 1
+        if len(line) > CHARACTERS:
+            self.cut += 1
+            line = line[:CHARACTERS]
+        if "\0" in line:
+            self.nuls += line.count("\0")
+            line = line.replace("\0", "")
+        if not line.isascii():
+            line, bad = _ESCAPED.subn("\ufffd", line)
+            self.bad_bytes += bad
+        line = line.strip()
+        self.blank += not line
+        return line
+
+    def remarks(self) -> list[str]:
+        """What was left out or replaced, in words; none where every line is a sentence as is."""
+        said = [
+            (self.blank, f"blank lines left out: {self.blank:,} of {self.lines:,}"),
+            (self.cut, f"lines cut after {CHARACTERS:,} characters: {self.cut:,}"),
+            (self.bad_bytes, f"bytes not UTF-8, now U+FFFD: {self.bad_bytes:,}"),
+            (self.nuls, f"NUL characters removed: {self.nuls:,}"),
+        ]
+        return [words for count, words in said if count]
+
+
+def read_file(path: Path, tally: Tally) -> Iterator[str]:
+    """The sentences of a text file, in order and in bounded memory.
+
+    Raises MtdlabError where it is UTF-16, damaged gzip, or cannot be read.
+    """
+    before = tally.done
+    with reading(path), path.open("rb") as file:
+        text = _decoded(file, path)
+        while line := text.readline(CHARACTERS + 1):
+            if len(line) > CHARACTERS and line[-1] != "\n":
+                _leave_out_the_rest(text)
+            if sentence := tally.sentence(line.removesuffix("\n")):
+                yield sentence
+            if tally.lines % REFRESH == 0:
+                tally.done = before + file.tell()
+        tally.done = before + file.tell()
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Say in one sentence, as MtdlabError, why a corpus' file cannot be read."""
+    try:
+        yield
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise MtdlabError(
+            f"corpus {path}: the gzip file is damaged or cut short; fetch or pack it again"
+        ) from None
+    except (OSError, ValueError) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        raise MtdlabError(
+            f"corpus {path}: cannot be read: {reason}; give a text file, one sentence a line, "
+            "or a folder of them"
+        ) from None
+
+
+def _decoded(file: io.BufferedReader, path: Path) -> io.TextIOWrapper:
+    packed = file.peek(2)[:2] == GZIP
+    content: io.BufferedReader | gzip.GzipFile = gzip.GzipFile(fileobj=file) if packed else file
+    if content.peek(2)[:2] in UTF_16:
+        raise MtdlabError(
+            f"corpus {path}: is UTF-16 or UTF-32, not UTF-8; convert it, for example with iconv "
+            "-f UTF-16 -t UTF-8"
+        )
+    return io.TextIOWrapper(content, encoding="utf-8-sig", errors="surrogateescape")
+
+
+def _leave_out_the_rest(text: io.TextIOWrapper) -> None:
+    while (rest := text.readline(CHARACTERS)) and rest[-1] != "\n":
+        pass
