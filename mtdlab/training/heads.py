@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from mtdlab.spec import TrainerSettings
-from mtdlab.text.encoder import pool
+from mtdlab.text.encoder import encode
 
 
 def projection(dimension: int, layers: int, dropout: float) -> nn.Sequential:
@@ -50,8 +50,9 @@ class Branch(nn.Module):
 
     def forward(self, word_embeddings: Tensor, attention_mask: Tensor) -> Tensor:
         """Projected vectors (N, D) of word embeddings (N, L, D) under a mask (N, L)."""
-        hidden = self.encoder(inputs_embeds=word_embeddings, attention_mask=attention_mask)
-        sentence = pool(hidden.last_hidden_state, attention_mask, self.pooling)
+        sentence = encode(
+            self.encoder, attention_mask, self.pooling, inputs_embeds=word_embeddings
+        )
         projected: Tensor = self.projection(self.pooler(sentence))
         return projected
 
