@@ -171,6 +171,56 @@ def train(
 
 
 @app.command()
+def evaluate(
+    model: Annotated[str, typer.Argument(help="builtin, a folder, or a Hugging Face name.")],
+    tasks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,...", show_default=False,
+            help="STS12 ... SICKR, MR ... MRPC, builtin; sts and transfer for whole tables. "
+            "Default: all, or builtin without data.",
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder in SentEval's layout. Default: MTDLAB_DATA.", show_default=False
+        ),
+    ] = None,
+    pooling: Annotated[str, typer.Option(help="cls, mean, first-last or last2.")] = "cls",
+    whiten: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="K", show_default=False,
+            help="Whiten by each task's own sentences, keep K dimensions.",
+        ),
+    ] = None,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(help="Tab-separated first, second, score: for alignment and uniformity."),
+    ] = None,
+    mteb: Annotated[Path | None, typer.Option(help="Folder for MTEB's tree of results.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score an encoder on the tasks that papers report."""
+    from mtdlab.evaluation.evaluate import evaluate as run
+    from mtdlab.evaluation.progress import progress
+    from mtdlab.evaluation.table import as_json as described
+    from mtdlab.evaluation.table import as_text
+
+    with progress() as advance:
+        result = run(
+            model, tasks=tasks, data=data, pooling=pooling, whiten=whiten, pairs=pairs,
+            mteb=mteb, advance=advance,
+        )
+    if as_json:
+        _print_json(described(result))
+    else:
+        print("\n".join(as_text(result)))
+    raise typer.Exit(0 if result.complete else 1)
+
+
+@app.command()
 def studies(storage: Storage = None, as_json: AsJson = False) -> None:
     """List the studies of a database."""
     from mtdlab.store import list_studies

@@ -1,7 +1,6 @@
-"""Graded sentence pairs: the built-in world's, or STS-B's in SentEval's layout."""
+"""Graded sentence pairs: the built-in world's, and the STS tasks' in SentEval's layout."""
 
-import io
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -10,9 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtdlab.errors import MtdlabError
+from mtdlab.evaluation.files import parse_score, parse_sentence, read_lines, read_rows
 from mtdlab.text.world import builtin_pairs
 
-Split = Literal["dev", "test"]
+Split = Literal["train", "dev", "test"]
+Row = tuple[str, str, float]
+
+SUBSETS = {
+    "STS12": ("MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews"),
+    "STS13": ("FNWN", "headlines", "OnWN"),
+    "STS14": ("deft-forum", "deft-news", "headlines", "images", "OnWN", "tweet-news"),
+    "STS15": ("answers-forums", "answers-students", "belief", "headlines", "images"),
+    "STS16": ("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
+}
+"""What SentEval scores of each year; STS13 is without SMT, whose licence keeps it away."""
 
 
 @dataclass(frozen=True)
@@ -23,47 +33,80 @@ class Pairs:
     second: list[str]
     gold: NDArray[np.float64]
 
+    def __len__(self) -> int:
+        return len(self.gold)
+
 
 def load_pairs(source: str, split: Split) -> Pairs:
-    """A split of `builtin`, or of a folder with STS-B's sts-dev.csv and sts-test.csv.
+    """A split of `builtin` (dev or test), or of a folder with STS-B's sts-SPLIT.csv.
 
     STS-B is tab-separated: column 5 the score, 6 and 7 the sentences (from 1). Pairs without
     a score are left out. Raises MtdlabError with file and line where a file does not fit.
     """
-    if source == "builtin":
-        rows = builtin_pairs(split)
-    else:
-        rows = _read_sts_benchmark(Path(source) / f"sts-{split}.csv")
-    return Pairs(
-        [row[0] for row in rows], [row[1] for row in rows], np.array([row[2] for row in rows])
-    )
+    if source != "builtin":
+        return read_table(Path(source) / f"sts-{split}.csv", first=5, second=6, gold=4)
+    if split == "train":
+        raise MtdlabError("evaluation builtin: has no train pairs; dev and test are there")
+    return _pairs(builtin_pairs(split))
 
 
-def _read_sts_benchmark(path: Path) -> list[tuple[str, str, float]]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
+def read_table(
+    path: Path, *, first: int, second: int, gold: int, header: bool = False
+) -> Pairs:
+    """Pairs of a tab-separated file, its columns counted from 0.
+
+    Pairs without a score are left out. Raises MtdlabError with file and line where the file
+    does not fit, or holds fewer than two scored pairs.
+    """
+    rows: list[Row] = []
+    for place, row in read_rows(path, max(first, second, gold) + 1, header=header):
+        if row[gold].strip():
+            left, right = (parse_sentence(place, row[column]) for column in (first, second))
+            rows.append((left, right, parse_score(place, row[gold])))
+    return _enough(path, rows)
+
+
+def read_sick(folder: Path) -> Pairs:
+    """SICK's test split; columns 2, 3 and 4 (from 1) under a header. Raises as `read_table`."""
+    path = folder / "SICK_test_annotated.txt"
+    return read_table(path, first=1, second=2, gold=3, header=True)
+
+
+def read_year(folder: Path, subsets: Sequence[str]) -> Pairs:
+    """One year's subsets, one after the other, from STS.input.X.txt and STS.gs.X.txt.
+
+    Pairs whose line in the gold file is empty are left out. Raises MtdlabError with file and
+    line where a file does not fit, or the two of a subset have not as many lines.
+    """
+    rows: list[Row] = []
+    for subset in subsets:
+        rows += _read_subset(folder / f"STS.input.{subset}.txt", folder / f"STS.gs.{subset}.txt")
+    return _enough(folder, rows)
+
+
+def _read_subset(texts: Path, scores: Path) -> list[Row]:
+    pairs, gold = read_rows(texts, 2), read_lines(scores)
+    if len(pairs) != len(gold):
+        line = min(len(pairs), len(gold)) + 1
         raise MtdlabError(
-            f"evaluation {path}: cannot be read: {error}; give a folder with STS-B's files"
-        ) from None
+            f"evaluation {scores}:{line}: {len(gold)} scores for the {len(pairs)} pairs of "
+            f"{texts.name}; one of the two files is cut short"
+        )
     rows = []
-    # lines end where the file says so: splitlines would also break inside a sentence
-    for line, row in enumerate((one.split("\t") for one in io.StringIO(text)), 1):
-        if len(row) < 7:
-            raise MtdlabError(f"evaluation {path}:{line}: {len(row)} columns; STS-B has 7")
-        if not row[4]:
-            continue
-        try:
-            rows.append((row[5], row[6].rstrip("\n"), _score(row[4])))
-        except ValueError:
-            raise MtdlabError(f"evaluation {path}:{line}: {row[4]!r} is no score") from None
-    if len(rows) < 2:
-        raise MtdlabError(f"evaluation {path}: {len(rows)} scored pairs; at least 2 are needed")
+    for number, ((place, row), text) in enumerate(zip(pairs, gold, strict=True), 1):
+        if text.strip():
+            score = parse_score(f"evaluation {scores}:{number}", text)
+            rows.append((parse_sentence(place, row[0]), parse_sentence(place, row[1]), score))
     return rows
 
 
-def _score(text: str) -> float:
-    score = float(text)
-    if not math.isfinite(score):
-        raise ValueError(text)
-    return score
+def _enough(path: Path, rows: list[Row]) -> Pairs:
+    if len(rows) < 2:
+        raise MtdlabError(f"evaluation {path}: {len(rows)} scored pairs; at least 2 are needed")
+    return _pairs(rows)
+
+
+def _pairs(rows: Sequence[Row]) -> Pairs:
+    return Pairs(
+        [row[0] for row in rows], [row[1] for row in rows], np.array([row[2] for row in rows])
+    )

@@ -16,6 +16,7 @@ from mtdlab.spec.schedules import ema_decay_at
 Positive = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
 Decay = Annotated[float, Field(ge=0, lt=1)]
+Pooling = Literal["cls", "mean", "first-last", "last2"]
 
 
 def parse_slices(text: str) -> list[tuple[int, int]] | None:
@@ -55,7 +56,7 @@ class TrainerSection(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     encoder: str = Field("builtin", min_length=1)
-    pooling: Literal["cls", "mean"] = "cls"
+    pooling: Pooling = "cls"
     corpus: str = Field("builtin", min_length=1)
     evaluation: str = Field("builtin", min_length=1)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtdlab.errors import MtdlabError
+from mtdlab.text import hub
 from mtdlab.text.lines import Tally
 
 if TYPE_CHECKING:
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 PREFIX = "dataset:"
 ROWS = 1024
 """Rows in memory at once; a fixed number, since the fingerprint is taken batch by batch."""
-
-REACHED_WITHIN = 3.0
-"""Seconds in which the hub must answer; `datasets` itself would try for half a minute."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,7 @@ def _require_reachable(name: str) -> None:
     if is_offline_mode():
         return
     try:
-        HfApi().dataset_info(name, timeout=REACHED_WITHIN)
+        HfApi().dataset_info(name, timeout=hub.SECONDS)
     except HfHubHTTPError:
         raise MtdlabError(
             f"corpus {PREFIX}{name}: neither a folder here nor a dataset that the hub gives out; "

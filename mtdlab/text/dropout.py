@@ -50,3 +50,6 @@ class Dropout:
         # int16 because torch has no ordered uint16: half of the levels lie below zero
         kept = torch.from_numpy(draws) >= threshold - LEVELS // 2
         return kept.to(like.dtype).mul_(1 / (1 - self.rate)).view(like.shape)
+
+
+NO_DROPOUT = Dropout(0.0, 0)

@@ -39,10 +39,13 @@ class Packing:
 
     @classmethod
     def of(cls, mask: Tensor) -> Self:
-        """From an attention mask (N, L) whose rows are ones, then zeros."""
+        """From an attention mask (N, L) whose rows are ones, then zeros.
+
+        On a GPU every row is kept: to count the real ones would make it wait for the processor.
+        """
         count, length = mask.shape
         flat = mask.flatten().bool()
-        real = int(flat.sum())
+        real = len(flat) if mask.is_cuda else int(flat.sum())
         kept = min(-(-real // ROWS) * ROWS, len(flat))
         rows = torch.argsort(~flat, stable=True)[:kept]
         lengths = mask.sum(dim=1)

@@ -20,11 +20,11 @@ from safetensors.torch import save_file
 
 from mtdlab.device import choose_device
 from mtdlab.errors import MtdlabError, TrialError
-from mtdlab.evaluation.sts import StsTask
 from mtdlab.spec import TrainerSettings
+from mtdlab.text.embed import MAX_LENGTH
 from mtdlab.text.encoder import load_encoder
 from mtdlab.training.card import model_card
-from mtdlab.training.materials import EVALUATION_MAX_LENGTH, Materials, token_limit
+from mtdlab.training.materials import Materials
 from mtdlab.training.outcome import Outcome
 
 SENTENCE_TRANSFORMER_POOLING = {"cls": "cls_token", "mean": "mean_tokens"}
@@ -113,7 +113,7 @@ def _write_encoder(
         **{f"pooling_mode_{each}": each == kind for each in SENTENCE_TRANSFORMER_POOLING.values()},
     })
     _write_json(folder / "sentence_bert_config.json", {
-        "max_seq_length": token_limit(EVALUATION_MAX_LENGTH, materials.encoder),
+        "max_seq_length": materials.encoder.token_limit(MAX_LENGTH),
         "do_lower_case": False,
     })
     _write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": "cosine"})
@@ -136,16 +136,13 @@ def _score_again(
     encoder = load_encoder(str(folder), settings.dropout)
     device = choose_device(settings)
     encoder.model.to(device.device)  # type: ignore[arg-type]
-    score = _score(materials.dev, encoder.model, settings.pooling, device)
+    vectors = materials.dev.embed(encoder.model, settings.pooling, device)
+    score = materials.dev.evaluate(vectors).score
     if not abs(score - outcome.after.dev.score) < SAME_SCORE:
         raise TrialError(
             f"the saved model scores {score:.2f} on dev, the trained one "
             f"{outcome.after.dev.score:.2f}"
         )
-
-
-def _score(task: StsTask, model: Any, pooling: str, device: Any) -> float:
-    return task.evaluate(task.embed(model, pooling, device)).score
 
 
 def _replace(folder: Path, building: Path) -> None:

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from mtdlab.spec import TrainerSettings
-from mtdlab.text.encoder import pool
+from mtdlab.text.dropout import Dropout
+from mtdlab.text.encoder import encode
 
 
 def projection(dimension: int, layers: int, dropout: float) -> nn.Sequential:
@@ -48,10 +49,20 @@ class Branch(nn.Module):
         self.pooler = nn.Linear(dimension, dimension)
         self.projection = projection(dimension, settings.projection_layers, settings.dropout)
 
-    def forward(self, word_embeddings: Tensor, attention_mask: Tensor) -> Tensor:
-        """Projected vectors (N, D) of word embeddings (N, L, D) under a mask (N, L)."""
-        hidden = self.encoder(inputs_embeds=word_embeddings, attention_mask=attention_mask)
-        sentence = pool(hidden.last_hidden_state, attention_mask, self.pooling)
+    def forward(
+        self, word_embeddings: Tensor, attention_mask: Tensor, dropout: Dropout
+    ) -> Tensor:
+        """Projected vectors (N, D) of word embeddings (N, L, D) under a mask (N, L).
+
+        `dropout` is a stream that both branches draw from: what each drops is its own.
+        """
+        sentence = encode(
+            self.encoder,
+            attention_mask,
+            self.pooling,
+            inputs_embeds=word_embeddings,
+            dropout=dropout,
+        )
         projected: Tensor = self.projection(self.pooler(sentence))
         return projected
 

@@ -11,15 +11,13 @@ from torch import nn
 from analysis.spectrum import singular_values
 from mtdlab.device import Device, choose_device
 from mtdlab.evaluation.pairs import load_pairs
-from mtdlab.evaluation.sts import Evaluation, StsTask, Vectors
+from mtdlab.evaluation.sts import Evaluation, StsTask
 from mtdlab.spec import TrainerSettings
-from mtdlab.spec.settings import TrainerSection
+from mtdlab.spec.settings import Pooling, TrainerSection
 from mtdlab.text.corpus import Corpus, open_corpus
+from mtdlab.text.embed import MAX_LENGTH, Vectors
 from mtdlab.text.encoder import Encoder, load_encoder
 from mtdlab.text.tokens import TokenStore, tokenise
-
-EVALUATION_MAX_LENGTH = 128
-"""Tokens of an evaluation sentence; STS sentences are not cut at the training length."""
 
 
 @dataclass(frozen=True)
@@ -68,15 +66,15 @@ def prepare(settings: TrainerSettings) -> Materials:
 
 @lru_cache(maxsize=1)
 def _prepare(
-    encoder_name: str, pooling: str, corpus_name: str, evaluation: str,
+    encoder_name: str, pooling: Pooling, corpus_name: str, evaluation: str,
     max_length: int, dropout: float, device: Device,
 ) -> Materials:
     pairs = {split: load_pairs(evaluation, split) for split in ("dev", "test")}
     corpus = open_corpus(corpus_name)
     encoder = load_encoder(encoder_name, dropout)
-    limit = token_limit(EVALUATION_MAX_LENGTH, encoder)
+    limit = encoder.token_limit(MAX_LENGTH)
     dev, test = (StsTask(pairs[split], encoder.tokenizer, limit) for split in ("dev", "test"))
-    tokens = tokenise(corpus, encoder.tokenizer, token_limit(max_length, encoder))
+    tokens = tokenise(corpus, encoder.tokenizer, encoder.token_limit(max_length))
     nn.Module.to(encoder.model, device.device)
     dev_vectors, test_vectors = (task.embed(encoder.model, pooling, device) for task in (dev, test))
     before = View.of(dev, dev_vectors, test, test_vectors)
@@ -93,10 +91,5 @@ def warm(settings: TrainerSection) -> None:
         load_pairs(settings.evaluation, split)
     corpus = open_corpus(settings.corpus)
     encoder = load_encoder(settings.encoder, settings.dropout)
-    tokens = tokenise(corpus, encoder.tokenizer, token_limit(settings.max_length, encoder))
+    tokens = tokenise(corpus, encoder.tokenizer, encoder.token_limit(settings.max_length))
     next(tokens.batches(settings.batch_size, seed=0))
-
-
-def token_limit(max_length: int, encoder: Encoder) -> int:
-    """At most `max_length` tokens, and no more than the encoder has positions."""
-    return min(max_length, int(encoder.model.config.max_position_embeddings))

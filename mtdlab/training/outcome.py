@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from mtdlab.errors import TrialError
-from mtdlab.evaluation.sts import Evaluation, Vectors
+from mtdlab.evaluation.sts import Evaluation
+from mtdlab.text.embed import Vectors
 from mtdlab.training.materials import View
 
 Column = NDArray[np.float32]

@@ -20,6 +20,7 @@ from mtdlab.evaluation.sts import Evaluation
 from mtdlab.spec import TrainerSettings
 from mtdlab.spec.schedules import ema_decay_at, learning_rate_at
 from mtdlab.spec.settings import parse_slices
+from mtdlab.text.dropout import Dropout
 from mtdlab.training.augment import changed_share, perturb, sign_step
 from mtdlab.training.heads import Branch, embedding_block, predictor, word_table
 from mtdlab.training.losses import info_nce
@@ -48,6 +49,7 @@ def train(settings: TrainerSettings, materials: Materials, on_step: OnStep) -> O
     head = _predictor(encoder, settings, device)
     queue = _queue(encoder, settings, device)
     averaged = averaged_pairs(target, online)
+    dropout = Dropout(settings.dropout, settings.seed)
     trained = [*online.parameters(), *head.parameters()]
     optimizer = torch.optim.AdamW(trained, weight_decay=settings.weight_decay, fused=True)
     batches = materials.tokens.batches(settings.batch_size, settings.seed)
@@ -69,9 +71,9 @@ def train(settings: TrainerSettings, materials: Materials, on_step: OnStep) -> O
         words = perturb(clean, sign_step(gradient, settings.fgsm_epsilon))
         words.retain_grad()
         with device.autocast():
-            queries = head(online(words, mask))
+            queries = head(online(words, mask, dropout))
             with torch.no_grad():
-                keys = target(words, mask)
+                keys = target(words, mask, dropout)
 
         loss = info_nce(
             queries,

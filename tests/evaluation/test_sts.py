@@ -2,6 +2,7 @@
 
 import importlib.util
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -10,10 +11,12 @@ from scipy.stats import spearmanr
 
 from mtdlab.device import Device
 from mtdlab.errors import TrialError
-from mtdlab.evaluation import sts
 from mtdlab.evaluation.pairs import Pairs, load_pairs
 from mtdlab.evaluation.sts import StsTask
-from mtdlab.text.encoder import Encoder, load_encoder, pool
+from mtdlab.spec.settings import Pooling
+from mtdlab.text import embed
+from mtdlab.text.embed import MAX_LENGTH
+from mtdlab.text.encoder import Encoder, encode, load_encoder
 
 CPU = Device(torch.device("cpu"), torch.float32)
 STS_BENCHMARK = Path(__file__).parents[3] / "shared/data/senteval/STS/STSBenchmark"
@@ -43,7 +46,7 @@ def toy_task(encoder: Encoder) -> StsTask:
 
 def test_each_distinct_sentence_is_encoded_once(task: StsTask, pairs: Pairs) -> None:
     distinct = {*pairs.first, *pairs.second}
-    assert len(task.tokens) == len(distinct) < 2 * len(pairs.first)
+    assert len(task.sentences) == len(distinct) < 2 * len(pairs.first)
     ordered = sorted(distinct)
     assert [ordered[at] for at in task.first] == pairs.first
     assert [ordered[at] for at in task.second] == pairs.second
@@ -101,20 +104,20 @@ def test_vectors_that_are_not_finite_end_the_trial(task: StsTask, encoder: Encod
         task.embed(encoder.model, "cls", CPU)
 
 
-@pytest.mark.parametrize("pooling", ["cls", "mean"])
+@pytest.mark.parametrize("pooling", get_args(Pooling))
 @pytest.mark.parametrize("tokens", [1, 40, 200])
 def test_batches_do_not_change_vectors(
-    task: StsTask, encoder: Encoder, pairs: Pairs, pooling: str, tokens: int,
+    task: StsTask, encoder: Encoder, pairs: Pairs, pooling: Pooling, tokens: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sts, "TOKENS_PER_BATCH", tokens)
+    monkeypatch.setattr(embed, "TOKENS_PER_BATCH", tokens)
     vectors = task.embed(encoder.model, pooling, CPU)
     encoder.model.eval()
     for row, sentence in enumerate(sorted({*pairs.first, *pairs.second})):
         batch = encoder.tokenizer(sentence, return_tensors="pt")
         with torch.no_grad():
-            hidden = encoder.model(**batch).last_hidden_state
-        alone = pool(hidden, batch["attention_mask"], pooling)[0].numpy()
+            ids, mask = batch["input_ids"], batch["attention_mask"]
+            alone = encode(encoder.model, mask, pooling, input_ids=ids)[0].numpy()
         assert np.abs(vectors[row] - alone).max() < 1e-5
 
 
@@ -122,10 +125,10 @@ def test_batches_do_not_change_vectors(
 def test_batches_hold_every_row_once_and_no_more_than_fits(
     size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sts, "TOKENS_PER_BATCH", size)
+    monkeypatch.setattr(embed, "TOKENS_PER_BATCH", size)
     lengths = np.random.default_rng(0).integers(3, 30, 50).tolist()
     order = np.argsort(lengths, kind="stable")
-    batches = sts._batches(order, lengths)
+    batches = embed.batches(order, lengths)
     assert np.concatenate(batches).tolist() == order.tolist()
     for batch in batches:
         assert len(batch) == 1 or len(batch) * max(lengths[row] for row in batch) <= size
@@ -144,7 +147,7 @@ def test_the_models_mode_is_kept_and_dropout_is_off(
 
 def test_long_sentences_are_cut(pairs: Pairs, encoder: Encoder) -> None:
     task = StsTask(pairs, encoder.tokenizer, 4)
-    assert {len(tokens) for tokens in task.tokens} == {4}
+    assert {len(tokens) for tokens in task.sentences.tokens} == {4}
 
 
 @pytest.mark.slow
@@ -155,6 +158,6 @@ def test_long_sentences_are_cut(pairs: Pairs, encoder: Encoder) -> None:
 def test_minilm_scores_what_is_published() -> None:
     """Mean pooling scores 82.03 on STS-B's test split, as sentence-transformers reports."""
     encoder = load_encoder(MINILM, 0.1)
-    task = StsTask(load_pairs(str(STS_BENCHMARK), "test"), encoder.tokenizer, 128)
+    task = StsTask(load_pairs(str(STS_BENCHMARK), "test"), encoder.tokenizer, MAX_LENGTH)
     vectors = task.embed(encoder.model, "mean", CPU)
     assert task.evaluate(vectors).score == pytest.approx(82.03, abs=0.02)

@@ -1,16 +1,21 @@
 """Encoders: found, loaded, pooled, or refused in a sentence."""
 
+import os
 import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import torch
 from torch import nn
-from transformers import DistilBertConfig, DistilBertModel
+from transformers import T5Config, T5EncoderModel
 
 from mtdlab.errors import MtdlabError
-from mtdlab.text.encoder import PACKAGED, encoder_path, load_encoder, pool
+from mtdlab.spec.settings import Pooling
+from mtdlab.text.encoder import PACKAGED, encode, encoder_path, load_encoder, pool
 
 
 @pytest.fixture
@@ -73,30 +78,59 @@ def test_a_folder_without_a_tokenizer_is_refused(damaged: Path) -> None:
         load_encoder(str(damaged), 0.1)
 
 
-def test_an_encoder_that_names_its_dropout_otherwise_is_refused(damaged: Path) -> None:
-    config = DistilBertConfig(vocab_size=40, dim=16, hidden_dim=32, n_layers=1, n_heads=2)
-    DistilBertModel(config).save_pretrained(damaged)
-    with pytest.raises(MtdlabError, match="hidden_dropout_prob"):
+def test_an_encoder_without_dropout_rates_is_refused(damaged: Path) -> None:
+    config = T5Config(vocab_size=40, d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2)
+    T5EncoderModel(config).save_pretrained(damaged)
+    with pytest.raises(MtdlabError, match=r"its architecture 't5' has no dropout rates .* BERT"):
         load_encoder(str(damaged), 0.1)
 
 
+@pytest.mark.parametrize("offline", [True, False])
+def test_an_absent_network_is_noticed_soon(offline: bool, tmp_path: Path) -> None:
+    """In a process of its own: whether to ask the hub is settled when its client is imported."""
+    code = (
+        "import time; from mtdlab.text.encoder import load_encoder, MtdlabError\n"
+        "started = time.monotonic()\n"
+        "try: load_encoder('nobody/nothing-at-all', 0.1)\n"
+        "except MtdlabError as error: print(error)\n"
+        "print(time.monotonic() - started)"
+    )
+    kept = {name: value for name, value in os.environ.items() if name != "HF_HUB_OFFLINE"}
+    nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120,
+        env=kept | nowhere | ({"HF_HUB_OFFLINE": "1"} if offline else {}),
+    )
+    sentence, seconds = done.stdout.splitlines()
+    assert "neither a folder here nor in the local hub cache; give a folder" in sentence
+    assert done.stderr == ""
+    assert float(seconds) < 5
+
+
+FIRST = torch.tensor([[[1.0, 0.0], [1.0, 2.0], [9.0, 9.0]], [[2.0, 2.0], [2.0, 2.0], [2.0, 2.0]]])
 HIDDEN = torch.tensor([[[1.0, 2.0], [3.0, 6.0], [9.0, 9.0]], [[4.0, 0.0], [0.0, 4.0], [2.0, 2.0]]])
 MASK = torch.tensor([[1, 1, 0], [1, 1, 1]])
+EMBEDDED = torch.full_like(FIRST, 7)
 
 
 def test_pooling_by_hand() -> None:
-    assert pool(HIDDEN, MASK, "cls").tolist() == [[1, 2], [4, 0]]
-    assert pool(HIDDEN, MASK, "mean").tolist() == [[2, 4], [2, 2]]
+    layers = [EMBEDDED, FIRST, EMBEDDED, HIDDEN]
+    assert pool(layers, MASK, "cls").tolist() == [[1, 2], [4, 0]]
+    assert pool(layers, MASK, "mean").tolist() == [[2, 4], [2, 2]]
+    assert pool(layers, MASK, "first-last").tolist() == [[1.5, 2.5], [2, 2]]
+    assert pool(layers, MASK, "last2").tolist() == [[4.5, 5.5], [4.5, 4.5]]
 
 
-@pytest.mark.parametrize("pooling", ["cls", "mean"])
-def test_padding_does_not_matter(tiny_encoder: Path, pooling: str) -> None:
+@pytest.mark.parametrize("pooling", get_args(Pooling))
+def test_padding_does_not_matter(tiny_encoder: Path, pooling: Pooling) -> None:
     model = load_encoder(str(tiny_encoder), 0.1).model.eval()
     ids = torch.tensor([[2, 6, 7, 8, 3]])
     padded, mask = torch.zeros(1, 9, dtype=torch.long), torch.zeros(1, 9, dtype=torch.long)
     padded[:, :5], mask[:, :5] = ids, 1
     with torch.no_grad():
-        alone = model(input_ids=ids, attention_mask=mask[:, :5]).last_hidden_state
-        among = model(input_ids=padded, attention_mask=mask).last_hidden_state
-    expected = pool(alone, mask[:, :5], pooling)
-    assert torch.allclose(pool(among, mask, pooling), expected, atol=1e-6)
+        expected = encode(model, mask[:, :5], pooling, input_ids=ids)
+        among = encode(model, mask, pooling, input_ids=padded)
+        words = model.get_input_embeddings()(padded)
+        embedded = encode(model, mask, pooling, inputs_embeds=words)
+    assert torch.allclose(among, expected, atol=1e-6)
+    assert torch.allclose(embedded, expected, atol=1e-6)

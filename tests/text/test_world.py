@@ -119,7 +119,7 @@ def test_people_s_encoder_agrees_with_the_gold():
                 rows = order[start : start + 128]
                 batch = tokenizer([texts[r] for r in rows], padding=True, return_tensors="pt")
                 hidden = model(**batch).last_hidden_state
-                vectors[rows] = pool(hidden, batch["attention_mask"], "mean")
+                vectors[rows] = pool([hidden], batch["attention_mask"], "mean")
         return vectors
 
     left, right, gold = zip(*builtin_pairs("test"), strict=True)

@@ -8,6 +8,7 @@ from torch import nn
 from transformers import BertConfig, BertModel
 
 from mtdlab.spec import TrainerSettings
+from mtdlab.text.dropout import NO_DROPOUT
 from mtdlab.training.heads import Branch, embedding_block, word_table
 from mtdlab.training.momentum import averaged_pairs, ema_update, make_target
 
@@ -85,7 +86,7 @@ def test_the_average_reaches_the_targets_own_weights(online: Branch, target: Bra
 def test_the_target_begins_as_a_copy(online: Branch, target: nn.Module) -> None:
     online.eval(), target.eval()
     words, mask = torch.randn(2, 5, 16), torch.ones(2, 5, dtype=torch.long)
-    assert torch.equal(online(words, mask), target(words, mask))
+    assert torch.equal(online(words, mask, NO_DROPOUT), target(words, mask, NO_DROPOUT))
 
 
 def test_the_target_takes_no_gradient(online: Branch, target: Branch) -> None:
@@ -93,7 +94,8 @@ def test_the_target_takes_no_gradient(online: Branch, target: Branch) -> None:
     for parameter in target.parameters():
         assert parameter.requires_grad == (id(parameter) in embeddings)
     assert all(parameter.requires_grad for parameter in online.parameters())
-    target(torch.randn(2, 5, 16), torch.ones(2, 5, dtype=torch.long)).sum().backward()
+    mask = torch.ones(2, 5, dtype=torch.long)
+    target(torch.randn(2, 5, 16), mask, NO_DROPOUT).sum().backward()
     own = [one for one in target.parameters() if id(one) not in embeddings]
     assert own
     assert all(one.grad is None for one in own)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 from torch.nn.functional import normalize
 
 from mtdlab.device import Device
@@ -73,6 +74,12 @@ def test_the_encoder_of_the_materials_is_left_alone(settings_of: Settings) -> No
     assert any(not torch.equal(before[name], outcome.weights[name]) for name in before)
 
 
+def projected(branch: Any, words: Tensor, mask: Tensor) -> Tensor:
+    """A branch by transformers' own forward pass."""
+    hidden = branch.encoder(inputs_embeds=words, attention_mask=mask).last_hidden_state[:, 0]
+    return branch.projection(branch.pooler(hidden))
+
+
 @pytest.mark.parametrize("in_batch", [True, False])
 def test_steps_are_those_of_a_slow_transcription(settings_of: Settings, in_batch: bool) -> None:
     """Three steps by hand: no dropout, plain calls, the queue as a list."""
@@ -101,8 +108,8 @@ def test_steps_are_those_of_a_slow_transcription(settings_of: Settings, in_batch
             words[:, :length] += 1e-3 * gradient[:, :length].sign()
         shift = torch.zeros_like(words, requires_grad=True)
         moved = table(ids) + (words - table(ids)).detach() + shift
-        keys = normalize(target(moved, mask), dim=1).detach()
-        queries, negatives = head(online(moved, mask)), torch.stack(queue)
+        keys = normalize(projected(target, moved, mask), dim=1).detach()
+        queries, negatives = head(projected(online, moved, mask)), torch.stack(queue)
         loss = info_nce(queries, keys, negatives, 0.05, in_batch_negatives=in_batch)
         optimizer.zero_grad()
         loss.backward()

@@ -1,0 +1,87 @@
+"""Evaluate one encoder on everything that was asked for."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import get_args
+
+from torch import nn
+
+from mtdlab.device import choose_device
+from mtdlab.errors import MtdlabError
+from mtdlab.evaluation.mteb_tree import write_mteb
+from mtdlab.evaluation.pairs import Pairs, read_table
+from mtdlab.evaluation.suite import Advance, Embedder, Suite
+from mtdlab.evaluation.table import Report
+from mtdlab.evaluation.tasks import BUILTIN, TASKS, parse_tasks, sts_benchmark_pairs
+from mtdlab.spec.settings import Pooling, TrainerSection
+from mtdlab.text.embed import MAX_LENGTH
+from mtdlab.text.encoder import load_encoder
+
+
+def evaluate(
+    model: str,
+    *,
+    tasks: str | None,
+    data: Path | None,
+    pooling: str,
+    whiten: int | None,
+    pairs: Path | None,
+    mteb: Path | None,
+    advance: Advance,
+) -> Report:
+    """Score `builtin`, a folder or a Hugging Face name.
+
+    tasks    names separated by commas, `sts`, `transfer`; None: all, or without data `builtin`.
+    data     a folder in SentEval's layout; None: the one that MTDLAB_DATA names, if any.
+    pairs    a tab-separated file of first, second, score, for alignment and uniformity.
+    mteb     a folder for MTEB's tree of results.
+
+    Raises MtdlabError for what is unknown, damaged or cannot be loaded, and where no task's
+    data are there.
+    """
+    settings = TrainerSection(encoder=model, pooling=_pooling(pooling))
+    data = _data_folder(data)
+    chosen = parse_tasks(tasks) if tasks else (TASKS if data else (BUILTIN,))
+    spaces = _spaces(chosen, data, pairs)
+    encoder = load_encoder(model, settings.dropout)
+    suite = Suite(
+        chosen, data, encoder.tokenizer, encoder.token_limit(MAX_LENGTH), spaces
+    )
+    if not suite.loaded:
+        name, reason = next(iter(suite.missing.items()))
+        raise MtdlabError(
+            f"evaluate: no task's data are there ({name}: {reason}); give SentEval's folder by "
+            "--data or MTDLAB_DATA, or take --tasks builtin"
+        )
+    device = choose_device(settings)
+    nn.Module.to(encoder.model, device.device)
+    embedder = Embedder(encoder.model, settings.pooling, device, whiten)
+    vectors = suite.embed(embedder, advance=advance)
+    scores = [suite.score(task, vectors, whiten, advance=advance) for task in suite.tasks]
+    found = [suite.space(name, vectors, whiten) for name in suite.spaces]
+    files = write_mteb(mteb, model, encoder.model, scores) if mteb else []
+    return Report(model, settings.pooling, whiten, str(device), scores, found, files)
+
+
+def _pooling(text: str) -> Pooling:
+    known: dict[str, Pooling] = {name: name for name in get_args(Pooling)}
+    if text not in known:
+        raise MtdlabError(f"pooling {text!r}: not known; {', '.join(known)} are")
+    return known[text]
+
+
+def _data_folder(data: Path | None) -> Path | None:
+    named = "--data" if data else "MTDLAB_DATA"
+    if data is None and (variable := os.environ.get("MTDLAB_DATA")):
+        data = Path(variable)
+    if data is not None and not data.is_dir():
+        raise MtdlabError(f"{named} {data}: no such folder; give one in SentEval's layout")
+    return data
+
+
+def _spaces(tasks: Sequence[str], data: Path | None, pairs: Path | None) -> dict[str, Pairs]:
+    spaces = sts_benchmark_pairs(data) if data and "STSB" in tasks else {}
+    if pairs is not None:
+        spaces[str(pairs)] = read_table(pairs, first=0, second=1, gold=2)
+    return spaces

@@ -1,0 +1,96 @@
+"""Text files of published data sets, line by line; what does not fit is pointed at."""
+
+import math
+from pathlib import Path
+
+from mtdlab.errors import MtdlabError
+
+
+def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[str]:
+    """The lines of a file without their ends; a line ends at LF or CR LF and nowhere else.
+
+    `str.splitlines` would also break at characters that stand inside published sentences.
+    Raises MtdlabError, with the line, for a file that cannot be read, is empty, or holds bytes
+    that are not in `encoding` or a NUL, as UTF-16 does.
+    """
+    try:
+        content = path.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise MtdlabError(
+            f"evaluation {path}: cannot be read: {reason}; give a folder in SentEval's layout"
+        ) from None
+    if (at := content.find(b"\0")) >= 0:
+        raise MtdlabError(
+            f"{_place(path, content, at)}: holds a NUL byte; the file must be {_plain(encoding)}"
+        )
+    try:
+        text = content.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise MtdlabError(
+            f"{_place(path, content, error.start)}: byte 0x{content[error.start]:02x} is not "
+            f"{_plain(encoding)}; save the file as {_plain(encoding)}"
+        ) from None
+    lines = text.removesuffix("\n").split("\n")
+    if lines == [""]:
+        raise MtdlabError(f"evaluation {path}: is empty; fetch it again")
+    return [line.removesuffix("\r") for line in lines]
+
+
+def read_rows(
+    path: Path, columns: int, encoding: str = "utf-8-sig", *, header: bool = False
+) -> list[tuple[str, list[str]]]:
+    """Each line as (place, its tab-separated columns), place being `evaluation FILE:LINE`.
+
+    Further columns than `columns` are left out. Raises MtdlabError as `read_lines` does, and for
+    a line with fewer.
+    """
+    rows = []
+    for number, line in enumerate(read_lines(path, encoding), 1):
+        row, place = line.split("\t"), f"evaluation {path}:{number}"
+        if len(row) < columns:
+            raise MtdlabError(
+                f"{place}: {len(row)} columns; {columns} are needed, separated by tabs"
+            )
+        rows.append((place, row[:columns]))
+    return rows[1:] if header else rows
+
+
+def parse_score(place: str, text: str) -> float:
+    """A finite number. Raises MtdlabError for anything else."""
+    try:
+        score = float(text)
+    except ValueError:
+        score = math.nan
+    if not math.isfinite(score):
+        raise MtdlabError(f"{place}: {_short(text)} is no score; a finite number is needed")
+    return score
+
+
+def parse_label(place: str, text: str, labels: tuple[str, ...]) -> int:
+    """Which of the labels a text is, from 0. Raises MtdlabError for any other text."""
+    if text not in labels:
+        raise MtdlabError(
+            f"{place}: {_short(text)} is no label; {', '.join(labels)} are"
+        )
+    return labels.index(text)
+
+
+def parse_sentence(place: str, text: str) -> str:
+    """A sentence with single spaces between its words. Raises MtdlabError for none."""
+    if not (words := text.split()):
+        raise MtdlabError(f"{place}: holds an empty sentence; the line is damaged")
+    return " ".join(words)
+
+
+def _place(path: Path, content: bytes, at: int) -> str:
+    line = content.count(b"\n", 0, at) + 1
+    return f"evaluation {path}:{line}"
+
+
+def _plain(encoding: str) -> str:
+    return encoding.removesuffix("-sig").upper()
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:37] + "...")

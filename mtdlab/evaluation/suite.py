@@ -1,0 +1,218 @@
+"""The tasks that papers report, loaded once and scored for any number of encoders.
+
+Letters: S distinct sentences over all tasks, P pairs, D dimension.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from analysis.geometry import alignment, normalise_rows, uniformity
+from analysis.whitening import fit_whitening
+from mtdlab.device import Device
+from mtdlab.evaluation.labels import Labelled, Transfer
+from mtdlab.evaluation.pairs import Pairs
+from mtdlab.evaluation.sts import POSITIVE_ABOVE, spearman
+from mtdlab.evaluation.tasks import BUILTIN, TRANSFER, Task, load_task, parts_of, task_folder
+from mtdlab.evaluation.transfer import Examples, nested_accuracy, split_accuracy
+from mtdlab.spec.settings import Pooling
+from mtdlab.text.embed import Sentences, Vectors
+
+Floats = NDArray[np.float64]
+Advance = Callable[[str, int, int], None]
+
+
+def nothing(_what: str, _done: int, _total: int) -> None:
+    """Nobody watches."""
+
+
+@dataclass(frozen=True)
+class TaskScore:
+    """One task's score x 100, or None and the reason; `n` pairs or tested sentences."""
+
+    task: str
+    score: float | None
+    reason: str = ""
+    n: int = 0
+
+    @property
+    def metric(self) -> str:
+        """`accuracy` for transfer tasks, else `spearman`."""
+        return "accuracy" if self.task in TRANSFER else "spearman"
+
+
+@dataclass(frozen=True)
+class Space:
+    """Alignment over a set's positive pairs, uniformity over its distinct sentences.
+
+    Each is None where there are no vectors to take it from; `reason` then says why.
+    """
+
+    name: str
+    alignment: float | None
+    uniformity: float | None
+    positives: int
+    sentences: int
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Embedder:
+    """An encoder and how its sentence vectors are read: pooling, device, whitening.
+
+    whiten  dimensions kept; each task is whitened by its own sentences, each as often as it
+            stands there, as published. None: not at all.
+    """
+
+    model: PreTrainedModel
+    pooling: Pooling
+    device: Device
+    whiten: int | None = None
+
+
+class Suite:
+    """Some tasks and some sets of pairs, read and tokenised; each sentence stands once.
+
+    `missing` names the tasks whose data are not there, each with what was looked for.
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[str],
+        data: Path | None,
+        tokenizer: PreTrainedTokenizerBase,
+        max_length: int,
+        spaces: Mapping[str, Pairs] | None = None,
+    ) -> None:
+        """Read what `data`, a folder in SentEval's layout, holds of the tasks.
+
+        Raises MtdlabError for an unknown task, and with file and line for a damaged file.
+        """
+        self.tasks = tuple(tasks)
+        self.missing: dict[str, str] = {}
+        self.loaded: dict[str, Task] = {}
+        for name in self.tasks:
+            folder = task_folder(name, data)
+            if name == BUILTIN or (folder is not None and folder.is_dir()):
+                self.loaded[name] = load_task(name, folder or Path())
+            else:
+                self.missing[name] = f"no folder {folder}" if folder else "no data folder is given"
+        self.spaces = dict(spaces or {})
+        texts = [text for task in self.loaded.values() for part in parts_of(task)
+                 for text in (*part.first, *part.second)]
+        texts += [text for pairs in self.spaces.values() for text in (*pairs.first, *pairs.second)]
+        self.sentences = Sentences(texts, tokenizer, max_length)
+
+    def embed(self, embedder: Embedder, *, advance: Advance = nothing) -> Vectors:
+        """Sentence vectors (S, D) of all tasks and sets, each sentence encoded once."""
+        done = 0
+
+        def encoded(count: int) -> None:
+            nonlocal done
+            done += count
+            advance("sentences", done, len(self.sentences))
+
+        return self.sentences.embed(
+            embedder.model, embedder.pooling, embedder.device, advance=encoded
+        )
+
+    def score(
+        self, task: str, vectors: Vectors, whiten: int | None, *, advance: Advance = nothing
+    ) -> TaskScore:
+        """One task's score from `embed`'s vectors; None with a reason where there is none."""
+        if task in self.missing:
+            return TaskScore(task, None, self.missing[task])
+        loaded = self.loaded[task]
+        scored = parts_of(loaded)[-1]
+        count = len(scored)
+        try:
+            parts = self._vectors(parts_of(loaded), vectors, whiten)
+        except ValueError as error:
+            return TaskScore(task, None, str(error), count)
+        if isinstance(loaded, Transfer):
+            accuracy = _transfer(loaded, parts, lambda *step: advance(task, *step))
+            return TaskScore(task, accuracy, n=count)
+        correlation = spearman((parts[0][0] * parts[0][1]).sum(axis=1), loaded.gold)
+        if np.isnan(correlation):
+            return TaskScore(task, None, "every cosine, or every gold score, is the same", count)
+        return TaskScore(task, correlation, n=count)
+
+    def space(self, name: str, vectors: Vectors, whiten: int | None) -> Space:
+        """Alignment (gold above 4) and uniformity of one set of pairs, from unit vectors."""
+        pairs = self.spaces[name]
+        positive = pairs.gold > POSITIVE_ABOVE
+        distinct = {sentence: at for at, sentence in enumerate([*pairs.first, *pairs.second])}
+        counts = int(positive.sum()), len(distinct)
+        try:
+            [(first, second)] = self._vectors([pairs], vectors, whiten)
+        except ValueError as error:
+            return Space(name, None, None, *counts, str(error))
+        aligned = alignment(first[positive], second[positive]) if positive.any() else None
+        every = np.concatenate([first, second])[list(distinct.values())]
+        reason = "" if positive.any() else f"no pair has a gold score above {POSITIVE_ABOVE:g}"
+        return Space(name, aligned, uniformity(every), *counts, reason)
+
+    def _vectors(
+        self, parts: Sequence[Pairs | Labelled], vectors: Vectors, whiten: int | None
+    ) -> list[tuple[Floats, Floats]]:
+        """First and second vectors of each part: of pairs at unit length, of classes as they are.
+
+        Raises ValueError where they are not finite, zero, all alike, or span too little.
+        """
+        sides = [[self.sentences.rows(side) for side in (part.first, part.second)]
+                 for part in parts]
+        every = vectors[np.concatenate([rows for side in sides for rows in side])]
+        every = every.astype(np.float64)
+        _check_directions(every)
+        shown = every if whiten is None else fit_whitening(every, whiten).apply(every)
+        if isinstance(parts[0], Pairs):
+            shown = normalise_rows(shown)
+        lengths = np.cumsum([len(rows) for side in sides for rows in side])[:-1]
+        pieces = np.split(shown, lengths)
+        return list(zip(pieces[::2], pieces[1::2], strict=True))
+
+
+def score_tasks(
+    embedder: Embedder, suite: Suite, *, advance: Advance = nothing
+) -> list[TaskScore]:
+    """Every task of a suite, in its order.
+
+    `advance(what, done, total)` follows the encoding and the classifiers.
+    """
+    vectors = suite.embed(embedder, advance=advance)
+    return [suite.score(task, vectors, embedder.whiten, advance=advance) for task in suite.tasks]
+
+
+def _check_directions(vectors: Floats) -> None:
+    """Raise ValueError for vectors that carry nothing: a score of them would be a number only."""
+    if not np.isfinite(vectors).all():
+        raise ValueError("sentence vectors are not finite")
+    if not vectors.any(axis=1).all():
+        raise ValueError("a sentence vector is all zeros")
+    if np.ptp(normalise_rows(vectors), axis=0).max() < 1e-6:
+        raise ValueError("collapsed: every sentence has the same vector")
+
+
+def _transfer(
+    task: Transfer, parts: list[tuple[Floats, Floats]], advance: Callable[[int, int], None]
+) -> float:
+    splits = [part for part in parts_of(task) if isinstance(part, Labelled)]
+    examples = [
+        Examples(_features(*sides), part.labels)
+        for sides, part in zip(parts, splits, strict=True)
+    ]
+    if task.test is None:
+        return nested_accuracy(examples[0], advance=advance)
+    dev = None if task.dev is None else examples[1]
+    return split_accuracy(examples[0], dev, examples[-1], advance=advance)
+
+
+def _features(first: Floats, second: Floats) -> Floats:
+    """What a classifier sees: a sentence's vector, or |u - v| beside u * v of a pair."""
+    if not len(second):
+        return first
+    return np.concatenate([np.abs(first - second), first * second], axis=1)

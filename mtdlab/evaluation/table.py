@@ -1,0 +1,103 @@
+"""A report on one encoder: as a table in SimCSE's order, or as JSON."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from mtdlab.evaluation.suite import Space, TaskScore
+from mtdlab.evaluation.tasks import BUILTIN, STS, TRANSFER
+from mtdlab.spec.settings import Pooling
+
+TABLES = (
+    ("STS, Spearman x 100", STS),
+    ("Transfer, accuracy x 100", TRANSFER),
+    ("Built-in pairs, Spearman x 100", (BUILTIN,)),
+)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What an encoder scored, in the tasks' order, and where its sentence vectors lie."""
+
+    model: str
+    pooling: Pooling
+    whiten: int | None
+    device: str
+    scores: list[TaskScore]
+    spaces: list[Space]
+    files: list[Path]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every task whose data are there has a score."""
+        return all(score.score is not None or not score.n for score in self.scores)
+
+
+def average(scores: Sequence[TaskScore]) -> tuple[float | None, int]:
+    """The mean of the scores that there are, None of none, and how many they are."""
+    there = [score.score for score in scores if score.score is not None]
+    return (sum(there) / len(there) if there else None), len(there)
+
+
+def tables(report: Report) -> list[tuple[str, list[TaskScore], int]]:
+    """Title, scores and full size of each of the papers' tables that was asked for."""
+    split = [
+        (title, [score for score in report.scores if score.task in names], len(names))
+        for title, names in TABLES
+    ]
+    return [table for table in split if table[1]]
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """The report as one JSON object; `complete` where an average is over the whole table."""
+    averages = {}
+    for title, scores, size in tables(report):
+        mean, count = average(scores)
+        averages[title] = {"mean": mean, "n": count, "of": size, "complete": count == size}
+    return {
+        "model": report.model, "pooling": report.pooling, "whiten": report.whiten,
+        "device": report.device,
+        "tasks": [asdict(score) | {"metric": score.metric} for score in report.scores],
+        "averages": averages, "spaces": [asdict(space) for space in report.spaces],
+        "files": [str(path) for path in report.files],
+    }
+
+
+def as_text(report: Report) -> list[str]:
+    """The report as lines: SimCSE's tables, what has no score and why, the geometry."""
+    kept = f", whitened to {report.whiten} dimensions" if report.whiten else ""
+    lines = [f"{report.model}, {report.pooling} pooling{kept}, {report.device}"]
+    for title, scores, size in tables(report):
+        lines += ["", title, *_table(scores, size)]
+        lines += [f"{one.task} has no score: {one.reason}" for one in scores if one.score is None]
+    for space in report.spaces:
+        lines += ["", *_space(space)]
+    return lines + [f"wrote {path}" for path in report.files]
+
+
+def _table(scores: list[TaskScore], size: int) -> list[str]:
+    mean, count = average(scores)
+    cells = [(one.task, _number(one.score)) for one in scores]
+    if size > 1 and count == size:
+        cells.append(("Avg.", _number(mean)))
+    widths = [max(map(len, cell)) for cell in cells]
+    lines = [
+        "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True))
+        for row in zip(*cells, strict=True)
+    ]
+    if size > 1 and 1 < count < size:
+        lines.append(f"average of {count} of {size}: {_number(mean)}")
+    return lines
+
+
+def _space(space: Space) -> list[str]:
+    lines = [
+        f"{space.name}: alignment {_number(space.alignment, 4)} ({space.positives:,} positive "
+        f"pairs), uniformity {_number(space.uniformity, 4)} ({space.sentences:,} sentences)"
+    ]
+    return lines + ([f"not all of it: {space.reason}"] if space.reason else [])
+
+
+def _number(value: float | None, decimals: int = 2) -> str:
+    return "-" if value is None else f"{value:.{decimals}f}"

@@ -1,0 +1,136 @@
+"""Transfer: how well a logistic regression on frozen sentence vectors tells classes apart.
+
+SentEval's protocol in its scikit-learn form (`tools/validation.py`): stratified folds, shuffled
+with seed 1111; the strength C that is best on held-out folds, among powers of two; accuracy.
+What differs: its scikit-learn was of 2018 (liblinear, one class against the rest); here lbfgs and,
+for TREC, a softmax, as SentEval's PyTorch form has. That form, which papers since SimCSE report,
+trains by Adam with early stopping on the held-out folds instead of to the optimum.
+
+Letters: P sentences or pairs, D features, C strengths.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import Parallel, delayed, parallel_config
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+
+from mtdlab.text.embed import Rows
+
+Features = NDArray[np.float64]
+Labels = NDArray[np.int64]
+FOLDS, SEED, MOST_STEPS = 10, 1111, 2000
+NESTED: list[float] = [2.0**power for power in range(-2, 4)]
+"""SentEval's strengths for tasks without a split, and for those with a dev split."""
+HELD_OUT: list[float] = [2.0**power for power in range(-1, 6)]
+"""SentEval's strengths for tasks with train and test."""
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Features (P, D) and classes (P,)."""
+
+    features: Features
+    labels: Labels
+
+
+@dataclass(frozen=True)
+class _Job:
+    """Fit on some rows, check on others, once for each strength."""
+
+    fit: Rows
+    check: Rows
+    strengths: list[float]
+
+
+Advance = Callable[[int, int], None]
+
+
+def nothing(_done: int, _total: int) -> None:
+    """Nobody watches."""
+
+
+def nested_accuracy(data: Examples, *, advance: Advance = nothing) -> float:
+    """Mean accuracy x 100 over ten folds; each chooses its strength by ten folds of its own.
+
+    `advance(done, total)` is called after every fit.
+    """
+    outer = list(_folds(data.labels, np.arange(len(data.labels))))
+    inner = [job for fit, _ in outer for job in _search(data.labels, fit, NESTED)]
+    total = len(inner) + len(outer)
+    found = np.array(_run(data, inner, advance, 0, total)).reshape(len(outer), FOLDS, -1)
+    final = [
+        _Job(fit, check, [_best(accuracies, NESTED)])
+        for (fit, check), accuracies in zip(outer, found, strict=True)
+    ]
+    return 100 * float(np.mean(_run(data, final, advance, len(inner), total)))
+
+
+def split_accuracy(
+    train: Examples, dev: Examples | None, test: Examples, *, advance: Advance = nothing
+) -> float:
+    """Accuracy x 100 on `test`; the strength is chosen on `dev`, or by ten folds of `train`."""
+    parts = [part for part in (train, dev, test) if part is not None]
+    data = Examples(
+        np.concatenate([part.features for part in parts]),
+        np.concatenate([part.labels for part in parts]),
+    )
+    sizes = np.cumsum([len(part.labels) for part in parts])
+    fit, rest = np.arange(sizes[0]), np.arange(sizes[-2], sizes[-1])
+    strengths = HELD_OUT if dev is None else NESTED
+    if dev is None:
+        jobs = _search(data.labels, fit, strengths)
+    else:
+        jobs = [_Job(fit, np.arange(sizes[0], sizes[1]), strengths)]
+    total = len(jobs) + 1
+    best = _best(np.array(_run(data, jobs, advance, 0, total)), strengths)
+    [[accuracy]] = _run(data, [_Job(fit, rest, [best])], advance, len(jobs), total)
+    return 100 * accuracy
+
+
+def _folds(labels: Labels, rows: Rows) -> Iterator[tuple[Rows, Rows]]:
+    splitter = StratifiedKFold(FOLDS, shuffle=True, random_state=SEED)
+    for fit, check in splitter.split(np.zeros(len(rows)), labels[rows]):
+        yield rows[fit], rows[check]
+
+
+def _search(labels: Labels, rows: Rows, strengths: list[float]) -> list[_Job]:
+    return [_Job(fit, check, strengths) for fit, check in _folds(labels, rows)]
+
+
+def _best(accuracies: NDArray[np.float64], strengths: list[float]) -> float:
+    """The first strength with the best mean over folds (F, C), to SentEval's two decimals."""
+    return strengths[int(np.argmax(np.round(100 * accuracies.mean(axis=0), 2)))]
+
+
+def _run(
+    data: Examples, jobs: list[_Job], advance: Advance, done: int, total: int
+) -> list[list[float]]:
+    found = []
+    # one thread each: the products are small, and threads would fight over the cores
+    with parallel_config("loky", n_jobs=_processors(len(jobs)), inner_max_num_threads=1):
+        runs = Parallel(return_as="generator")(delayed(_accuracies)(data, job) for job in jobs)
+        for accuracies in runs:
+            found.append(accuracies)
+            advance(done + len(found), total)
+    return found
+
+
+def _processors(jobs: int) -> int:
+    return min(jobs, len(os.sched_getaffinity(0)))
+
+
+def _accuracies(data: Examples, job: _Job) -> list[float]:
+    """The checked rows' accuracy for each strength; each fit starts where the last one ended."""
+    model = LogisticRegression(max_iter=MOST_STEPS, warm_start=True)
+    features, labels = data.features[job.fit], data.labels[job.fit]
+    checked, expected = data.features[job.check], data.labels[job.check]
+    found = []
+    for strength in job.strengths:
+        model.set_params(C=strength).fit(features, labels)
+        found.append(float(np.mean(model.predict(checked) == expected)))
+    return found
