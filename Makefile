@@ -21,7 +21,7 @@ lint: .venv/tested  ## Check style with ruff
 typecheck: .venv/tested  ## Check types with mypy
 	$(BIN)/mypy
 
-bench: .venv/tested  ## Measure training speed and the sweep's overhead
+bench: .venv/tested  ## Measure training, embedding and the sweep's overhead
 	$(BIN)/python tests/benchmarks/bench.py
 
 # torch first and by itself: pip then takes a CPU build where one is at hand

@@ -44,7 +44,7 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def environment(cache: Path) -> dict[str, str]:
-    names = ("MTDLAB_STORAGE", "OPTUNA_STORAGE")
+    names = ("MTDLAB_STORAGE", "OPTUNA_STORAGE", "MTDLAB_DATA")
     kept = {name: value for name, value in os.environ.items() if name not in names}
     return kept | {"MTDLAB_CACHE": str(cache), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
 
@@ -70,7 +70,7 @@ def test_help_answers_within_half_a_second(run) -> None:
         help_text = run("--help").stdout
         seconds.append(time.perf_counter() - started)
     assert min(seconds) < 0.5
-    for command in ("sweep", "report", "plan", "train", "studies", "corpus"):
+    for command in ("sweep", "report", "plan", "train", "evaluate", "corpus", "studies"):
         assert command in help_text
 
 
@@ -129,9 +129,25 @@ def test_a_single_run_prints_its_scores_and_saves_its_encoder(run, place: Path) 
     assert AutoModel.from_pretrained(place / "model").config.hidden_size == 128
 
 
+def test_an_evaluation_prints_a_table_and_its_twin(run) -> None:
+    done = run("evaluate builtin")
+    assert done.stdout.splitlines()[0] == "builtin, cls pooling, cpu, float32"
+    assert "Built-in pairs, Spearman x 100" in done.stdout
+    assert done.stderr == ""
+    twin = json.loads(run("evaluate builtin --json").stdout)
+    [task] = twin["tasks"]
+    assert (task["task"], task["n"], task["metric"]) == ("builtin", 1500, "spearman")
+    assert f"{task['score']:.2f}" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("command", "code", "sentence"),
     [
+        ("evaluate no/such", 2, "encoder no/such: neither a folder here nor in the local hub"),
+        ("evaluate builtin --tasks sts", 2, "no task's data are there"),
+        ("evaluate builtin --tasks STS9", 2, "task 'STS9': not known"),
+        ("evaluate builtin --data nowhere", 2, "--data nowhere: no such folder"),
+        ("evaluate builtin --pooling max", 2, "pooling 'max': not known"),
         ("sweep missing.yaml", 2, "missing.yaml: cannot read the study file"),
         ("sweep studies/mtd.yaml --set trainer.stepz=5", 2, "did you mean steps?"),
         ("sweep studies/mtd.yaml --set trainer.encoder=no/such", 2, "encoder no/such"),
@@ -242,7 +258,9 @@ def readme_commands() -> list[str]:
 
 def test_every_command_of_the_readme_runs(run) -> None:
     commands = readme_commands()
-    assert {command.split()[0] for command in commands} >= {"sweep", "report", "plan", "train"}
+    assert {command.split()[0] for command in commands} >= {
+        "sweep", "report", "plan", "train", "evaluate"
+    }
     real = [command for command in commands if "wiki" in command]
     for command in commands:
         if command not in real:

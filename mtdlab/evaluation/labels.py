@@ -47,12 +47,13 @@ def read_binary(folder: Path, name: str) -> Transfer:
 
     Raises MtdlabError with file and line where a file does not fit.
     """
-    sentences, labels = [], []
+    sentences: list[str] = []
+    labels: list[int] = []
     for label, file in enumerate(BINARY[name]):
-        path = folder / file
-        for number, line in enumerate(read_lines(path, "latin-1"), 1):
-            sentences.append(parse_sentence(f"evaluation {path}:{number}", line))
-            labels.append(label)
+        # CR as published has an empty line, which SentEval encodes as it is
+        lines = [" ".join(line.split()) for line in read_lines(folder / file, "latin-1")]
+        sentences += lines
+        labels += [label] * len(lines)
     return Transfer(_labelled(folder, sentences, [], labels, FEWEST))
 
 

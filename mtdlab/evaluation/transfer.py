@@ -6,7 +6,8 @@ What differs: its scikit-learn was of 2018 (liblinear, one class against the res
 for TREC, a softmax, as SentEval's PyTorch form has. That form, which papers since SimCSE report,
 trains by Adam with early stopping on the held-out folds instead of to the optimum.
 
-Letters: P sentences or pairs, D features, C strengths.
+Letters: P sentences or pairs, D features, C strengths. Imports no torch: every worker process
+imports this module.
 """
 
 import os
@@ -19,10 +20,9 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
-from mtdlab.text.embed import Rows
-
 Features = NDArray[np.float64]
 Labels = NDArray[np.int64]
+Rows = NDArray[np.intp]
 FOLDS, SEED, MOST_STEPS = 10, 1111, 2000
 NESTED: list[float] = [2.0**power for power in range(-2, 4)]
 """SentEval's strengths for tasks without a split, and for those with a dev split."""

@@ -19,10 +19,12 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory, gettempdir
 
+import embedding_speed
 import optuna
 import sweep_overhead
 import torch
 import training_speed
+from embedding_speed import Embedding
 from sweep_overhead import Cost
 from training_speed import SIZES, Size
 
@@ -77,13 +79,34 @@ def sweeping(samples: Samples, trials: int) -> list[Measurement]:
     return [partial(measure_trials, samples, name, way) for name, way in ways.items()]
 
 
+def measure_embedding(samples: Samples, embedding: Embedding) -> None:
+    """Ours and theirs on the same sentences, one right after the other."""
+    ours, theirs = embedding.ours(), embedding.theirs()
+    samples["embedding ours"].append(len(embedding.sentences) / ours)
+    samples["embedding theirs"].append(len(embedding.sentences) / theirs)
+    samples["times embedding"].append(theirs / ours)
+
+
+def embedding(samples: Samples) -> list[Measurement]:
+    """The measurement where what it compares with is there, else a reason on standard error."""
+    if reason := embedding_speed.why_not():
+        print(f"embedding is not measured: {reason}", file=sys.stderr)
+        return []
+    compared = Embedding()
+    print(
+        f"embedding: {len(compared.sentences):,} sentences, {compared.distinct:,} distinct",
+        file=sys.stderr,
+    )
+    return [partial(measure_embedding, samples, compared)]
+
+
 def measure(rounds: int, steps: int, trials: int, device: Device) -> Samples:
     """Every figure's values, one a round (a round multiplies matrices once per size)."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     samples: Samples = defaultdict(list)
     for warming in sweeping(defaultdict(list), trials=2):
         warming()
-    todo = training(samples, steps, device) + sweeping(samples, trials)
+    todo = training(samples, steps, device) + sweeping(samples, trials) + embedding(samples)
     for turn in range(rounds):
         start = time.perf_counter()
         for position in range(len(todo)):
@@ -148,13 +171,18 @@ def show(samples: Samples, facts: dict[str, str], steps: int, trials: int) -> No
         print(f"  {'':25}{median(samples[f'writes {name}']):>7.0f} transactions that write")
         if name != "optuna":
             row("", f"times {name}", ".1f", "x Optuna")
+    if "times embedding" in samples:
+        print("\nSentence vectors: STS pairs as they stand, all-MiniLM-L6-v2, tokenising included")
+        row("ours", "embedding ours", ",.0f", "sentences/s")
+        row("sentence-transformers", "embedding theirs", ",.0f", "sentences/s")
+        row("", "times embedding", ".2f", "x theirs")
 
 
 def save(path: Path, samples: Samples, facts: dict[str, str], options: dict[str, int]) -> None:
     """Write conditions, options and every figure with its values, for a comparison."""
     units = {
         "products": "GFLOP/s", "training": "sentences/s", "share": "%", "trial": "ms",
-        "writes": "transactions/trial", "times": "",
+        "writes": "transactions/trial", "times": "", "embedding": "sentences/s",
     }
     figures = {
         name: {

@@ -54,7 +54,7 @@ def test_what_does_not_fit_is_pointed_at(file: Path, rows: str, message: str) ->
 
 
 def test_missing_and_unreadable_files(file: Path) -> None:
-    with pytest.raises(MtdlabError, match=r"sts-dev.csv: cannot be read: .*in SentEval"):
+    with pytest.raises(MtdlabError, match=r"sts-dev.csv: cannot be read: .*give a folder"):
         load_pairs(str(file.parent), "dev")
     with pytest.raises(MtdlabError, match=r"sts-test.csv: cannot be read: "):
         load_pairs(str(file.parent), "test")

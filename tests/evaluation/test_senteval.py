@@ -1,0 +1,258 @@
+"""SentEval's files: read as they are, pointed at where they do not fit, whatever is in them."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mtdlab.errors import MtdlabError
+from mtdlab.evaluation.labels import Transfer
+from mtdlab.evaluation.pairs import SUBSETS, Pairs
+from mtdlab.evaluation.tasks import (
+    STS,
+    TASKS,
+    TRANSFER,
+    load_task,
+    parse_tasks,
+    parts_of,
+    sts_benchmark_pairs,
+    task_folder,
+)
+
+
+def files_of(task: str) -> dict[str, bytes]:
+    """A small task as SentEval lays it out: 12 pairs a file, or 12 sentences a class."""
+    turns = range(12)
+    if task in SUBSETS:
+        texts = "".join(f"a dog {turn}\tthe cat {turn}\n" for turn in turns).encode()
+        scores = "".join(f"{turn % 6}.5\n" for turn in turns).encode()
+        return {f"STS.input.{name}.txt": texts for name in SUBSETS[task]} | {
+            f"STS.gs.{name}.txt": scores for name in SUBSETS[task]
+        }
+    if task == "STSB":
+        words = ["dog", "cat", "man", "woman", "bird", "child", "runs", "sleeps", "eats", "red"]
+        rows = "".join(
+            f"g\tf\ty\t{turn}\t{turn % 6}.0\tthe {words[turn % 10]}\ta {words[-turn % 7]} walks\n"
+            for turn in turns
+        )
+        return {f"sts-{split}.csv": rows.encode() for split in ("train", "dev", "test")}
+    if task == "SICKR":
+        rows = "".join(f"{turn}\ta {turn}\tb\t{turn % 6}.0\tNEUTRAL\r\n" for turn in turns)
+        return {"SICK_test_annotated.txt": f"pair_ID\tA\tB\tscore\tjudgment\r\n{rows}".encode()}
+    if task == "SST2":
+        rows = "".join(f"film {turn}\t{turn % 2}\n" for turn in range(24))
+        return {f"sentiment-{split}": rows.encode() for split in ("train", "dev", "test")}
+    if task == "TREC":
+        rows = "".join(f"{kind}:x What {turn} ?\n" for kind in ("HUM", "LOC") for turn in turns)
+        content = rows.encode() + b"NUM:x \xb5 ?\n" * 10
+        return {"train_5500.label": content, "TREC_10.label": content}
+    if task == "MRPC":
+        rows = "".join(f"{turn % 2}\t1\t2\ta {turn}\tb {turn}\n" for turn in range(24))
+        content = f"\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n{rows}".encode()
+        return {f"msr_paraphrase_{split}.txt": content for split in ("train", "test")}
+    names = {
+        "MR": ("rt-polarity.neg", "rt-polarity.pos"), "CR": ("custrev.neg", "custrev.pos"),
+        "SUBJ": ("subj.subjective", "subj.objective"), "MPQA": ("mpqa.neg", "mpqa.pos"),
+    }[task]
+    return {
+        names[label]: b"".join(b"caf\xe9 %d %d\n" % (label, turn) for turn in turns)
+        for label in (0, 1)
+    }
+
+
+def lay_out(data: Path, task: str) -> Path:
+    folder = task_folder(task, data)
+    assert folder is not None
+    folder.mkdir(parents=True)
+    for name, content in files_of(task).items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+ON_DISK = (*STS, *TRANSFER)
+
+
+@pytest.mark.parametrize("task", ON_DISK)
+def test_a_task_is_read_from_where_senteval_keeps_it(task: str, tmp_path: Path) -> None:
+    loaded = load_task(task, lay_out(tmp_path, task))
+    parts = parts_of(loaded)
+    expected = len(SUBSETS[task]) * 12 if task in SUBSETS else {"STSB": 12, "SICKR": 12}.get(
+        task, 34 if task == "TREC" else 24
+    )
+    assert [len(part) for part in parts] == [expected] * len(parts)
+    assert len(parts) == {"SST2": 3, "TREC": 2, "MRPC": 2}.get(task, 1)
+    if isinstance(loaded, Transfer):
+        assert set(loaded.train.labels) == ({3, 4, 5} if task == "TREC" else {0, 1})
+    else:
+        assert loaded.gold[:6].tolist() == [at + (0.5 if task in SUBSETS else 0) for at in range(6)]
+
+
+def test_latin_1_is_read_where_senteval_writes_it(tmp_path: Path) -> None:
+    trec = load_task("TREC", lay_out(tmp_path, "TREC"))
+    assert trec.train.first[-1] == "\u00b5 ?"
+    positive = load_task("MR", lay_out(tmp_path, "MR"))
+    assert positive.train.first[0] == "caf\u00e9 0 0"
+    assert positive.train.labels.tolist() == [0] * 12 + [1] * 12
+
+
+def test_subsets_stand_one_after_the_other_without_empty_gold(tmp_path: Path) -> None:
+    folder = lay_out(tmp_path, "STS13")
+    (folder / "STS.gs.OnWN.txt").write_text("\n" * 11 + "4\n")
+    pairs = load_task("STS13", folder)
+    assert isinstance(pairs, Pairs)
+    assert pairs.gold.tolist() == [at % 6 + 0.5 for at in range(12)] * 2 + [4]
+    assert pairs.first[-1] == "a dog 11"
+
+
+def test_an_empty_line_of_a_class_file_is_a_sentence(tmp_path: Path) -> None:
+    folder = lay_out(tmp_path, "CR")
+    (folder / "custrev.neg").write_bytes(b"a\n\n" + b"b\n" * 9)
+    assert load_task("CR", folder).train.first[:3] == ["a", "", "b"]
+
+
+DAMAGE = [
+    ("STS12", "STS.gs.MSRvid.txt", b"1\n2\n", r"STS.gs.MSRvid.txt:3: 2 scores for the 12 pairs of"),
+    ("STS12", "STS.input.MSRvid.txt", b"a\tb\n", r"gs.MSRvid.txt:2: 12 scores for the 1 pairs"),
+    ("STS12", "STS.input.MSRvid.txt", b"a\tb\na b\n", r"MSRvid.txt:2: 1 columns; 2 are needed"),
+    ("STS12", "STS.gs.MSRvid.txt", b"high\n" * 12, r"STS.gs.MSRvid.txt:1: 'high' is no score"),
+    ("STS12", "STS.gs.MSRvid.txt", b"", r"STS.gs.MSRvid.txt: is empty"),
+    ("STS12", "STS.input.MSRvid.txt", b"a\tb\n\xe9\tb\n", r"txt:2: byte 0xe9 is not UTF-8"),
+    ("STS12", "STS.input.MSRvid.txt", b"a\tb\na\0\tb\n", r"txt:2: holds a NUL byte"),
+    ("STS12", "STS.input.MSRvid.txt", b"a\t \n" * 12, r"txt:1: holds an empty sentence"),
+    ("SICKR", "SICK_test_annotated.txt", b"1\ta\tb\n", r"txt:1: 3 columns; 4 are needed"),
+    ("SICKR", "SICK_test_annotated.txt", b"h\th\th\th\n1\t3\ta\tb\n", r"txt:2: 'b' is no score"),
+    ("SICKR", "SICK_test_annotated.txt", b"h\th\th\th\n", r"0 scored pairs; at least 2"),
+    ("MR", "rt-polarity.pos", b"a\n" * 9, r"21 sentences in 2 classes; .* 10 sentences"),
+    ("MR", "rt-polarity.pos", "a\n".encode("utf-16"), r"pos:1: holds a NUL byte"),
+    ("SST2", "sentiment-dev", b"1\tgood\n", r"sentiment-dev:1: 'good' is no label; 0, 1 are"),
+    ("SST2", "sentiment-dev", b"good 1\n", r"sentiment-dev:1: 1 columns"),
+    ("TREC", "TREC_10.label", b"HUM:x who ?\nwho ?\n", r"label:2: 'who \?' is no label; ABBR, "),
+    ("TREC", "TREC_10.label", b"HUM:x\n", r"TREC_10.label:1: holds an empty sentence"),
+    ("TREC", "train_5500.label", b"HUM:x who ?\n" * 20, r"20 sentences in 1 classes"),
+    ("MRPC", "msr_paraphrase_test.txt", b"h\n2\t1\t1\ta\tb\n", r"test.txt:1: 1 columns; 5 are"),
+    ("MRPC", "msr_paraphrase_test.txt", b"h\t\t\t\t\n2\t1\t1\ta\tb\n", r"txt:2: '2' is no label"),
+]
+
+
+@pytest.mark.parametrize(("task", "file", "content", "message"), DAMAGE)
+def test_what_does_not_fit_is_pointed_at(
+    task: str, file: str, content: bytes, message: str, tmp_path: Path
+) -> None:
+    folder = lay_out(tmp_path, task)
+    (folder / file).write_bytes(content)
+    with pytest.raises(MtdlabError, match=message) as caught:
+        load_task(task, folder)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("task", ON_DISK)
+def test_a_missing_file_is_named(task: str, tmp_path: Path) -> None:
+    folder = lay_out(tmp_path, task)
+    file = folder / ("sts-test.csv" if task == "STSB" else sorted(files_of(task))[-1])
+    file.unlink()
+    with pytest.raises(MtdlabError, match=rf"{file.name}: cannot be read: No such file") as caught:
+        load_task(task, folder)
+    assert "give a folder in SentEval's layout" in str(caught.value)
+
+
+def mutated(content: bytes) -> st.SearchStrategy[bytes]:
+    """The file cut, with bytes in it, with lines in another order, columns moved, or any bytes."""
+    lines = content.split(b"\n")
+    return st.one_of(
+        st.integers(0, len(content)).map(lambda at: content[:at]),
+        st.tuples(st.integers(0, len(content)), st.binary(max_size=6)).map(
+            lambda cut: content[: cut[0]] + cut[1] + content[cut[0] :]
+        ),
+        st.permutations(lines).map(b"\n".join),
+        st.just(b"\n".join(b"\t".join(reversed(line.split(b"\t"))) for line in lines)),
+        st.sampled_from(["utf-16", "utf-8", "latin-1"]).map(
+            lambda name: ("\u00e9 " + content.decode("latin-1")).encode(name)
+        ),
+        st.lists(st.sampled_from([b"1", b"a", b"\t", b"\n", b"\r", b"nan", b"\xff", b":"])).map(
+            b"".join
+        ),
+        st.binary(max_size=60),
+    )
+
+
+def check(task: str, folder: Path) -> None:
+    """A task of whole rows, or one sentence that names the folder; nothing else."""
+    refusal = ""
+    try:
+        parts = parts_of(load_task(task, folder))
+    except MtdlabError as error:
+        parts, refusal = [], str(error)
+    assert "\n" not in refusal
+    assert bool(parts) != (str(folder) in refusal)
+    for part in parts:
+        assert len(part.first) == len(part)
+        assert len(part.second) in (len(part), 0)
+
+
+@pytest.mark.parametrize("task", ON_DISK)
+def test_whatever_a_file_holds_it_is_read_or_refused(task: str, tmp_path: Path) -> None:
+    folder = lay_out(tmp_path, task)
+    files = files_of(task)
+
+    @settings(
+        max_examples=60, deadline=None, derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.data())
+    def fuzz(data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sorted(files)))
+        (folder / name).write_bytes(data.draw(mutated(files[name])))
+        check(task, folder)
+        (folder / name).write_bytes(files[name])
+
+    fuzz()
+
+
+def test_names_of_tasks() -> None:
+    assert parse_tasks("STSB, STS12,builtin") == ("STS12", "STSB", "builtin")
+    assert parse_tasks("transfer,sts") == (*STS, *TRANSFER)
+    assert parse_tasks(",".join(TASKS)) == TASKS
+    with pytest.raises(MtdlabError, match=r"task 'STS17': not known; write sts, transfer or"):
+        parse_tasks("STS12,STS17")
+    with pytest.raises(MtdlabError, match="task '': not known"):
+        parse_tasks("")
+
+
+def test_the_splits_of_sts_b_that_are_there(tmp_path: Path) -> None:
+    assert sts_benchmark_pairs(tmp_path) == {}
+    folder = lay_out(tmp_path, "STSB")
+    [(name, pairs)] = sts_benchmark_pairs(tmp_path).items()
+    assert (name, len(pairs)) == ("STS-B train + dev + test", 36)
+    (folder / "sts-train.csv").unlink()
+    [(name, pairs)] = sts_benchmark_pairs(tmp_path).items()
+    assert (name, len(pairs)) == ("STS-B dev + test", 24)
+    shutil.rmtree(folder)
+
+
+SHARED = Path(__file__).parents[3] / "shared/data/senteval"
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason=f"no SentEval data at {SHARED}")
+@pytest.mark.parametrize(
+    ("task", "sizes"),
+    [
+        ("STS12", [3108]), ("STSB", [1379]), ("SICKR", [4927]), ("CR", [3775]),
+        ("TREC", [5452, 500]), ("MRPC", [4076, 1725]),
+    ],
+)
+def test_published_sizes(task: str, sizes: list[int]) -> None:
+    folder = task_folder(task, SHARED)
+    assert folder is not None
+    if not folder.is_dir():
+        pytest.skip(f"no {task} at {folder}")
+    assert [len(part) for part in parts_of(load_task(task, folder))] == sizes
+
+
+@pytest.mark.skipif(
+    not (SHARED / "STS/STSBenchmark/sts-train.csv").is_file(), reason=f"no STS-B at {SHARED}"
+)
+def test_published_count_of_positives() -> None:
+    [pairs] = sts_benchmark_pairs(SHARED).values()
+    assert int((pairs.gold > 4).sum()) == 1491

