@@ -1,0 +1,120 @@
+"""Commands about single encoders and texts: train, evaluate, corpus."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mtdlab.commands.options import AsJson, Overrides
+from mtdlab.commands.printing import print_json, print_table
+
+
+def train(
+    file: Annotated[
+        Path | None, typer.Argument(help="A study file whose trainer section to take.")
+    ] = None,
+    set_: Overrides = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the model, as SentenceTransformer opens it.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train one encoder and print its scores, without a study."""
+    from mtdlab.spec import read_settings
+    from mtdlab.sweep.single import run_once
+
+    settings = read_settings(file, set_ or [])
+    row = run_once(settings, out)
+    if as_json:
+        print_json(row)
+    else:
+        print_table([row])
+
+
+def evaluate(
+    model: Annotated[str, typer.Argument(help="builtin, a folder, or a Hugging Face name.")],
+    tasks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,...", show_default=False,
+            help="STS12 ... SICKR, MR ... MRPC, builtin; sts and transfer for whole tables. "
+            "Default: all, or builtin without data.",
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder in SentEval's layout. Default: MTDLAB_DATA.", show_default=False
+        ),
+    ] = None,
+    pooling: Annotated[str, typer.Option(help="cls, mean, first-last or last2.")] = "cls",
+    whiten: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="K", show_default=False,
+            help="Whiten by each task's own sentences, keep K dimensions.",
+        ),
+    ] = None,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(help="Tab-separated first, second, score: for alignment and uniformity."),
+    ] = None,
+    mteb: Annotated[Path | None, typer.Option(help="Folder for MTEB's tree of results.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score an encoder on the tasks that papers report."""
+    from mtdlab.evaluation.evaluate import evaluate as run
+    from mtdlab.evaluation.progress import progress
+    from mtdlab.evaluation.table import as_json as described
+    from mtdlab.evaluation.table import as_text
+
+    with progress() as advance:
+        result = run(
+            model, tasks=tasks, data=data, pooling=pooling, whiten=whiten, pairs=pairs,
+            mteb=mteb, advance=advance,
+        )
+    if as_json:
+        print_json(described(result))
+    else:
+        print("\n".join(as_text(result)))
+    raise typer.Exit(0 if result.complete else 1)
+
+
+def corpus(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="CORPUS",
+            help="As a study names it: builtin, a text file, a folder of them, "
+            "or dataset:NAME#COLUMN.",
+        ),
+    ],
+    encoder: Annotated[str, typer.Option(help="Whose tokens to count.")] = "builtin",
+    max_length: Annotated[int, typer.Option(min=3, help="Tokens that training keeps.")] = 32,
+    as_json: AsJson = False,
+) -> None:
+    """Count what is in a corpus: sentences, what is left out and why, lengths in tokens."""
+    from dataclasses import asdict
+
+    from mtdlab.text.survey import survey
+
+    found = asdict(survey(name, encoder, max_length))
+    if as_json:
+        print_json(found)
+        return
+    bins = found.pop("histogram")
+    for key, value in found.items():
+        print(f"{key:11} {value:,}" if isinstance(value, int) else f"{key:11} {value}")
+    print()
+    print_table(
+        [
+            {
+                "tokens": f"{row['low']} to {row['high']}" if row["high"] else f"{row['low']} on",
+                "sentences": row["sentences"],
+                "%": 100 * row["sentences"] / found["sentences"],
+            }
+            for row in bins
+        ]
+    )
+    share = 100 * found["too_long"] / found["sentences"]
+    print(f"training cuts {share:.2f} % of the sentences, at {max_length} tokens")

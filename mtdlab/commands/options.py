@@ -1,0 +1,20 @@
+"""Arguments that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+StudyFile = Annotated[Path, typer.Argument(help="A study file, such as studies/mtd.yaml.")]
+Storage = Annotated[
+    str | None,
+    typer.Option(
+        help="Database URL or SQLite file. Default: MTDLAB_STORAGE, OPTUNA_STORAGE, mtdlab.db.",
+        show_default=False,
+    ),
+]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override the file: trainer.steps=50."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]

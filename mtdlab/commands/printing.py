@@ -1,0 +1,22 @@
+"""What commands print: a table for people, or its twin for programs."""
+
+import json
+from typing import Any
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """One JSON object on standard output."""
+    print(json.dumps(value, indent=2, allow_nan=False))
+
+
+def print_table(rows: list[dict[Any, Any]]) -> None:
+    """Rows with the same keys, at least one, in columns set to the right."""
+    cells = [[_cell(value) for value in row.values()] for row in rows]
+    header = list(rows[0])
+    widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
+    for line in [header, *cells]:
+        print("  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)))
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

@@ -1,0 +1,139 @@
+"""Commands about studies: sweep, report, plan, studies."""
+
+import os
+import shlex
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mtdlab import __version__
+from mtdlab.commands.options import AsJson, Overrides, Storage, StudyFile
+from mtdlab.commands.printing import print_json, print_table
+from mtdlab.errors import MtdlabError
+
+
+def sweep(
+    file: StudyFile,
+    storage: Storage = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Worker processes. Default: one a core.", show_default=False),
+    ] = None,
+    models: Annotated[
+        Path, typer.Option(help="Folder in which the best trial's model is kept.")
+    ] = Path("models"),
+    set_: Overrides = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Run failed trials again.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Bring a study to what its file says. Run it again to go on, or twice to share the work."""
+    from mtdlab.spec import read_study
+    from mtdlab.store.database import shown, storage_url
+    from mtdlab.sweep.ended import clock
+    from mtdlab.sweep.run import sweep as run
+
+    spec = read_study(file, set_ or [])
+    url = storage_url(storage)
+    command = shlex.join(["mtdlab", *sys.argv[1:]])
+    result = run(
+        spec, url, models=models, jobs=jobs, retry_failed=retry_failed, command=command
+    )
+    done = result.counts.get("COMPLETE", 0)
+    if as_json:
+        print_json(
+            {
+                "study": result.study, "storage": shown(url), "planned": result.planned,
+                "ran": result.ran, "seconds": round(result.seconds, 1),
+                "trials": {state.lower(): n for state, n in result.counts.items()},
+            }
+        )
+    else:
+        others = [
+            f"{count} {state.lower()}"
+            for state, count in result.counts.items()
+            if state != "COMPLETE"
+        ]
+        whole = "complete: " if done == result.planned else ""
+        print(
+            f"study {result.study} in {shown(url)} is {whole}{done} of {result.planned} trials "
+            + (f"done ({', '.join(others)})" if others else "done")
+            + f"; {result.ran} run now in {clock(result.seconds)}"
+        )
+    raise typer.Exit(result.exit_code)
+
+
+def report(
+    study: Annotated[str, typer.Option(help="Name of the study.")],
+    storage: Storage = None,
+    out: Annotated[Path, typer.Option(help="Folder; the page goes into one of its own.")] = Path(
+        "reports"
+    ),
+    as_json: AsJson = False,
+) -> None:
+    """Write a study's page, figures and tables, whether it is complete or still running."""
+    from analysis.report import write_report
+    from mtdlab.spec.study import is_study_name
+    from mtdlab.store import load_study
+
+    frames = load_study(study, storage, curves=False)
+    if not is_study_name(frames.name):
+        raise MtdlabError(f"study {frames.name!r}: not a name that a folder can have")
+    written = write_report(frames, out / study, generated=_now(), version=__version__)
+    if as_json:
+        print_json(
+            {
+                "page": str(written.page),
+                "figures": [str(path) for path in written.figures],
+                "tables": [str(path) for path in written.tables],
+                "verdict": written.verdict.sentence,
+            }
+        )
+    else:
+        print(f"{written.verdict.sentence}\nThe page: {written.page}")
+
+
+def plan(
+    file: StudyFile,
+    set_: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the settings of a study and their MTD before anything runs."""
+    from mtdlab.spec import read_study
+    from mtdlab.spec.plan import planned
+
+    spec = read_study(file, set_ or [])
+    rows = planned(spec)
+    trials = len(spec.units())
+    if as_json:
+        print_json({"study": spec.name, "trials": trials, "settings": rows})
+        return
+    if rows:
+        print_table(rows)
+    seeds = f"{len(spec.seeds)} seed{'s' if len(spec.seeds) > 1 else ''}"
+    what = f"{len(rows)} settings" if rows else f"{spec.trials} settings drawn by {spec.sampler}"
+    print(f"study {spec.name}: {what} x {seeds} = {trials} trials")
+
+
+def studies(storage: Storage = None, as_json: AsJson = False) -> None:
+    """List the studies of a database."""
+    from mtdlab.store import list_studies
+
+    rows = list_studies(storage).to_dict("records")
+    if as_json:
+        print_json({"studies": rows})
+    elif rows:
+        print_table(rows)
+    else:
+        print("no study yet")
+
+
+def _now() -> str:
+    """The time of day, or SOURCE_DATE_EPOCH, for a report that can be made again to the byte."""
+    seconds = float(os.environ.get("SOURCE_DATE_EPOCH", time.time()))
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
