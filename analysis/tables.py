@@ -9,6 +9,7 @@ from analysis.curves import MTD_DECIMALS, completed_runs
 from analysis.frames import TRIAL_COLUMNS
 from analysis.intervals import summarise
 from analysis.published import load_published
+from analysis.tasks import TASKS
 
 PUBLISHED_SHARES = {
     "none": 0.0,
@@ -16,11 +17,6 @@ PUBLISHED_SHARES = {
     "1/2 of the queue": 0.5,
     "whole queue": 1.0,
 }
-TASKS = (
-    *("STS12", "STS13", "STS14", "STS15", "STS16", "STSB", "SICKR"),
-    *("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC"),
-)
-"""The tasks of the published tables, in their order: seven STS, then seven transfer tasks."""
 _SHARE_DECIMALS = 3
 _FIRST_COLUMNS = (
     "number",

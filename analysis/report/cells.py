@@ -8,7 +8,7 @@ import pandas as pd
 
 from analysis.curves import format_mtd
 from analysis.report.page import Column, Table
-from analysis.tables import TASKS
+from analysis.tasks import TASKS
 
 MISSING = "–"
 LABELS: Mapping[str, str] = {

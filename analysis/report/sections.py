@@ -7,7 +7,7 @@ from analysis.report.cells import make_table
 from analysis.report.page import Section, Table
 from analysis.report.results import Results
 from analysis.report.wording import PERCENT, count, describe_curve
-from analysis.tables import TASKS
+from analysis.tasks import STS
 
 _MOST_ROWS = 400
 _MOST_LEVELS = 100
@@ -125,11 +125,11 @@ def _section_tasks(results: Results) -> Section | None:
     if not len(table):
         return None
     wide = table.pivot(index="mtd", columns="task", values="mean")[list(table["task"].unique())]
-    missing = [name for name in TASKS[:7] if name not in wide]
+    missing = [name for name in STS if name not in wide]
     if missing:
         average = f"No average: the study was not scored on {', '.join(missing)}."
     else:
-        wide.insert(7, "STS average", wide[list(TASKS[:7])].mean(axis=1))
+        wide.insert(7, "STS average", wide[list(STS)].mean(axis=1))
         average = "The average is that of the seven STS tasks."
     rows, remark = _thin_rows(wide.reset_index(), "levels")
     shown = make_table(

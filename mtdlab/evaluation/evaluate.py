@@ -13,8 +13,9 @@ from mtdlab.evaluation.mteb_tree import write_mteb
 from mtdlab.evaluation.pairs import Pairs, read_table
 from mtdlab.evaluation.suite import Advance, Embedder, Suite
 from mtdlab.evaluation.table import Report
-from mtdlab.evaluation.tasks import BUILTIN, TASKS, parse_tasks, sts_benchmark_pairs
+from mtdlab.evaluation.tasks import sts_benchmark_pairs
 from mtdlab.spec.settings import Pooling, TrainerSection
+from mtdlab.spec.tasks import BUILTIN, KNOWN, parse_tasks
 from mtdlab.text.embed import MAX_LENGTH
 from mtdlab.text.encoder import load_encoder
 
@@ -42,7 +43,7 @@ def evaluate(
     """
     settings = TrainerSection(encoder=model, pooling=_pooling(pooling))
     data = _data_folder(data)
-    chosen = parse_tasks(tasks) if tasks else (TASKS if data else (BUILTIN,))
+    chosen = _tasks(tasks) or (KNOWN if data else (BUILTIN,))
     spaces = _spaces(chosen, data, pairs)
     encoder = load_encoder(model, settings.dropout)
     suite = Suite(
@@ -62,6 +63,13 @@ def evaluate(
     found = [suite.space(name, vectors, whiten) for name in suite.spaces]
     files = write_mteb(mteb, model, encoder.model, scores) if mteb else []
     return Report(model, settings.pooling, whiten, str(device), scores, found, files)
+
+
+def _tasks(text: str | None) -> tuple[str, ...]:
+    try:
+        return parse_tasks(text or "")
+    except ValueError as error:
+        raise MtdlabError(str(error)) from None
 
 
 def _pooling(text: str) -> Pooling:

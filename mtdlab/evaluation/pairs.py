@@ -14,6 +14,7 @@ from mtdlab.text.world import builtin_pairs
 
 Split = Literal["train", "dev", "test"]
 Row = tuple[str, str, float]
+STS_BENCHMARK = "STS/STSBenchmark"
 
 SUBSETS = {
     "STS12": ("MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews"),
@@ -40,11 +41,15 @@ class Pairs:
 def load_pairs(source: str, split: Split) -> Pairs:
     """A split of `builtin` (dev or test), or of a folder with STS-B's sts-SPLIT.csv.
 
+    The folder may be SentEval's, which has STS-B's inside.
+
     STS-B is tab-separated: column 5 the score, 6 and 7 the sentences (from 1). Pairs without
     a score are left out. Raises MtdlabError with file and line where a file does not fit.
     """
     if source != "builtin":
-        return read_table(Path(source) / f"sts-{split}.csv", first=5, second=6, gold=4)
+        inside = Path(source) / STS_BENCHMARK
+        folder = inside if inside.is_dir() else Path(source)
+        return read_table(folder / f"sts-{split}.csv", first=5, second=6, gold=4)
     if split == "train":
         raise MtdlabError("evaluation builtin: has no train pairs; dev and test are there")
     return _pairs(builtin_pairs(split))

@@ -12,14 +12,16 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from analysis.geometry import alignment, normalise_rows, uniformity
+from analysis.tasks import TRANSFER
 from analysis.whitening import fit_whitening
 from mtdlab.device import Device
 from mtdlab.evaluation.labels import Labelled, Transfer
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.sts import POSITIVE_ABOVE, spearman
-from mtdlab.evaluation.tasks import BUILTIN, TRANSFER, Task, load_task, parts_of, task_folder
+from mtdlab.evaluation.tasks import Task, load_task, parts_of, task_folder
 from mtdlab.evaluation.transfer import Examples, nested_accuracy, split_accuracy
 from mtdlab.spec.settings import Pooling
+from mtdlab.spec.tasks import BUILTIN
 from mtdlab.text.embed import Sentences, Vectors
 
 Floats = NDArray[np.float64]

@@ -5,9 +5,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from analysis.tasks import STS, TRANSFER
 from mtdlab.evaluation.suite import Space, TaskScore
-from mtdlab.evaluation.tasks import BUILTIN, STS, TRANSFER
 from mtdlab.spec.settings import Pooling
+from mtdlab.spec.tasks import BUILTIN
 
 TABLES = (
     ("STS, Spearman x 100", STS),

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 
-from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.labels import (
     BINARY,
     Labelled,
@@ -15,34 +14,14 @@ from mtdlab.evaluation.labels import (
     read_sst,
     read_trec,
 )
-from mtdlab.evaluation.pairs import SUBSETS, Pairs, load_pairs, read_sick, read_year
+from mtdlab.evaluation.pairs import STS_BENCHMARK, SUBSETS, Pairs, load_pairs, read_sick, read_year
+from mtdlab.spec.tasks import BUILTIN
 
 Task = Pairs | Transfer
-STS = (*SUBSETS, "STSB", "SICKR")
-TRANSFER = ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC")
-BUILTIN = "builtin"
-TASKS = (*STS, *TRANSFER, BUILTIN)
-"""Every task, in the order of SimCSE's tables; `builtin` needs no data."""
 _FOLDERS = {year: f"STS/{year}-en-test" for year in SUBSETS} | {
-    "STSB": "STS/STSBenchmark", "SICKR": "SICK", "SST2": "SST/binary",
+    "STSB": STS_BENCHMARK, "SICKR": "SICK", "SST2": "SST/binary",
 }
 """Where SentEval keeps a task, if not in a folder of its name."""
-
-
-def parse_tasks(text: str) -> tuple[str, ...]:
-    """Names separated by commas, `sts` and `transfer` for whole tables, in the tables' order.
-
-    Raises MtdlabError for an unknown name.
-    """
-    chosen: set[str] = set()
-    for name in (part.strip() for part in text.split(",")):
-        group = {"sts": STS, "transfer": TRANSFER}.get(name, (name,))
-        if not set(group) <= set(TASKS):
-            raise MtdlabError(
-                f"task {name!r}: not known; write sts, transfer or any of {', '.join(TASKS)}"
-            )
-        chosen.update(group)
-    return tuple(name for name in TASKS if name in chosen)
 
 
 def task_folder(name: str, data: Path | None) -> Path | None:

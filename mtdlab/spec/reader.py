@@ -9,8 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from mtdlab.spec.dimensions import read_dimension
 from mtdlab.spec.search import Choices, Dimension, Range, grid
 from mtdlab.spec.settings import TrainerSection, TrainerSettings, is_number, rule_broken
-from mtdlab.spec.source import KeyPath, Source, SpecError, read
-from mtdlab.spec.study import STUDY_NAME, Metric, Pruner, Sampler, StudySpec
+from mtdlab.spec.source import KeyPath, Source, SpecError, nearest, read
+from mtdlab.spec.study import STUDY_NAME, Pruner, Sampler, StudySpec
+from mtdlab.spec.tasks import METRICS, needed, parse_tasks
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -21,7 +22,7 @@ class _StudyFile(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     study: str = Field(pattern=f"^{STUDY_NAME}$")
-    metric: Metric = "sts_test"
+    metric: str = "sts_test"
     trainer: dict[str, Any] = Field(default_factory=dict)
     search: dict[str, Any] = Field(default_factory=dict)
     seeds: list[int] = Field(default=[0], min_length=1)
@@ -116,9 +117,20 @@ def _check_sections(source: Source, top: _StudyFile) -> None:
         raise source.error(("sampler",), f"{top.sampler} needs trials: how many settings to draw")
     if top.sampler == "grid" and top.trials is not None:
         raise source.error(("trials",), "a grid has as many trials as points; leave it out")
-    if top.sampler == "tpe" and top.metric == "sts_test":
+    if top.sampler == "tpe" and top.metric != "sts_dev":
         raise source.error(
             ("sampler",), "tpe would fit its choices to the test split; use metric: sts_dev"
+        )
+    _check_metric(source, top.metric, top.trainer)
+
+
+def _check_metric(source: Source, metric: str, trainer: dict[str, Any]) -> None:
+    if metric not in METRICS:
+        raise source.error(("metric",), f"{metric!r} is not known; {nearest(metric, METRICS)}")
+    scored = parse_tasks(TrainerSection(**trainer).tasks)
+    if missing := [task for task in needed(metric) if task not in scored]:
+        raise source.error(
+            ("metric",), f"{metric} needs tasks that trainer.tasks lacks: {', '.join(missing)}"
         )
 
 

@@ -5,13 +5,22 @@ paper leaves open taken from its published code.
 """
 
 import itertools
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from analysis.trace import d_trace
 from mtdlab.spec.schedules import ema_decay_at
+from mtdlab.spec.tasks import parse_tasks
 
 Positive = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
@@ -42,6 +51,15 @@ def _checked_slices(text: str) -> str:
     return text
 
 
+def _checked_tasks(text: str) -> str:
+    return ",".join(parse_tasks(text))
+
+
+def _joined(names: Any) -> Any:
+    """A list of task names as the text that stands for it."""
+    return ",".join(map(str, names)) if isinstance(names, list) else names
+
+
 def is_number(setting: str, kind: type[int] | type[float]) -> bool:
     """Whether a setting always holds a number of that kind."""
     return TrainerSettings.model_fields[setting].annotation is kind
@@ -59,6 +77,8 @@ class TrainerSection(BaseModel):
     pooling: Pooling = "cls"
     corpus: str = Field("builtin", min_length=1)
     evaluation: str = Field("builtin", min_length=1)
+    tasks: Annotated[str, BeforeValidator(_joined), AfterValidator(_checked_tasks)] = ""
+    select_on: Literal["dev", "test"] = "dev"
 
     ema_decay: Decay = 0.85
     ema_decay_end: Decay | None = None

@@ -9,7 +9,6 @@ from mtdlab.spec.settings import TrainerSection, TrainerSettings, is_number
 
 Sampler = Literal["grid", "random", "tpe", "qmc"]
 Pruner = Literal["none", "median", "hyperband"]
-Metric = Literal["sts_test", "sts_dev"]
 STUDY_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 
 
@@ -30,7 +29,7 @@ class StudySpec:
     """A checked study: `trainer` fixed, `search` varied, one trial per setting and seed."""
 
     name: str
-    metric: Metric
+    metric: str
     trainer: dict[str, Any] = field(hash=False)
     search: dict[str, Dimension] = field(hash=False)
     seeds: tuple[int, ...]

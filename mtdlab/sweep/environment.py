@@ -24,7 +24,8 @@ def environment(settings: TrainerSettings, materials: Materials) -> dict[str, st
         "encoder": f"{settings.encoder}: {weights / 1e6:.2f} million weights, "
         f"{settings.pooling} pooling",
         "evaluation": f"{settings.evaluation}: {len(materials.dev.gold):,} dev and "
-        f"{len(materials.test.gold):,} test pairs",
+        f"{len(materials.test.gold):,} test pairs"
+        + (f"; tasks {settings.tasks}" if settings.tasks else ""),
         "device": f"{choose_device(settings)}, threads a trial: {torch.get_num_threads()}",
         "versions": _versions(),
     }

@@ -1,5 +1,6 @@
 """One training run by itself, without a study."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, An
     after = outcome.after
     return {
         "mtd": settings.mtd, "seed": settings.seed, "best_step": outcome.best_step,
-        "sts_dev": after.dev.score, "sts_test": after.test.score,
+        **{task: score for task, score in outcome.all_scores().items() if math.isfinite(score)},
         "sts_test_before": outcome.before.test.score, "alignment": after.test.alignment,
         "uniformity": after.test.uniformity, "seconds": outcome.wall_seconds,
     }

@@ -15,6 +15,7 @@ from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.spec import StudySpec, TrainerSettings
 from mtdlab.spec.settings import rule_broken
+from mtdlab.spec.tasks import needed
 from mtdlab.store import Claim, Result, Store
 from mtdlab.sweep.ended import Ended
 from mtdlab.sweep.environment import environment
@@ -165,22 +166,22 @@ def _ended_early(error: Exception, step: int) -> Result:
 
 
 def _complete(spec: StudySpec, outcome: Outcome, facts: dict[str, str]) -> Result:
-    split = spec.metric.removeprefix("sts_")
-    chosen, before = getattr(outcome.after, split), getattr(outcome.before, split)
-    if not math.isfinite(chosen.score):
-        return Result("FAIL", "collapsed: every cosine is the same, so there is no score")
+    score, before = outcome.score_of(spec.metric)
+    if not math.isfinite(score):
+        return Result("FAIL", f"no {spec.metric}: {_why(spec.metric, outcome)}")
+    pairs = outcome.after.dev if spec.metric == "sts_dev" else outcome.after.test
     return Result(
         "COMPLETE",
         values={
-            "score": chosen.score,
-            "score_before": before.score,
-            "alignment": chosen.alignment,
-            "uniformity": chosen.uniformity,
-            "mean_cosine": chosen.mean_cosine,
+            "score": score,
+            "score_before": before,
+            "alignment": pairs.alignment,
+            "uniformity": pairs.uniformity,
+            "mean_cosine": pairs.mean_cosine,
             "best_step": outcome.best_step,
             "wall_seconds": outcome.wall_seconds,
         },
-        scores={"sts_dev": outcome.after.dev.score, "sts_test": outcome.after.test.score},
+        scores=outcome.all_scores(),
         arrays={
             **{f"curve/{name}": column for name, column in outcome.curve.items()},
             "spectrum/before": outcome.before.spectrum.astype(np.float32),
@@ -188,6 +189,11 @@ def _complete(spec: StudySpec, outcome: Outcome, facts: dict[str, str]) -> Resul
         },
         environment=facts,
     )
+
+
+def _why(metric: str, outcome: Outcome) -> str:
+    reasons = [each.reason for each in outcome.scores if each.task in needed(metric)]
+    return next(filter(None, reasons), "collapsed: every cosine is the same")
 
 
 def _sentence(error: Exception) -> str:

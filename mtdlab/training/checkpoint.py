@@ -80,12 +80,13 @@ def locked(folder: Path) -> Iterator[None]:
 def _run(
     settings: TrainerSettings, outcome: Outcome, facts: Mapping[str, Any]
 ) -> dict[str, Any]:
-    scores = {"sts_dev": outcome.after.dev.score, "sts_test": outcome.after.test.score}
     return {
         "mtd": settings.mtd,
         "seed": settings.seed,
         "best_step": outcome.best_step,
-        "scores": {task: score for task, score in scores.items() if math.isfinite(score)},
+        "scores": {
+            task: score for task, score in outcome.all_scores().items() if math.isfinite(score)
+        },
         "settings": settings.model_dump(),
         **facts,
     }

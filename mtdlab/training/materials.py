@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -10,10 +11,13 @@ from torch import nn
 
 from analysis.spectrum import singular_values
 from mtdlab.device import Device, choose_device
+from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.pairs import load_pairs
 from mtdlab.evaluation.sts import Evaluation, StsTask
+from mtdlab.evaluation.suite import Embedder, Suite, TaskScore, score_tasks
 from mtdlab.spec import TrainerSettings
 from mtdlab.spec.settings import Pooling, TrainerSection
+from mtdlab.spec.tasks import BUILTIN, parse_tasks
 from mtdlab.text.corpus import Corpus, open_corpus
 from mtdlab.text.embed import MAX_LENGTH, Vectors
 from mtdlab.text.encoder import Encoder, load_encoder
@@ -43,14 +47,19 @@ class View:
 
 @dataclass(frozen=True)
 class Materials:
-    """Encoder as loaded, corpus, tokens, evaluation tasks, and the encoder's view before."""
+    """Encoder as loaded, corpus, tokens, graded pairs, tasks, and the encoder as it was before.
+
+    scores_before  what the loaded encoder scores on each of the suite's tasks.
+    """
 
     encoder: Encoder
     corpus: Corpus
     tokens: TokenStore
     dev: StsTask
     test: StsTask
+    suite: Suite
     before: View
+    scores_before: tuple[TaskScore, ...]
 
 
 def prepare(settings: TrainerSettings) -> Materials:
@@ -59,14 +68,14 @@ def prepare(settings: TrainerSettings) -> Materials:
     Raises MtdlabError where encoder, corpus or evaluation files are missing or do not fit.
     """
     return _prepare(
-        settings.encoder, settings.pooling, settings.corpus, settings.evaluation,
+        settings.encoder, settings.pooling, settings.corpus, settings.evaluation, settings.tasks,
         settings.max_length, settings.dropout, choose_device(settings),
     )
 
 
 @lru_cache(maxsize=1)
 def _prepare(
-    encoder_name: str, pooling: Pooling, corpus_name: str, evaluation: str,
+    encoder_name: str, pooling: Pooling, corpus_name: str, evaluation: str, tasks: str,
     max_length: int, dropout: float, device: Device,
 ) -> Materials:
     pairs = {split: load_pairs(evaluation, split) for split in ("dev", "test")}
@@ -78,7 +87,22 @@ def _prepare(
     nn.Module.to(encoder.model, device.device)
     dev_vectors, test_vectors = (task.embed(encoder.model, pooling, device) for task in (dev, test))
     before = View.of(dev, dev_vectors, test, test_vectors)
-    return Materials(encoder, corpus, tokens, dev, test, before)
+    suite = _suite(tasks, evaluation, encoder)
+    scores = score_tasks(Embedder(encoder.model, pooling, device), suite)
+    return Materials(encoder, corpus, tokens, dev, test, suite, before, tuple(scores))
+
+
+def _suite(tasks: str, evaluation: str, encoder: Encoder) -> Suite:
+    data = None if evaluation == BUILTIN else Path(evaluation)
+    limit = encoder.token_limit(MAX_LENGTH)
+    suite = Suite(parse_tasks(tasks), data, encoder.tokenizer, limit)
+    if suite.missing:
+        lacking = "; ".join(f"{task}: {reason}" for task, reason in suite.missing.items())
+        raise MtdlabError(
+            f"evaluation {evaluation}: lacks data of trainer.tasks ({lacking}); give SentEval's "
+            "folder, or take these tasks out"
+        )
+    return suite
 
 
 def warm(settings: TrainerSection) -> None:
@@ -91,5 +115,6 @@ def warm(settings: TrainerSection) -> None:
         load_pairs(settings.evaluation, split)
     corpus = open_corpus(settings.corpus)
     encoder = load_encoder(settings.encoder, settings.dropout)
+    _suite(settings.tasks, settings.evaluation, encoder)
     tokens = tokenise(corpus, encoder.tokenizer, encoder.token_limit(settings.max_length))
     next(tokens.batches(settings.batch_size, seed=0))

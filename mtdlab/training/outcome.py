@@ -13,6 +13,8 @@ from torch import Tensor, nn
 
 from mtdlab.errors import TrialError
 from mtdlab.evaluation.sts import Evaluation
+from mtdlab.evaluation.suite import TaskScore
+from mtdlab.spec.tasks import LOOKS, needed
 from mtdlab.text.embed import Vectors
 from mtdlab.training.materials import View
 
@@ -64,21 +66,21 @@ class Curve:
 class Best:
     """The checkpoint with the best dev score so far.
 
-    Its step (0 the first), what the dev sentences were to it (S, D), and the state of every
-    part of it: encoder, heads, target, queue.
+    Its step (0 the first), what the sentences it was chosen by were to it (S, D), and the state
+    of every part of it: encoder, heads, target, queue.
     """
 
     step: int = -1
     score: float = float("-inf")
-    dev_vectors: Vectors = field(default_factory=lambda: np.empty((0, 0), dtype=np.float32))
+    vectors: Vectors = field(default_factory=lambda: np.empty((0, 0), dtype=np.float32))
     states: dict[str, State] = field(default_factory=dict)
 
     def consider(
-        self, step: int, score: float, dev_vectors: Vectors, parts: Mapping[str, nn.Module]
+        self, step: int, score: float, vectors: Vectors, parts: Mapping[str, nn.Module]
     ) -> None:
         """Keep this checkpoint if it beats the best; a missing score never does."""
         if score > self.score:
-            self.step, self.score, self.dev_vectors = step, score, dev_vectors
+            self.step, self.score, self.vectors = step, score, vectors
             self.states = {name: _copied(part) for name, part in parts.items()}
 
 
@@ -88,16 +90,44 @@ def _copied(part: nn.Module) -> State:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A finished run. `best_step` counts from 1; `before` is the encoder as it was loaded."""
+    """A finished run. `best_step` counts from 1; `before` is the encoder as it was loaded.
+
+    scores  on each of the settings' tasks, of the best checkpoint and of the loaded encoder.
+    """
 
     best_step: int
     before: View
     after: View
     curve: dict[str, Column]
     states: dict[str, State]
+    scores: tuple[TaskScore, ...]
+    scores_before: tuple[TaskScore, ...]
     wall_seconds: float
+
+    def score_of(self, metric: str) -> tuple[float, float]:
+        """A metric's score and that of the encoder as it was loaded, x 100; NaN for none.
+
+        An average counts only where all of its tasks have a score.
+        """
+        if metric in LOOKS:
+            split = metric.removeprefix("sts_")
+            return getattr(self.after, split).score, getattr(self.before, split).score
+        return _mean(metric, self.scores), _mean(metric, self.scores_before)
+
+    def all_scores(self) -> dict[str, float]:
+        """Every score of the best checkpoint by name, x 100; NaN for none."""
+        looks = {"sts_dev": self.after.dev.score, "sts_test": self.after.test.score}
+        return looks | {
+            each.task: np.nan if each.score is None else each.score for each in self.scores
+        }
 
     @property
     def weights(self) -> State:
         """The encoder's own part of the best checkpoint."""
         return self.states["encoder"]
+
+
+def _mean(metric: str, scores: tuple[TaskScore, ...]) -> float:
+    found = {each.task: each.score for each in scores}
+    values = [found.get(task) for task in needed(metric)]
+    return float(np.mean([np.nan if value is None else value for value in values]))

@@ -17,6 +17,7 @@ from transformers import PreTrainedModel
 from mtdlab.device import Device, choose_device
 from mtdlab.errors import TrialError
 from mtdlab.evaluation.sts import Evaluation
+from mtdlab.evaluation.suite import Embedder, score_tasks
 from mtdlab.spec import TrainerSettings
 from mtdlab.spec.schedules import ema_decay_at, learning_rate_at
 from mtdlab.spec.settings import parse_slices
@@ -54,6 +55,7 @@ def train(settings: TrainerSettings, materials: Materials, on_step: OnStep) -> O
     optimizer = torch.optim.AdamW(trained, weight_decay=settings.weight_decay, fused=True)
     batches = materials.tokens.batches(settings.batch_size, settings.seed)
     curve, best, gradient = Curve(settings.steps, device.device), Best(), None
+    chooser = materials.test if settings.select_on == "test" else materials.dev
     for module in (online, target, head):
         module.train()
     heads = {"pooler": online.pooler, "projection": online.projection, "predictor": head}
@@ -94,10 +96,10 @@ def train(settings: TrainerSettings, materials: Materials, on_step: OnStep) -> O
         evaluation = None
         if (step + 1) % settings.evaluate_every == 0 or step + 1 == settings.steps:
             curve.check(step)
-            dev_vectors = materials.dev.embed(encoder, settings.pooling, device)
-            evaluation = materials.dev.evaluate(dev_vectors)
+            vectors = chooser.embed(encoder, settings.pooling, device)
+            evaluation = chooser.evaluate(vectors)
             curve.evaluations[step] = evaluation
-            best.consider(step, evaluation.score, dev_vectors, parts)
+            best.consider(step, evaluation.score, vectors, parts)
         on_step(step + 1, evaluation)
 
     return _finish(settings, materials, device, encoder, curve, best, started)
@@ -128,13 +130,26 @@ def _finish(
     best: Best,
     started: float,
 ) -> Outcome:
-    """Put the best checkpoint back and look at the test pairs: once, and only now."""
+    """Put the best checkpoint back and score it on what it was not chosen by: only now."""
     if best.step < 0:
-        raise TrialError("collapsed: every dev cosine is the same, so there is no score")
+        raise TrialError("collapsed: every cosine is the same, so there is no score to choose by")
     encoder.load_state_dict(best.states["encoder"])
-    test_vectors = materials.test.embed(encoder, settings.pooling, device)
-    after = View.of(materials.dev, best.dev_vectors, materials.test, test_vectors)
+    dev_vectors, test_vectors = (
+        best.vectors
+        if split == settings.select_on
+        else pairs.embed(encoder, settings.pooling, device)
+        for split, pairs in (("dev", materials.dev), ("test", materials.test))
+    )
+    after = View.of(materials.dev, dev_vectors, materials.test, test_vectors)
+    scores = score_tasks(Embedder(encoder, settings.pooling, device), materials.suite)
     seconds = time.perf_counter() - started
     return Outcome(
-        best.step + 1, materials.before, after, curve.columns(), best.states, seconds
+        best_step=best.step + 1,
+        before=materials.before,
+        after=after,
+        curve=curve.columns(),
+        states=best.states,
+        scores=tuple(scores),
+        scores_before=materials.scores_before,
+        wall_seconds=seconds,
     )

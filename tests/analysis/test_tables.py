@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 
 from analysis.tables import (
-    TASKS,
     compute_initial_queue,
     compute_queue_slices,
     compute_tasks,
@@ -87,4 +86,3 @@ def test_tasks_without_a_score_or_a_run_are_left_out(trials_of: MakeTrials) -> N
     table = compute_tasks(trials, scores)
     assert (table["task"].tolist(), table["n"].tolist()) == (["STS12"], [2])
     assert compute_tasks(trials, scores.iloc[:0]).empty
-    assert len(TASKS) == 14

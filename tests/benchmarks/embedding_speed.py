@@ -6,9 +6,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from analysis.tasks import STS
 from mtdlab.device import choose_device
 from mtdlab.evaluation.pairs import Pairs
-from mtdlab.evaluation.tasks import STS, load_task, task_folder
+from mtdlab.evaluation.tasks import load_task, task_folder
 from mtdlab.spec.settings import TrainerSection
 from mtdlab.text.embed import MAX_LENGTH, Sentences
 from mtdlab.text.encoder import encoder_path, load_encoder

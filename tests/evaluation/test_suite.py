@@ -14,6 +14,7 @@ from sklearn.model_selection import StratifiedKFold
 from test_senteval import lay_out
 
 from analysis.geometry import alignment, normalise_rows, uniformity
+from analysis.tasks import STS
 from analysis.whitening import fit_whitening
 from mtdlab.device import Device
 from mtdlab.errors import MtdlabError
@@ -22,7 +23,6 @@ from mtdlab.evaluation.mteb_tree import write_mteb
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.suite import Embedder, Suite, TaskScore, nothing, score_tasks
 from mtdlab.evaluation.table import Report, as_json, as_text
-from mtdlab.evaluation.tasks import STS
 from mtdlab.evaluation.transfer import Examples, nested_accuracy, split_accuracy
 from mtdlab.text.encoder import Encoder, load_encoder
 

@@ -407,6 +407,13 @@ def test_a_share_of_a_multiple_of_a_searched_batch(read: Read) -> None:
     assert resolved(spec) == [(8, 16, 4), (16, 32, 8), (8, 32, 8), (16, 64, 16)]
 
 
+@pytest.mark.parametrize("written", ["STSB, STS12", "[STSB, STS12]"])
+def test_tasks_as_text_or_list_in_published_order(read: Read, written: str) -> None:
+    spec = read(f"study: a\nmetric: STSB\ntrainer:\n  tasks: {written}\n")
+    assert spec.settings({}, 0).tasks == "STS12,STSB"
+    assert spec.metric == "STSB"
+
+
 def test_a_multiple_of_a_default(read: Read) -> None:
     spec = read(
         "study: a\nsearch:\n  queue_size: {times: batch_size, values: [2, 8]}\n"
@@ -454,12 +461,19 @@ def test_a_fraction_of_a_batch_is_rounded(read: Read) -> None:
         ("sampler: tpe\ntrials: 5", "tpe would fit its choices to the test split; use metric: sts"),
         ("sampler: cma", "'cma': input should be 'grid', 'random', 'tpe' or 'qmc'"),
         ("pruner: some", "'some': input should be 'none', 'median' or 'hyperband'"),
-        ("metric: accuracy", "'accuracy': input should be 'sts_test' or 'sts_dev'"),
+        ("metric: accuracy", "'accuracy' is not known; known are CR, MPQA"),
         ("seeds: []", "at least 1 item"),
         ("seeds: 3", "valid list"),
         ("seeds: [1, -1]", ":2:12: seeds.1: -1: a seed is 0 or more"),
         ("seeds: [1.5]", "valid integer"),
         ("trainer: 5", "valid dictionary"),
+        ("metric: STS12", "STS12 needs tasks that trainer.tasks lacks: STS12"),
+        (
+            "metric: sts_average\ntrainer: {tasks: [STS12, STSB]}",
+            "sts_average needs tasks that trainer.tasks lacks: STS13, STS14, STS15, STS16, SICKR",
+        ),
+        ("trainer: {tasks: STS17}", "task 'STS17': not known; write sts, transfer or any of STS12"),
+        ("trainer: {select_on: train}", "'train': input should be 'dev' or 'test'"),
         ("search: [ema_decay]", "valid dictionary"),
     ],
 )
