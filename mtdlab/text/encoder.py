@@ -4,7 +4,8 @@ Letters: N batch, L tokens, D dimension.
 """
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -18,7 +19,7 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
-from transformers.utils.logging import disable_progress_bar
+from transformers.utils import logging
 
 from mtdlab.errors import MtdlabError
 from mtdlab.spec.settings import Pooling
@@ -71,13 +72,12 @@ def load_encoder(name: str, dropout: float) -> Encoder:
     Raises MtdlabError, saying how to get it, where it is neither here nor to be had.
     """
     tokenizer, local = load_tokenizer(name), _is_local(name)
-    # a bar for a second's work, on every worker's terminal
-    disable_progress_bar()
     try:
         path = encoder_path(name)
         config = AutoConfig.from_pretrained(path, local_files_only=local)
         rates = dict.fromkeys(_dropout_names(name, config.to_dict()), dropout)
-        model = AutoModel.from_pretrained(path, local_files_only=local, **rates)
+        with _quiet():
+            model = AutoModel.from_pretrained(path, local_files_only=local, **rates)
     except MtdlabError:
         raise
     except Exception as error:
@@ -87,6 +87,18 @@ def load_encoder(name: str, dropout: float) -> Encoder:
         # the head's own pooler takes its place; this one would only get no gradient
         model.pooler = None
     return Encoder(model.float(), tokenizer)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without a bar for a second's work, and a report that the pooler, not used here, is new."""
+    before = logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
 
 
 def load_tokenizer(name: str) -> PreTrainedTokenizerBase:

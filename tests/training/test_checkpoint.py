@@ -45,12 +45,15 @@ def folder(run: Run, tmp_path: Path) -> Path:
     return tmp_path / "models" / "best"
 
 
-def test_it_scores_what_was_trained(run: Run, folder: Path) -> None:
+def test_it_scores_what_was_trained(
+    run: Run, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     settings, materials, outcome = run
     encoder = load_encoder(str(folder), settings.dropout)
     vectors = materials.test.embed(encoder.model, "cls", CPU)
     assert materials.test.evaluate(vectors).score == pytest.approx(outcome.after.test.score)
     assert outcome.after.test != outcome.before.test
+    assert capfd.readouterr().err == ""
 
 
 def test_auto_model_opens_it(run: Run, folder: Path) -> None:
