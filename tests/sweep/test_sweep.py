@@ -5,11 +5,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import optuna
 import pytest
 
+from analysis.tasks import STS
 from mtdlab import load_study
 from mtdlab.errors import MtdlabError, StorageError, TrialError
+from mtdlab.evaluation.sts import Evaluation
+from mtdlab.evaluation.suite import TaskScore
 from mtdlab.spec import TrainerSettings, read_study
 from mtdlab.store import Result, Store
 from mtdlab.sweep import owner as owners
@@ -17,6 +21,8 @@ from mtdlab.sweep import run as runs
 from mtdlab.sweep import worker as workers
 from mtdlab.sweep.mirror import Mirror
 from mtdlab.sweep.stop import Interrupted
+from mtdlab.training.materials import View
+from mtdlab.training.outcome import Outcome
 
 GRID = """
 study: small
@@ -316,6 +322,31 @@ def test_a_study_deleted_through_optuna_starts_anew(study, url) -> None:
     workers._desk.cache_clear()
     again = sweep(study(GRID), url)
     assert (again.ran, again.counts) == (8, {"COMPLETE": 8})
+
+
+def outcome_of(scores: list[TaskScore]) -> Outcome:
+    """A finished run whose test score is 40 and whose tasks scored as given; 10 before."""
+    pairs, spectrum = Evaluation(40.0, 0.1, -2.0, 0.2), np.ones(3)
+    before = [TaskScore(each.task, 10.0) for each in scores]
+    view = View(pairs, pairs, spectrum)
+    return Outcome(3, view, view, {}, {}, tuple(scores), tuple(before), 1.0)
+
+
+def test_the_score_of_a_trial_is_the_metric_of_its_study(study) -> None:
+    tasks = [TaskScore(task, 50.0 + place) for place, task in enumerate(STS)]
+    for metric, expected in (("sts_test", 40), ("STS13", 51), ("sts_average", 53)):
+        spec = read_study(study(f"metric: {metric}\ntrainer: {{tasks: sts}}\nstudy: s\n"))
+        result = workers._complete(spec, outcome_of(tasks), {})
+        assert (result.state, result.values["score"]) == ("COMPLETE", expected)
+        assert result.values["score_before"] == (40 if metric == "sts_test" else 10)
+        assert result.scores["SICKR"] == 56
+
+
+def test_a_metric_without_a_score_fails_with_the_tasks_reason(study) -> None:
+    spec = read_study(study("metric: STS12\ntrainer: {tasks: STS12}\nstudy: s\n"))
+    missing = TaskScore("STS12", None, "sentence vectors are not finite")
+    result = workers._complete(spec, outcome_of([missing]), {})
+    assert result == Result("FAIL", "no STS12: sentence vectors are not finite")
 
 
 def test_a_score_that_is_not_finite_is_missing_never_zero(study, url, objective) -> None:

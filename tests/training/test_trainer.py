@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import math
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -226,6 +227,51 @@ def test_the_test_pairs_are_looked_at_once_and_change_nothing(settings_of: Setti
     assert turned.best_step == plain.best_step
     assert all(torch.equal(plain.weights[name], turned.weights[name]) for name in plain.weights)
     assert turned.after.test.score == pytest.approx(-plain.after.test.score)
+
+
+def test_checkpoints_chosen_on_test_are_the_best_on_test(settings_of: Settings) -> None:
+    settings = settings_of(steps=24, evaluate_every=2, learning_rate=5e-3, select_on="test")
+    seen: dict[int, Evaluation] = {}
+
+    def on_step(step: int, evaluation: Evaluation | None) -> None:
+        if evaluation is not None:
+            seen[step] = evaluation
+
+    outcome = train(settings, prepare(settings), on_step)
+    assert outcome.best_step == max(seen, key=lambda step: seen[step].score)
+    assert outcome.after.test == seen[outcome.best_step]
+    assert outcome.after.test.score == max(each.score for each in seen.values())
+
+
+@pytest.fixture
+def senteval(tiny_pairs: Path, tmp_path: Path) -> Path:
+    shutil.copytree(tiny_pairs, tmp_path / "STS" / "STSBenchmark")
+    return tmp_path
+
+
+def test_a_run_is_scored_on_its_tasks_before_and_after(
+    settings_of: Settings, senteval: Path
+) -> None:
+    outcome = run(settings_of(evaluation=str(senteval), tasks="STSB", learning_rate=5e-3))
+    assert outcome.score_of("STSB") == pytest.approx(outcome.score_of("sts_test"))
+    assert outcome.score_of("sts_test") == (
+        outcome.after.test.score, outcome.before.test.score
+    )
+    assert outcome.all_scores() == {
+        "sts_dev": outcome.after.dev.score,
+        "sts_test": outcome.after.test.score,
+        "STSB": outcome.scores[0].score,
+    }
+    assert all(math.isnan(score) for score in outcome.score_of("sts_average"))
+
+
+def test_tasks_without_data_are_named_before_anything_is_trained(
+    settings_of: Settings, senteval: Path
+) -> None:
+    settings = settings_of(evaluation=str(senteval), tasks="STS12,STSB,MR")
+    for act in (prepare, warm):
+        with pytest.raises(MtdlabError, match=r"lacks data of trainer.tasks \(STS12: .*; MR: "):
+            act(settings)
 
 
 def test_what_on_step_raises_ends_the_run(settings_of: Settings) -> None:
