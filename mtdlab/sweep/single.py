@@ -11,7 +11,7 @@ from mtdlab.evaluation.sts import Evaluation
 from mtdlab.spec import TrainerSettings
 from mtdlab.sweep.environment import environment
 from mtdlab.sweep.stop import Interrupted, stop_on_signals
-from mtdlab.training.checkpoint import save_model
+from mtdlab.training.checkpoint import locked, save_model
 from mtdlab.training.materials import prepare
 from mtdlab.training.trainer import train
 
@@ -40,7 +40,8 @@ def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, An
         except Interrupted:
             raise KeyboardInterrupt from None
     if out is not None:
-        save_model(out, settings, materials, outcome, environment(settings, materials))
+        with locked(out.absolute()):
+            save_model(out, settings, materials, outcome, environment(settings, materials))
     after = outcome.after
     return {
         "mtd": settings.mtd, "seed": settings.seed, "best_step": outcome.best_step,

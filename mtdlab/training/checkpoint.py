@@ -48,7 +48,7 @@ def save_model(
     folder = folder.absolute()
     refuse_other_things(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    building = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    building = Path(tempfile.mkdtemp(prefix=_building(folder), dir=folder.parent))
     try:
         building.chmod(0o755)
         run = _run(settings, outcome, facts)
@@ -71,10 +71,19 @@ def refuse_other_things(folder: Path) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from replacing `folder` meanwhile."""
+    """Keep other processes from saving to `folder` meanwhile; call `save_model` under it.
+
+    Nobody else is building then, so what lies there half built is a killed process's.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.parent / f".{folder.name}.lock"):
+        for stale in folder.parent.glob(f"{_building(folder)}*"):
+            shutil.rmtree(stale, ignore_errors=True)
         yield
+
+
+def _building(folder: Path) -> str:
+    return f".{folder.name}.building-"
 
 
 def _run(

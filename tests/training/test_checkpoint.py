@@ -16,7 +16,7 @@ from mtdlab.evaluation.pairs import load_pairs
 from mtdlab.spec import TrainerSettings
 from mtdlab.text.encoder import load_encoder
 from mtdlab.training import checkpoint
-from mtdlab.training.checkpoint import save_model
+from mtdlab.training.checkpoint import locked, save_model
 from mtdlab.training.heads import Branch, predictor
 from mtdlab.training.materials import Materials, prepare
 from mtdlab.training.outcome import Outcome
@@ -136,6 +136,15 @@ def test_a_save_that_breaks_leaves_the_earlier_model(
         save_model(folder, *run, {"study": "another"})
     assert (folder / "mtdlab" / "run.json").read_text() == before
     assert [path.name for path in folder.parent.iterdir()] == ["best"]
+
+
+def test_what_a_killed_process_left_half_built_goes(folder: Path) -> None:
+    half, neighbour = (folder.parent / name for name in (".best.building-x", ".best-2.building-x"))
+    half.mkdir()
+    neighbour.mkdir()
+    with locked(folder):
+        assert not half.exists()
+    assert neighbour.exists()
 
 
 def test_a_model_that_scores_otherwise_after_saving_is_refused(run: Run, tmp_path: Path) -> None:
