@@ -8,6 +8,7 @@ from analysis.figures.style import ACCENT, BATCHES, MARKERS, OTHER, RUN, is_heav
 
 _MOST_SEED_LINES = 12
 _MOST_MARKERS = 40
+_MOST_BAND = 1.5
 _WIDE = 10
 _TICKS = tuple(step * 10**power for power in range(5) for step in (1, 2, 5))
 
@@ -73,6 +74,29 @@ def draw_curve(
         )
 
 
+def keep_points_in_view(curve: pd.DataFrame, points: pd.Series, ax: Axes) -> None:
+    """Cut a band that is far wider than the points, and say where it reaches.
+
+    Two seeds give intervals of six times their distance: drawn whole, they would leave nothing
+    else to see.
+    """
+    reach = float(curve["low"].min()), float(curve["high"].max())
+    low, high = float(points.min()), float(points.max())
+    room = _MOST_BAND * (high - low)
+    if not room or not np.isfinite(reach).all():
+        return
+    if reach[0] >= low - room and reach[1] <= high + room:
+        return
+    ax.set_ylim(low - room, high + room)
+    ax.text(
+        0.01,
+        0.02,
+        f"band cut: intervals reach from {reach[0]:.4g} to {reach[1]:.4g}",
+        transform=ax.transAxes,
+        fontsize=9,
+    )
+
+
 def draw_mtd_curve(
     curve: pd.DataFrame, ax: Axes, *, runs: pd.DataFrame, value: str, name: str
 ) -> None:
@@ -83,6 +107,7 @@ def draw_mtd_curve(
     """
     draw_runs(runs, ax, value=value)
     draw_curve(curve, ax, label="mean over seeds")
+    keep_points_in_view(curve, runs[value], ax)
     label_mtd_axis(ax, curve["mtd"])
     ax.set_ylabel(name)
 
@@ -104,6 +129,7 @@ def draw_paired_curve(curve: pd.DataFrame, ax: Axes) -> None:
     """
     ax.axhline(0, color=RUN, linewidth=1)
     draw_curve(curve, ax, label="seed effect removed")
+    keep_points_in_view(curve, curve["mean"], ax)
     label_mtd_axis(ax, curve["mtd"])
     ax.set_ylabel("points from the\nseed's own mean")
 

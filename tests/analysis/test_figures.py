@@ -56,6 +56,26 @@ def test_one_seed_draws_no_band(ax: Axes, trials_of: MakeTrials) -> None:
     assert len(ax.collections) == 1
 
 
+def test_a_band_far_wider_than_the_points_is_cut_and_says_so(
+    ax: Axes, trials_of: MakeTrials
+) -> None:
+    trials = trials_of(decays=(0.85,), times=(1, 8))
+    trials["score"] = 70 + trials["seed"] / 10 + trials["mtd"] / 100
+    curve = compute_mtd_curve(trials).assign(low=60.0, high=80.0)
+    figures.draw_mtd_curve(curve, ax, runs=trials, value="score", name="score")
+    low, high = ax.get_ylim()
+    assert 69 < low < trials["score"].min() < trials["score"].max() < high < 71.5
+    assert "band cut: intervals reach from 60 to 80" in [text.get_text() for text in ax.texts]
+
+
+def test_a_band_that_fits_is_shown_whole(ax: Axes, trials_of: MakeTrials) -> None:
+    trials = trials_of(decays=(0.85,), times=(1, 8))
+    curve = compute_mtd_curve(trials)
+    curve = curve.assign(low=trials["score"].min(), high=trials["score"].max())
+    figures.draw_mtd_curve(curve, ax, runs=trials, value="score", name="score")
+    assert not ax.texts
+
+
 def test_a_wide_range_is_drawn_on_a_logarithm(ax: Axes, trials_of: MakeTrials) -> None:
     curve = compute_mtd_curve(trials_of(times=(1, 100)))
     figures.draw_published_curve(curve, ax)
