@@ -46,7 +46,11 @@ def measure_training(
     # the last rate is that of the precision in which the trainer multiplies
     batch = training_speed.settings_for(1).batch_size
     seconds = training_speed.seconds_per_step(materials, steps)
+    with training_speed.plainly():
+        plain = training_speed.seconds_per_step(materials, steps)
     samples[f"training {size}"].append(batch / seconds)
+    samples[f"plain {size}"].append(batch / plain)
+    samples[f"times {size}"].append(plain / seconds)
     samples[f"share {size}"].append(100 * size.flops(batch) / seconds / rate)
 
 
@@ -160,6 +164,8 @@ def show(samples: Samples, facts: dict[str, str], steps: int, trials: int) -> No
     print("\nTraining: batch 64, queue 512, 32 tokens a sentence, without evaluation")
     for size in SIZES:
         row(f"{size}, {steps * size.repeat} steps", f"training {size}", ",.0f", "sentences/s")
+        row("  plainly, on BertModel", f"plain {size}", ",.0f", "sentences/s")
+        row("", f"times {size}", ".2f", "x plain")
     print("\nShare of the matrix-product rate that training reaches (heads and loss left out)")
     for size in SIZES:
         gflops = size.flops(training_speed.settings_for(1).batch_size) / 1e9
@@ -181,8 +187,8 @@ def show(samples: Samples, facts: dict[str, str], steps: int, trials: int) -> No
 def save(path: Path, samples: Samples, facts: dict[str, str], options: dict[str, int]) -> None:
     """Write conditions, options and every figure with its values, for a comparison."""
     units = {
-        "products": "GFLOP/s", "training": "sentences/s", "share": "%", "trial": "ms",
-        "writes": "transactions/trial", "times": "", "embedding": "sentences/s",
+        "products": "GFLOP/s", "training": "sentences/s", "plain": "sentences/s", "share": "%",
+        "trial": "ms", "writes": "transactions/trial", "times": "", "embedding": "sentences/s",
     }
     figures = {
         name: {

@@ -5,7 +5,9 @@ Letters: N batch, L tokens, D dimension.
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -14,7 +16,9 @@ from transformers import BertConfig, BertModel, BertTokenizer
 from mtdlab.device import Device, choose_device
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.sts import Evaluation, StsTask
+from mtdlab.evaluation.suite import Suite
 from mtdlab.spec import TrainerSettings
+from mtdlab.text import encoder
 from mtdlab.text.corpus import Corpus
 from mtdlab.text.encoder import Encoder
 from mtdlab.text.tokens import TokenStore
@@ -40,14 +44,16 @@ class Size:
         return f"{self.layers}x{self.width}"
 
     def flops(self, batch: int) -> int:
-        """Floating point operations of one training step's matrix products.
+        """Floating point operations of one training step's matrix products, as executed.
 
         A layer multiplies 12 D² a token (four D x D and two D x 4D matrices), and 2 L D in
-        attention; each is a multiplication and an addition. Forward once and backward twice in
-        the online branch, forward once in the target's: 4 in all.
+        attention; each is a multiplication and an addition. The last layer does so for [CLS]
+        alone, but for keys and values, 2 D² a token. Forward once and backward twice in the
+        online branch, forward once in the target's: 4 in all.
         """
-        per_token = 2 * (12 * self.width**2 + 2 * LENGTH * self.width)
-        return 4 * batch * LENGTH * self.layers * per_token
+        row = 12 * self.width**2 + 2 * LENGTH * self.width
+        last = 2 * self.width**2 * LENGTH + row - 2 * self.width**2
+        return 4 * batch * 2 * ((self.layers - 1) * LENGTH * row + last)
 
 
 SIZES = (Size(2, 128, 6), Size(4, 256, 2), Size(6, 384, 1))
@@ -80,7 +86,14 @@ def random_materials(size: Size, device: Device) -> Materials:
     vectors = task.embed(model, "cls", device)
     before = View.of(task, vectors, task, vectors)
     return Materials(
-        Encoder(model, tokenizer), Corpus("random", "random"), tokens, task, task, before
+        encoder=Encoder(model, tokenizer),
+        corpus=Corpus("random", "random"),
+        tokens=tokens,
+        dev=task,
+        test=task,
+        suite=Suite((), None, tokenizer, LENGTH),
+        before=before,
+        scores_before=(),
     )
 
 
@@ -100,6 +113,13 @@ def seconds_per_step(materials: Materials, steps: int) -> float:
 
     train(settings, materials, on_step)
     return (marks[UNCOUNTED + steps] - marks[UNCOUNTED]) / steps
+
+
+@contextmanager
+def plainly() -> Iterator[None]:
+    """The same trainer on transformers' own forward pass, with torch's dropout."""
+    with patch.object(encoder, "is_fast", lambda _model: False):
+        yield
 
 
 def product_rate(device: torch.device, dtype: torch.dtype) -> float:
