@@ -50,12 +50,12 @@ def save_model(
     folder.parent.mkdir(parents=True, exist_ok=True)
     building = Path(tempfile.mkdtemp(prefix=_building(folder), dir=folder.parent))
     try:
-        building.chmod(0o755)
         run = _run(settings, outcome, facts)
         _write_encoder(building, settings, materials, outcome)
         _write_rest(building / "mtdlab", outcome, run)
         (building / "README.md").write_text(model_card(run), encoding="utf-8")
         _score_again(building, settings, materials, outcome)
+        _let_others_read(building)
         _replace(folder, building)
     finally:
         shutil.rmtree(building, ignore_errors=True)
@@ -153,6 +153,12 @@ def _score_again(
             f"the saved model scores {score:.2f} on dev, the trained one "
             f"{outcome.after.dev.score:.2f}"
         )
+
+
+def _let_others_read(folder: Path) -> None:
+    """A model is for sharing; temporary folders and saved weights are their owner's alone."""
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 def _replace(folder: Path, building: Path) -> None:

@@ -138,6 +138,13 @@ def test_a_save_that_breaks_leaves_the_earlier_model(
     assert [path.name for path in folder.parent.iterdir()] == ["best"]
 
 
+def test_others_may_read_it(folder: Path) -> None:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert len(files) > 8
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o644}
+    assert folder.stat().st_mode & 0o777 == 0o755
+
+
 def test_what_a_killed_process_left_half_built_goes(folder: Path) -> None:
     half, neighbour = (folder.parent / name for name in (".best.building-x", ".best-2.building-x"))
     half.mkdir()
