@@ -34,9 +34,9 @@ OnStep = Callable[[int, Evaluation | None], None]
 
 
 def train(settings: TrainerSettings, materials: Materials, on_step: OnStep) -> Outcome:
-    """Train one encoder and score the checkpoint that was best on the dev pairs.
+    """Train one encoder and score the checkpoint that was best on the pairs it is chosen by: dev.
 
-    `on_step(steps_done, evaluation)` is called after every step, with the dev evaluation where
+    `on_step(steps_done, evaluation)` is called after every step, with that evaluation where
     there was one; what it raises ends the run. Raises TrialError where the run breaks down,
     MtdlabError where the corpus is smaller than a batch.
     """
