@@ -34,7 +34,7 @@ OnStep = Callable[[int, Evaluation | None], None]
 
 
 def train(settings: TrainerSettings, materials: Materials, on_step: OnStep) -> Outcome:
-    """Train one encoder and score the checkpoint that was best on the pairs it is chosen by: dev.
+    """Train one encoder; score its best checkpoint, chosen on the pairs that `select_on` names.
 
     `on_step(steps_done, evaluation)` is called after every step, with that evaluation where
     there was one; what it raises ends the run. Raises TrialError where the run breaks down,
