@@ -18,6 +18,7 @@ from mtdlab.store.database import storage_url, writing_engine
 from mtdlab.store.tables import ArrayRow, TrialRow
 
 OWNER = {"host": "here", "boot": "1", "pid": 1, "started": "1"}
+GRID = {"sampler": "grid"}
 SETTINGS = {
     "ema_decay": 0.85, "queue_size": 16, "batch_size": 8, "initial_queue_size": 4,
     "queue_slice": "all", "steps": 3,
@@ -32,7 +33,7 @@ def url(tmp_path: Path) -> str:
 @pytest.fixture
 def store(url: str) -> Store:
     store = Store(url, study_id=1)
-    store.write_study("small", "sts_test", {}, "study: small\n", "mtdlab sweep small.yaml")
+    store.write_study("small", "sts_test", GRID, "study: small\n", "mtdlab sweep small.yaml")
     store.add_units([Unit("a", 0, {"x": 1}), Unit("b", 0, {"x": 2}), Unit("c", 0, {"x": 3})])
     return store
 
@@ -110,7 +111,7 @@ def test_each_trial_is_claimed_once_and_in_order(store: Store) -> None:
 
 def test_other_seeds_wait_for_what_the_first_one_draws(url: str) -> None:
     store = Store(url, study_id=2)
-    store.write_study("drawn", "sts_dev", {}, "", "")
+    store.write_study("drawn", "sts_dev", {"sampler": "tpe"}, "", "")
     store.add_units([Unit("s-0", 0, None), Unit("s-0", 1, None)])
     first = store.claim(OWNER)
     assert first is not None
@@ -176,7 +177,7 @@ def record_many(url: str, count: int, steps: int, width: int) -> None:
     """A study of `count` finished trials with curves and spectra, written in bulk."""
     random = np.random.default_rng(0)
     store = Store(url, study_id=1)
-    store.write_study("many", "sts_test", {}, "study: many\n", "mtdlab sweep many.yaml")
+    store.write_study("many", "sts_test", GRID, "study: many\n", "mtdlab sweep many.yaml")
     trials, arrays = [], []
     for number in range(count):
         decay, factor = 0.5 + 0.05 * (number % 10), 2 ** (number // 10 % 5)
