@@ -174,9 +174,11 @@ def test_the_page_states_its_finding_in_every_figure(report: Report) -> None:
 
 def test_hostile_names_are_text(trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path) -> None:
     attack = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>\x00\ud800 $x$"
-    trials = trials_of().assign(queue_slice=[attack, "all"] * 12)
-    trials[attack] = range(24)
-    fail(trials, 0, attack)
+    # no database and no Arrow column holds half a character; names and commands may
+    cell = attack.replace("\ud800", "")
+    trials = trials_of().assign(queue_slice=[cell, "all"] * 12)
+    trials[cell] = range(24)
+    fail(trials, 0, cell)
     study = dataclasses.replace(
         study_of(trials),
         name=attack,
