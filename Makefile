@@ -13,7 +13,7 @@ demo: .venv/installed  ## Run the default study and write its page (offline afte
 	$(BIN)/mtdlab report --study mtd
 
 test: .venv/tested  ## Run the tests
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: .venv/tested  ## Check style with ruff
 	$(BIN)/ruff check .
