@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+from mtdlab.terminal import in_columns
+
 
 def print_json(value: dict[str, Any]) -> None:
     """One JSON object on standard output."""
@@ -13,9 +15,7 @@ def print_table(rows: list[dict[Any, Any]]) -> None:
     """Rows with the same keys, at least one, in columns set to the right."""
     cells = [[_cell(value) for value in row.values()] for row in rows]
     header = list(rows[0])
-    widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
-    for line in [header, *cells]:
-        print("  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)))
+    print("\n".join(in_columns([header, *cells])))
 
 
 def _cell(value: Any) -> str:

@@ -3,17 +3,16 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import Progress, TaskID
+from rich.progress import TaskID
 
 from mtdlab.evaluation.suite import Advance
+from mtdlab.terminal import progress_bar
 
 
 @contextmanager
 def progress() -> Iterator[Advance]:
     """An `Advance` that shows a bar for each thing it hears of."""
-    console = Console(stderr=True)
-    with Progress(console=console, disable=not console.is_terminal) as bar:
+    with progress_bar() as bar:
         rows: dict[str, TaskID] = {}
 
         def advance(what: str, done: int, total: int) -> None:

@@ -9,6 +9,7 @@ from analysis.tasks import STS, TRANSFER
 from mtdlab.evaluation.suite import Space, TaskScore
 from mtdlab.spec.settings import Pooling
 from mtdlab.spec.tasks import BUILTIN
+from mtdlab.terminal import in_columns
 
 TABLES = (
     ("STS, Spearman x 100", STS),
@@ -82,11 +83,7 @@ def _table(scores: list[TaskScore], size: int) -> list[str]:
     cells = [(one.task, _number(one.score)) for one in scores]
     if size > 1 and count == size:
         cells.append(("Avg.", _number(mean)))
-    widths = [max(map(len, cell)) for cell in cells]
-    lines = [
-        "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True))
-        for row in zip(*cells, strict=True)
-    ]
+    lines = in_columns(list(zip(*cells, strict=True)))
     if size > 1 and 1 < count < size:
         lines.append(f"average of {count} of {size}: {_number(mean)}")
     return lines

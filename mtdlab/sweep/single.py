@@ -4,13 +4,11 @@ import math
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import Progress
-
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.spec import TrainerSettings
 from mtdlab.sweep.environment import environment
 from mtdlab.sweep.stop import Interrupted, stop_on_signals
+from mtdlab.terminal import progress_bar
 from mtdlab.training.checkpoint import locked, save_model
 from mtdlab.training.materials import prepare
 from mtdlab.training.trainer import train
@@ -23,9 +21,7 @@ def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, An
     MtdlabError where the folder cannot take a model.
     """
     materials = prepare(settings)
-    console = Console(stderr=True)
-    progress = Progress(console=console, disable=not console.is_terminal)
-    with stop_on_signals() as stop, progress as bar:
+    with stop_on_signals() as stop, progress_bar() as bar:
         task = bar.add_task("steps", total=settings.steps)
 
         def on_step(step: int, evaluation: Evaluation | None) -> None:

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 
-from rich.console import Console
-from rich.progress import Progress
-
+from mtdlab.terminal import progress_bar
 from mtdlab.text.corpus import Corpus
 from mtdlab.text.lines import Tally
 
@@ -18,8 +16,7 @@ def chunks(corpus: Corpus, tally: Tally, doing: str) -> Iterator[list[str]]:
 
     Raises MtdlabError where a file turns out damaged.
     """
-    console = Console(stderr=True)
-    with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:
+    with progress_bar(transient=True) as bar:
         task = bar.add_task(doing, total=None)
         for chunk in _cut(corpus.sentences(tally)):
             yield chunk
