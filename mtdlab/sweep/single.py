@@ -9,7 +9,7 @@ from mtdlab.spec import TrainerSettings
 from mtdlab.sweep.environment import environment
 from mtdlab.sweep.stop import Interrupted, stop_on_signals
 from mtdlab.terminal import progress_bar
-from mtdlab.training.checkpoint import locked, save_model
+from mtdlab.training.checkpoint import locked, refuse_other_things, save_model
 from mtdlab.training.materials import prepare
 from mtdlab.training.trainer import train
 
@@ -20,6 +20,9 @@ def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, An
     Raises TrialError where the run breaks down, KeyboardInterrupt where it is interrupted,
     MtdlabError where the folder cannot take a model.
     """
+    if out is not None:
+        # before the training, not after it
+        refuse_other_things(out)
     materials = prepare(settings)
     with stop_on_signals() as stop, progress_bar() as bar:
         task = bar.add_task("steps", total=settings.steps)
@@ -29,7 +32,9 @@ def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, An
                 raise Interrupted
             bar.update(task, completed=step)
             if evaluation is not None:
-                bar.console.print(f"step {step}  dev {evaluation.score:.2f}", highlight=False)
+                bar.console.print(
+                    f"step {step}  {settings.select_on} {evaluation.score:.2f}", highlight=False
+                )
 
         try:
             outcome = train(settings, materials, on_step)

@@ -7,8 +7,8 @@ import pytest
 
 from mtdlab import load_study
 from mtdlab.errors import MtdlabError
-from mtdlab.spec import read_study
-from mtdlab.sweep import keep
+from mtdlab.spec import TrainerSettings, read_study
+from mtdlab.sweep import keep, single
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import worker as workers
 
@@ -75,3 +75,13 @@ def test_a_folder_with_something_else_is_refused_before_anything_runs(spec, tmp_
     with pytest.raises(MtdlabError, match="kept: holds something else than a saved model"):
         sweep(spec, tmp_path)
     assert load_study("kept", f"sqlite:///{tmp_path / 's.db'}").trials.empty
+
+
+def test_a_single_run_refuses_such_a_folder_before_it_trains(tmp_path, monkeypatch) -> None:
+    def trained(*_arguments: Any) -> None:
+        raise AssertionError("it trained first")
+
+    monkeypatch.setattr(single, "prepare", trained)
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(MtdlabError, match="holds something else than a saved model"):
+        single.run_once(TrainerSettings(), tmp_path)
