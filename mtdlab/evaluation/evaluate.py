@@ -59,7 +59,7 @@ def evaluate(
     nn.Module.to(encoder.model, device.device)
     embedder = Embedder(encoder.model, settings.pooling, device, whiten)
     vectors = suite.embed(embedder, advance=advance)
-    scores = [suite.score(task, vectors, whiten, advance=advance) for task in suite.tasks]
+    scores = suite.score_all(vectors, whiten, advance=advance)
     found = [suite.space(name, vectors, whiten) for name in suite.spaces]
     files = write_mteb(mteb, model, encoder.model, scores) if mteb else []
     return Report(model, settings.pooling, whiten, str(device), scores, found, files)

@@ -122,6 +122,12 @@ class Suite:
             embedder.model, embedder.pooling, embedder.device, advance=encoded
         )
 
+    def score_all(
+        self, vectors: Vectors, whiten: int | None, *, advance: Advance = nothing
+    ) -> list[TaskScore]:
+        """Every task's score, in the suite's order, from `embed`'s vectors."""
+        return [self.score(task, vectors, whiten, advance=advance) for task in self.tasks]
+
     def score(
         self, task: str, vectors: Vectors, whiten: int | None, *, advance: Advance = nothing
     ) -> TaskScore:
@@ -186,7 +192,7 @@ def score_tasks(
     `advance(what, done, total)` follows the encoding and the classifiers.
     """
     vectors = suite.embed(embedder, advance=advance)
-    return [suite.score(task, vectors, embedder.whiten, advance=advance) for task in suite.tasks]
+    return suite.score_all(vectors, embedder.whiten, advance=advance)
 
 
 def _check_directions(vectors: Floats) -> None:
