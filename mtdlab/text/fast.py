@@ -1,76 +1,29 @@
 """BERT's forward pass for short sentences: real tokens only, and no row that nobody reads.
 
-It computes what transformers' BertModel computes, from that model's own parameters, so that
-weights are loaded, averaged and saved as ever. What it leaves out: padding between the attention
-blocks, and in the last layer every row but [CLS] where [CLS] is what is read.
+It computes what transformers' BertModel and RobertaModel compute, from the model's own
+parameters, so that weights are loaded, averaged and saved as ever. What it leaves out: padding
+between the attention blocks, and in the last layer every row but [CLS] where [CLS] is what is read.
 
 Letters: N batch, L tokens, P packed rows (real tokens, and a few of padding), D dimension,
-H heads.
+H heads, d = D / H.
 """
 
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import gelu, layer_norm, linear
-from transformers import BertModel, PreTrainedModel
+from transformers import BertModel, PreTrainedModel, RobertaModel
 
 from mtdlab.text.dropout import Dropout
-
-ROWS = 64
-"""Packed rows come in multiples of this: matrix kernels are prepared once per shape."""
-
-
-@dataclass(frozen=True)
-class Packing:
-    """Which places of a padded batch are computed.
-
-    `rows` (P,) are places in the flattened batch (N * L), real tokens first; `positions` (P,) are
-    theirs in the sentence; `bias` (N, 1, 1, L) is 0 at real tokens and -inf at padding; `first`
-    (N,) finds each sentence's first token among the rows.
-    """
-
-    rows: Tensor
-    positions: Tensor
-    first: Tensor
-    bias: Tensor
-    shape: tuple[int, int]
-
-    @classmethod
-    def of(cls, mask: Tensor) -> Self:
-        """From an attention mask (N, L) whose rows are ones, then zeros.
-
-        On a GPU every row is kept: to count the real ones would make it wait for the processor.
-        """
-        count, length = mask.shape
-        flat = mask.flatten().bool()
-        real = len(flat) if mask.is_cuda else int(flat.sum())
-        kept = min(-(-real // ROWS) * ROWS, len(flat))
-        rows = torch.argsort(~flat, stable=True)[:kept]
-        lengths = mask.sum(dim=1)
-        bias = torch.zeros(mask.shape, device=mask.device).masked_fill(mask == 0, -torch.inf)
-        return cls(
-            rows, rows % length, lengths.cumsum(0) - lengths, bias[:, None, None],
-            (count, length),
-        )
-
-    def pack(self, padded: Tensor) -> Tensor:
-        """(N, L, D) to (P, D)."""
-        return padded.flatten(0, 1).index_select(0, self.rows)
-
-    def pad(self, packed: Tensor) -> Tensor:
-        """(P, D) to (N, L, D), zero where there is no row."""
-        count, length = self.shape
-        padded = packed.new_zeros(count * length, packed.shape[1])
-        return padded.index_copy(0, self.rows, packed).view(count, length, -1)
+from mtdlab.text.packing import Packing
 
 
 def is_fast(model: PreTrainedModel) -> bool:
-    """Whether `forward` below computes this model."""
+    """Whether the functions below compute this model."""
     config: Any = model.config
     return (
-        type(model) is BertModel
+        type(model) in (BertModel, RobertaModel)
         and config.hidden_act == "gelu"
         and not config.is_decoder
         and getattr(config, "position_embedding_type", "absolute") in (None, "absolute")
@@ -81,7 +34,7 @@ def first_tokens(
     model: PreTrainedModel, words: Tensor, mask: Tensor, dropout: Dropout
 ) -> Tensor:
     """The last layer's [CLS] vectors (N, D) of word embeddings (N, L, D) under a mask (N, L)."""
-    packing = Packing.of(mask)
+    packing = _packing(model, mask)
     hidden = _embed(model, words, packing, dropout)
     *layers, last = _layers(model)
     for layer in layers:
@@ -90,12 +43,16 @@ def first_tokens(
 
 
 def all_tokens(model: PreTrainedModel, words: Tensor, mask: Tensor, dropout: Dropout) -> Tensor:
-    """The last layer (N, L, D), zero at most of the padding, of words (N, L, D)."""
-    packing = Packing.of(mask)
+    """The last layer (N, L, D), meaningless at padding, of words (N, L, D)."""
+    packing = _packing(model, mask)
     hidden = _embed(model, words, packing, dropout)
     for layer in _layers(model):
         hidden = _layer(layer, hidden, packing, dropout)
     return packing.pad(hidden)
+
+
+def _packing(model: PreTrainedModel, mask: Tensor) -> Packing:
+    return Packing.of(mask, int(model.config.num_attention_heads))
 
 
 def _layers(model: Any) -> list[Any]:
@@ -104,9 +61,13 @@ def _layers(model: Any) -> list[Any]:
 
 def _embed(model: Any, words: Tensor, packing: Packing, dropout: Dropout) -> Tensor:
     block = model.embeddings
-    places = block.position_embeddings.weight.index_select(0, packing.positions)
+    # RoBERTa numbers positions from its padding id + 1
+    table = block.position_embeddings
+    first = 0 if table.padding_idx is None else table.padding_idx + 1
+    places = table.weight.index_select(0, packing.positions + first)
     kind = block.token_type_embeddings.weight[0]
-    return dropout(_norm(packing.pack(words) + (places + kind), block.LayerNorm))
+    embedded = _norm(packing.pack(words) + (places + kind), block.LayerNorm)
+    return dropout.forward(embedded)
 
 
 def _layer(
@@ -115,42 +76,36 @@ def _layer(
     """A transformer layer on packed rows (P, D); with `read` (N,), its output at those alone."""
     attention, output = layer.attention.self, layer.attention.output
     if read is None:
-        queries, keys, values = _joined(hidden, attention.query, attention.key, attention.value)
-        queries = packing.pad(queries)
+        parts = _joined(hidden, attention.query, attention.key, attention.value)
+        seen = _attend(*packing.split(parts, 3), bias=packing.bias, dropout=dropout)
+        context = packing.join(seen)
     else:
-        keys, values = _joined(hidden, attention.key, attention.value)
+        keys, values = packing.split(_joined(hidden, attention.key, attention.value), 2)
         hidden = hidden.index_select(0, read)
-        queries = _linear(hidden, attention.query).unsqueeze(1)
-    padded = (queries, packing.pad(keys), packing.pad(values))
-    by_head = [_heads(one, attention) for one in padded]
-    seen = _attend(*by_head, bias=packing.bias, dropout=dropout)
-    context = packing.pack(seen) if read is None else seen.squeeze(1)
+        queries = _linear(hidden, attention.query).view(len(keys), 1, -1)
+        context = _attend(queries, keys, values, bias=packing.bias, dropout=dropout)
+        context = context.view(hidden.shape)
     hidden = _norm(dropout.add(_linear(context, output.dense), hidden), output.LayerNorm)
     inner = gelu(_linear(hidden, layer.intermediate.dense))
     outer = _linear(inner, layer.output.dense)
     return _norm(dropout.add(outer, hidden), layer.output.LayerNorm)
 
 
-def _joined(hidden: Tensor, *parts: Any) -> tuple[Tensor, ...]:
-    """Several linear maps of the same rows as one product."""
+def _joined(hidden: Tensor, *parts: Any) -> Tensor:
+    """Several linear maps of the same rows as one product, their outputs side by side."""
     weight = torch.cat([part.weight for part in parts])
     bias = torch.cat([part.bias for part in parts])
-    return linear(hidden, weight, bias).chunk(len(parts), dim=1)
-
-
-def _heads(padded: Tensor, attention: Any) -> Tensor:
-    """(N, L, D) to (N, H, L, D / H)."""
-    count, length, _ = padded.shape
-    return padded.view(count, length, -1, int(attention.attention_head_size)).transpose(1, 2)
+    return linear(hidden, weight, bias)
 
 
 def _attend(
     queries: Tensor, keys: Tensor, values: Tensor, *, bias: Tensor, dropout: Dropout
 ) -> Tensor:
-    """Attention (N, L, D). At these lengths three plain products beat a fused kernel."""
-    scores = queries @ keys.transpose(2, 3) * queries.shape[-1] ** -0.5 + bias
-    weights = dropout(scores.softmax(dim=-1))
-    return (weights.to(values.dtype) @ values).transpose(1, 2).flatten(2)
+    """Attention (N H, L, d). At these lengths plain products beat a fused kernel."""
+    scale = queries.shape[-1] ** -0.5
+    scores = torch.baddbmm(bias.to(queries.dtype), queries, keys.transpose(1, 2), alpha=scale)
+    weights = dropout.forward(scores.softmax(dim=-1))
+    return weights.to(values.dtype) @ values
 
 
 def _linear(rows: Tensor, part: Any) -> Tensor:

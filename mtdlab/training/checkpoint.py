@@ -1,7 +1,7 @@
 """A trained encoder as a folder that travels: AutoModel and SentenceTransformer open it.
 
     FOLDER/           config, weights, tokenizer; modules.json, 1_Pooling for SentenceTransformer
-    FOLDER/mtdlab/    heads, target branch, queue (safetensors); settings and scores (run.json)
+    FOLDER/mtdlab/    heads, target branch, queue, dropout's stream; settings and scores (run.json)
     FOLDER/README.md  the model card
 """
 
@@ -131,7 +131,7 @@ def _write_encoder(
 
 def _write_rest(folder: Path, outcome: Outcome, run: Mapping[str, Any]) -> None:
     folder.mkdir()
-    for name in ("heads", "target", "queue"):
+    for name in ("heads", "target", "queue", "dropout"):
         save_file(outcome.states[name], folder / f"{name}.safetensors")
     _write_json(folder / "run.json", run)
 

@@ -60,7 +60,8 @@ def train(settings: TrainerSettings, materials: Materials, on_step: OnStep) -> O
         module.train()
     heads = {"pooler": online.pooler, "projection": online.projection, "predictor": head}
     parts = {
-        "encoder": encoder, "heads": nn.ModuleDict(heads), "target": target, "queue": queue
+        "encoder": encoder, "heads": nn.ModuleDict(heads), "target": target, "queue": queue,
+        "dropout": dropout,
     }
 
     for step, batch in enumerate(itertools.islice(batches, settings.steps)):

@@ -1,22 +1,33 @@
 """The fast encoder against transformers' own, and its dropout against its definition."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
-from transformers import BertConfig, BertModel
+from transformers import (
+    BertConfig,
+    BertModel,
+    PreTrainedModel,
+    RobertaConfig,
+    RobertaModel,
+)
 
 from mtdlab.text.dropout import Dropout
-from mtdlab.text.fast import Packing, all_tokens, first_tokens, is_fast
+from mtdlab.text.fast import all_tokens, first_tokens, is_fast
+from mtdlab.text.packing import Packing
 
 NONE = Dropout(0.0, 0)
 
 
-def model_of(**changed: object) -> BertModel:
+def model_of(family: str = "bert", **changed: object) -> PreTrainedModel:
     torch.manual_seed(0)
-    sizes = {
+    sizes: dict[str, Any] = {
         "vocab_size": 90, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 3,
-        "intermediate_size": 40, "max_position_embeddings": 40,
+        "intermediate_size": 40, "max_position_embeddings": 42,
     }
+    if family == "roberta":
+        return RobertaModel(RobertaConfig(**sizes | changed), add_pooling_layer=False).eval()
     return BertModel(BertConfig(**sizes | changed), add_pooling_layer=False).eval()
 
 
@@ -24,7 +35,7 @@ def mask_of(lengths: list[int]) -> Tensor:
     return (torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)).long()
 
 
-def outputs_and_gradients(model: BertModel, mask: Tensor, read: object) -> list[Tensor]:
+def outputs_and_gradients(model: Any, mask: Tensor, read: object) -> list[Tensor]:
     """What `read` makes of the words, and its gradients: of words and of every parameter."""
     model.zero_grad()
     generator = torch.Generator().manual_seed(1)
@@ -40,9 +51,10 @@ def outputs_and_gradients(model: BertModel, mask: Tensor, read: object) -> list[
 LENGTHS = [[7, 3, 12, 1, 9], [5], [40, 2], [6] * 30, [1, 1]]
 
 
+@pytest.mark.parametrize("family", ["bert", "roberta"])
 @pytest.mark.parametrize("lengths", LENGTHS, ids=str)
-def test_first_tokens_are_those_of_transformers(lengths: list[int]) -> None:
-    model, mask = model_of(), mask_of(lengths)
+def test_first_tokens_are_those_of_transformers(lengths: list[int], family: str) -> None:
+    model, mask = model_of(family), mask_of(lengths)
     plain = outputs_and_gradients(
         model, mask,
         lambda w: model(inputs_embeds=w, attention_mask=mask).last_hidden_state[:, 0],
@@ -53,9 +65,10 @@ def test_first_tokens_are_those_of_transformers(lengths: list[int]) -> None:
         assert float((one - other).abs().max()) <= 1e-5 * float(other.abs().max()) + 1e-9
 
 
+@pytest.mark.parametrize("family", ["bert", "roberta"])
 @pytest.mark.parametrize("lengths", LENGTHS, ids=str)
-def test_all_tokens_are_those_of_transformers(lengths: list[int]) -> None:
-    model, mask = model_of(), mask_of(lengths)
+def test_all_tokens_are_those_of_transformers(lengths: list[int], family: str) -> None:
+    model, mask = model_of(family), mask_of(lengths)
     real = mask.unsqueeze(-1)
     plain = outputs_and_gradients(
         model, mask,
@@ -80,7 +93,7 @@ def test_bfloat16_points_the_same_way() -> None:
 @pytest.mark.parametrize("lengths", LENGTHS, ids=str)
 def test_packing_keeps_every_real_token_once(lengths: list[int]) -> None:
     mask = mask_of(lengths)
-    packing = Packing.of(mask)
+    packing = Packing.of(mask, 3)
     grid = torch.arange(mask.numel(), dtype=torch.float32).view(*mask.shape, 1)
     packed = packing.pack(grid)
     assert len(packing.rows.unique()) == len(packing.rows)
@@ -127,3 +140,12 @@ def test_dropout_of_a_gradient_is_that_of_the_value() -> None:
     out = Dropout(0.5, 0).add(values, residual)
     out.sum().backward()
     assert torch.equal(values.grad, (out.detach() != 0) * 2.0)
+
+
+def test_a_stream_goes_on_where_its_state_was_taken() -> None:
+    stream = Dropout(0.5, 3)
+    stream(torch.ones(1000))
+    later = Dropout(0.5, 99)
+    later.load_state_dict(stream.state_dict())
+    expected = [stream(torch.ones(1000)) for _ in range(2)]
+    assert all(torch.equal(later(torch.ones(1000)), one) for one in expected)
