@@ -1,0 +1,102 @@
+"""The default computes what the plain formulation computes, over 200 steps.
+
+Both runs start from the same weights, see the same batches and drop the same entries: what the
+fast run drops on packed rows, the other drops on padded ones in transformers' own forward pass.
+"""
+
+import copy
+import dataclasses
+from collections.abc import Iterator
+from unittest.mock import patch
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from mtdlab.spec import TrainerSettings
+from mtdlab.text import encoder, fast
+from mtdlab.text.dropout import Dropout
+from mtdlab.text.packing import Packing
+from mtdlab.training.materials import Materials, prepare
+from mtdlab.training.outcome import Outcome
+from mtdlab.training.trainer import train
+
+SETTINGS = TrainerSettings(
+    batch_size=16, queue_size=64, initial_queue_size=16, steps=200, evaluate_every=200,
+    learning_rate=3e-4, device="cpu", precision="float32",
+)
+BFLOAT16 = 2.0**-8
+"""Its relative error: the last of its eight bits."""
+
+
+def run(materials: Materials) -> Outcome:
+    return train(SETTINGS, materials, lambda *_: None)
+
+
+def run_fast(materials: Materials) -> tuple[Outcome, list[tuple[Packing, torch.Size]]]:
+    """The run, and for every mask its shape and the packing it was drawn under."""
+    packings, drawn = [], []
+    pack, mask = fast._packing, Dropout._mask
+
+    def packed(model: object, attention_mask: Tensor) -> Packing:
+        packings.append(pack(model, attention_mask))  # type: ignore[arg-type]
+        return packings[-1]
+
+    def noted(self: Dropout, like: Tensor) -> Tensor:
+        drawn.append((packings[-1], like.shape))
+        return mask(self, like)
+
+    with patch.object(fast, "_packing", packed), patch.object(Dropout, "_mask", noted):
+        return run(materials), drawn
+
+
+def run_plainly(materials: Materials, drawn: list[tuple[Packing, torch.Size]]) -> Outcome:
+    """The run on transformers' own forward pass, under the same masks."""
+    model = copy.deepcopy(materials.encoder.model)
+    model.set_attn_implementation("eager")
+    copied = dataclasses.replace(materials.encoder, model=model)
+    masks, own = unpacked(drawn), functional.dropout
+
+    def dropout(values: Tensor, p: float, training: bool, inplace: bool = False) -> Tensor:
+        # the heads' values are (N, D) and draw from torch's stream in both runs
+        if training and values.dim() > 2:
+            return values * next(masks)
+        return own(values, p, training, inplace)
+
+    with (
+        patch.object(encoder, "is_fast", lambda _model: False),
+        patch.object(functional, "dropout", dropout),
+    ):
+        outcome = run(dataclasses.replace(materials, encoder=copied))
+    assert next(masks, None) is None
+    return outcome
+
+
+def unpacked(drawn: list[tuple[Packing, torch.Size]]) -> Iterator[Tensor]:
+    """The fast run's masks from the same stream, (N, L, D) or (N, H, L, L): 1 where it has none."""
+    stream = Dropout(SETTINGS.dropout, SETTINGS.seed)
+    for packing, shape in drawn:
+        mask = stream._mask(torch.empty(shape))
+        count, length = packing.places.shape
+        if len(shape) == 3:
+            whole = torch.ones(len(mask), length, length)
+            whole[:, : shape[1]] = mask
+            yield whole.view(count, packing.heads, length, length)
+        else:
+            whole = torch.ones(count * length, shape[1])
+            first = torch.arange(count) * length
+            whole[packing.rows if len(mask) == len(packing.rows) else first] = mask
+            yield whole.view(count, length, -1)
+
+
+def test_losses_are_those_of_the_plain_formulation() -> None:
+    materials = prepare(SETTINGS)
+    ours, drawn = run_fast(materials)
+    plain = run_plainly(materials, drawn)
+    losses, expected = ours.curve["loss"], plain.curve["loss"]
+    assert np.isfinite(expected).all()
+    assert np.ptp(expected) > 100 * BFLOAT16
+    # float32 on both sides: far nearer than bfloat16 could tell apart
+    assert np.abs(losses - expected).max() < BFLOAT16 / 10
+    assert abs(ours.after.test.score - plain.after.test.score) < 0.1
