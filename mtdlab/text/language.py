@@ -79,7 +79,7 @@ def load_model(kind: Any, name: str, device: Device, augmentation: str) -> Langu
 
 
 def _why(name: str, error: Exception) -> str:
-    if "sentencepiece" in str(error).lower():
+    if isinstance(error, ImportError) and "sentencepiece" in str(error).lower():
         return "needs the library sentencepiece; install the extra: pip install 'mtdlab[augment]'"
     if Path(name).is_dir():
         return f"the folder cannot be loaded: {type(error).__name__}: {error}".splitlines()[0]
