@@ -1,6 +1,6 @@
 """What trials with the same encoder and text share: loaded once per process."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -24,7 +24,7 @@ from mtdlab.text.augmented import augment
 from mtdlab.text.corpus import Corpus, open_corpus
 from mtdlab.text.embed import MAX_LENGTH, Vectors
 from mtdlab.text.encoder import Encoder, load_encoder
-from mtdlab.text.tokens import TokenStore, tokenise
+from mtdlab.text.tokens import Batch, TokenStore, paired_batches, tokenise
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,10 @@ class View:
         )
 
 
+Views = tuple[Batch, ...]
+"""One view of a batch that both branches read, or the online branch's and the target's."""
+
+
 @dataclass(frozen=True)
 class Materials:
     """Encoder as loaded, corpus, tokens, graded pairs, tasks, and the encoder as it was before.
@@ -66,6 +70,12 @@ class Materials:
     before: View
     scores_before: tuple[TaskScore, ...]
     augmented: TokenStore | None = None
+
+    def batches(self, size: int, seed: int) -> Iterator[Views]:
+        """Endless batches of the corpus. Raises MtdlabError where it holds less than one."""
+        if self.augmented is not None:
+            return paired_batches(self.augmented, self.tokens, size, seed)
+        return ((batch,) for batch in self.tokens.batches(size, seed))
 
 
 class _Named(NamedTuple):

@@ -21,6 +21,7 @@ from mtdlab.text.lines import Tally
 from mtdlab.text.tokens import paired_batches, tokenise
 from mtdlab.training import materials
 from mtdlab.training.materials import prepare, warm
+from mtdlab.training.trainer import train
 
 CPU = Device(torch.device("cpu"), torch.float32)
 NOISE = "typos:0.4+repetition:0.32"
@@ -228,3 +229,31 @@ def test_a_missing_model_is_said_before_anything_is_trained(
             ):
                 act(settings_of(f"{name}:{models}"))
     assert not list((cache / "tokens").glob(".building-*"))
+
+
+def test_the_online_branch_reads_the_changed_text_and_the_target_the_original(
+    settings_of: Settings,
+) -> None:
+    named = prepare(settings_of(NOISE))
+    assert named.augmented is not None
+    rows = next(named.tokens.rows(8, seed=5))
+    online, target = next(named.batches(8, seed=5))
+    for view, store in ((online, named.augmented), (target, named.tokens)):
+        assert torch.equal(view[0], store.batch(rows)[0])
+        assert torch.equal(view[1], store.batch(rows)[1])
+    (both,) = next(prepare(settings_of("none")).batches(8, seed=5))
+    assert torch.equal(both[0], target[0])
+
+
+def test_a_run_learns_from_augmented_text(settings_of: Settings) -> None:
+    def losses(augmentation: str) -> list[float]:
+        settings = settings_of(
+            augmentation, steps=4, evaluate_every=4, queue_size=16, initial_queue_size=8
+        )
+        curve = train(settings, prepare(settings), lambda _step, _evaluation: None).curve
+        return list(curve["loss"])
+
+    changed = losses(NOISE)
+    assert changed == losses(NOISE)
+    assert changed != losses("none")
+    assert np.isfinite(changed).all()
