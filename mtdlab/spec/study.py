@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from mtdlab.spec.search import Dimension, fingerprint, grid, resolve
+from mtdlab.spec.search import Choices, Dimension, fingerprint, grid, resolve
 from mtdlab.spec.settings import TrainerSection, TrainerSettings, is_number
 
 Sampler = Literal["grid", "random", "tpe", "qmc"]
@@ -41,6 +41,13 @@ class StudySpec:
     def fixed(self) -> TrainerSection:
         """The trainer section with its defaults, whose values may still miss the searched ones."""
         return TrainerSection(**self.trainer)
+
+    def augmentations(self) -> tuple[str, ...]:
+        """Every augmentation that a trial may use."""
+        searched = self.search.get("augmentation")
+        if isinstance(searched, Choices):
+            return searched.values
+        return (self.fixed().augmentation,)
 
     def settings(self, parameters: dict[str, Any], seed: int) -> TrainerSettings:
         """The settings of one trial. Raises ValueError where they do not go together."""

@@ -126,7 +126,7 @@ def _work(
     from mtdlab.training.materials import warm
 
     refuse_other_things(models / spec.name)
-    warm(spec.fixed())
+    warm(spec.fixed(), spec.augmentations())
     counts = store.counts()
     jobs = min(jobs or _default_jobs(), counts["WAITING"])
     finished = sum(counts.get(state, 0) for state in FINISHED)

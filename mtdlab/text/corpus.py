@@ -21,6 +21,11 @@ class Corpus:
     name: str
     fingerprint: str
 
+    @property
+    def doing(self) -> str:
+        """What takes the time where its tokens are prepared."""
+        return "tokens"
+
     def sentences(self, tally: Tally | None = None) -> Iterator[str]:
         """The sentences, in order, never all in memory; `tally` counts what was met.
 

@@ -4,8 +4,7 @@ Letters: N batch, L tokens, D dimension.
 """
 
 import importlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -19,7 +18,6 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
-from transformers.utils import logging
 
 from mtdlab.errors import MtdlabError
 from mtdlab.spec.settings import Pooling
@@ -76,7 +74,7 @@ def load_encoder(name: str, dropout: float) -> Encoder:
         path = encoder_path(name)
         config = AutoConfig.from_pretrained(path, local_files_only=local)
         rates = dict.fromkeys(_dropout_names(name, config.to_dict()), dropout)
-        with _quiet():
+        with hub.quiet():
             model = AutoModel.from_pretrained(path, local_files_only=local, **rates)
     except MtdlabError:
         raise
@@ -87,18 +85,6 @@ def load_encoder(name: str, dropout: float) -> Encoder:
         # the head's own pooler takes its place; this one would only get no gradient
         model.pooler = None
     return Encoder(model.float(), tokenizer)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without a bar for a second's work, and a report that the pooler, not used here, is new."""
-    before = logging.get_verbosity()
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(before)
 
 
 def load_tokenizer(name: str) -> PreTrainedTokenizerBase:

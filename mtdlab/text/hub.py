@@ -1,8 +1,11 @@
-"""Whether the Hugging Face hub is there to be asked."""
+"""Whether the Hugging Face hub is there to be asked; and its library without its remarks."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 from huggingface_hub import constants, get_session
+from transformers.utils import logging
 
 SECONDS = 3.0
 """How long the hub may take to answer before it counts as out of reach."""
@@ -19,3 +22,15 @@ def answers() -> bool:
         # any transport's error: what is in the cache can still be loaded
         return False
     return True
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without a bar for a second's work, and reports on weights and options not used here."""
+    before = logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)

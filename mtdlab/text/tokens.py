@@ -34,6 +34,9 @@ FORMAT = 2
 MAPPED = 1 << 27
 """Bytes of token ids that a process may keep in its memory: two million sentences, 32 long."""
 
+Batch = tuple[Tensor, Tensor]
+"""Token ids and attention mask, both (N, L)."""
+
 
 @dataclass(frozen=True)
 class TokenStore:
@@ -46,7 +49,7 @@ class TokenStore:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def batch(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+    def batch(self, rows: NDArray[np.int64]) -> Batch:
         """Ids and attention mask of some sentences, both (N, longest of them)."""
         lengths = self.lengths[rows]
         longest = int(lengths.max())
@@ -63,11 +66,15 @@ class TokenStore:
         if self.ids.nbytes > MAPPED and isinstance(pages := self.ids.base, mmap.mmap):
             pages.madvise(mmap.MADV_DONTNEED)
 
-    def batches(self, size: int, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
+    def batches(self, size: int, seed: int) -> Iterator[Batch]:
         """Endless batches of `size`: a fresh permutation an epoch, its ragged end left out.
 
         Raises MtdlabError where the corpus holds less than one batch.
         """
+        return map(self.batch, self.rows(size, seed))
+
+    def rows(self, size: int, seed: int) -> Iterator[NDArray[np.int64]]:
+        """Which sentences make up each of the endless batches. Raises as `batches` does."""
         if len(self) < size:
             raise MtdlabError(
                 f"batch_size {size} exceeds the corpus, which holds {len(self)} sentences"
@@ -76,9 +83,25 @@ class TokenStore:
         while True:
             order = random.permutation(len(self))
             for start in range(0, len(self) - size + 1, size):
-                yield self.batch(order[start : start + size])
+                yield order[start : start + size]
             # 80 MB for ten million sentences: not beside the next one
             del order
+
+
+def paired_batches(
+    first: TokenStore, second: TokenStore, size: int, seed: int
+) -> Iterator[tuple[Batch, Batch]]:
+    """Endless batches of two views: the same rows of both, in `first.batches`' order.
+
+    Each view is padded to its own longest sentence. Raises MtdlabError where the corpus holds
+    less than one batch.
+    """
+    assert len(first) == len(second), "row i of both is the same sentence"
+
+    def views(rows: NDArray[np.int64]) -> tuple[Batch, Batch]:
+        return first.batch(rows), second.batch(rows)
+
+    return map(views, first.rows(size, seed))
 
 
 def cache_folder() -> Path:
@@ -153,7 +176,7 @@ def _write(
     ids = GrowingArray(folder / "ids.npy", kind, (max_length,))
     lengths = GrowingArray(folder / "lengths.npy", np.dtype(np.int32), ())
     with ids, lengths:
-        for chunk in chunks(corpus, tally, "tokens"):
+        for chunk in chunks(corpus, tally, corpus.doing):
             encoded = tokenizer(
                 chunk, truncation=True, max_length=max_length,
                 return_attention_mask=False, return_token_type_ids=False,

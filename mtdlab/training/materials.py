@@ -1,14 +1,14 @@
 """What trials with the same encoder and text share: loaded once per process."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from analysis.spectrum import singular_values
 from mtdlab.device import Device, choose_device
@@ -17,12 +17,14 @@ from mtdlab.evaluation.pairs import load_pairs
 from mtdlab.evaluation.sts import Evaluation, StsTask
 from mtdlab.evaluation.suite import Embedder, Suite, TaskScore, score_tasks
 from mtdlab.spec import TrainerSettings
+from mtdlab.spec.augmentation import parse_augmentation
 from mtdlab.spec.settings import Pooling, TrainerSection
 from mtdlab.spec.tasks import BUILTIN, parse_tasks
+from mtdlab.text.augmented import augment
 from mtdlab.text.corpus import Corpus, open_corpus
 from mtdlab.text.embed import MAX_LENGTH, Vectors
 from mtdlab.text.encoder import Encoder, load_encoder
-from mtdlab.text.tokens import TokenStore, tokenise
+from mtdlab.text.tokens import Batch, TokenStore, paired_batches, tokenise
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,8 @@ class View:
         )
 
 
-Views = tuple[tuple[Tensor, Tensor], ...]
-"""A batch's token ids and attention mask, both (N, L): one view that both branches read, or the
-online branch's and the target's."""
+Views = tuple[Batch, ...]
+"""One view of a batch that both branches read, or the online branch's and the target's."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ class Materials:
     """Encoder as loaded, corpus, tokens, graded pairs, tasks, and the encoder as it was before.
 
     scores_before  what the loaded encoder scores on each of the suite's tasks.
+    augmented      tokens of the corpus with its text augmented, row by row those of the same
+                   sentences as `tokens`; None where the text stays as it is.
     """
 
     encoder: Encoder
@@ -66,38 +69,67 @@ class Materials:
     suite: Suite
     before: View
     scores_before: tuple[TaskScore, ...]
+    augmented: TokenStore | None = None
 
     def batches(self, size: int, seed: int) -> Iterator[Views]:
         """Endless batches of the corpus. Raises MtdlabError where it holds less than one."""
+        if self.augmented is not None:
+            return paired_batches(self.augmented, self.tokens, size, seed)
         return ((batch,) for batch in self.tokens.batches(size, seed))
+
+
+class _Named(NamedTuple):
+    """The settings that say what is loaded."""
+
+    encoder: str
+    pooling: Pooling
+    corpus: str
+    evaluation: str
+    tasks: str
+    max_length: int
+    dropout: float
+    device: Device
 
 
 def prepare(settings: TrainerSettings) -> Materials:
     """Load what settings name, or take what an earlier trial of this process loaded.
 
-    Raises MtdlabError where encoder, corpus or evaluation files are missing or do not fit.
+    Raises MtdlabError where encoder, corpus, evaluation files or the models of an augmentation
+    are missing or do not fit.
     """
-    return _prepare(
+    named = _Named(
         settings.encoder, settings.pooling, settings.corpus, settings.evaluation, settings.tasks,
         settings.max_length, settings.dropout, choose_device(settings),
     )
+    materials, augmented = _prepare(named), _augmented(settings.augmentation, named)
+    return materials if augmented is None else replace(materials, augmented=augmented)
+
+
+@lru_cache(maxsize=8)
+def _augmented(augmentation: str, named: _Named) -> TokenStore | None:
+    """Beside `_prepare`, so that a study of augmentations loads its encoder once."""
+    materials = _prepare(named)
+    corpus = augment(materials.corpus, parse_augmentation(augmentation), named.device)
+    return None if corpus is None else _tokens(corpus, materials.encoder, named.max_length)
+
+
+def _tokens(corpus: Corpus, encoder: Encoder, max_length: int) -> TokenStore:
+    return tokenise(corpus, encoder.tokenizer, encoder.token_limit(max_length))
 
 
 @lru_cache(maxsize=1)
-def _prepare(
-    encoder_name: str, pooling: Pooling, corpus_name: str, evaluation: str, tasks: str,
-    max_length: int, dropout: float, device: Device,
-) -> Materials:
-    pairs = {split: load_pairs(evaluation, split) for split in ("dev", "test")}
-    corpus = open_corpus(corpus_name)
-    encoder = load_encoder(encoder_name, dropout)
+def _prepare(named: _Named) -> Materials:
+    pooling, device = named.pooling, named.device
+    pairs = {split: load_pairs(named.evaluation, split) for split in ("dev", "test")}
+    corpus = open_corpus(named.corpus)
+    encoder = load_encoder(named.encoder, named.dropout)
     limit = encoder.token_limit(MAX_LENGTH)
     dev, test = (StsTask(pairs[split], encoder.tokenizer, limit) for split in ("dev", "test"))
-    tokens = tokenise(corpus, encoder.tokenizer, encoder.token_limit(max_length))
+    tokens = _tokens(corpus, encoder, named.max_length)
     nn.Module.to(encoder.model, device.device)
     dev_vectors, test_vectors = (task.embed(encoder.model, pooling, device) for task in (dev, test))
     before = View.of(dev, dev_vectors, test, test_vectors)
-    suite = _suite(tasks, evaluation, encoder)
+    suite = _suite(named.tasks, named.evaluation, encoder)
     scores = score_tasks(Embedder(encoder.model, pooling, device), suite)
     return Materials(encoder, corpus, tokens, dev, test, suite, before, tuple(scores))
 
@@ -115,16 +147,21 @@ def _suite(tasks: str, evaluation: str, encoder: Encoder) -> Suite:
     return suite
 
 
-def warm(settings: TrainerSection) -> None:
+def warm(settings: TrainerSection, augmentations: Iterable[str] | None = None) -> None:
     """Check that texts, encoder and device are there; prepare the tokens that workers share.
+
+    augmentations  all that runs will use, where not only the settings' own; the models that they
+                   name run here over the corpus.
 
     Raises MtdlabError where something is missing.
     """
-    choose_device(settings)
+    device = choose_device(settings)
     for split in ("dev", "test"):
         load_pairs(settings.evaluation, split)
     corpus = open_corpus(settings.corpus)
     encoder = load_encoder(settings.encoder, settings.dropout)
     _suite(settings.tasks, settings.evaluation, encoder)
-    tokens = tokenise(corpus, encoder.tokenizer, encoder.token_limit(settings.max_length))
-    next(tokens.batches(settings.batch_size, seed=0))
+    next(_tokens(corpus, encoder, settings.max_length).batches(settings.batch_size, seed=0))
+    for augmentation in augmentations or (settings.augmentation,):
+        if augmented := augment(corpus, parse_augmentation(augmentation), device):
+            _tokens(augmented, encoder, settings.max_length)

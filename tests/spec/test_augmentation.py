@@ -1,7 +1,11 @@
 """How augmentations are spelled."""
 
+from pathlib import Path
+
 import pytest
 
+from mtdlab.errors import MtdlabError
+from mtdlab.spec import read_study
 from mtdlab.spec.augmentation import (
     EMBEDDING_LEVEL,
     TEXT_LEVEL,
@@ -65,3 +69,16 @@ def test_text_of_an_augmentation_reads_back_and_is_one_for_all_that_mean_the_sam
 
 def test_every_augmentation_has_one_level() -> None:
     assert len({*EMBEDDING_LEVEL, *TEXT_LEVEL}) == len(EMBEDDING_LEVEL) + len(TEXT_LEVEL) == 8
+
+
+def test_a_study_knows_every_augmentation_of_its_trials(tmp_path: Path) -> None:
+    path = tmp_path / "study.yaml"
+    head = "study: words\nmetric: sts_dev\nseeds: [0]\nsampler: grid\npruner: none\n"
+    search = "search: {augmentation: [none, 'typos:0.1', 'synonyms:a/b']}\n"
+    path.write_text(f"{head}trainer: {{encoder: builtin}}\n{search}")
+    assert read_study(path, ()).augmentations() == ("none", "typos:0.1", "synonyms:a/b")
+    path.write_text(f"{head}trainer: {{augmentation: 'typos:0.1'}}\nsearch: {{ema_decay: [0.1]}}\n")
+    assert read_study(path, ()).augmentations() == ("typos:0.1",)
+    path.write_text(f"{head}trainer: {{encoder: builtin}}\n{search.replace('typos', 'typo')}")
+    with pytest.raises(MtdlabError, match=r"typo:0\.1'?: not known"):
+        read_study(path, ())
