@@ -170,12 +170,3 @@ def describe_curve(curve: pd.DataFrame, what: str, *, decimals: int = 2) -> str:
         f"{what} highest at MTD {format_mtd(top['mtd'])} ({top['mean']:.{decimals}f}) and "
         f"lowest at MTD {format_mtd(bottom['mtd'])} ({bottom['mean']:.{decimals}f})."
     )
-
-
-def describe_best(table: pd.DataFrame, name: str) -> str:
-    """The best row of a table of means, by the column that names its rows."""
-    best, worst = table.iloc[int(table["mean"].argmax())], table.iloc[int(table["mean"].argmin())]
-    return (
-        f"Best: {best[name]} with {best['mean']:.2f}; worst: {worst[name]} with "
-        f"{worst['mean']:.2f}."
-    )
