@@ -23,6 +23,7 @@ from analysis.figures.experiments import (
 from analysis.figures.representation import draw_plane, draw_spectra, spectra_drawn
 from analysis.figures.steps import draw_structures
 from analysis.figures.style import OTHER, PAPER, figure_style, new_figure, to_png, to_svg
+from analysis.figures.together import draw_models, draw_studies
 
 __all__ = [
     "OTHER",
@@ -32,6 +33,7 @@ __all__ = [
     "draw_curve",
     "draw_grid",
     "draw_line",
+    "draw_models",
     "draw_mtd_curve",
     "draw_paired_curve",
     "draw_plane",
@@ -43,6 +45,7 @@ __all__ = [
     "draw_simcse",
     "draw_spectra",
     "draw_structures",
+    "draw_studies",
     "figure_style",
     "new_figure",
     "spectra_drawn",

@@ -45,6 +45,7 @@ _DECIMALS: Mapping[str, int] = {
     "paired_mean": 2,
     "paired_low": 2,
     "paired_high": 2,
+    "best mean": 2,
     "mean_cosine": 3,
     "before": 2,
     "after": 2,

@@ -24,7 +24,8 @@ def section_score(results: Results, tables: dict[str, pd.DataFrame]) -> Section:
     """The score against MTD. tables  `tabulate(results)`."""
     title = "Score against maximum traceable distance"
     if not len(results.curve):
-        return Section("score", title, ("No completed run has a score, so there is no curve.",))
+        why = "SimCSE has no queue" if len(results.simcse) else "No completed run has a score"
+        return Section("score", title, (f"{why}, so there is no curve.",))
     curve, remark = thin_rows(tables["mtd_curve"].drop(columns="level"), "levels")
     paired = [name for name in ("paired_seeds",) if name in curve]
     table = make_table(

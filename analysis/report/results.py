@@ -130,11 +130,12 @@ def compute_results(study: StudyFrames) -> Results:
         },
         collapse=compute_collapse(study, level=LEVEL),
         collapse_watch=compute_collapse_watch(study),
-        note=_note(trials),
+        note=describe_selection(trials),
     )
 
 
-def _note(trials: pd.DataFrame) -> str:
+def describe_selection(trials: pd.DataFrame) -> str:
+    """What figures say where checkpoints were chosen on the test pairs; nothing elsewhere."""
     chosen_on_test = "select_on" in trials and (trials["select_on"] == "test").any()
     return "checkpoints chosen on the TEST pairs" if chosen_on_test else ""
 

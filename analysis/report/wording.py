@@ -77,6 +77,12 @@ def _describe_runs(results: Results) -> str:
         states = results.trials["state"]
         if len(states) and (states == "FAIL").all():
             return f"All {count(len(states), 'run')} failed, so there is nothing to compare."
+        if len(results.simcse):
+            return (
+                f"{count(len(results.simcse), 'run')} of SimCSE completed, with a mean score of "
+                f"{results.simcse['score'].mean():.2f}. It has no queue and no average, so there "
+                "is no MTD to compare."
+            )
         return "No run has completed with a score yet."
     seeds = int(scored["seed"].nunique())
     return (
