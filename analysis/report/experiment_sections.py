@@ -83,7 +83,7 @@ def _section(results: Results, comparison: Comparison) -> Section:
 
 
 def _name_structure(table: pd.DataFrame) -> pd.Series:
-    """η and the predictor in words; of two that stay the same, the one that varies."""
+    """η and the predictor of each row, in words."""
     names = [
         f"η {decay:g}, " + (count(int(layers), "prediction layer") if layers else "no predictor")
         for decay, layers in zip(table["ema_decay"], table["prediction_layers"], strict=True)
