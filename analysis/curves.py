@@ -57,7 +57,8 @@ def traced_runs(trials: pd.DataFrame, *, value: str = "score") -> pd.DataFrame:
     runs = completed_runs(trials, value=value)
     runs = runs[np.isfinite(runs["mtd"].astype("float64"))]
     if "method" in runs:
-        runs = runs[runs["method"] == "mocose"]
+        # trials recorded before there was a choice have none
+        runs = runs[runs["method"].fillna("mocose") == "mocose"]
     return runs.assign(mtd=runs["mtd"].astype("float64").round(MTD_DECIMALS))
 
 

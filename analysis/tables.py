@@ -1,23 +1,12 @@
-"""Tables of a study: queue slices and initial queue beside the published ones, tasks, trials.
-
-Source of the published columns: MoCoSE, tables 7 (initial queue) and 8 (queue slices).
-"""
+"""Tables of a study: tasks by MTD, and all trials."""
 
 import pandas as pd
 
 from analysis.curves import MTD_DECIMALS, completed_runs
 from analysis.frames import TRIAL_COLUMNS
 from analysis.intervals import summarise
-from analysis.published import load_published
 from analysis.tasks import TASKS
 
-PUBLISHED_SHARES = {
-    "none": 0.0,
-    "1/4 of the queue": 0.25,
-    "1/2 of the queue": 0.5,
-    "whole queue": 1.0,
-}
-_SHARE_DECIMALS = 3
 _FIRST_COLUMNS = (
     "number",
     "state",
@@ -32,53 +21,6 @@ _FIRST_COLUMNS = (
     "uniformity",
     "reason",
 )
-
-
-def published_slices() -> pd.DataFrame:
-    """Table 8 as queue_slice and published, positions written as a study writes them."""
-    table = load_published("table8_queue_slices")
-    positions = table["positions_used"].str.replace(" and ", ",")
-    return pd.DataFrame({"queue_slice": positions, "published": table["average"]})
-
-
-def published_initial_queue() -> pd.DataFrame:
-    """Table 7 as share, queue_size and published, a row per cell."""
-    table = load_published("table7_initial_queue")
-    cells = table.melt("initial_queue", var_name="queue_size", value_name="published")
-    cells["share"] = cells.pop("initial_queue").map(PUBLISHED_SHARES)
-    cells["queue_size"] = cells["queue_size"].astype("int64")
-    return cells[["share", "queue_size", "published"]]
-
-
-def compute_queue_slices(trials: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """Score by the positions of the queue that enter the loss.
-
-    Returns queue_slice, n, seeds, mean, low, high (see `summarise`) and published: the
-    paper's value for the same positions, NaN where it has none. No rows unless the
-    completed runs use at least two slices. Raises ValueError for a level outside (0, 1).
-    """
-    runs = completed_runs(trials)
-    if runs["queue_slice"].nunique() < 2:
-        runs = runs.iloc[:0]
-    table = summarise(runs, by=["queue_slice"], level=level)
-    return table.merge(published_slices(), on="queue_slice", how="left")
-
-
-def compute_initial_queue(trials: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """Score by share of the queue that starts as random vectors, and by queue size.
-
-    Returns share, queue_size, n, seeds, mean, low, high (see `summarise`) and published,
-    NaN where the paper has no such cell. No rows unless the completed runs with a queue
-    have at least two shares. Raises ValueError for a level outside (0, 1).
-    """
-    runs = completed_runs(trials)
-    runs = runs[runs["queue_size"] > 0]
-    share = (runs["initial_queue_size"] / runs["queue_size"]).round(_SHARE_DECIMALS)
-    runs = runs.assign(share=share)
-    if share.nunique() < 2:
-        runs = runs.iloc[:0]
-    table = summarise(runs, by=["share", "queue_size"], level=level)
-    return table.merge(published_initial_queue(), on=["share", "queue_size"], how="left")
 
 
 def compute_tasks(

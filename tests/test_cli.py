@@ -90,6 +90,13 @@ def test_a_sweep_and_its_report_end_to_end(run, place: Path) -> None:
     assert len((page.parent / "tables" / "trials.csv").read_text().splitlines()) == 5
     assert list((page.parent / "figures").glob("*.png"))
 
+    together = json.loads(run("report --study mtd --name all --json").stdout)
+    assert place / together["page"] == place / "reports" / "all" / "index.html"
+    assert together["pages"]["mtd"]["page"] == written["page"]
+    assert '../mtd/index.html' in (place / together["page"]).read_text()
+    assert "no study mdt" in run("report --study mtd --study mdt", 5).stderr
+    assert "the study's own page" in run("report --study mtd --name mtd", 2).stderr
+
 
 def test_jobs_share_the_work_and_json_stays_alone_on_standard_output(run) -> None:
     summary = json.loads(run("sweep studies/mtd.yaml --jobs 2 --json").stdout)

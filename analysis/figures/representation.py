@@ -4,11 +4,12 @@ import numpy as np
 import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
+from numpy.typing import NDArray
 
 from analysis.curves import IDEAL_ALIGNMENT, IDEAL_UNIFORMITY
 from analysis.figures.style import COLOURS, INK, OTHER, add_mtd_colours, is_heavy, mtd_norm
 
-_ROUNDING = 1e-5  # of float32 vectors' singular values, relative to the largest
+ROUNDING = 1e-5  # of float32 vectors' singular values, relative to the largest
 _MOST_LINES = 24
 # A line of a few hundred pixels shows no more points than this.
 _MOST_POINTS = 256
@@ -53,25 +54,30 @@ def spectra_drawn(spectra: pd.DataFrame) -> pd.DataFrame:
     return after.iloc[np.linspace(0, len(after) - 1, _MOST_LINES).round().astype(int)]
 
 
+def spectrum_points(size: int) -> NDArray[np.intp]:
+    """The places of a spectrum of so many values that a line shows."""
+    places = np.linspace(0, size - 1, min(size, _MOST_POINTS)).round()
+    return np.unique(places.astype(np.intp))
+
+
 def draw_spectra(spectra: pd.DataFrame, ax: Axes) -> None:
     """Singular values relative to the largest, before training and after, by MTD.
 
     spectra  `compute_spectra`, index (moment, mtd), column i the i-th largest value. Values
              that rounding makes of 0 are left out: they would stretch the axis tenfold.
     """
-    size = spectra.shape[1]
-    index = np.unique(np.linspace(0, size - 1, min(size, _MOST_POINTS)).round().astype(int))
+    index = spectrum_points(spectra.shape[1])
     after = spectra_drawn(spectra)
     if len(after):
         levels = after.index.get_level_values("mtd").to_numpy(dtype=np.float64)
         norm = mtd_norm(levels)
         for mtd, row in zip(levels, after.to_numpy(dtype=np.float64), strict=True):
-            values = np.where(row > _ROUNDING, row, np.nan)
+            values = np.where(row > ROUNDING, row, np.nan)
             ax.plot(index + 1, values[index], color=colormaps[COLOURS](norm(mtd)), linewidth=1.2)
         add_mtd_colours(ax, norm)
     before = spectra[spectra.index.get_level_values("moment") == "before"]
     for row in before.to_numpy(dtype=np.float64):
-        values = np.where(row > _ROUNDING, row, np.nan)
+        values = np.where(row > ROUNDING, row, np.nan)
         ax.plot(index + 1, values[index], "--", color=INK, linewidth=1.6, label="before training")
     ax.set_yscale("log")
     ax.set_xlabel("index of the singular value, largest first")

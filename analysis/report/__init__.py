@@ -1,5 +1,6 @@
-"""A study as one offline page, with its figures and tables as files beside it."""
+"""A study, or several together, as one offline page, with figures and tables beside it."""
 
+from analysis.report.together import TogetherReport, write_together
 from analysis.report.writer import Report, write_report
 
-__all__ = ["Report", "write_report"]
+__all__ = ["Report", "TogetherReport", "write_report", "write_together"]

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 import pandas as pd
 
 from analysis.curves import format_mtd
+from analysis.experiments.settings import format_setting
 from analysis.report.page import Column, Table
 from analysis.tasks import TASKS
 
 MISSING = "–"
+PUBLISHED = "published: BERT-base, Wikipedia, average of seven STS tests"
 LABELS: Mapping[str, str] = {
     "number": "trial",
     "ema_decay": "ema_decay η",
@@ -25,6 +27,11 @@ LABELS: Mapping[str, str] = {
     "paired_low": "its 95 % low",
     "paired_high": "its 95 % high",
     "share": "share at the start",
+    "augmented": "augmentation",
+    "prediction_layers": "prediction layers",
+    "projection_layers": "projection layers",
+    "fgsm_changed": "entries changed, %",
+    "published": PUBLISHED,
     "l1": "L1",
     "l2": "L2",
 }
@@ -38,6 +45,8 @@ _DECIMALS: Mapping[str, int] = {
     "paired_mean": 2,
     "paired_low": 2,
     "paired_high": 2,
+    "best mean": 2,
+    "mean_cosine": 3,
     "before": 2,
     "after": 2,
     "alignment": 3,
@@ -59,7 +68,7 @@ def number(value: float, decimals: int | None = None) -> str:
     """A number to so many decimals, or to five digits; a dash for one that is not finite."""
     if not math.isfinite(value):
         return MISSING
-    return f"{value:.5g}" if decimals is None else f"{value:.{decimals}f}"
+    return format_setting(value) if decimals is None else f"{value:.{decimals}f}"
 
 
 def _cells(column: pd.Series, name: str) -> list[str]:

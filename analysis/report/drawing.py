@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from matplotlib.axes import Axes
 
 from analysis import figures
+from analysis.experiments import EXPERIMENTS
 from analysis.report.page import Picture
 
 Draw = Callable[[Axes], None]
@@ -16,8 +17,8 @@ PICTURE_NAMES = (
     "alignment_uniformity_plane",
     "distance",
     "spectra",
-    "initial_queue",
-    "queue_slices",
+    "collapse",
+    *(experiment.name for experiment in EXPERIMENTS),
 )
 _WIDTH = 7.0
 

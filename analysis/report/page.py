@@ -19,13 +19,17 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Cells ready to print. csv is the name of the file with the same data, or empty."""
+    """Cells ready to print. csv is the name of the file with the same data, or empty.
+
+    links  where the first cell of each row leads, or nothing.
+    """
 
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[str, ...], ...]
     csv: str = ""
     sortable: bool = False
+    links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,20 @@ class Page:
     methods: tuple[str, ...]
 
 
-def render(page: Page) -> str:
+@dataclass(frozen=True)
+class TogetherPage:
+    """A page over several studies: how they compare, with a link to each one's own."""
+
+    name: str
+    status: str
+    generated: str
+    version: str
+    warnings: tuple[str, ...]
+    sections: tuple[Section, ...]
+    methods: tuple[str, ...]
+
+
+def render(page: Page | TogetherPage) -> str:
     """The page as one HTML document that loads nothing from anywhere.
 
     Every text is escaped; only the figures' own SVG is passed through. The script runs by
@@ -91,8 +108,9 @@ def render(page: Page) -> str:
         keep_trailing_newline=True,
     )
     script = environment.get_template("sort.js").render().strip()
+    template = "page.html" if isinstance(page, Page) else "together.html"
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return environment.get_template("page.html").render(
+    return environment.get_template(template).render(
         page=page,
         style=Markup(environment.get_template("page.css").render()),
         script=Markup(script),

@@ -9,8 +9,7 @@ from analysis.published import load_published
 from analysis.report.drawing import Draw, make_picture
 from analysis.report.page import Picture
 from analysis.report.results import Results
-from analysis.report.wording import PERCENT, describe_best, describe_curve
-from analysis.tables import published_initial_queue, published_slices
+from analysis.report.wording import PERCENT, describe_curve
 
 _BAND = f"The band is the {PERCENT} t interval over seeds."
 
@@ -194,53 +193,5 @@ def picture_spectra(results: Results) -> Picture:
         height=4.2,
         caption=caption,
         alt=alt,
-        note=results.note,
-    )
-
-
-def picture_initial_queue(results: Results) -> Picture:
-    """Score by initial queue and queue size, and the paper's table 7."""
-    table = results.initial_queue
-    best = table.iloc[int(table["mean"].argmax())]
-    return make_picture(
-        "initial_queue",
-        "Score by the share of the queue that starts as random vectors",
-        [
-            ("this study", lambda ax: figures.draw_initial_queue(table, ax, value="mean")),
-            (
-                figures.PAPER,
-                lambda ax: figures.draw_initial_queue(
-                    published_initial_queue(), ax, value="published"
-                ),
-            ),
-        ],
-        height=6.2,
-        caption=(
-            "Mean score in each cell, darker is higher; cells 5 points or more below the best "
-            "share the lightest colour. Bottom: the paper's table 7."
-        ),
-        alt=(
-            f"Best mean score {best['mean']:.2f}, with a share of {best['share']:g} and a queue "
-            f"of {best['queue_size']:g}."
-        ),
-        note=results.note,
-    )
-
-
-def picture_slices(results: Results) -> Picture:
-    """Score by the positions of the queue that are used, and the paper's table 8."""
-    return make_picture(
-        "queue_slices",
-        "Score by the positions of the queue that are used",
-        [
-            ("this study", lambda ax: figures.draw_queue_slices(results.slices, ax)),
-            (figures.PAPER, lambda ax: figures.draw_published_slices(published_slices(), ax)),
-        ],
-        height=5.6,
-        caption=(
-            f"Position 0 is the newest entry. Lines are {PERCENT} t intervals over seeds. "
-            "Bottom: the paper's table 8 (queue 1024, batch size 256, η 0.85)."
-        ),
-        alt=describe_best(results.slices, "queue_slice"),
         note=results.note,
     )

@@ -13,14 +13,17 @@ from analysis.curves import (
     simcse_runs,
     traced_runs,
 )
+from analysis.experiments import (
+    EXPERIMENTS,
+    Comparison,
+    compare,
+    compute_collapse,
+    compute_collapse_watch,
+    compute_experiment_tasks,
+)
 from analysis.frames import StudyFrames
 from analysis.spectrum import compute_effective_ranks, compute_spectra
-from analysis.tables import (
-    compute_initial_queue,
-    compute_queue_slices,
-    compute_tasks,
-    compute_trials_table,
-)
+from analysis.tables import compute_tasks, compute_trials_table
 from analysis.verdict import Verdict, compute_verdict
 
 LEVEL = 0.95
@@ -32,9 +35,11 @@ TABLE_NAMES = (
     "geometry",
     "spectra",
     "effective_rank",
-    "initial_queue",
-    "queue_slices",
     "tasks",
+    *(experiment.name for experiment in EXPERIMENTS),
+    *(f"{experiment.name}_tasks" for experiment in EXPERIMENTS),
+    "collapse",
+    "collapse_watch",
 )
 
 
@@ -46,6 +51,9 @@ class Results:
     batch_verdicts  a verdict per batch size, only where there are several.
     geometry        mean alignment, uniformity, l1 and l2 by MTD: measure, mtd, n, seeds,
                     mean, low, high.
+    experiments     those of the papers that the study varied; experiment_tasks: those by task,
+                    by the experiment's name.
+    collapse        score over steps by structure, and what the watch saw of each.
     note            what every figure has to say of how its scores came about, or nothing.
     """
 
@@ -62,9 +70,11 @@ class Results:
     geometry: pd.DataFrame
     spectra: pd.DataFrame
     ranks: pd.DataFrame
-    initial_queue: pd.DataFrame
-    slices: pd.DataFrame
     tasks: pd.DataFrame
+    experiments: tuple[Comparison, ...]
+    experiment_tasks: dict[str, pd.DataFrame]
+    collapse: pd.DataFrame
+    collapse_watch: pd.DataFrame
     note: str
 
 
@@ -78,6 +88,14 @@ def _compute_geometry(distances: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(curves, ignore_index=True)[columns]
 
 
+def _compare_all(study: StudyFrames) -> tuple[Comparison, ...]:
+    found = (
+        compare(study.trials, experiment, curves=study.curves, level=LEVEL)
+        for experiment in EXPERIMENTS
+    )
+    return tuple(each for each in found if each is not None)
+
+
 def compute_results(study: StudyFrames) -> Results:
     """All of a study's results, at 95 % confidence."""
     trials = study.trials
@@ -86,6 +104,7 @@ def compute_results(study: StudyFrames) -> Results:
     several = sizes if len(sizes) > 1 else []
     batches = compute_batch_curves(trials, level=LEVEL)
     distances = compute_distances(trials)
+    experiments = _compare_all(study)
     return Results(
         trials=compute_trials_table(trials),
         runs=runs,
@@ -103,14 +122,20 @@ def compute_results(study: StudyFrames) -> Results:
         geometry=_compute_geometry(distances),
         spectra=compute_spectra(trials, study.spectra),
         ranks=compute_effective_ranks(trials, study.spectra, level=LEVEL),
-        initial_queue=compute_initial_queue(trials, level=LEVEL),
-        slices=compute_queue_slices(trials, level=LEVEL),
         tasks=compute_tasks(trials, study.scores, level=LEVEL),
-        note=_note(trials),
+        experiments=experiments,
+        experiment_tasks={
+            each.experiment.name: compute_experiment_tasks(each, study.scores, level=LEVEL)
+            for each in experiments
+        },
+        collapse=compute_collapse(study, level=LEVEL),
+        collapse_watch=compute_collapse_watch(study),
+        note=describe_selection(trials),
     )
 
 
-def _note(trials: pd.DataFrame) -> str:
+def describe_selection(trials: pd.DataFrame) -> str:
+    """What figures say where checkpoints were chosen on the test pairs; nothing elsewhere."""
     chosen_on_test = "select_on" in trials and (trials["select_on"] == "test").any()
     return "checkpoints chosen on the TEST pairs" if chosen_on_test else ""
 
@@ -121,18 +146,19 @@ def tabulate(results: Results) -> dict[str, pd.DataFrame]:
     curve = results.curve.merge(paired, on="mtd", how="left").assign(level=LEVEL)
     first = ["mtd", "n", "mean", "low", "high", "seeds", "level"]
     curve = curve[[*first, *(name for name in curve if name not in first)]]
-    frames = (
-        results.trials,
-        curve,
-        results.batches,
-        results.distances,
-        results.geometry,
-        results.spectra.reset_index() if len(results.spectra) else results.spectra,
-        results.ranks,
-        results.initial_queue,
-        results.slices,
-        results.tasks,
-    )
-    tables = dict(zip(TABLE_NAMES, frames, strict=True))
+    tables = {
+        "trials": results.trials,
+        "mtd_curve": curve,
+        "mtd_by_batch": results.batches,
+        "runs_geometry": results.distances,
+        "geometry": results.geometry,
+        "spectra": results.spectra.reset_index() if len(results.spectra) else results.spectra,
+        "effective_rank": results.ranks,
+        "tasks": results.tasks,
+        **{each.experiment.name: each.table for each in results.experiments},
+        **{f"{name}_tasks": table for name, table in results.experiment_tasks.items()},
+        "collapse": results.collapse,
+        "collapse_watch": results.collapse_watch,
+    }
     always = TABLE_NAMES[:2]
     return {name: frame for name, frame in tables.items() if len(frame) or name in always}

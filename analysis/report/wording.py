@@ -77,6 +77,12 @@ def _describe_runs(results: Results) -> str:
         states = results.trials["state"]
         if len(states) and (states == "FAIL").all():
             return f"All {count(len(states), 'run')} failed, so there is nothing to compare."
+        if len(results.simcse):
+            return (
+                f"{count(len(results.simcse), 'run')} of SimCSE completed, with a mean score of "
+                f"{results.simcse['score'].mean():.2f}. It has no queue and no average, so there "
+                "is no MTD to compare."
+            )
         return "No run has completed with a score yet."
     seeds = int(scored["seed"].nunique())
     return (
@@ -169,13 +175,4 @@ def describe_curve(curve: pd.DataFrame, what: str, *, decimals: int = 2) -> str:
     return (
         f"{what} highest at MTD {format_mtd(top['mtd'])} ({top['mean']:.{decimals}f}) and "
         f"lowest at MTD {format_mtd(bottom['mtd'])} ({bottom['mean']:.{decimals}f})."
-    )
-
-
-def describe_best(table: pd.DataFrame, name: str) -> str:
-    """The best row of a table of means, by the column that names its rows."""
-    best, worst = table.iloc[int(table["mean"].argmax())], table.iloc[int(table["mean"].argmin())]
-    return (
-        f"Best: {best[name]} with {best['mean']:.2f}; worst: {worst[name]} with "
-        f"{worst['mean']:.2f}."
     )

@@ -1,8 +1,7 @@
 """Writes a report: tables and figures first, the page that links to them last."""
 
 import math
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from analysis.curves import format_mtd
 from analysis.frames import StudyFrames
 from analysis.report.cells import clean
 from analysis.report.drawing import PICTURE_NAMES
+from analysis.report.files import write_files
 from analysis.report.page import Page, Section, render
 from analysis.report.results import TABLE_NAMES, Results, compute_results, tabulate
 from analysis.report.sections import build_sections
@@ -47,24 +47,6 @@ class Report:
     figures: tuple[Path, ...]
     tables: tuple[Path, ...]
     verdict: Verdict
-
-
-def _replace_file(path: Path, content: bytes) -> Path:
-    """Write a file so that a reader sees the old one or the new one, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        partial.write_bytes(content)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-    return path
-
-
-def _remove_stale(paths: Iterable[Path], written: tuple[Path, ...]) -> None:
-    """Remove what an earlier report left behind and this one does not have."""
-    for path in set(paths).difference(written):
-        path.unlink(missing_ok=True)
 
 
 def _numbers(verdict: Verdict) -> Mapping[str, str]:
@@ -124,19 +106,7 @@ def write_report(study: StudyFrames, out: Path, *, generated: str, version: str)
     frames = tabulate(results)
     sections = build_sections(results, frames)
     page = render(_build_page(study, results, sections, generated, version))
-    tables = tuple(
-        _replace_file(
-            out / "tables" / f"{name}.csv",
-            frame.to_csv(index=False, lineterminator="\n").encode(errors="replace"),
-        )
-        for name, frame in frames.items()
+    files = write_files(
+        out, page, frames, sections, table_names=TABLE_NAMES, picture_names=PICTURE_NAMES
     )
-    pictures = tuple(
-        _replace_file(out / "figures" / f"{picture.name}.png", picture.png)
-        for section in sections
-        for picture in section.pictures
-    )
-    written = _replace_file(out / "index.html", page.encode(errors="replace"))
-    _remove_stale((out / "tables" / f"{name}.csv" for name in TABLE_NAMES), tables)
-    _remove_stale((out / "figures" / f"{name}.png" for name in PICTURE_NAMES), pictures)
-    return Report(written, pictures, tables, results.verdict)
+    return Report(files.page, files.figures, files.tables, results.verdict)

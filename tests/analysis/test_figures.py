@@ -124,20 +124,23 @@ def test_at_most_24_spectra_are_drawn_with_the_one_before(ax: Axes) -> None:
     assert (drawn[0], drawn[-1]) == (0, 59)
 
 
-def test_cells_of_the_initial_queue_are_written_out(ax: Axes) -> None:
+def test_cells_of_a_grid_are_written_out(ax: Axes) -> None:
     table = pd.DataFrame(
         {"share": [0.0, 0.25, 0.25], "queue_size": [64, 64, 128], "mean": [1.0, 2.0, 3.456]}
     )
-    figures.draw_initial_queue(table, ax, value="mean")
+    figures.draw_grid(
+        table, ax, by=("share", "queue_size"), value="mean", labels=("share", "size"),
+        names=("none", "1/4"),
+    )
     assert [text.get_text() for text in ax.texts] == ["1.00", "2.00", "3.46"]
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["none", "1/4"]
 
 
-def test_slices_are_named_on_their_rows(ax: Axes) -> None:
+def test_rows_are_named_in_printable_letters(ax: Axes) -> None:
     table = pd.DataFrame(
         {"queue_slice": ["0-$x$\x00", "all"], "mean": [1.0, 2.0], "low": 0.5, "high": 2.5}
     )
-    figures.draw_queue_slices(table, ax)
+    figures.draw_rows(table, ax, names=table["queue_slice"].tolist(), label="positions")
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["0-$x$?", "all"]
     np.testing.assert_array_equal(ax.get_lines()[0].get_xydata(), [[1, 0], [2, 1]])
 

@@ -5,14 +5,14 @@ from importlib.resources import files
 import pandas as pd
 import pytest
 
+from analysis.experiments import EXPERIMENTS
 from analysis.published import load_published, published_names
-from analysis.tables import published_initial_queue
 from analysis.trace import d_trace
 
 
 def test_every_file_is_named_by_its_sources() -> None:
     sources = files("analysis.published").joinpath("README.md").read_text(encoding="utf-8")
-    assert len(published_names()) == 14
+    assert len(published_names()) == 15
     for name in published_names():
         assert f"{name}.csv" in sources
         assert len(load_published(name)) > 2
@@ -25,7 +25,7 @@ def test_the_levels_of_figure_2_are_those_of_its_grid() -> None:
 
 
 def test_table_7_is_read_cell_by_cell() -> None:
-    cells = published_initial_queue()
+    cells = next(each for each in EXPERIMENTS if each.name == "initial_queue").published()
     assert len(cells) == 20
     cell = cells[(cells["share"] == 0.25) & (cells["queue_size"] == 512)]
     assert cell["published"].tolist() == [77.30]

@@ -112,18 +112,20 @@ def test_a_full_study_has_every_section(report: Report) -> None:
     assert [path.stem for path in report.figures] == [
         "mtd_curve",
         "mtd_by_batch",
+        "ema_decay",
+        "batch_size",
+        "initial_queue",
+        "queue_slices",
         "alignment_uniformity",
         "alignment_uniformity_plane",
         "distance",
         "spectra",
-        "initial_queue",
-        "queue_slices",
     ]
     text = text_of(report)
     assert "mtdlab sweep studies/mtd.yaml" in text
     assert "47 of 48 planned runs completed, 1 failed." in text
     assert "out of memory" in text
-    assert "published: the paper's table 8" in text.replace("&#39;", "'")
+    assert "published: table 8 (queue 1024" in text
     assert "No average: the study was not scored on STS13, STS14, STS15, STS16, SICKR." in text
 
 
@@ -166,7 +168,7 @@ def test_two_builds_are_the_same_bytes(report: Report, full: StudyFrames, tmp_pa
 def test_the_page_states_its_finding_in_every_figure(report: Report) -> None:
     page = report.page.read_text(encoding="utf-8")
     findings = re.findall(r"<desc[^>]*>([^<]+)</desc>", page)
-    assert len(findings) == 8
+    assert len(findings) == 10
     assert all(re.search(r"\d", finding) for finding in findings)
     assert "http:" not in page
     assert "https:" not in page

@@ -96,5 +96,5 @@ def test_cells_are_written_to_be_read() -> None:
 def test_words_and_numbers() -> None:
     assert count(1, "run") == "1 run"
     assert count(1200, "run") == "1,200 runs"
-    assert number(5e-9) == "5e-09"
+    assert number(5e-9) == "5e-9"
     assert clean("x" * 300, most=5) == "xxxx…"

@@ -1,0 +1,25 @@
+"""The papers' experiments: what each varies, and what a study shows of it."""
+
+from analysis.experiments.catalogue import EXPERIMENTS, Experiment
+from analysis.experiments.collapse import compute_collapse, compute_collapse_watch
+from analysis.experiments.compare import (
+    Comparison,
+    Gap,
+    compare,
+    compute_experiment,
+    compute_experiment_tasks,
+    needs_curves,
+)
+
+__all__ = [
+    "EXPERIMENTS",
+    "Comparison",
+    "Experiment",
+    "Gap",
+    "compare",
+    "compute_collapse",
+    "compute_collapse_watch",
+    "compute_experiment",
+    "compute_experiment_tasks",
+    "needs_curves",
+]

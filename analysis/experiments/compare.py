@@ -1,0 +1,226 @@
+"""What a study shows of an experiment: a table of means, and differences seed by seed.
+
+A difference between two rows is taken within each seed, and its interval allows for all the
+pairs that could have been looked at (Bonferroni), because the best and the worst are looked at
+after the scores are known.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.curves import completed_runs, varied_settings
+from analysis.experiments.catalogue import EXPERIMENTS, Experiment
+from analysis.experiments.collapse import can_collapse
+from analysis.experiments.settings import with_unrecorded
+from analysis.intervals import summarise
+from analysis.shape import Estimate, estimate
+from analysis.tasks import STS
+
+_RESULT = ["n", "seeds", "mean", "low", "high", "published"]
+
+
+@dataclass(frozen=True)
+class Gap:
+    """By how much row `above` of a table is over row `below`, in points, seed by seed."""
+
+    above: int
+    below: int
+    size: Estimate
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One experiment as a study shows it.
+
+    runs      the runs that the table is of, with the columns `experiment.by`.
+    table     `compute_experiment`, with the mean of `experiment.measured` if there is any.
+    others    settings that also vary between these runs: the means are over them.
+    left_out  runs not in the table: their other settings were not run at every row.
+    balanced  whether every row was run with the same other settings.
+    spread    the best row over the worst, paper_gap the best row over the one that is best in
+              the paper, of the rows that have a published value; None without two seeds for it.
+    slope     points here per published point, seed by seed; None without two seeds that have
+              three such rows.
+    """
+
+    experiment: Experiment
+    runs: pd.DataFrame
+    table: pd.DataFrame
+    others: tuple[str, ...]
+    left_out: int
+    balanced: bool
+    spread: Gap | None
+    paper_gap: Gap | None
+    slope: Estimate | None
+
+
+def _runs_of(trials: pd.DataFrame, experiment: Experiment) -> pd.DataFrame:
+    """The completed runs with the experiment's columns; none unless it was varied.
+
+    Of a study that has runs of MoCoSE, these alone: the experiments are of its settings.
+    """
+    runs = with_unrecorded(completed_runs(trials))
+    if (runs["method"] == "mocose").any():
+        runs = runs[runs["method"] == "mocose"]
+    if experiment.derive is not None:
+        runs = experiment.derive(runs)
+    varied = any(runs[name].nunique() > 1 for name in experiment.chosen_by)
+    return runs if varied else runs.iloc[:0]
+
+
+def _other_settings(runs: pd.DataFrame, experiment: Experiment) -> list[str]:
+    own = {*experiment.by, *experiment.made_of, "mtd"}
+    return [name for name in varied_settings(runs) if name not in own]
+
+
+def _balance(runs: pd.DataFrame, experiment: Experiment) -> tuple[pd.DataFrame, bool]:
+    """The runs whose other settings were run at every row, or all where there are none."""
+    others = _other_settings(runs, experiment)
+    if not others:
+        return runs, True
+    row = runs.groupby(list(experiment.by)).ngroup()
+    setting = runs.groupby(others, dropna=False).ngroup()
+    rows_of = pd.DataFrame({"setting": setting, "row": row}).groupby("setting")["row"].nunique()
+    everywhere = setting.map(rows_of) == row.nunique()
+    return (runs[everywhere], True) if everywhere.any() else (runs, False)
+
+
+def _join_published(table: pd.DataFrame, experiment: Experiment) -> pd.DataFrame:
+    """The table with the paper's values, and words in the paper's order."""
+    published = experiment.published()[[*experiment.by, "published"]]
+    first = experiment.by[0]
+    if pd.api.types.is_numeric_dtype(published[first]):
+        return table.merge(published, on=list(experiment.by), how="left")
+    like = table[first] if experiment.like is None else table[first].map(experiment.like)
+    places = {name: place for place, name in enumerate(published[first])}
+    values = like.map(published.set_index(first)["published"])
+    order = like.map(places).fillna(len(places)).sort_values(kind="stable").index
+    return table.assign(published=values.astype("float64")).loc[order].reset_index(drop=True)
+
+
+def compute_experiment(
+    trials: pd.DataFrame, experiment: Experiment, *, level: float = 0.95
+) -> pd.DataFrame:
+    """Score at each value of an experiment's settings.
+
+    Returns the columns `experiment.by`, n, seeds, mean, low, high (see `summarise`) and
+    published, NaN where the paper has no such row. Means are over the other settings that were
+    run at every row, or over all where there are none such. No rows unless the completed runs
+    vary what the experiment is of. Raises ValueError for a level outside (0, 1).
+    """
+    return _tabulate(_balance(_runs_of(trials, experiment), experiment)[0], experiment, level)
+
+
+def _tabulate(runs: pd.DataFrame, experiment: Experiment, level: float) -> pd.DataFrame:
+    table = summarise(runs, by=experiment.by, level=level)
+    return _join_published(table, experiment)[[*experiment.by, *_RESULT]]
+
+
+def _by_seed(runs: pd.DataFrame, table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Mean score of each seed (rows) at each row of the table (columns), NaN where not run."""
+    placed = runs.merge(table[by].reset_index(names="row"), on=by)
+    return placed.pivot_table(index="seed", columns="row", values="score")
+
+
+def find_top(table: pd.DataFrame, column: str) -> int:
+    """The index of the row that is highest in a column."""
+    return int(table.index.to_numpy()[table[column].to_numpy().argmax()])
+
+
+def _gap(scores: pd.DataFrame, above: int, below: int, level: float) -> Gap | None:
+    differences = (scores[above] - scores[below]).dropna().to_numpy(dtype=np.float64)
+    if above == below or len(differences) < 2:
+        return None
+    pairs = scores.shape[1] * (scores.shape[1] - 1) / 2
+    return Gap(above, below, estimate(differences, 1 - (1 - level) / pairs))
+
+
+def _slope(scores: pd.DataFrame, published: pd.Series, level: float) -> Estimate | None:
+    known = published.dropna()
+    both = scores[known.index].dropna()
+    centred = (known - known.mean()).to_numpy(dtype=np.float64)
+    if len(known) < 3 or len(both) < 2 or not centred.any():
+        return None
+    return estimate(both.to_numpy(dtype=np.float64) @ centred / (centred @ centred), level)
+
+
+def compare(
+    trials: pd.DataFrame,
+    experiment: Experiment,
+    *,
+    curves: pd.DataFrame | None = None,
+    level: float = 0.95,
+) -> Comparison | None:
+    """What a study shows of an experiment; None if it did not vary what that is of.
+
+    curves  `StudyFrames.curves`, for what the experiment measures beside the score.
+
+    Raises ValueError for a level outside (0, 1).
+    """
+    every = _runs_of(trials, experiment)
+    runs, balanced = _balance(every, experiment)
+    table = _tabulate(runs, experiment, level)
+    if not len(table):
+        return None
+    scores = _by_seed(runs, table, list(experiment.by))
+    best, worst = int(table["mean"].argmax()), int(table["mean"].argmin())
+    known = table[table["published"].notna()]
+    paper_gap = None
+    if len(known) > 1:
+        here, there = (find_top(known, name) for name in ("mean", "published"))
+        paper_gap = _gap(scores, here, there, level)
+    if experiment.measured and curves is not None and len(curves):
+        table = _add_measured(table, runs, curves, experiment)
+    return Comparison(
+        experiment=experiment,
+        runs=runs,
+        table=table,
+        others=tuple(_other_settings(runs, experiment)),
+        left_out=len(every) - len(runs),
+        balanced=balanced,
+        spread=_gap(scores, best, worst, level),
+        paper_gap=paper_gap,
+        slope=_slope(scores, table["published"], level),
+    )
+
+
+def _add_measured(
+    table: pd.DataFrame, runs: pd.DataFrame, curves: pd.DataFrame, experiment: Experiment
+) -> pd.DataFrame:
+    """The table with the mean over steps, then over runs, of a column of the curves."""
+    name, by = experiment.measured, list(experiment.by)
+    of_run = curves.groupby("number")[name].mean()
+    means = runs.assign(**{name: runs["number"].map(of_run)}).groupby(by)[name].mean()
+    return table.merge(means.reset_index(), on=by, how="left")
+
+
+def needs_curves(trials: pd.DataFrame) -> bool:
+    """Whether a report on these trials reads the curves, most of a large study's values."""
+    measuring = (experiment for experiment in EXPERIMENTS if experiment.measured)
+    return can_collapse(trials) or any(len(_runs_of(trials, each)) for each in measuring)
+
+
+def compute_experiment_tasks(
+    comparison: Comparison, scores: pd.DataFrame, *, level: float = 0.95
+) -> pd.DataFrame:
+    """The same by task, where the published table has a column per task.
+
+    scores  `StudyFrames.scores`.
+
+    Returns the columns `experiment.by`, task, n, seeds, mean, low, high, published, tasks in
+    published order. No rows where nothing is published by task, or no run was scored on any.
+    Raises ValueError for a level outside (0, 1).
+    """
+    by = list(comparison.experiment.by)
+    published = comparison.experiment.published().drop(columns="published")
+    tasks = [task for task in STS if task in published]
+    named = scores[scores["task"].isin(tasks) & scores["score"].notna()]
+    runs = comparison.runs[["number", "seed", *by]].merge(named, on="number")
+    table = summarise(runs, by=[*by, "task"], level=level)
+    long = published.melt(by, tasks, var_name="task", value_name="published")
+    joined = table.merge(long, on=[*by, "task"], how="left")
+    places = {task: place for place, task in enumerate(tasks)}
+    order = joined["task"].map(places).sort_values(kind="stable").index
+    return joined.loc[order, [*by, "task", *_RESULT]].reset_index(drop=True)

@@ -1,0 +1,30 @@
+"""Figures over training steps: collapse."""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from analysis.figures.style import BATCHES, MARKERS
+
+_MOST_MARKERS = 40
+
+
+def draw_structures(table: pd.DataFrame, ax: Axes, *, value: str, label: str) -> None:
+    """A line for each structure over steps, with a band where the value is a mean score.
+
+    table  structure (its name), step, `value`, and for "mean" low and high; label  of the value.
+    """
+    for place, (name, curve) in enumerate(table.groupby("structure", sort=False)):
+        colour = BATCHES[place % len(BATCHES)]
+        ax.plot(
+            curve["step"], curve[value], color=colour, label=str(name),
+            marker=MARKERS[place % len(MARKERS)],
+            markersize=5 if len(curve) <= _MOST_MARKERS else 0,
+        )
+        if value == "mean":
+            ax.fill_between(
+                curve["step"], curve["low"], curve["high"], color=colour, alpha=0.14, linewidth=0
+            )
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_xlabel("training step")
+    ax.set_ylabel(label)

@@ -1,0 +1,170 @@
+"""The sentences about one experiment: what a study shows of it, and where the paper differs.
+
+Only what the intervals support is said to be so.
+"""
+
+import math
+
+import pandas as pd
+
+from analysis.experiments import Comparison, Gap
+from analysis.experiments.compare import find_top
+from analysis.experiments.settings import format_setting
+from analysis.report.cells import LABELS, clean
+from analysis.report.results import LEVEL
+from analysis.report.wording import count
+from analysis.shape import Estimate
+
+_PERCENT = f"{100 * LEVEL:g} %"
+_MOST_VALUES = 8
+
+
+def name_rows(comparison: Comparison, table: pd.DataFrame) -> list[str]:
+    """The rows of a table with the columns `by`, in words."""
+    rows = table[list(comparison.experiment.by)].itertuples(index=False)
+    return [clean(comparison.experiment.label(*row)) for row in rows]
+
+
+def _axis(comparison: Comparison) -> str:
+    return " / ".join(LABELS.get(name, name) for name in comparison.experiment.by)
+
+
+def _interval(estimate: Estimate) -> str:
+    return f"{_PERCENT} interval {estimate.low:.2f} to {estimate.high:.2f}"
+
+
+def _clear(gap: Gap) -> bool:
+    return gap.size.low > 0
+
+
+def describe_spread(comparison: Comparison) -> str:
+    """The best and the lowest row, and whether the seeds tell them apart."""
+    table, names = comparison.table, name_rows(comparison, comparison.table)
+    best, worst = int(table["mean"].argmax()), int(table["mean"].argmin())
+    text = (
+        f"Of {_axis(comparison)}, {names[best]} is best ({table['mean'][best]:.2f}) and "
+        f"{names[worst]} lowest ({table['mean'][worst]:.2f})"
+    )
+    gap = comparison.spread
+    if gap is None:
+        return f"{text}; without two seeds at both, chance is not excluded."
+    how = f"{_interval(gap.size)}, seed by seed, for all pairs at once"
+    size = f"{gap.size.mean:.2f} points ({how})"
+    if _clear(gap):
+        return f"{text}: they differ by {size}."
+    return f"{text}; the seeds do not tell the two apart: {size}."
+
+
+def describe_paper(comparison: Comparison) -> str:
+    """Whether the best value and the direction are the paper's; nothing without its values."""
+    known = comparison.table[comparison.table["published"].notna()]
+    if len(known) < 2:
+        return ""
+    names = dict(zip(comparison.table.index, name_rows(comparison, comparison.table), strict=True))
+    here, there = find_top(known, "mean"), find_top(known, "published")
+    gap = comparison.paper_gap
+    if here == there:
+        text = f"Of the paper's values, its best, {names[there]}, is best here too."
+    elif gap is not None and _clear(gap):
+        text = (
+            f"This differs from the paper: its best, {names[there]}, lies below {names[here]} "
+            f"here by {gap.size.mean:.2f} points ({_interval(gap.size)})."
+        )
+    else:
+        doubt = f" ({_interval(gap.size)})" if gap is not None else ""
+        text = (
+            f"The paper's best, {names[there]}, is not the best here, {names[here]} is, but the "
+            f"seeds do not tell the two apart{doubt}."
+        )
+    return f"{text} {_describe_slope(comparison.slope)}".strip()
+
+
+def _describe_slope(slope: Estimate | None) -> str:
+    if slope is None or not math.isfinite(slope.low):
+        return ""
+    per = f"{slope.mean:+.2f} points here per point there, {_interval(slope)}"
+    if slope.low > 0:
+        return f"Rows higher in the paper are higher here ({per})."
+    if slope.high < 0:
+        return f"The direction is opposite: rows higher in the paper are lower here ({per})."
+    return f"Whether the rows rank as in the paper is not settled ({per})."
+
+
+def describe_others(comparison: Comparison) -> str:
+    """What else varied between these runs, over which the means are taken."""
+    texts = []
+    for name in comparison.others:
+        values = comparison.runs[name].drop_duplicates().tolist()
+        words = [_word(value) for value in sorted(values, key=_order)]
+        many = len(words) > _MOST_VALUES
+        texts.append(f"{clean(name)} ({f'{len(words):,} values' if many else ', '.join(words)})")
+    text = f"Means are over {', '.join(texts)}." if texts else ""
+    if comparison.left_out:
+        text += (
+            f" {count(comparison.left_out, 'run')} left out, whose other settings were not run "
+            "at every row."
+        )
+    return text.strip()
+
+
+def _word(value: object) -> str:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return format_setting(value) if math.isfinite(value) else "none"
+    return clean(str(value)) if value is not None else "none"
+
+
+def _order(value: object) -> tuple[float, str]:
+    if isinstance(value, int | float) and math.isfinite(value):
+        return (float(value), "")
+    return (math.inf, str(value))
+
+
+def warn_mixed(comparison: Comparison) -> tuple[str, ...]:
+    """What keeps the rows from being compared with each other."""
+    warnings = []
+    if not comparison.balanced:
+        others = ", ".join(clean(name) for name in comparison.others)
+        warnings.append(
+            f"No other setting ({others}) was run at every row, so what {_axis(comparison)} does "
+            "and what the others do cannot be told apart here."
+        )
+    if is_diagonal(comparison):
+        first, second = (LABELS.get(name, name) for name in comparison.experiment.by)
+        warnings.append(
+            f"Each {second} was run with one {first} only, so what the two do cannot be told "
+            "apart here."
+        )
+    return tuple(warnings)
+
+
+def is_diagonal(comparison: Comparison) -> bool:
+    """Whether both settings of a grid vary, but never one while the other stays."""
+    by = comparison.experiment.by
+    if len(by) < 2:
+        return False
+    seconds = comparison.table.groupby(by[1])[by[0]].nunique()
+    return len(seconds) > 1 and comparison.table[by[0]].nunique() > 1 and bool((seconds == 1).all())
+
+
+def describe_idle(comparison: Comparison) -> tuple[str, ...]:
+    """The FGSM steps that changed no entry of the word embeddings: they did nothing."""
+    table = comparison.table
+    if "fgsm_changed" not in table:
+        return ()
+    idle = table[(table["fgsm_epsilon"] > 0) & (table["fgsm_changed"] == 0)]
+    return tuple(
+        f"An ε of {format_setting(value)} changed no entry of the word embeddings: its runs are "
+        "runs without FGSM."
+        for value in idle["fgsm_epsilon"]
+    )
+
+
+def describe_comparison(comparison: Comparison) -> tuple[str, ...]:
+    """All that is said above an experiment's table."""
+    texts = (
+        describe_spread(comparison),
+        describe_paper(comparison),
+        *describe_idle(comparison),
+        describe_others(comparison),
+    )
+    return tuple(text for text in texts if text)

@@ -1,0 +1,184 @@
+"""Writes one page over several studies, and each study's own page that it links to."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import pandas as pd
+
+from analysis import figures
+from analysis.curves import format_mtd
+from analysis.frames import StudyFrames
+from analysis.report.cells import clean, make_table
+from analysis.report.drawing import make_picture
+from analysis.report.files import write_files
+from analysis.report.page import Picture, Section, Table, TogetherPage, render
+from analysis.report.results import LEVEL, describe_selection
+from analysis.report.wording import PERCENT, count
+from analysis.report.writer import Report, write_report
+from analysis.together import (
+    compute_best_spectra,
+    compute_curves,
+    compute_overview,
+    compute_ranks,
+)
+
+_TABLES = ("studies", "mtd_curves", "spectra", "effective_rank")
+_METHODS = (
+    "Means are taken over the seeds' own means; intervals are t intervals over seeds. The best "
+    "of several means is too high on average, the more so the more settings a study has: compare "
+    "studies at the same setting before concluding from their bests.",
+    "Spectra are of the run with each study's best score, each divided by its largest value.",
+)
+
+
+@dataclass(frozen=True)
+class TogetherReport:
+    """Where a page over several studies was written, and each study's own by its name."""
+
+    page: Path
+    figures: tuple[Path, ...]
+    tables: tuple[Path, ...]
+    pages: Mapping[str, Report]
+
+
+def _section_studies(overview: pd.DataFrame) -> Section:
+    links = tuple(f"../{quote(name)}/index.html" for name in overview["study"])
+    shown = overview.drop(columns=["completed", "planned"]).rename(
+        columns={"setting": "best setting", "mean": "best mean"}
+    )
+    trials = [
+        f"{done} of {planned}"
+        for done, planned in zip(overview["completed"], overview["planned"], strict=True)
+    ]
+    shown.insert(2, "trials", trials)
+    shown["best setting"] = shown["best setting"].replace("", "nothing varied")
+    table = make_table(
+        shown,
+        caption=(
+            f"Each study's best setting with its {PERCENT} interval over seeds, and its verdict "
+            "on MTD. A study's name leads to its own page."
+        ),
+        csv="studies",
+    )
+    linked = Table(table.caption, table.columns, table.rows, table.csv, links=links)
+    empty = overview.loc[overview["n"].isna(), "study"]
+    said = tuple(f"{clean(name)} has no completed run with a score yet." for name in empty)
+    return Section("studies", "The studies", said, tables=(linked,))
+
+
+def _picture_metric(place: int, metric: str, curves: pd.DataFrame, note: str) -> Picture:
+    best = curves.iloc[int(curves["mean"].argmax())]
+    return make_picture(
+        f"mtd_curves_{place}",
+        f"Score against maximum traceable distance: {clean(metric)}",
+        [("", lambda ax: figures.draw_studies(curves, ax))],
+        height=4.2,
+        caption=(
+            f"Mean over seeds for each study; the band is the {PERCENT} t interval. SimCSE has no "
+            "queue and no average: a star at an MTD of 0."
+        ),
+        alt=(
+            f"The highest mean is {best['mean']:.2f}, of {clean(best['study'])} at MTD "
+            f"{format_mtd(best['mtd'])}."
+        ),
+        note=note,
+    )
+
+
+def _section_score(curves: pd.DataFrame, note: str) -> Section:
+    title = "Score against maximum traceable distance"
+    if not len(curves):
+        return Section("score", title, ("No completed run has a score, so there is no curve.",))
+    metrics = list(curves["metric"].unique())
+    drawn = tuple(
+        _picture_metric(place, metric, curves[curves["metric"] == metric], note)
+        for place, metric in enumerate(metrics, start=1)
+    )
+    said = tuple(picture.alt for picture in drawn)
+    if len(metrics) > 1:
+        names = ", ".join(clean(metric) for metric in metrics)
+        said = (
+            f"The studies have different metrics ({names}), which are not drawn in one figure: "
+            "their scores cannot be compared.",
+            *said,
+        )
+    table = make_table(curves, caption="Mean score of each study by MTD.", csv="mtd_curves")
+    return Section("score", title, said, pictures=drawn, tables=(table,))
+
+
+def _section_spectra(spectra: pd.DataFrame, ranks: pd.DataFrame, note: str) -> Section | None:
+    if not len(spectra):
+        return None
+    alt = " ".join(
+        f"{clean(model)}: effective rank {rank:.1f}."
+        for model, rank in zip(ranks["model"], ranks["rank"], strict=True)
+    )
+    picture = make_picture(
+        "spectra",
+        "Singular values of the best models",
+        [("", lambda ax: figures.draw_models(spectra, ax))],
+        height=4.4,
+        caption=(
+            "Singular values of the evaluation sentences' embeddings, each divided by the "
+            "largest; dashed before training. A flatter line means that more dimensions are used."
+        ),
+        alt=alt,
+        note=note,
+    )
+    table = make_table(ranks, caption="Effective rank of each model.", csv="effective_rank")
+    return Section("spectra", "Spectra", (alt,), pictures=(picture,), tables=(table,))
+
+
+def write_together(
+    studies: Sequence[StudyFrames], out: Path, *, name: str, generated: str, version: str
+) -> TogetherReport:
+    """Write each study's own page into `out / STUDY` and one over all into `out / name`.
+
+    studies    one or more, of different names, also unfinished ones and those without a score.
+    name       of the page's folder; none of the studies'.
+    generated, version  as for `write_report`.
+
+    The same arguments give the same bytes. Raises ValueError for a name that is a study's, and
+    OSError if a folder cannot be written.
+    """
+    if name in {study.name for study in studies}:
+        raise ValueError(f"the page cannot be called {name}: one of its studies is; choose another")
+    pages = {
+        study.name: write_report(study, out / study.name, generated=generated, version=version)
+        for study in studies
+    }
+    overview = compute_overview(studies, level=LEVEL).assign(
+        verdict=[pages[study.name].verdict.shape for study in studies]
+    )
+    curves, spectra = compute_curves(studies, level=LEVEL), compute_best_spectra(studies)
+    ranks = compute_ranks(spectra)
+    chosen = [study.name for study in studies if describe_selection(study.trials)]
+    note = f"checkpoints chosen on the TEST pairs: {', '.join(chosen)}" if chosen else ""
+    found = (
+        _section_studies(overview),
+        _section_score(curves, note),
+        _section_spectra(spectra, ranks, note),
+    )
+    sections = tuple(section for section in found if section is not None)
+    page = TogetherPage(
+        name=clean(name),
+        status=f"{count(len(studies), 'study').replace('studys', 'studies')} read together.",
+        generated=generated,
+        version=version,
+        warnings=(f"{clean(note[0].upper() + note[1:])}.",) if note else (),
+        sections=sections,
+        methods=_METHODS,
+    )
+    frames = {
+        "studies": overview, "mtd_curves": curves, "spectra": spectra.reset_index(),
+        "effective_rank": ranks,
+    }
+    kept = {key: frame for key, frame in frames.items() if len(frame)}
+    earlier = [path.stem for path in (out / name / "figures").glob("mtd_curves_*.png")]
+    files = write_files(
+        out / name, render(page), kept, sections,
+        table_names=_TABLES, picture_names=["spectra", *earlier],
+    )
+    return TogetherReport(files.page, files.figures, files.tables, pages)

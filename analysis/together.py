@@ -1,0 +1,141 @@
+"""Several studies beside each other: their best settings, curves over MTD, best spectra.
+
+Letters: D dimension of the sentence embedding.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.curves import completed_runs, compute_mtd_curve, simcse_runs, varied_settings
+from analysis.experiments.settings import format_setting
+from analysis.frames import StudyFrames
+from analysis.intervals import summarise
+from analysis.spectrum import effective_rank
+
+_SUMMARY = ["n", "seeds", "mean", "low", "high"]
+_SAME = 1e-4
+
+Floats = NDArray[np.float64]
+
+
+def _name_setting(row: pd.Series) -> str:
+    words = []
+    for name, value in row.items():
+        number = isinstance(value, int | float | np.number)
+        words.append(f"{name} {format_setting(float(value)) if number else value}")
+    return ", ".join(words)
+
+
+def find_best_setting(trials: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """The setting with the best mean score, in words, with its interval over seeds.
+
+    Returns one row: setting (empty where nothing varied), n, seeds, mean, low, high; no row
+    without a completed run that has a score. Raises ValueError for a level outside (0, 1).
+    """
+    runs = completed_runs(trials)
+    varied = [name for name in varied_settings(runs) if name != "mtd"]
+    names = [_name_setting(row) for _, row in runs[varied].astype("object").iterrows()]
+    runs = runs.assign(setting=pd.Series(names, index=runs.index, dtype="str"))
+    table = summarise(runs, by=["setting"], level=level)
+    return table.nlargest(1, "mean").reset_index(drop=True)
+
+
+def compute_overview(studies: Sequence[StudyFrames], *, level: float = 0.95) -> pd.DataFrame:
+    """A row per study: study, metric, completed, planned, then its best setting.
+
+    The columns of `find_best_setting` are missing values in a study without a score.
+    """
+    rows = []
+    for study in studies:
+        done = int((study.trials["state"] == "COMPLETE").sum())
+        best = find_best_setting(study.trials, level=level)
+        facts = {
+            "study": study.name, "metric": study.metric, "completed": done,
+            "planned": study.planned,
+        }
+        rows.append(pd.DataFrame([facts]).join(best) if len(best) else pd.DataFrame([facts]))
+    columns = ["study", "metric", "completed", "planned", "setting", *_SUMMARY]
+    return pd.concat(rows, ignore_index=True).reindex(columns=columns)
+
+
+def compute_curves(studies: Sequence[StudyFrames], *, level: float = 0.95) -> pd.DataFrame:
+    """Score against MTD of each study: study, metric, mtd, n, seeds, mean, low, high.
+
+    Runs of SimCSE, which has neither queue nor average, are a row of their study at an MTD of
+    0. Raises ValueError for a level outside (0, 1).
+    """
+    parts = []
+    for study in studies:
+        points = summarise(simcse_runs(study.trials).assign(mtd=0.0), by=["mtd"], level=level)
+        curve = compute_mtd_curve(study.trials, level=level)
+        for part in (points, curve):
+            if len(part):
+                parts.append(part.assign(study=study.name, metric=study.metric))
+    columns = ["study", "metric", "mtd", *_SUMMARY]
+    return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+
+
+def compute_best_spectra(studies: Sequence[StudyFrames]) -> pd.DataFrame:
+    """Spectra of each study's best run with one, and of the encoders as they were loaded.
+
+    Returns a row per model, indexed by (model, moment), moment "after" or "before"; column i is
+    the i-th largest singular value divided by the largest (the widest D; NaN beyond a model's
+    own). Studies that began from the same encoder share a row "untrained encoder"; of several,
+    each is named by its studies.
+    """
+    after: dict[str, Floats] = {}
+    before: list[tuple[list[str], Floats]] = []
+    for study in studies:
+        number = _best_with_spectrum(study)
+        if number is None:
+            continue
+        after[study.name] = _relative(study.spectra, number, "after")
+        untrained = _relative(study.spectra, number, "before")
+        if len(untrained):
+            _add_untrained(before, study.name, untrained)
+    rows = {(name, "after"): row for name, row in after.items()}
+    for names, row in before:
+        of = f" of {', '.join(names)}" if len(before) > 1 else ""
+        rows[(f"untrained encoder{of}", "before")] = row
+    if not rows:
+        return pd.DataFrame()
+    table = pd.DataFrame([pd.Series(row) for row in rows.values()])
+    table.index = pd.MultiIndex.from_tuples(list(rows), names=["model", "moment"])
+    return table
+
+
+def _relative(spectra: pd.DataFrame, number: int, moment: str) -> Floats:
+    """A run's singular values divided by the largest; none where they were not kept."""
+    here = [index == (number, moment) for index in spectra.index]
+    values = spectra[here].to_numpy(dtype=np.float64).ravel()
+    values = values[np.isfinite(values)]
+    usable = len(values) > 0 and values[0] > 0
+    return np.asarray(values / values[0]) if usable else values[:0]
+
+
+def _best_with_spectrum(study: StudyFrames) -> int | None:
+    if study.spectra.empty:
+        return None
+    runs = completed_runs(study.trials).sort_values("score", ascending=False, kind="stable")
+    for number in runs["number"].astype("int64").tolist():
+        if len(_relative(study.spectra, number, "after")):
+            return int(number)
+    return None
+
+
+def _add_untrained(before: list[tuple[list[str], Floats]], study: str, row: Floats) -> None:
+    for names, other in before:
+        if len(other) == len(row) and np.allclose(other, row, rtol=_SAME, atol=_SAME):
+            names.append(study)
+            return
+    before.append(([study], row))
+
+
+def compute_ranks(spectra: pd.DataFrame) -> pd.DataFrame:
+    """Effective rank of each row of `compute_best_spectra`: model, moment, rank."""
+    ranks = [effective_rank(row.dropna().to_numpy()) for _, row in spectra.iterrows()]
+    index = spectra.index.to_frame(index=False) if len(spectra) else pd.DataFrame()
+    return index.reindex(columns=["model", "moment"]).assign(rank=ranks)

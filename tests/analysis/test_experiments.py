@@ -1,0 +1,305 @@
+"""The experiments of the papers, against values by hand."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.experiments import (
+    EXPERIMENTS,
+    Comparison,
+    Experiment,
+    compare,
+    compute_collapse,
+    compute_collapse_watch,
+    compute_experiment,
+    compute_experiment_tasks,
+    needs_curves,
+)
+from analysis.frames import StudyFrames
+from analysis.published import load_published
+from analysis.report.experiment_words import describe_comparison, describe_paper, warn_mixed
+
+NAMED = {experiment.name: experiment for experiment in EXPERIMENTS}
+Point = dict[str, float | str]
+BASE: Point = {
+    "ema_decay": 0.85,
+    "queue_size": 512,
+    "batch_size": 64,
+    "initial_queue_size": 128,
+    "queue_slice": "all",
+    "fgsm_epsilon": 0.0,
+    "mtd": 14.667,
+}
+AUGMENTATIONS: tuple[Point, ...] = (
+    {"augmentation": "none"},
+    {"augmentation": "none", "fgsm_epsilon": 5e-9},
+    {"augmentation": "position-shuffle"},
+    {"augmentation": "token-cutoff:0.1"},
+    {"augmentation": "feature-cutoff:0.01"},
+    {"augmentation": "feature-cutoff:0.1"},
+    {"augmentation": "typos:0.05"},
+    {"augmentation": "synonyms:models/roberta-base"},
+    {"augmentation": "paraphrase:xlnet-base-cased"},
+    {"augmentation": "back-translation:H/opus-mt-en-de,H/opus-mt-de-en"},
+)
+SLICES = ("0-512", "256-768", "512-1024", "0-256,768-1024", "all")
+
+
+def points_of(setting: str, values: list[float]) -> list[Point]:
+    return [{setting: value} for value in values]
+
+
+# The paper's own grid for each experiment, in the order of its file.
+GRIDS: dict[str, list[Point]] = {
+    "ema_decay": points_of("ema_decay", [0.5, 0.8, 0.85, 0.9, 0.95, 0.99]),
+    "heads": [
+        {"projection_layers": down, "prediction_layers": across}
+        for down in range(4)
+        for across in (1, 2, 3)
+    ],
+    "augmentation": list(AUGMENTATIONS),
+    "prediction_dim": points_of("prediction_dim", [256, 512, 768, 1024, 2048]),
+    "batch_size": points_of("batch_size", [32, 64, 128, 256]),
+    "initial_queue": [
+        {"queue_size": size, "initial_queue_size": share * size}
+        for share in (0, 0.25, 0.5, 1)
+        for size in (128, 256, 512, 1024, 4096)
+    ],
+    "queue_slices": [{"queue_size": 1024, "queue_slice": name} for name in SLICES],
+    "fgsm_epsilon": points_of("fgsm_epsilon", [1e-9, 5e-9, 1e-8, 5e-8, 0]),
+    "queue_clusters": points_of("queue_clusters", [0, 1, 5, 10, 15, 20]),
+}
+
+
+def make_runs(
+    points: list[Point], scores: list[list[float]], **more: float | str
+) -> pd.DataFrame:
+    """A run per point and seed; scores has a row per point and a column per seed."""
+    rows = [
+        BASE | more | point | {"seed": seed, "score": score}
+        for point, row in zip(points, scores, strict=True)
+        for seed, score in enumerate(row)
+    ]
+    trials = pd.DataFrame(rows).assign(state="COMPLETE", score_before=10.0)
+    trials.insert(0, "number", np.arange(len(trials)))
+    return trials
+
+
+def found(name: str, trials: pd.DataFrame) -> Comparison:
+    comparison = compare(trials, NAMED[name])
+    assert comparison is not None
+    return comparison
+
+
+def shown_of(trials: pd.DataFrame) -> list[str]:
+    return [each.name for each in EXPERIMENTS if len(compute_experiment(trials, each))]
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda each: each.name)
+def test_the_papers_own_grid_meets_every_published_value(experiment: Experiment) -> None:
+    points = GRIDS[experiment.name]
+    scores = [[10.0 + place, 12.0 + place] for place in range(len(points))]
+    trials = make_runs(points, scores)
+    table = compute_experiment(trials, experiment)
+    cells = load_published(experiment.file)
+    values = cells.drop(columns="initial_queue") if "initial_queue" in cells else cells[["average"]]
+    assert table["n"].tolist() == [2] * len(points)
+    # by hand: the place of a point is 11 less than its mean, and its row in the file
+    in_file = table.assign(place=table["mean"] - 11).sort_values("place")
+    assert in_file["published"].tolist() == values.to_numpy().ravel().tolist()
+    # two seeds at a distance of 2: t(0.975, 1 degree) = 12.706 times sqrt(2) / sqrt(2)
+    assert (table["high"] - table["mean"]).to_numpy() == pytest.approx(12.7062047, rel=1e-6)
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda each: each.name)
+def test_sections_are_those_of_what_was_varied(experiment: Experiment) -> None:
+    points = GRIDS[experiment.name]
+    trials = make_runs(points, [[1.0, 2.0]] * len(points))
+    also = {"augmentation": {"fgsm_epsilon"}}.get(experiment.name, set())
+    expected = {experiment.name} | also
+    if experiment.name == "augmentation":
+        # one augmentation was run with and without FGSM: that part is table 9's
+        assert compute_experiment(trials, NAMED["fgsm_epsilon"])["n"].tolist() == [2, 2]
+    assert set(shown_of(trials)) == expected
+    assert shown_of(trials.iloc[:2]) == []
+    assert shown_of(trials.assign(state="FAIL")) == []
+
+
+def test_two_things_varied_are_two_experiments_each_over_the_other() -> None:
+    points: list[Point] = [
+        {"ema_decay": decay, "queue_clusters": clusters}
+        for decay in (0.5, 0.9)
+        for clusters in (0, 5)
+    ]
+    trials = make_runs(points, [[10.0, 20.0], [12.0, 22.0], [30.0, 40.0], [34.0, 44.0]])
+    assert shown_of(trials) == ["ema_decay", "queue_clusters"]
+    decays, clusters = found("ema_decay", trials), found("queue_clusters", trials)
+    assert decays.table["mean"].tolist() == [16, 37]
+    assert clusters.table["mean"].tolist() == [25, 28]
+    assert decays.table[["n", "seeds"]].to_numpy().tolist() == [[4, 2], [4, 2]]
+    assert "Means are over queue_clusters (0, 5)." in describe_comparison(decays)
+
+
+def test_settings_that_were_not_run_at_every_row_are_left_out() -> None:
+    points: list[Point] = [
+        {"ema_decay": 0.5, "queue_size": 128},
+        {"ema_decay": 0.9, "queue_size": 128},
+        {"ema_decay": 0.9, "queue_size": 512},
+    ]
+    trials = make_runs(points, [[10.0], [11.0], [99.0]], initial_queue_size=0)
+    comparison = found("ema_decay", trials)
+    assert comparison.table["mean"].tolist() == [10, 11]
+    assert (comparison.left_out, comparison.balanced) == (1, True)
+    assert "1 run left out" in describe_comparison(comparison)[-1]
+
+
+def test_settings_that_change_together_are_warned_of() -> None:
+    points: list[Point] = [{"batch_size": size, "queue_size": 8 * size} for size in (32, 64)]
+    comparison = found("batch_size", make_runs(points, [[1.0, 2.0], [3.0, 4.0]]))
+    assert not comparison.balanced
+    assert "cannot be told apart" in warn_mixed(comparison)[0]
+    shares: list[Point] = [{"queue_size": 128, "initial_queue_size": 0}, {"queue_size": 512}]
+    diagonal = found("initial_queue", make_runs(shares, [[1.0, 2.0], [3.0, 4.0]]))
+    assert "with one share at the start only" in warn_mixed(diagonal)[0]
+
+
+def test_an_old_study_has_the_settings_it_did_not_record() -> None:
+    points: list[Point] = [{"projection_layers": layers} for layers in (0, 1)]
+    trials = make_runs(points, [[1.0], [2.0]]).drop(columns="fgsm_epsilon")
+    table = compute_experiment(trials, NAMED["heads"])
+    assert table["prediction_layers"].tolist() == [2, 2]
+    assert table["published"].tolist() == [62.67, 76.89]
+    assert shown_of(trials) == ["heads"]
+
+
+def test_values_recorded_in_part_are_filled() -> None:
+    trials = make_runs([{"queue_clusters": 5}, {}], [[1.0], [2.0]])
+    assert trials["queue_clusters"].isna().any()
+    table = compute_experiment(trials, NAMED["queue_clusters"])
+    assert table["queue_clusters"].tolist() == [0, 5]
+    dims = make_runs([{"prediction_dim": 64}, {"prediction_dim": np.nan}], [[1.0], [2.0]])
+    assert compute_experiment(dims, NAMED["prediction_dim"])["prediction_dim"].tolist() == [0, 64]
+    assert NAMED["prediction_dim"].label(0.0) == "the encoder's"
+
+
+def test_simcse_is_no_part_of_an_experiment_on_the_queue() -> None:
+    points: list[Point] = [{"ema_decay": 0.5}, {"ema_decay": 0.9}, {"method": "simcse"}]
+    trials = make_runs(points, [[1.0], [2.0], [3.0]])
+    assert compute_experiment(trials, NAMED["ema_decay"])["ema_decay"].tolist() == [0.5, 0.9]
+
+
+def test_a_difference_is_taken_seed_by_seed_for_all_pairs_at_once() -> None:
+    trials = make_runs(
+        points_of("ema_decay", [0.5, 0.8, 0.85]), [[10.0, 30.0], [11.0, 31.0], [12.0, 34.0]]
+    )
+    spread = found("ema_decay", trials).spread
+    assert spread is not None
+    assert (spread.above, spread.below, spread.size.mean) == (2, 0, 3)
+    # differences 2 and 4; the t quantile of 1 degree at 1 - 0.05 / 3 / 2 is tan(pi (q - 1/2))
+    half = np.tan(np.pi * (1 - 0.05 / 6 - 0.5)) * np.std([2, 4], ddof=1) / np.sqrt(2)
+    assert spread.size.high - 3 == pytest.approx(half)
+
+
+@pytest.mark.parametrize(
+    ("scores", "says"),
+    [
+        ([3.0, 2.0, 4.0], "its best, 0.85, is best here too"),
+        ([9.0, 2.0, 4.0], "This differs from the paper: its best, 0.85, lies below 0.5"),
+        ([4.0, 5.0, 1.0], "The direction is opposite"),
+    ],
+)
+def test_where_the_paper_differs_is_said(scores: list[float], says: str) -> None:
+    rng = np.random.default_rng(0)
+    jitter = rng.normal(scale=0.01, size=(3, 4))
+    rows = (np.array(scores)[:, None] + np.arange(4) + jitter).tolist()
+    trials = make_runs(points_of("ema_decay", [0.5, 0.8, 0.85]), rows)
+    assert says in describe_paper(found("ema_decay", trials))
+
+
+def test_a_difference_within_chance_is_not_claimed() -> None:
+    rows = [[3.0, 5.0, 1.0], [2.0, 1.0, 6.0], [4.0, 2.0, 1.5]]
+    comparison = found("ema_decay", make_runs(points_of("ema_decay", [0.5, 0.8, 0.85]), rows))
+    spread, paper = describe_comparison(comparison)[:2]
+    assert "the seeds do not tell the two apart" in spread
+    assert "the seeds do not tell the two apart" in paper
+    assert "not settled" in paper
+    one = found("ema_decay", make_runs(points_of("ema_decay", [0.5, 0.85]), [[1.0], [2.0]]))
+    assert (one.spread, one.paper_gap, one.slope) == (None, None, None)
+    assert "chance is not excluded" in describe_comparison(one)[0]
+
+
+def test_a_step_that_changed_nothing_is_said() -> None:
+    trials = make_runs(points_of("fgsm_epsilon", [0, 1e-10, 5e-9]), [[1.0], [2.0], [3.0]])
+    assert needs_curves(trials)
+    curves = pd.DataFrame({"number": [0, 1, 2, 2], "fgsm_changed": [0, 0, 0, 0.5]})
+    comparison = compare(trials, NAMED["fgsm_epsilon"], curves=curves)
+    assert comparison is not None
+    assert comparison.table["fgsm_changed"].tolist() == [0, 0, 0.25]
+    said = " ".join(describe_comparison(comparison))
+    assert said.count("changed no entry") == 1
+    assert "An ε of 1e-10 changed no entry" in said
+
+
+def test_slices_have_the_published_value_of_each_task() -> None:
+    trials = make_runs(GRIDS["queue_slices"], [[1.0, 2.0]] * 5)
+    scores = pd.DataFrame({"number": trials["number"], "task": "STS13", "score": trials["number"]})
+    table = compute_experiment_tasks(found("queue_slices", trials), scores)
+    by_slice = table.set_index("queue_slice")
+    assert by_slice["mean"].to_dict() == dict(zip(SLICES, (0.5, 2.5, 4.5, 6.5, 8.5), strict=True))
+    published = load_published("table8_queue_slices")["STS13"]
+    assert [by_slice["published"][name] for name in SLICES] == published.tolist()
+
+
+Evaluated = Callable[[dict[int, list[float]]], StudyFrames]
+
+
+@pytest.fixture
+def evaluated() -> Evaluated:
+    def build(scores: dict[int, list[float]]) -> StudyFrames:
+        points = points_of("ema_decay", [0, 0.85])
+        trials = make_runs(points, [[1.0, 1.0], [1.0, 1.0]])
+        steps = [
+            {"number": number, "step": 10 * (place + 1), "score": score, "mean_cosine": 0.5}
+            for number, row in scores.items()
+            for place, score in enumerate(row)
+        ]
+        curves = pd.DataFrame(steps).assign(uniformity=-1.0)
+        return StudyFrames("mtd", "sts_test", 4, trials, curves)
+
+    return build
+
+
+def test_the_watch_sees_the_step_from_which_a_score_stays_low(evaluated: Evaluated) -> None:
+    nan = float("nan")
+    study = evaluated(
+        {
+            0: [20, 9, 12, 9, 8],  # recovers once: collapsed from the fourth evaluation
+            1: [4, 4, 4, 4, nan],  # never half of the untrained encoder's 10
+            2: [20, 9, 11, 30, 30],
+            3: [20, 20, 20, 20, 20],
+        }
+    )
+    watch = compute_collapse_watch(study).set_index("ema_decay")
+    assert watch.loc[0, ["n", "collapsed", "first", "last"]].tolist() == [2, 2, 10, 40]
+    assert watch.loc[0.85, ["n", "collapsed"]].tolist() == [2, 0]
+    curve = compute_collapse(study)
+    symmetric = curve[curve["ema_decay"] == 0]
+    assert symmetric["mean"].tolist() == [12, 6.5, 8, 6.5, 8]
+    assert symmetric["n"].tolist() == [2, 2, 2, 2, 1]
+
+
+def test_a_score_missing_to_the_end_is_a_collapse(evaluated: Evaluated) -> None:
+    nan = float("nan")
+    study = evaluated({0: [20, 20, nan], 1: [20, nan, 20], 2: [20] * 3, 3: [20] * 3})
+    watch = compute_collapse_watch(study).set_index("ema_decay")
+    assert watch.loc[0, ["collapsed", "first"]].tolist() == [1, 30]
+
+
+def test_without_a_symmetric_structure_nothing_is_watched(evaluated: Evaluated) -> None:
+    study = evaluated({0: [20.0], 2: [20.0]})
+    study.trials["ema_decay"] = study.trials["ema_decay"].replace(0, 0.5)
+    assert not needs_curves(study.trials)
+    assert compute_collapse_watch(study).empty
+    assert compute_collapse(study).empty

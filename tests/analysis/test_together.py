@@ -1,0 +1,111 @@
+"""The page over several studies."""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.frames import StudyFrames
+from analysis.report import TogetherReport, write_report, write_together
+from analysis.together import compute_best_spectra, compute_curves, find_best_setting
+
+MakeTrials = Callable[..., pd.DataFrame]
+MakeStudy = Callable[..., StudyFrames]
+
+
+def write(studies: list[StudyFrames], out: Path, name: str = "all") -> TogetherReport:
+    return write_together(studies, out, name=name, generated="now", version="0")
+
+
+@pytest.fixture(scope="module")
+def three(trials_of: MakeTrials, study_of: MakeStudy) -> list[StudyFrames]:
+    # without alignment a study's own page is quicker made
+    first = study_of(trials_of(seeds=(0,), decays=(0.85,), times=(1, 8)).assign(alignment=np.nan))
+    simcse = trials_of(seeds=(0, 1), decays=(0.85,), times=(1,)).assign(method="simcse", mtd=0.0)
+    second = dataclasses.replace(study_of(simcse), name="figure7-simcse")
+    none = dataclasses.replace(study_of(first.trials.iloc[:0], planned=9), name="later")
+    return [first, second, none]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_every_study_is_on_the_page_and_has_its_own(
+    three: list[StudyFrames], tmp_path: Path, count: int
+) -> None:
+    written = write(three[:count], tmp_path)
+    names = [study.name for study in three[:count]]
+    text = written.page.read_text(encoding="utf-8")
+    assert written.page == tmp_path / "all" / "index.html"
+    assert list(written.pages) == names
+    for name in names:
+        assert f'<a href="../{name}/index.html"><bdi>{name}</bdi></a>' in text
+        assert (written.page.parent / ".." / name / "index.html").is_file()
+    table = pd.read_csv(tmp_path / "all" / "tables" / "studies.csv")
+    assert table["study"].tolist() == names
+    assert table["completed"].tolist() == [2, 2, 0][:count]
+    assert ("later has no completed run" in text) == (count == 3)
+    assert "<td class=number>nan" not in text
+
+
+def test_two_builds_are_the_same_and_own_pages_as_by_themselves(
+    three: list[StudyFrames], tmp_path: Path
+) -> None:
+    first, again = write(three[:2], tmp_path / "a"), write(three[:2], tmp_path / "b")
+    for one, other in zip(
+        (first.page, *first.figures, *first.tables),
+        (again.page, *again.figures, *again.tables),
+        strict=True,
+    ):
+        assert one.read_bytes() == other.read_bytes()
+    alone = write_report(three[0], tmp_path / "c" / "mtd", generated="now", version="0")
+    assert alone.page.read_bytes() == first.pages["mtd"].page.read_bytes()
+
+
+def test_simcse_is_a_row_at_zero(three: list[StudyFrames]) -> None:
+    curves = compute_curves(three)
+    simcse = curves[curves["study"] == "figure7-simcse"]
+    assert simcse["mtd"].tolist() == [0]
+    assert simcse["mean"].tolist() == pytest.approx([three[1].trials["score"].mean()])
+    assert curves["mtd"].tolist()[:2] == [7.667, 14.667]
+
+
+def test_the_best_setting_is_named_with_its_mean(three: list[StudyFrames]) -> None:
+    best = find_best_setting(three[0].trials)
+    means = three[0].trials.groupby("queue_size")["score"].mean()
+    size = means.idxmax()
+    assert best["setting"].tolist() == [f"queue_size {size}"]
+    assert best["mean"].tolist() == pytest.approx([means.max()])
+    assert find_best_setting(three[2].trials).empty
+
+
+def test_one_untrained_encoder_is_drawn_once(three: list[StudyFrames]) -> None:
+    spectra = compute_best_spectra(three)
+    assert list(spectra.index) == [
+        ("mtd", "after"),
+        ("figure7-simcse", "after"),
+        ("untrained encoder", "before"),
+    ]
+    number = three[0].trials.loc[three[0].trials["score"].idxmax(), "number"]
+    own = three[0].spectra.loc[(number, "after")]
+    np.testing.assert_allclose(spectra.loc[("mtd", "after")], own / own[0])
+    other = dataclasses.replace(three[1], spectra=three[1].spectra.iloc[:, :8] ** 2)
+    names = [model for model, _ in compute_best_spectra([three[0], other]).index]
+    assert names[2:] == ["untrained encoder of mtd", "untrained encoder of figure7-simcse"]
+
+
+def test_metrics_are_not_mixed_in_one_figure(three: list[StudyFrames], tmp_path: Path) -> None:
+    plain = dataclasses.replace(three[0], spectra=pd.DataFrame())
+    other = dataclasses.replace(plain, name="other", metric="STS12")
+    written = write([plain, other], tmp_path)
+    assert [path.stem for path in written.figures] == ["mtd_curves_1", "mtd_curves_2"]
+    assert "are not drawn in one figure" in written.page.read_text(encoding="utf-8")
+    one = write([plain], tmp_path)
+    assert [path.stem for path in one.figures] == ["mtd_curves_1"]
+    assert not (tmp_path / "all" / "figures" / "mtd_curves_2.png").exists()
+
+
+def test_the_page_does_not_take_a_studys_place(three: list[StudyFrames], tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="the page cannot be called mtd"):
+        write(three, tmp_path, "mtd")
