@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from mtdlab import __version__
-from mtdlab.commands.options import AsJson, Overrides, Storage, StudyFile
+from mtdlab.commands.options import AsJson, Overrides, Profile, Storage, StudyFile
 from mtdlab.commands.printing import print_json, print_table
 from mtdlab.errors import MtdlabError
 
@@ -26,6 +26,7 @@ def sweep(
     models: Annotated[
         Path, typer.Option(help="Folder in which the best trial's model is kept.")
     ] = Path("models"),
+    profile: Profile = None,
     set_: Overrides = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run failed trials again.")
@@ -38,7 +39,7 @@ def sweep(
     from mtdlab.sweep.ended import clock
     from mtdlab.sweep.run import sweep as run
 
-    spec = read_study(file, set_ or [])
+    spec = read_study(file, set_ or [], profile)
     url = storage_url(storage)
     command = shlex.join(["mtdlab", *sys.argv[1:]])
     result = run(
@@ -100,6 +101,7 @@ def report(
 
 def plan(
     file: StudyFile,
+    profile: Profile = None,
     set_: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
@@ -107,7 +109,7 @@ def plan(
     from mtdlab.spec import read_study
     from mtdlab.spec.plan import planned
 
-    spec = read_study(file, set_ or [])
+    spec = read_study(file, set_ or [], profile)
     rows = planned(spec)
     trials = len(spec.units())
     if as_json:
