@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mtdlab.spec.dimensions import read_dimension
+from mtdlab.spec.presets import DECIDE_OTHERS
 from mtdlab.spec.profiles import laid_over, profile_names
 from mtdlab.spec.search import Choices, Dimension, Range, grid
 from mtdlab.spec.settings import TrainerSection, TrainerSettings, is_number, rule_broken
@@ -145,6 +146,12 @@ def _check_sections(source: Source, top: _StudyFile) -> None:
     for name in top.search:
         if name not in TrainerSettings.model_fields:
             raise source.unknown(("search", name), TrainerSettings.model_fields)
+        if name in DECIDE_OTHERS:
+            raise source.error(
+                ("search", name),
+                "is not searched, since it only fills in what a file leaves open; write a study "
+                "of its own for each, or a profile",
+            )
         if name in top.trainer:
             raise source.error(("search", name), "also fixed under trainer; keep one of the two")
     if top.sampler != "grid" and top.trials is None:

@@ -12,20 +12,28 @@ class Scheduled(Protocol):
     @property
     def ema_decay_end(self) -> float | None: ...
     @property
+    def ema_schedule_steps(self) -> int | None: ...
+    @property
+    def ema_order(self) -> str: ...
+    @property
     def learning_rate(self) -> float: ...
     @property
     def steps(self) -> int: ...
 
 
 def ema_decay_at(step: int, settings: Scheduled) -> float:
-    """η of a step (0 the first): constant, or a cosine from start to end over the run.
+    """η of a step (0 the first): constant, or a cosine from start to end over T steps.
 
-    η(t) = end − (end − start)(1 + cos(π t / T)) / 2, T the run's steps (MoCoSE, section 3).
+    η(t) = end − (end − start)(1 + cos(π t / T)) / 2 (MoCoSE, section 3), T the run's steps or
+    `ema_schedule_steps`; beyond T it comes back down. t is the step; where the average moves
+    before the target's pass, as in the published program, t is 1 at the first, as there.
     """
     start, end = settings.ema_decay, settings.ema_decay_end
     if end is None:
         return start
-    return end - (end - start) * (1 + math.cos(math.pi * step / settings.steps)) / 2
+    t = step + (settings.ema_order == "before-target")
+    period = settings.ema_schedule_steps or settings.steps
+    return end - (end - start) * (1 + math.cos(math.pi * t / period)) / 2
 
 
 def learning_rate_at(step: int, settings: Scheduled) -> float:

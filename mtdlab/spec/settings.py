@@ -1,7 +1,7 @@
 """What one training run is: every setting, its default and its bounds.
 
 Defaults are the preset `intended`: the MoCoSE paper's method at its base size, with what the
-paper leaves open taken from its published code.
+paper leaves open taken from its published code. `presets.py` has the others.
 """
 
 import itertools
@@ -19,6 +19,8 @@ from pydantic import (
 )
 
 from analysis.trace import d_trace
+from mtdlab.spec.augmentation import parse_augmentation
+from mtdlab.spec.presets import SIMCSE, Method, Preset, filled
 from mtdlab.spec.schedules import ema_decay_at
 from mtdlab.spec.tasks import parse_tasks
 
@@ -51,6 +53,10 @@ def _checked_slices(text: str) -> str:
     return text
 
 
+def _checked_augmentation(text: str) -> str:
+    return "+".join(map(str, parse_augmentation(text))) or "none"
+
+
 def _checked_tasks(text: str) -> str:
     return ",".join(parse_tasks(text))
 
@@ -73,6 +79,8 @@ class TrainerSection(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
+    preset: Preset = "intended"
+    method: Method = "mocose"
     encoder: str = Field("builtin", min_length=1)
     pooling: Pooling = "cls"
     corpus: str = Field("builtin", min_length=1)
@@ -81,14 +89,22 @@ class TrainerSection(BaseModel):
     select_on: Literal["dev", "test"] = "dev"
 
     ema_decay: Decay = 0.85
-    ema_decay_end: Decay | None = None
+    ema_decay_end: Annotated[float, Field(ge=0, le=1)] | None = None
+    ema_schedule_steps: Positive | None = None
+    ema_order: Literal["after-step", "before-target"] = "after-step"
     queue_size: Count = 512
     initial_queue_size: Count = 128
     queue_slice: Annotated[str, AfterValidator(_checked_slices)] = "all"
+    queue_fill: Literal["exact", "published"] = "exact"
+    queue_clusters: Count = 0
     batch_size: Positive = 64
     in_batch_negatives: bool = True
     temperature: float = Field(0.05, gt=0)
+    detach_keys: bool = True
+    target_dropout: bool = True
+    augmentation: Annotated[str, AfterValidator(_checked_augmentation)] = "none"
     fgsm_epsilon: float = Field(5e-9, ge=0)
+    fgsm_gradient: Literal["previous", "current"] = "previous"
     projection_layers: Count = 1
     prediction_layers: Count = 2
     prediction_dim: Positive | None = None
@@ -103,6 +119,12 @@ class TrainerSection(BaseModel):
     device: str = Field("auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$")
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
 
+    @model_validator(mode="before")
+    @classmethod
+    def _filled(cls, values: Any) -> Any:
+        """Preset and method speak for what is not given; whole settings come out as they are."""
+        return filled(values) if isinstance(values, dict) else values
+
 
 def rule_broken(error: ValidationError) -> str:
     """The sentence behind settings that do not go together."""
@@ -114,28 +136,56 @@ class TrainerSettings(TrainerSection):
 
     @model_validator(mode="after")
     def _together(self) -> Self:
+        self._check_method()
+        self._check_queue()
+        if self.queue_size == 0 and not (self.in_batch_negatives and self.batch_size > 1):
+            raise ValueError(
+                "queue_size 0 leaves no negatives with batch_size 1 or without in_batch_negatives"
+            )
+        return self
+
+    def _check_method(self) -> None:
+        if self.method != "simcse":
+            return
+        if self.preset != "intended":
+            raise ValueError(
+                f"preset {self.preset} is of the method mocose; leave it out with method simcse"
+            )
+        for name, value in SIMCSE.items():
+            if (given := getattr(self, name)) != value:
+                raise ValueError(
+                    f"{name} {given} does not go with method simcse, which has one encoder and "
+                    f"no queue: leave {name} out"
+                )
+
+    def _check_queue(self) -> None:
         if self.initial_queue_size > self.queue_size:
             raise ValueError(
                 f"initial_queue_size {self.initial_queue_size} exceeds queue_size "
                 f"{self.queue_size}; it may be 0 to queue_size"
             )
-        if self.queue_size == 0 and not (self.in_batch_negatives and self.batch_size > 1):
+        if self.queue_clusters > self.queue_size:
             raise ValueError(
-                "queue_size 0 leaves no negatives with batch_size 1 or without in_batch_negatives"
+                f"queue_clusters {self.queue_clusters} exceeds queue_size {self.queue_size}; "
+                "it may be 0 (no clusters) to queue_size"
             )
         for first, last in parse_slices(self.queue_slice) or []:
             if last > self.queue_size:
                 raise ValueError(
                     f"queue_slice {first}-{last} lies outside queue_size {self.queue_size}"
                 )
-        return self
 
     @property
     def mtd(self) -> float:
         """The maximum traceable distance, in steps (MoCoSE, equation 4).
 
-        Where the decay is scheduled, the mean over the run's steps.
+        Where the decay is scheduled, the mean over the run's steps; where the schedule reaches
+        1, at which there is no finite distance, that of its start, by which the paper names its
+        runs. 0 for SimCSE, whose one encoder remembers nothing.
         """
-        steps = range(1 if self.ema_decay_end is None else self.steps)
-        decays = [ema_decay_at(step, self) for step in steps]
+        if self.method == "simcse":
+            return 0.0
+        decays = [self.ema_decay]
+        if self.ema_decay_end not in (None, 1):
+            decays = [ema_decay_at(step, self) for step in range(self.steps)]
         return float(np.mean(d_trace(decays, self.queue_size, self.batch_size)))

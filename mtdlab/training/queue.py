@@ -1,4 +1,4 @@
-"""The queue of keys: a ring buffer that hands out only what was put in.
+"""The queue of keys: a ring buffer that hands out only what was put in; and the published one.
 
 Letters: N batch, K queue, V rows valid so far (V <= K), D dimension.
 """
@@ -36,9 +36,8 @@ class KeyQueue(nn.Module):
         """
         super().__init__()
         self.size = size
-        positions = [at for first, last in slices or [] for at in range(first, last)]
         self.register_buffer("bank", torch.zeros(size, dimension))
-        self.register_buffer("positions", torch.tensor(positions), persistent=False)
+        self.register_buffer("positions", torch.tensor(_positions(slices)), persistent=False)
         # kept on the processor: the loop reads them every step and must not wait for a GPU
         self._cursor = self._count = 0
         self.enqueue(normalize(torch.randn(initial, dimension, generator=generator), dim=1))
@@ -80,3 +79,67 @@ class KeyQueue(nn.Module):
     def set_extra_state(self, state: Tensor) -> None:
         """Take cursor and count back from a state dict."""
         self._cursor, self._count = (int(value) for value in state)
+
+
+class PublishedQueue(nn.Module):
+    """The queue as the program published with MoCoSE fills it.
+
+    It begins with K rows of noise, none where `initial` (K_s) is 0, and a counter at K_s. The
+    newest counter + K_s rows are used while these are fewer than K, else all that are there.
+    N keys a step go in front and are counted; only a counter above K cuts the rows to K. So noise
+    serves twice as much as K_s says, and before the first cut up to 2K − K_s rows are used.
+    """
+
+    positions: Tensor
+
+    def __init__(
+        self,
+        size: int,
+        dimension: int,
+        *,
+        initial: int = 0,
+        slices: Sequence[tuple[int, int]] | None = None,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        """Arguments as a KeyQueue's. Slices count from the first step that would use K rows."""
+        super().__init__()
+        self.size, self.initial = size, initial
+        self.register_buffer("positions", torch.tensor(_positions(slices)), persistent=False)
+        noise = size if initial else 0
+        self.rows = KeyQueue(
+            noise + size - initial, dimension, initial=noise, generator=generator
+        )
+        self._counter = initial
+
+    @property
+    def fill(self) -> int:
+        """How many rows are used: V, above K for some steps."""
+        if not self._whole:
+            return self._counter + self.initial
+        return self.rows.fill if self._counter <= self.size else self.size
+
+    @property
+    def _whole(self) -> bool:
+        return self._counter + self.initial >= self.size
+
+    def enqueue(self, keys: Tensor) -> None:
+        """Put keys (N, D) in front, the first the newest."""
+        self.rows.enqueue(keys)
+        self._counter += len(keys)
+
+    def negatives(self) -> Tensor:
+        """The keys that enter the loss, (V, D), newest first."""
+        ordered = self.rows.ordered()[: self.fill]
+        return ordered[self.positions] if len(self.positions) and self._whole else ordered
+
+    def get_extra_state(self) -> Tensor:
+        """The counter, for the state dict."""
+        return torch.tensor([self._counter])
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Take the counter back from a state dict."""
+        self._counter = int(state)
+
+
+def _positions(slices: Sequence[tuple[int, int]] | None) -> list[int]:
+    return [at for first, last in slices or [] for at in range(first, last)]

@@ -15,7 +15,17 @@ from mtdlab.spec.settings import TrainerSection, parse_slices
     [
         ({"ema_decay": 1}, "less than 1"),
         ({"ema_decay": -0.1}, "greater than or equal to 0"),
-        ({"ema_decay_end": 1.0}, "less than 1"),
+        ({"ema_decay_end": 1.1}, "less than or equal to 1"),
+        ({"ema_schedule_steps": 0}, "greater than or equal to 1"),
+        ({"ema_order": "first"}, "'after-step' or 'before-target'"),
+        ({"queue_fill": "full"}, "'exact' or 'published'"),
+        ({"fgsm_gradient": "next"}, "'previous' or 'current'"),
+        ({"preset": "published"}, "'intended', 'paper' or 'published-code'"),
+        ({"preset": ["paper"]}, "'intended', 'paper' or 'published-code'"),
+        ({"method": "moco"}, "'mocose' or 'simcse'"),
+        ({"augmentation": "token-cutoff"}, "needs a share above 0"),
+        ({"queue_clusters": -1}, "greater than or equal to 0"),
+        ({"queue_clusters": 513}, "queue_clusters 513 exceeds queue_size 512; it may be 0"),
         ({"temperature": 0}, "greater than 0"),
         ({"temperature": -0.05}, "greater than 0"),
         ({"temperature": math.nan}, "finite"),
@@ -83,3 +93,12 @@ def test_mtd_of_a_schedule_is_the_mean_over_the_run() -> None:
     )
     decays = [0.95 - 0.2 * (1 + math.cos(math.pi * step / 4)) / 2 for step in range(4)]
     assert settings.mtd == pytest.approx(sum(1 / (1 - decay) for decay in decays) / 4 + 2)
+
+
+def test_mtd_of_a_schedule_that_reaches_1_is_that_of_its_start() -> None:
+    settings = TrainerSettings(preset="published-code", steps=20_000)
+    assert settings.mtd == pytest.approx(1 / 0.25 + 8)
+
+
+def test_mtd_of_simcse_is_0() -> None:
+    assert TrainerSettings(method="simcse").mtd == 0

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from mtdlab.training.queue import KeyQueue
+from mtdlab.training.queue import KeyQueue, PublishedQueue
 
 
 def keys(count: int, start: int) -> Tensor:
@@ -120,3 +120,77 @@ def test_keys_carry_no_gradient_into_the_bank() -> None:
     queue = KeyQueue(3, 2)
     queue.enqueue(keys(2, 1).requires_grad_())
     assert not queue.negatives().requires_grad
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3, 5, 11])
+@pytest.mark.parametrize("slices", [[(0, 1)], [(0, 3), (8, 10)], [(5, 10)]])
+def test_slices_with_batches_that_do_not_divide_the_queue(
+    slices: list[tuple[int, int]], batch: int
+) -> None:
+    """K 10: which keys, told by their numbers, at every step of two rounds."""
+    queue, newest_first = KeyQueue(10, 2, initial=0, slices=slices), list[float]()
+    for turn in range(24):
+        expected = newest_first
+        if len(newest_first) == 10:
+            expected = [one for first, last in slices for one in newest_first[first:last]]
+        assert sorted(queue.negatives()[:, 0].tolist()) == sorted(expected)
+        numbered = keys(batch, 1 + turn * batch)
+        queue.enqueue(numbered)
+        newest_first = (numbered[:, 0].tolist() + newest_first)[:10]
+
+
+PUBLISHED = [
+    ((512, 128, 64), [256, 320, 384, 448, 768, 832, 896, *[512] * 9]),
+    ((256, 128, 256), [256] * 6),
+    ((512, 0, 64), [0, 64, 128, 192, 256, 320, 384, 448, *[512] * 6]),
+    ((512, 512, 64), [512] * 12),
+    ((1024, 128, 256), [256, 512, 768, 1792, *[1024] * 5]),
+]
+"""K, K_s, N, and the rows that the published program uses step by step."""
+
+
+@pytest.mark.parametrize(("sizes", "used"), PUBLISHED)
+def test_the_published_queue_uses_the_published_rows(
+    sizes: tuple[int, int, int], used: list[int]
+) -> None:
+    size, initial, batch = sizes
+    queue = PublishedQueue(size, 2, initial=initial)
+    fills, rows = [], []
+    for _ in used:
+        fills.append(queue.fill)
+        rows.append(len(queue.negatives()))
+        queue.enqueue(torch.randn(batch, 2))
+    assert fills == rows == used
+
+
+@pytest.mark.parametrize("slices", [None, [(0, 3)], [(1, 4), (6, 9)]])
+@pytest.mark.parametrize("sizes", [(9, 2, 2), (9, 0, 4), (9, 9, 2), (9, 4, 11), (9, 3, 3)])
+def test_the_published_queue_is_its_rule_on_a_list(
+    sizes: tuple[int, int, int], slices: list[tuple[int, int]] | None
+) -> None:
+    """The rule as methods state it, with a save and a load in the middle."""
+    size, initial, batch = sizes
+    queue = PublishedQueue(size, 2, initial=initial, slices=slices)
+    rows = queue.rows.ordered()[:, 0].tolist()
+    assert len(rows) == (size if initial else 0)
+    counter = initial
+    for turn in range(10):
+        used = rows[: counter + initial] if counter + initial < size else rows
+        if slices and counter + initial >= size:
+            used = [one for first, last in slices for one in rows[first:last]]
+        assert queue.negatives()[:, 0].tolist() == used
+        numbered = keys(batch, 1 + turn * batch)
+        queue.enqueue(numbered)
+        rows, counter = numbered[:, 0].tolist() + rows, counter + batch
+        if counter > size:
+            rows = rows[:size]
+        if turn == 2:
+            saved = {name: value.clone() for name, value in queue.state_dict().items()}
+            queue = PublishedQueue(size, 2, initial=initial, slices=slices)
+            queue.load_state_dict(saved)
+
+
+def test_the_published_queue_may_hold_nothing_but_the_last_batch() -> None:
+    queue = PublishedQueue(4, 2, initial=2)
+    queue.enqueue(keys(4, 1))
+    assert torch.equal(queue.negatives(), keys(4, 1))

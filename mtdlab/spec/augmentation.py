@@ -1,0 +1,88 @@
+"""Which augmentations a run uses: `none`, or one or several joined by `+`.
+
+    position-shuffle             token-cutoff:SHARE           feature-cutoff:SHARE
+    typos:SHARE                  repetition:SHARE             synonyms:MODEL
+    paraphrase:MODEL             back-translation:MODEL,MODEL
+
+SHARE lies between 0 and 1; MODEL is a folder or a Hugging Face name, without `+` and `,`.
+"""
+
+from dataclasses import dataclass
+
+SHARED = ("token-cutoff", "feature-cutoff", "typos", "repetition")
+MODELS = {"synonyms": 1, "paraphrase": 1, "back-translation": 2}
+"""How many models each of these names."""
+
+EMBEDDING_LEVEL = ("position-shuffle", "token-cutoff", "feature-cutoff")
+"""These act on word embeddings; each view draws its own."""
+TEXT_LEVEL = ("typos", "repetition", "synonyms", "paraphrase", "back-translation")
+"""These act on text; only the online branch reads it changed."""
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """One augmentation, as it is written: its name, and the share or the models it needs."""
+
+    name: str
+    share: float | None = None
+    models: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """One spelling for all that mean the same."""
+        share = () if self.share is None else (str(self.share),)
+        argument = ",".join((*share, *self.models))
+        return f"{self.name}:{argument}" if argument else self.name
+
+
+def parse_augmentation(text: str) -> list[Augmentation]:
+    """The augmentations in the order in which they apply; none for "none".
+
+    Raises ValueError where the text is spelled otherwise, or names one twice.
+    """
+    if text.strip() == "none":
+        return []
+    found = [_parse(part.strip()) for part in text.split("+")]
+    names = [augmentation.name for augmentation in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"augmentation {text!r}: names {name} twice; each may stand once")
+    return found
+
+
+def _parse(part: str) -> Augmentation:
+    name, colon, argument = (piece.strip() for piece in part.partition(":"))
+    if name in SHARED:
+        return Augmentation(name, share=_share(part, name, argument))
+    if name in MODELS:
+        return Augmentation(name, models=_models(part, name, argument))
+    if name not in EMBEDDING_LEVEL:
+        known = ", ".join((*EMBEDDING_LEVEL, *TEXT_LEVEL))
+        raise ValueError(
+            f"augmentation {part!r}: not known; write none, or one or several of {known}, "
+            "joined by +"
+        )
+    if colon:
+        raise ValueError(f"augmentation {part!r}: takes no argument; write {name}")
+    return Augmentation(name)
+
+
+def _share(part: str, name: str, argument: str) -> float:
+    try:
+        share = float(argument)
+    except ValueError:
+        share = -1.0
+    if not 0 < share < 1:
+        raise ValueError(
+            f"augmentation {part!r}: needs a share above 0 and below 1, as in {name}:0.1"
+        )
+    return share
+
+
+def _models(part: str, name: str, argument: str) -> tuple[str, ...]:
+    models = tuple(model.strip() for model in argument.split(","))
+    if len(models) != MODELS[name] or not all(models):
+        spelled = ",".join(["MODEL"] * MODELS[name])
+        raise ValueError(
+            f"augmentation {part!r}: write {name}:{spelled}, each a folder or a Hugging Face name"
+        )
+    return models
