@@ -103,9 +103,16 @@ def plan(
     file: StudyFile,
     profile: Profile = None,
     set_: Overrides = None,
+    measure: Annotated[
+        bool,
+        typer.Option(
+            "--measure/--no-measure", help="Time a few steps, to say what the study costs here."
+        ),
+    ] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Show the settings of a study and their MTD before anything runs."""
+    """Show a study's settings and their MTD, and what running it would cost here."""
+    from mtdlab.commands.costs import cost_lines, costs
     from mtdlab.spec import read_study
     from mtdlab.spec.plan import planned
 
@@ -113,13 +120,16 @@ def plan(
     rows = planned(spec)
     trials = len(spec.units())
     if as_json:
-        print_json({"study": spec.name, "trials": trials, "settings": rows})
+        found = {"estimate": costs(spec)} if measure else {}
+        print_json({"study": spec.name, "trials": trials, "settings": rows} | found)
         return
     if rows:
         print_table(rows)
     seeds = f"{len(spec.seeds)} seed{'s' if len(spec.seeds) > 1 else ''}"
     what = f"{len(rows)} settings" if rows else f"{spec.trials} settings drawn by {spec.sampler}"
-    print(f"study {spec.name}: {what} x {seeds} = {trials} trials")
+    print(f"study {spec.name}: {what} x {seeds} = {trials} trials", flush=True)
+    if measure:
+        print("\n".join(cost_lines(costs(spec))))
 
 
 def studies(storage: Storage = None, as_json: AsJson = False) -> None:
