@@ -39,7 +39,7 @@ def _normed(before: int, after: int, dropout: float) -> nn.Sequential:
 
 
 class Branch(nn.Module):
-    """What both branches have: encoder, pooler (a Linear without activation), projection."""
+    """What both branches have: encoder, pooler (a Linear; SimCSE adds tanh), projection."""
 
     def __init__(self, encoder: PreTrainedModel, settings: TrainerSettings) -> None:
         super().__init__()
@@ -47,6 +47,7 @@ class Branch(nn.Module):
         self.encoder = encoder
         self.pooling = settings.pooling
         self.pooler = nn.Linear(dimension, dimension)
+        self.activation = nn.Tanh() if settings.method == "simcse" else nn.Identity()
         self.projection = projection(dimension, settings.projection_layers, settings.dropout)
 
     def forward(
@@ -63,7 +64,7 @@ class Branch(nn.Module):
             inputs_embeds=word_embeddings,
             dropout=dropout,
         )
-        projected: Tensor = self.projection(self.pooler(sentence))
+        projected: Tensor = self.projection(self.activation(self.pooler(sentence)))
         return projected
 
 

@@ -1,5 +1,6 @@
 """What trials with the same encoder and text share: loaded once per process."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from analysis.spectrum import singular_values
 from mtdlab.device import Device, choose_device
@@ -45,6 +46,11 @@ class View:
         )
 
 
+Views = tuple[tuple[Tensor, Tensor], ...]
+"""A batch's token ids and attention mask, both (N, L): one view that both branches read, or the
+online branch's and the target's."""
+
+
 @dataclass(frozen=True)
 class Materials:
     """Encoder as loaded, corpus, tokens, graded pairs, tasks, and the encoder as it was before.
@@ -60,6 +66,10 @@ class Materials:
     suite: Suite
     before: View
     scores_before: tuple[TaskScore, ...]
+
+    def batches(self, size: int, seed: int) -> Iterator[Views]:
+        """Endless batches of the corpus. Raises MtdlabError where it holds less than one."""
+        return ((batch,) for batch in self.tokens.batches(size, seed))
 
 
 def prepare(settings: TrainerSettings) -> Materials:

@@ -1,12 +1,15 @@
 """The target branch's weights: an exponential moving average of the online branch's."""
 
 import copy
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
+Module = TypeVar("Module", bound=nn.Module)
 
-def make_target(online: nn.Module, shared: nn.Module) -> nn.Module:
+
+def make_target(online: Module, shared: nn.Module) -> Module:
     """A copy of `online` without gradients that keeps using `shared`, a part of it, itself."""
     target = copy.deepcopy(online, {id(shared): shared})
     own = {id(parameter) for parameter in online.parameters()}

@@ -1,7 +1,7 @@
 """Momentum-contrastive training: the whole life of a step on one page.
 
-MoCoSE, algorithm 1, in the variant `intended`: see the README for what it takes from the
-paper and what from the published code.
+MoCoSE, algorithm 1, by default in the variant `intended`: `mtdlab/spec/presets.py` has the
+others, and SimCSE, which is the same loop around other parts (`model.py`).
 """
 
 import copy
@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 import torch
-from torch import nn
+from torch import Tensor
 from torch.nn.functional import normalize
 from transformers import PreTrainedModel
 
@@ -20,15 +20,10 @@ from mtdlab.evaluation.sts import Evaluation
 from mtdlab.evaluation.suite import Embedder, score_tasks
 from mtdlab.spec import TrainerSettings
 from mtdlab.spec.schedules import ema_decay_at, learning_rate_at
-from mtdlab.spec.settings import parse_slices
-from mtdlab.text.dropout import Dropout
 from mtdlab.training.augment import changed_share, perturb, sign_step
-from mtdlab.training.heads import Branch, embedding_block, predictor, word_table
-from mtdlab.training.losses import info_nce
-from mtdlab.training.materials import Materials, View
-from mtdlab.training.momentum import averaged_pairs, ema_update, make_target
+from mtdlab.training.materials import Materials, View, Views
+from mtdlab.training.model import Model
 from mtdlab.training.outcome import Best, Curve, Outcome
-from mtdlab.training.queue import KeyQueue
 
 OnStep = Callable[[int, Evaluation | None], None]
 
@@ -43,55 +38,42 @@ def train(settings: TrainerSettings, materials: Materials, on_step: OnStep) -> O
     started = time.perf_counter()
     torch.manual_seed(settings.seed)
     device = choose_device(settings)
-    online = Branch(copy.deepcopy(materials.encoder.model), settings).to(device.device)
-    encoder = online.encoder
-    table = word_table(encoder)
-    target = make_target(online, shared=embedding_block(encoder))
-    head = _predictor(encoder, settings, device)
-    queue = _queue(encoder, settings, device)
-    averaged = averaged_pairs(target, online)
-    dropout = Dropout(settings.dropout, settings.seed)
-    trained = [*online.parameters(), *head.parameters()]
-    optimizer = torch.optim.AdamW(trained, weight_decay=settings.weight_decay, fused=True)
-    batches = materials.tokens.batches(settings.batch_size, settings.seed)
+    encoder = copy.deepcopy(materials.encoder.model)
+    model = Model(encoder, settings, device)
+    optimizer = torch.optim.AdamW(
+        model.trained(), weight_decay=settings.weight_decay, fused=True
+    )
+    batches = materials.batches(settings.batch_size, settings.seed)
     curve, best, gradient = Curve(settings.steps, device.device), Best(), None
     chooser = materials.test if settings.select_on == "test" else materials.dev
-    for module in (online, target, head):
-        module.train()
-    heads = {"pooler": online.pooler, "projection": online.projection, "predictor": head}
-    parts = {
-        "encoder": encoder, "heads": nn.ModuleDict(heads), "target": target, "queue": queue
-    }
+    parts = model.parts()
 
-    for step, batch in enumerate(itertools.islice(batches, settings.steps)):
+    for step, views in enumerate(itertools.islice(batches, settings.steps)):
         decay = ema_decay_at(step, settings)
         for group in optimizer.param_groups:
             group["lr"] = learning_rate_at(step, settings)
+        if settings.ema_order == "before-target":
+            model.average(decay)
 
-        ids, mask = (part.to(device.device, non_blocking=True) for part in batch)
-        clean = table(ids)
-        words = perturb(clean, sign_step(gradient, settings.fgsm_epsilon))
-        words.retain_grad()
-        with device.autocast():
-            queries = head(online(words, mask, dropout))
-            with torch.no_grad():
-                keys = target(words, mask, dropout)
+        ids, masks = _moved(views, device)
+        clean = model.look_up(ids)
+        if settings.fgsm_gradient == "current" and settings.fgsm_epsilon:
+            gradient = model.gradient(clean, masks)
+        nudge = sign_step(gradient, settings.fgsm_epsilon)
+        words = [perturb(one, nudge) for one in clean]
+        words[0].retain_grad()
+        queries, keys = model.encode(words, masks)
 
-        loss = info_nce(
-            queries,
-            keys,
-            queue.negatives(),
-            settings.temperature,
-            in_batch_negatives=settings.in_batch_negatives,
-        )
+        loss = model.loss(queries, keys)
         loss.backward()
-        gradient = words.grad
+        gradient = words[0].grad
         optimizer.step()
         optimizer.zero_grad()
 
-        ema_update(*averaged, decay)
-        curve.record(step, loss, changed_share(clean, words), decay, queue.fill)
-        queue.enqueue(normalize(keys.float(), dim=1))
+        if settings.ema_order == "after-step":
+            model.average(decay)
+        curve.record(step, loss, changed_share(clean[0], words[0]), decay, model.queue.fill)
+        model.queue.enqueue(normalize(keys.float(), dim=1))
 
         evaluation = None
         if (step + 1) % settings.evaluate_every == 0 or step + 1 == settings.steps:
@@ -105,20 +87,10 @@ def train(settings: TrainerSettings, materials: Materials, on_step: OnStep) -> O
     return _finish(settings, materials, device, encoder, curve, best, started)
 
 
-def _predictor(encoder: PreTrainedModel, settings: TrainerSettings, device: Device) -> nn.Module:
-    dimension = int(encoder.config.hidden_size)
-    hidden = settings.prediction_dim or dimension
-    head = predictor(dimension, hidden, settings.prediction_layers, settings.dropout)
-    return head.to(device.device)
-
-
-def _queue(encoder: PreTrainedModel, settings: TrainerSettings, device: Device) -> KeyQueue:
-    return KeyQueue(
-        settings.queue_size,
-        int(encoder.config.hidden_size),
-        initial=settings.initial_queue_size,
-        slices=parse_slices(settings.queue_slice),
-    ).to(device.device)
+def _moved(views: Views, device: Device) -> tuple[list[Tensor], list[Tensor]]:
+    """Ids and masks of a batch's views, each (N, L), on the device."""
+    moved = [[part.to(device.device, non_blocking=True) for part in view] for view in views]
+    return [ids for ids, _ in moved], [mask for _, mask in moved]
 
 
 def _finish(
