@@ -26,11 +26,11 @@ from mtdlab.sweep.sample import Sample, take_sample
 from mtdlab.sweep.samplers import distributions, suggest
 from mtdlab.training.outcome import Curve
 
-SECONDS = 8.0
+SECONDS = 6.0
 """For the measurement, after the processes have started."""
 DRAWN = 30
 """Settings drawn to stand for those of a study that samples."""
-EMPTY_DATABASE, TRIAL_ROWS, EVALUATION_ROW = 250_000, 9_000, 100
+EMPTY_DATABASE, TRIAL_ROWS, EVALUATION_ROW = 160_000, 6_000, 40
 """Bytes of a database without trials, of a trial's rows beside its curves, of an evaluation's."""
 TOKENIZER = 1_000_000
 """Bytes of a saved model beside its weights."""
