@@ -15,11 +15,10 @@ tags:
 - mtdlab
 ---
 
-# A sentence encoder trained by momentum contrast
+# A sentence encoder trained by {title}
 
-Its negatives came from a queue of {queue_size} keys of an averaged encoder (EMA decay
-{ema_decay}), in batches of {batch_size}: a maximum traceable distance of {mtd:.2f} steps. The
-checkpoint is that of step {best_step}, the best of {steps} on the dev pairs.
+{negatives} The
+checkpoint is that of step {best_step}, the best of {steps} on the {select_on} pairs.
 
 ## Use
 
@@ -37,13 +36,28 @@ Spearman x 100 of cosine similarity; {pooling} pooling.
 
 {facts}
 
-Method: MoCoSE (Cao et al., Findings of ACL 2022) as mtdlab has it.
+Method: {source} as mtdlab has it, preset {preset}.
 
 {settings}
 
 `mtdlab/` holds the projection and prediction heads, the target branch and the queue of that step,
 and the run as JSON.
 """
+
+_METHODS = {
+    "mocose": {
+        "title": "momentum contrast",
+        "source": "MoCoSE (Cao et al., Findings of ACL 2022)",
+        "negatives": """\
+Its negatives came from a queue of {queue_size} keys of an averaged encoder (EMA decay
+{ema_decay}), in batches of {batch_size}: a maximum traceable distance of {mtd:.2f} steps.""",
+    },
+    "simcse": {
+        "title": "contrast within the batch",
+        "source": "SimCSE (Gao et al., EMNLP 2021)",
+        "negatives": "Its negatives were the other sentences of the batch, {batch_size} in all.",
+    },
+}
 
 _SENTENCE_TRANSFORMER = """\
 from sentence_transformers import SentenceTransformer
@@ -61,8 +75,11 @@ def model_card(run: Mapping[str, Any]) -> str:
     """The card as Markdown, of what `run.json` holds."""
     settings = run["settings"]
     known = settings["pooling"] in ("cls", "mean")
+    told = settings | {"mtd": run["mtd"], "best_step": run["best_step"]}
+    method = {name: text.format(**told) for name, text in _METHODS[settings["method"]].items()}
     return _CARD.format(
-        **settings | {"mtd": run["mtd"], "best_step": run["best_step"]},
+        **told,
+        **method,
         use=_SENTENCE_TRANSFORMER if known else _OTHER.format(pooling=settings["pooling"]),
         scores=_table("task", "score", {k: f"{v:.2f}" for k, v in run["scores"].items()}),
         facts=_table("", "", {name: run[name] for name in _FACTS if name in run}),

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from mtdlab.training.checkpoint import locked, save_model
 from mtdlab.training.heads import Branch, predictor
 from mtdlab.training.materials import Materials, prepare
 from mtdlab.training.outcome import Outcome
-from mtdlab.training.queue import KeyQueue
+from mtdlab.training.queue import KeyQueue, PublishedQueue
 from mtdlab.training.trainer import train
 
 CPU = Device(torch.device("cpu"), torch.float32)
@@ -94,6 +95,40 @@ def test_the_rest_of_the_checkpoint_can_be_taken_up_again(run: Run, folder: Path
     queue.load_state_dict(parts["queue"])
     assert queue.fill in (5 + 2 * 8, 20)
     assert torch.allclose(queue.ordered().norm(dim=1), torch.ones(queue.fill))
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        (
+            {"preset": "published-code", "queue_size": 20, "initial_queue_size": 5},
+            ["queue of 20 keys", "decay\n0.75)", "on the test pairs", "MoCoSE", "published-code"],
+        ),
+        (
+            {"method": "simcse"},
+            ["the other sentences of the batch, 8 in all", "SimCSE (Gao", "on the dev pairs"],
+        ),
+    ],
+    ids=str,
+)
+def test_other_methods_leave_a_checkpoint_too(
+    run: Run, tmp_path: Path, changed: dict[str, Any], told: list[str]
+) -> None:
+    kept = {"encoder", "corpus", "evaluation", "batch_size", "steps", "evaluate_every", "device"}
+    settings = TrainerSettings(**run[0].model_dump(include=kept), max_length=16, **changed)
+    materials = prepare(settings)
+    outcome = train(settings, materials, lambda _step, _evaluation: None)
+    save_model(tmp_path / "best", settings, materials, outcome, FACTS)
+    card = (tmp_path / "best" / "README.md").read_text()
+    assert [text for text in told if text not in card] == []
+    state = load_file(tmp_path / "best" / "mtdlab" / "queue.safetensors")
+    if settings.method == "simcse":
+        assert state["bank"].shape == (0, 16)
+    else:
+        queue = PublishedQueue(20, 16, initial=5)
+        queue.load_state_dict(state)
+        assert queue.fill == 20
+        assert torch.allclose(queue.negatives().norm(dim=1), torch.ones(20))
 
 
 def test_it_says_where_it_comes_from(run: Run, folder: Path) -> None:

@@ -38,22 +38,6 @@ def run(settings: TrainerSettings) -> Outcome:
     return train(settings, prepare(settings), ignore)
 
 
-@pytest.fixture
-def settings_of(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> Settings:
-    """Settings of a run of a second, but for what is given."""
-
-    def settings(**changed: Any) -> TrainerSettings:
-        values: dict[str, Any] = {
-            "encoder": str(tiny_encoder), "corpus": str(tiny_corpus),
-            "evaluation": str(tiny_pairs), "batch_size": 8, "queue_size": 20,
-            "initial_queue_size": 5, "steps": 10, "evaluate_every": 4, "learning_rate": 1e-3,
-            "device": "cpu", "precision": "float32", "max_length": 16,
-        }
-        return TrainerSettings(**values | changed)
-
-    return settings
-
-
 def test_the_same_seed_gives_the_same_bits(settings_of: Settings) -> None:
     first, second = run(settings_of(seed=3)), run(settings_of(seed=3))
     for name in first.curve:
@@ -153,6 +137,11 @@ def test_the_curve_has_an_entry_a_step_and_scores_where_it_looked(settings_of: S
         {"fgsm_epsilon": 0}, {"ema_decay": 0, "prediction_layers": 0, "projection_layers": 0},
         {"queue_slice": "0-3,10-12"}, {"pooling": "mean"}, {"prediction_dim": 24},
         {"batch_size": 1, "steps": 3}, {"queue_size": 3, "initial_queue_size": 3},
+        {"preset": "paper"}, {"preset": "published-code", "queue_slice": "0-3,10-12"},
+        {"preset": "paper", "detach_keys": False}, {"queue_clusters": 4}, {"queue_clusters": 1},
+        {"method": "simcse"}, {"method": "simcse", "augmentation": "feature-cutoff:0.2"},
+        {"target_dropout": False, "augmentation": "token-cutoff:0.2+position-shuffle"},
+        {"pooling": "first-last", "target_dropout": False, "detach_keys": False},
     ],
     ids=str,
 )
