@@ -3,14 +3,26 @@ BIN := .venv/bin
 export HF_HUB_OFFLINE ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint typecheck bench
+.PHONY: help demo paper-small test lint typecheck bench
+
+PAPER := $(basename $(notdir $(wildcard studies/paper/*.yaml)))
 
 help:  ## Explain these targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 demo: .venv/installed  ## Run the default study and write its page (offline after the install)
 	$(BIN)/mtdlab sweep studies/mtd.yaml
 	$(BIN)/mtdlab report --study mtd
+
+# exit code 3 is a study with failed trials: the others and the page come nevertheless
+paper-small: .venv/installed  ## Run the paper's studies, small, and write a page of them all
+	@failed=0; \
+	for study in $(PAPER); do \
+	  $(BIN)/mtdlab sweep studies/paper/$$study.yaml --profile small || \
+	    { code=$$?; [ $$code = 3 ] || exit $$code; failed=$$code; }; \
+	done; \
+	$(BIN)/mtdlab report --name paper $(PAPER:%=--study %-small) || exit $$?; \
+	exit $$failed
 
 test: .venv/tested  ## Run the tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mtdlab.commands.options import AsJson, Overrides
+from mtdlab.commands.options import AsJson, Overrides, Profile
 from mtdlab.commands.printing import print_json, print_table
 
 
@@ -13,6 +13,7 @@ def train(
     file: Annotated[
         Path | None, typer.Argument(help="A study file whose trainer section to take.")
     ] = None,
+    profile: Profile = None,
     set_: Overrides = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the model, as SentenceTransformer opens it.")
@@ -23,7 +24,7 @@ def train(
     from mtdlab.spec import read_settings
     from mtdlab.sweep.single import run_once
 
-    settings = read_settings(file, set_ or [])
+    settings = read_settings(file, set_ or [], profile)
     row = run_once(settings, out)
     if as_json:
         print_json(row)

@@ -13,6 +13,13 @@ Storage = Annotated[
         show_default=False,
     ),
 ]
+Profile = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", show_default=False,
+        help="One of the file's profiles: the study is then called STUDY-NAME.",
+    ),
+]
 Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override the file: trainer.steps=50."),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mtdlab import __version__
-from mtdlab.commands.options import AsJson, Overrides, Storage, StudyFile
+from mtdlab.commands.options import AsJson, Overrides, Profile, Storage, StudyFile
 from mtdlab.commands.printing import print_json, print_table
 from mtdlab.errors import MtdlabError
 
@@ -32,6 +32,7 @@ def sweep(
     models: Annotated[
         Path, typer.Option(help="Folder in which the best trial's model is kept.")
     ] = Path("models"),
+    profile: Profile = None,
     set_: Overrides = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run failed trials again.")
@@ -44,7 +45,7 @@ def sweep(
     from mtdlab.sweep.ended import clock
     from mtdlab.sweep.run import sweep as run
 
-    spec = read_study(file, set_ or [])
+    spec = read_study(file, set_ or [], profile)
     url = storage_url(storage)
     command = shlex.join(["mtdlab", *sys.argv[1:]])
     result = run(
@@ -166,24 +167,35 @@ def _say(found: dict[str, Any], text: str, as_json: bool) -> None:
 
 def plan(
     file: StudyFile,
+    profile: Profile = None,
     set_: Overrides = None,
+    measure: Annotated[
+        bool,
+        typer.Option(
+            "--measure/--no-measure", help="Time a few steps, to say what the study costs here."
+        ),
+    ] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Show the settings of a study and their MTD before anything runs."""
+    """Show a study's settings and their MTD, and what running it would cost here."""
+    from mtdlab.commands.costs import cost_lines, costs
     from mtdlab.spec import read_study
     from mtdlab.spec.plan import planned
 
-    spec = read_study(file, set_ or [])
+    spec = read_study(file, set_ or [], profile)
     rows = planned(spec)
     trials = len(spec.units())
     if as_json:
-        print_json({"study": spec.name, "trials": trials, "settings": rows})
+        found = {"estimate": costs(spec)} if measure else {}
+        print_json({"study": spec.name, "trials": trials, "settings": rows} | found)
         return
     if rows:
         print_table(rows)
     seeds = f"{len(spec.seeds)} seed{'s' if len(spec.seeds) > 1 else ''}"
     what = f"{len(rows)} settings" if rows else f"{spec.trials} settings drawn by {spec.sampler}"
-    print(f"study {spec.name}: {what} x {seeds} = {trials} trials")
+    print(f"study {spec.name}: {what} x {seeds} = {trials} trials", flush=True)
+    if measure:
+        print("\n".join(cost_lines(costs(spec))))
 
 
 def studies(storage: Storage = None, as_json: AsJson = False) -> None:

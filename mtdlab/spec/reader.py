@@ -8,8 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mtdlab.spec.dimensions import read_dimension
 from mtdlab.spec.presets import DECIDE_OTHERS
+from mtdlab.spec.profiles import laid_over, profile_names
 from mtdlab.spec.search import Choices, Dimension, Range, grid
 from mtdlab.spec.settings import TrainerSection, TrainerSettings, is_number, rule_broken
+from mtdlab.spec.skip import read_skip
 from mtdlab.spec.source import KeyPath, Source, SpecError, nearest, read
 from mtdlab.spec.study import STUDY_NAME, Pruner, Sampler, StudySpec
 from mtdlab.spec.tasks import METRICS, needed, parse_tasks
@@ -30,41 +32,73 @@ class _StudyFile(BaseModel):
     sampler: Sampler = "grid"
     pruner: Pruner = "none"
     trials: int | None = Field(default=None, ge=1, le=1_000_000)
+    skip: list[Any] = Field(default_factory=list)
+    profiles: dict[str, Any] = Field(default_factory=dict)
 
 
-def read_study(path: Path, overrides: Sequence[str] = ()) -> StudySpec:
-    """Read and check a study file; `overrides` are `key=value` applied after it.
+def read_study(
+    path: Path, overrides: Sequence[str] = (), profile: str | None = None
+) -> StudySpec:
+    """Read and check a study file, with one of its profiles laid over it where one is named.
 
-    Raises SpecError with file, line, column, the value, what is allowed and the nearest key.
+    `overrides` are `key=value`, applied after both. Raises SpecError with file, line, column,
+    the value, what is allowed and the nearest key.
     """
-    source = read(path)
-    if not isinstance(source.values, dict):
-        raise SpecError(f"{path}: a study file is a mapping that begins with study: NAME")
-    for assignment in overrides:
-        source.override(assignment)
-    top = _checked(source, (), _StudyFile, source.values)
-    _check_sections(source, top)
-    search = {name: read_dimension(source, name, value) for name, value in top.search.items()}
-    spec = StudySpec(
-        top.study, top.metric, top.trainer, search, tuple(dict.fromkeys(top.seeds)),
-        top.sampler, top.pruner, top.trials, source.text,
-    )
-    _check_settings(source, spec)
-    return spec
+    return _study(_over(laid_over(_read(path), profile), overrides))
 
 
-def read_settings(path: Path | None, overrides: Sequence[str] = ()) -> TrainerSettings:
+def read_settings(
+    path: Path | None, overrides: Sequence[str] = (), profile: str | None = None
+) -> TrainerSettings:
     """The settings of a single run: a study file's trainer section, or defaults, overridden."""
-    source = read(path) if path else Source("--set", "", {})
-    if not isinstance(source.values, dict):
-        raise SpecError(f"{path}: a study file is a mapping that begins with study: NAME")
-    for assignment in overrides:
-        source.override(assignment)
+    if path is None and profile is not None:
+        raise SpecError(f"--profile {profile}: name the study file that it stands in")
+    source = _read(path) if path else Source("--set", "", {})
+    source = _over(laid_over(source, profile), overrides)
     for key in source.values:
         if key not in _StudyFile.model_fields:
             raise _unknown(source, (key,), _StudyFile)
     values = source.values.get("trainer") or {}
     return _checked(source, ("trainer",), TrainerSettings, values)
+
+
+def _read(path: Path) -> Source:
+    """A file's values. One with profiles is checked whole: a mistake in any is found at once."""
+    source = read(path)
+    if not isinstance(source.values, dict):
+        raise SpecError(f"{path}: a study file is a mapping that begins with study: NAME")
+    if names := profile_names(source):
+        for name in (None, *names):
+            _study(laid_over(source, name))
+    return source
+
+
+def _over(source: Source, overrides: Sequence[str]) -> Source:
+    for assignment in overrides:
+        source.override(assignment)
+    if "profiles" in source.values:
+        message = "--set comes after the profile; set the key itself, such as trainer.steps=50"
+        raise source.error(("profiles",), message)
+    return source
+
+
+def _study(source: Source) -> StudySpec:
+    top = _checked(source, (), _StudyFile, source.values)
+    _check_sections(source, top)
+    search = {name: read_dimension(source, name, value) for name, value in top.search.items()}
+    for setting, dimension in search.items():
+        _check_values(source, setting, dimension)
+    try:
+        skip = read_skip(source, top.skip, search, top.sampler)
+        spec = StudySpec(
+            top.study, top.metric, top.trainer, search, tuple(dict.fromkeys(top.seeds)),
+            top.sampler, top.pruner, top.trials, source.text, skip,
+        )
+        _check_points(source, spec)
+    except ValueError as error:
+        # a search that has no grid
+        raise source.error(("search",), str(error)) from None
+    return spec
 
 
 def _checked(source: Source, path: KeyPath, model: type[Model], values: Any) -> Model:
@@ -141,16 +175,13 @@ def _check_metric(source: Source, metric: str, trainer: dict[str, Any]) -> None:
         )
 
 
-def _check_settings(source: Source, spec: StudySpec) -> None:
-    """Refuse, before anything runs, a grid with a point that cannot be trained."""
-    for setting, dimension in spec.search.items():
-        _check_values(source, setting, dimension)
+def _check_points(source: Source, spec: StudySpec) -> None:
+    """Refuse, before anything runs, a grid with a point that cannot be trained, or with none."""
     if spec.sampler != "grid":
         return
-    try:
-        points = list(grid(spec.search))
-    except ValueError as error:
-        raise source.error(("search",), str(error)) from None
+    points = list(grid(spec.search, spec.skip))
+    if not points:
+        raise source.error(("skip",), "leaves no point of the grid to run; take an entry out")
     for point in points:
         try:
             spec.settings(point, seed=0)

@@ -4,7 +4,7 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,8 @@ class Range:
 
 
 Dimension = Choices | Range
+Partial = dict[str, tuple[Any, ...]]
+"""Some of a point's parameters, each with the values it may have."""
 
 
 def parameter_name(setting: str, dimension: Dimension) -> str:
@@ -64,8 +66,12 @@ def resolve(search: Mapping[str, Dimension], parameters: Mapping[str, Any],
     return settings
 
 
-def grid(search: Mapping[str, Dimension]) -> Iterator[dict[str, Any]]:
-    """Every point of a search over choices, the last setting moving fastest.
+def grid(
+    search: Mapping[str, Dimension], skip: Sequence[Partial] = ()
+) -> Iterator[dict[str, Any]]:
+    """Every point of a search over choices that no partial point of `skip` matches.
+
+    The last setting moves fastest.
 
     Raises ValueError for a range without a step, which has no grid, naming the setting, and for
     a grid of more than MOST_POINTS points.
@@ -74,8 +80,14 @@ def grid(search: Mapping[str, Dimension]) -> Iterator[dict[str, Any]]:
     columns = [grid_values(setting, dimension) for setting, dimension in search.items()]
     if (points := math.prod(len(column) for column in columns)) > MOST_POINTS:
         raise ValueError(f"the grid has {points} points; it may have {MOST_POINTS}")
-    for point in itertools.product(*columns):
-        yield dict(zip(names, point, strict=True))
+    for values in itertools.product(*columns):
+        point = dict(zip(names, values, strict=True))
+        if not any(_matches(point, partial) for partial in skip):
+            yield point
+
+
+def _matches(point: Mapping[str, Any], partial: Partial) -> bool:
+    return all(point[name] in values for name, values in partial.items())
 
 
 def grid_values(setting: str, dimension: Dimension) -> tuple[Any, ...]:

@@ -69,7 +69,8 @@ _Loader.add_implicit_resolver(
 class Source:
     """A document's values and where each stands: (line, column) from 1, by key path.
 
-    `given` holds what --set put over them, by key path too.
+    `given` holds what --set put over them, by key path too; `profile` names the profile that
+    has been laid over them, if any.
     """
 
     name: str
@@ -77,11 +78,14 @@ class Source:
     values: Any = None
     places: dict[KeyPath, tuple[int, int]] = field(default_factory=dict)
     given: dict[KeyPath, str] = field(default_factory=dict)
+    profile: str = ""
 
     def error(self, path: KeyPath, message: str) -> SpecError:
         """An error at the nearest known place of `path`: a --set, or the line and a caret."""
         dotted = ".".join(str(part) for part in path)
         sentence = f"{dotted}: {message}" if dotted else message
+        if self.profile:
+            sentence = f"profile {self.profile}: {sentence}"
         while path and path not in self.places and path not in self.given:
             path = path[:-1]
         if path in self.given:

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from mtdlab.spec.search import Choices, Dimension, fingerprint, grid, resolve
+from mtdlab.spec.search import Choices, Dimension, Partial, fingerprint, grid, resolve
 from mtdlab.spec.settings import TrainerSection, TrainerSettings, is_number
 
 Sampler = Literal["grid", "random", "tpe", "qmc"]
@@ -26,7 +26,10 @@ class Unit:
 
 @dataclass(frozen=True)
 class StudySpec:
-    """A checked study: `trainer` fixed, `search` varied, one trial per setting and seed."""
+    """A checked study: `trainer` fixed, `search` varied, one trial per setting and seed.
+
+    skip  partial points of the grid that are not run.
+    """
 
     name: str
     metric: str
@@ -37,6 +40,7 @@ class StudySpec:
     pruner: Pruner
     trials: int | None
     text: str
+    skip: tuple[Partial, ...] = field(default=(), hash=False)
 
     def fixed(self) -> TrainerSection:
         """The trainer section with its defaults, whose values may still miss the searched ones."""
@@ -61,13 +65,17 @@ class StudySpec:
         study goes setting by setting, so that the sampler learns from all seeds.
         """
         if self.sampler == "grid":
-            points = {fingerprint(point): point for point in grid(self.search)}
+            points = {fingerprint(point): point for point in grid(self.search, self.skip)}
             return [Unit(key, seed, point) for seed in self.seeds for key, point in points.items()]
         settings = (f"sample-{index:05d}" for index in range(self.trials or 0))
         return [Unit(setting, seed, None) for setting in settings for seed in self.seeds]
 
     def identity(self) -> dict[str, Any]:
-        """What makes this study this study: a change here would mix two questions."""
+        """What makes this study this study: a change here would mix two questions.
+
+        What a grid skips is no part of it: skipping less adds trials, and skipping what is
+        planned is refused trial by trial, as any other point that the file lost.
+        """
         grid = self.sampler == "grid"
         return {
             "metric": self.metric,

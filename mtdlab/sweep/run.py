@@ -128,7 +128,7 @@ def _work(
     refuse_other_things(models / spec.name)
     warm(spec.fixed(), spec.augmentations())
     counts = store.counts()
-    jobs = min(jobs or _default_jobs(), counts["WAITING"])
+    jobs = min(jobs or default_jobs(), counts["WAITING"])
     finished = sum(counts.get(state, 0) for state in FINISHED)
     ran = 0
     with Display(Tally(sum(counts.values()), finished, jobs)) as display:
@@ -149,8 +149,7 @@ def _trials(
     jobs: int, count: int,
 ) -> Iterator[Ended]:
     """What `count` calls of `run_next` in `jobs` processes return, as they end."""
-    threads = max(1, (os.cpu_count() or 1) // jobs)
-    with parallel_config("loky", inner_max_num_threads=threads):
+    with parallel_config("loky", inner_max_num_threads=threads_each(jobs)):
         workers = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
         ended: Iterable[Ended | None] = workers(delayed(run_next)(*arguments) for _ in range(count))
         yield from (trial for trial in ended if trial is not None)
@@ -176,8 +175,13 @@ def _watching(watcher: Watcher, display: Display) -> Iterator[None]:
         thread.join()
 
 
-def _default_jobs() -> int:
+def default_jobs() -> int:
     """One process a core, each with one thread; on a GPU machine one a GPU."""
     import torch
 
     return torch.cuda.device_count() or os.cpu_count() or 1
+
+
+def threads_each(jobs: int) -> int:
+    """Threads of each of so many worker processes."""
+    return max(1, (os.cpu_count() or 1) // jobs)

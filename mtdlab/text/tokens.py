@@ -117,12 +117,17 @@ def tokenise(corpus: Corpus, tokenizer: PreTrainedTokenizerBase, max_length: int
     Says on standard error what of the corpus was left out or replaced. Raises MtdlabError where
     a file turns out damaged, or the cache's folder cannot be written.
     """
-    key = f"{FORMAT}-{corpus.fingerprint}-{_fingerprint(tokenizer)}-{max_length}"
-    folder = cache_folder() / "tokens" / key
+    folder = token_folder(corpus, tokenizer, max_length)
     if not folder.is_dir():
         _prepare(corpus, tokenizer, max_length, folder)
     ids, lengths = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("ids", "lengths"))
-    return TokenStore(ids, lengths, key)
+    return TokenStore(ids, lengths, folder.name)
+
+
+def token_folder(corpus: Corpus, tokenizer: PreTrainedTokenizerBase, max_length: int) -> Path:
+    """Where a corpus' tokens are kept once they are prepared."""
+    key = f"{FORMAT}-{corpus.fingerprint}-{_fingerprint(tokenizer)}-{max_length}"
+    return cache_folder() / "tokens" / key
 
 
 def _fingerprint(tokenizer: PreTrainedTokenizerBase) -> str:

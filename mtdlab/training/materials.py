@@ -129,12 +129,13 @@ def _prepare(named: _Named) -> Materials:
     nn.Module.to(encoder.model, device.device)
     dev_vectors, test_vectors = (task.embed(encoder.model, pooling, device) for task in (dev, test))
     before = View.of(dev, dev_vectors, test, test_vectors)
-    suite = _suite(named.tasks, named.evaluation, encoder)
+    suite = open_suite(named.tasks, named.evaluation, encoder)
     scores = score_tasks(Embedder(encoder.model, pooling, device), suite)
     return Materials(encoder, corpus, tokens, dev, test, suite, before, tuple(scores))
 
 
-def _suite(tasks: str, evaluation: str, encoder: Encoder) -> Suite:
+def open_suite(tasks: str, evaluation: str, encoder: Encoder) -> Suite:
+    """The tasks of a trial. Raises MtdlabError where the data of one are not there."""
     data = None if evaluation == BUILTIN else Path(evaluation)
     limit = encoder.token_limit(MAX_LENGTH)
     suite = Suite(parse_tasks(tasks), data, encoder.tokenizer, limit)
@@ -160,7 +161,7 @@ def warm(settings: TrainerSection, augmentations: Iterable[str] | None = None) -
         load_pairs(settings.evaluation, split)
     corpus = open_corpus(settings.corpus)
     encoder = load_encoder(settings.encoder, settings.dropout)
-    _suite(settings.tasks, settings.evaluation, encoder)
+    open_suite(settings.tasks, settings.evaluation, encoder)
     next(_tokens(corpus, encoder, settings.max_length).batches(settings.batch_size, seed=0))
     for augmentation in augmentations or (settings.augmentation,):
         if augmented := augment(corpus, parse_augmentation(augmentation), device):

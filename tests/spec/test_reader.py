@@ -79,7 +79,8 @@ def test_a_byte_order_mark_and_windows_line_ends_are_read(path: Path) -> None:
 
 # misspelt keys
 
-TOP = ["study", "metric", "trainer", "search", "seeds", "sampler", "pruner", "trials"]
+TOP = ["study", "metric", "trainer", "search", "seeds", "sampler", "pruner", "trials", "skip",
+       "profiles"]
 SETTINGS = [name for name in TrainerSettings.model_fields if name != "seed"]
 
 
@@ -141,7 +142,7 @@ def test_a_misspelt_key_of_a_dimension(read: Read, key: str) -> None:
 
 
 def test_a_key_like_none_lists_what_is_known(read: Read) -> None:
-    with pytest.raises(SpecError, match=r"qqqqqq: unknown key; known are metric, pruner, "):
+    with pytest.raises(SpecError, match=r"qqqqqq: unknown key; known are metric, profiles, "):
         read("study: a\nqqqqqq: 1\n")
 
 

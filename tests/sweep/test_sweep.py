@@ -114,6 +114,28 @@ def test_a_complete_study_has_nothing_left_to_run(study, url) -> None:
 
 
 @pytest.mark.usefixtures("objective")
+def test_what_a_grid_skips_may_become_less_but_not_more(study, url) -> None:
+    skip = "skip: [{ema_decay: 0.75, queue_size: 2}]\n"
+    assert sweep(study(GRID + skip), url).counts == {"COMPLETE": 6}
+    assert (0.75, 16, 0) not in settings_done(url)
+    more = "skip: [{ema_decay: 0.75}]\n"
+    with pytest.raises(MtdlabError, match=r"holds 2 trials that the file no longer asks for"):
+        sweep(study(GRID + more), url)
+    assert sweep(study(GRID), url).ran == 2
+    assert settings_done(url) == ALL
+    with pytest.raises(MtdlabError, match=r"holds 2 trials that the file no longer asks for"):
+        sweep(study(GRID + skip), url)
+
+
+@pytest.mark.usefixtures("objective")
+def test_a_profile_is_a_study_of_its_own(study, url) -> None:
+    path = study(GRID + "profiles: {small: {search: {ema_decay: [0.5]}, seeds: [0]}}\n")
+    assert runs.sweep(read_study(path, (), "small"), url, jobs=1).counts == {"COMPLETE": 2}
+    assert sweep(path, url).counts == {"COMPLETE": 8}
+    assert settings_done(url, "small-small") == [(0.5, 8, 0), (0.5, 16, 0)]
+
+
+@pytest.mark.usefixtures("objective")
 def test_optuna_opens_the_study_and_finds_the_words_in_its_trials(study, url) -> None:
     sweep(study(GRID), url)
     opened = optuna.load_study(study_name="small", storage=url)

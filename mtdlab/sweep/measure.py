@@ -1,0 +1,262 @@
+"""What a step costs here and now, in a process like those that a sweep starts.
+
+Steps that differ in numbers alone (batch, queue, lengths, heads) lie near a line in their
+floating point operations: the largest and the smallest are measured, the rest where there is
+time, and what is too slow to measure by a smaller batch.
+"""
+
+import resource
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from mtdlab.device import choose_device
+from mtdlab.spec import TrainerSettings
+from mtdlab.sweep.sample import Sample, cache_in
+from mtdlab.text.embed import MAX_LENGTH, Sentences
+from mtdlab.training.materials import Materials, prepare
+from mtdlab.training.trainer import train
+
+FREE = (
+    "ema_decay", "ema_decay_end", "ema_schedule_steps", "ema_order", "initial_queue_size",
+    "temperature", "learning_rate", "weight_decay", "steps", "evaluate_every", "seed",
+    "select_on", "tasks", "preset",
+)  # fmt: skip
+"""Settings that leave the cost of a step as it is."""
+NUMBERS = (
+    "batch_size", "queue_size", "max_length", "projection_layers", "prediction_layers",
+    "prediction_dim",
+)  # fmt: skip
+"""Settings that change it in proportion to the operations they bring."""
+SMALLEST_BATCH, FEWEST, MOST = 4, 3, 40
+"""Sentences of the first, careful step; steps of a measurement."""
+
+Kind = tuple[tuple[str, object], ...]
+
+
+class _Enough(Exception):
+    """Seen as many steps as there is time for."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one worker saw. Seconds, bytes.
+
+    began        when it began to measure, on the clock of `time.time`
+    steps        of each kind, in the order given
+    token        to embed one token, by encoder
+    memory       its peak, at the largest step
+    weights      of the encoder
+    direct       how many kinds were measured as they are, not derived
+    """
+
+    began: float
+    steps: list[float]
+    token: dict[str, float]
+    memory: int
+    weights: int
+    direct: int
+
+
+def kind_of(settings: TrainerSettings) -> Kind:
+    """What decides the cost of a step, equal for steps that cost the same."""
+    values = settings.model_dump(exclude=set(FREE))
+    return tuple((values | {"fgsm_epsilon": settings.fgsm_epsilon > 0}).items())
+
+
+def _family(settings: TrainerSettings) -> Kind:
+    """What decides it beside numbers."""
+    return tuple(item for item in kind_of(settings) if item[0] not in NUMBERS)
+
+
+@dataclass
+class _Bench:
+    """Measured points: (kind, operations, seconds); kind is -1 for a smaller batch."""
+
+    kinds: Sequence[TrainerSettings]
+    sample: Sample
+    deadline: float
+    points: list[tuple[int, TrainerSettings, float, float]] = field(default_factory=list)
+    peaks: list[tuple[float, int]] = field(default_factory=list)
+
+    def materials(self, settings: TrainerSettings) -> Materials:
+        return prepare(self.sample.of(settings))
+
+    def work(self, settings: TrainerSettings) -> float:
+        return operations(settings, self.materials(settings))
+
+    def left(self) -> float:
+        return self.deadline - time.perf_counter()
+
+    def time(self, index: int, settings: TrainerSettings, seconds: float) -> None:
+        taken = _seconds_a_step(self.sample.of(settings), self.materials(settings), seconds)
+        work = self.work(settings)
+        self.points.append((index, settings, work, taken))
+        self.peaks.append((work, peak_memory()))
+
+    def rate(self) -> float:
+        """Seconds an operation, of the largest step so far: smaller ones have more overhead."""
+        _, _, work, seconds = max(self.points, key=lambda point: point[2])
+        return seconds / work
+
+    def measure(self) -> None:
+        """Largest of each family first, then the smallest, then the rest, while there is time."""
+        order = self._order()
+        first = self.kinds[order[0]]
+        self.time(-1, _smaller(first, min(SMALLEST_BATCH, first.batch_size)), 0)
+        for rank, index in enumerate(order):
+            share = max(self.left() / (len(order) - rank), self.left() / 3)
+            self._measure_kind(index, share)
+
+    def _measure_kind(self, index: int, share: float) -> None:
+        kind, done = self.kinds[index], 0
+        while done < self.kinds[index].batch_size:
+            batch = kind.batch_size
+            while batch > done and self.rate() * self.work(_smaller(kind, batch)) * FEWEST > share:
+                batch //= 2
+            if batch <= done or (batch < kind.batch_size and self._known(kind)):
+                break
+            whole = batch == kind.batch_size
+            self.time(index if whole else -1, _smaller(kind, batch), share / 2 if whole else 0)
+            done = batch
+        if not done and not self._known(kind, 1):
+            # its family would else be missing altogether
+            self.time(-1, _smaller(kind, min(2, kind.batch_size)), 0)
+
+    def _known(self, kind: TrainerSettings, points: int = 2) -> bool:
+        return sum(_family(each) == _family(kind) for _, each, _, _ in self.points) >= points
+
+    def _order(self) -> list[int]:
+        families: dict[Kind, list[int]] = {}
+        # kinds that need another encoder loaded stay together
+        for index, kind in enumerate(self.kinds):
+            families.setdefault(_family(kind), []).append(index)
+        for members in families.values():
+            members.sort(key=lambda index: -self.work(self.kinds[index]))
+        largest = [members[0] for members in families.values()]
+        smallest = [members[-1] for members in families.values()]
+        rest = [index for members in families.values() for index in members]
+        return list(dict.fromkeys(largest + smallest + rest))
+
+    def steps(self) -> list[float]:
+        """Seconds a step of every kind: as measured, or along the line of its family."""
+        direct = {index: seconds for index, _, _, seconds in self.points if index >= 0}
+        return [
+            direct[index] if index in direct else self._derived(kind)
+            for index, kind in enumerate(self.kinds)
+        ]
+
+    def _derived(self, kind: TrainerSettings) -> float:
+        base = max((_family(each) for _, each, _, _ in self.points), key=self._points_of)
+        line = _line([point[2:] for point in self.points if _family(point[1]) == base])
+        own = [point[2:] for point in self.points if _family(point[1]) == _family(kind)]
+        factor = np.mean([seconds / line(work) for work, seconds in own]) if own else 1.0
+        return float(factor * line(self.work(kind)))
+
+    def _points_of(self, family: Kind) -> int:
+        return sum(_family(each) == family for _, each, _, _ in self.points)
+
+    def memory(self) -> int:
+        """The peak, stretched to the largest step where only a smaller one was measured."""
+        largest = max(map(self.work, self.kinds))
+        (small, low), (big, high) = self.peaks[0], max(self.peaks)
+        slope = (high - low) / (big - small) if big > small else 0.0
+        return int(max(peak_memory(), low + slope * (largest - small)))
+
+
+def measure(kinds: Sequence[TrainerSettings], sample: Sample, seconds: float) -> Measured:
+    """Time steps of every kind, and embedding, within about so many seconds after loading."""
+    began = time.time()
+    with cache_in(sample.folder):
+        first = prepare(sample.of(kinds[0]))
+        bench = _Bench(kinds, sample, time.perf_counter() + 0.75 * seconds)
+        bench.measure()
+        token = {}
+        for name in dict.fromkeys(kind.encoder for kind in kinds):
+            one = next(kind for kind in kinds if kind.encoder == name)
+            token[name] = _seconds_a_token(one, bench.materials(one), sample, 0.25 * seconds)
+        weights = sum(each.numel() * 4 for each in first.encoder.model.parameters())
+        direct = sum(index >= 0 for index, *_ in bench.points)
+        return Measured(began, bench.steps(), token, bench.memory(), weights, direct)
+
+
+def operations(settings: TrainerSettings, materials: Materials) -> float:
+    """Floating point operations of a step, roughly: both branches, heads, queue."""
+    width = int(materials.encoder.model.config.hidden_size)
+    blocks = [
+        weights.numel() for name, weights in materials.encoder.model.named_parameters()
+        if "embeddings" not in name
+    ]
+    longest = min(settings.max_length, int(materials.tokens.lengths.max()))
+    head = (1 + settings.projection_layers) * width**2
+    head += settings.prediction_layers * width * (settings.prediction_dim or width)
+    sentence = longest * sum(blocks) + head + settings.queue_size * width
+    return 8.0 * settings.batch_size * sentence
+
+
+def peak_memory() -> int:
+    """This process' largest memory so far, in bytes."""
+    try:
+        # unlike getrusage, not that of the process which this one was forked from
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024
+    except (OSError, StopIteration):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _smaller(settings: TrainerSettings, batch: int) -> TrainerSettings:
+    """A step with fewer sentences, and with the queue full from the first one on."""
+    full = {"batch_size": batch, "initial_queue_size": settings.queue_size}
+    return settings.model_copy(update=full)
+
+
+def _line(points: Sequence[tuple[float, float]]) -> np.poly1d:
+    """Seconds by operations, rising; through nothing where the points say no more."""
+    work, seconds = np.array(points).T
+    if len(set(work)) > 1:
+        slope, start = np.polyfit(work, seconds, 1)
+        if slope > 0 and start > 0:
+            return np.poly1d([slope, start])
+    return np.poly1d([seconds.sum() / work.sum(), 0.0])
+
+
+def _seconds_a_step(settings: TrainerSettings, materials: Materials, seconds: float) -> float:
+    """Without the first, which allocates and has no FGSM gradient yet."""
+    device, ends = choose_device(settings).device, []
+
+    def on_step(_step: int, _evaluation: object) -> None:
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        ends.append(time.perf_counter())
+        if len(ends) >= FEWEST and (ends[-1] - ends[0] > seconds or len(ends) > MOST):
+            raise _Enough
+
+    endless = settings.model_copy(update={"steps": 10_000, "evaluate_every": 10_000})
+    with suppress(_Enough):
+        train(endless, materials, on_step)
+    return (ends[-1] - ends[0]) / (len(ends) - 1)
+
+
+def _seconds_a_token(
+    settings: TrainerSettings, materials: Materials, sample: Sample, seconds: float
+) -> float:
+    """Of embedding: ever more sentences, while the next look at them fits."""
+    device, count, taken, left = choose_device(settings), 8, 0.0, seconds
+    model, tokenizer = materials.encoder.model, materials.encoder.tokenizer
+    limit, rate = materials.encoder.token_limit(MAX_LENGTH), 0.0
+    while taken * 4 < left:
+        some = Sentences(sample.embedded[:count], tokenizer, limit)
+        started = time.perf_counter()
+        some.embed(model, settings.pooling, device)
+        taken = time.perf_counter() - started
+        left -= taken
+        rate = taken / sum(map(len, some.tokens))
+        if count >= len(sample.embedded):
+            break
+        count *= 4
+    return rate

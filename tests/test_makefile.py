@@ -1,0 +1,40 @@
+"""What make runs, with a command that only says how it was called."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+STUB = """#!/bin/sh
+echo "$@" >> {log}
+case "$*" in *{failing}*) exit {code};; esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "failing", "ends_well", "all_run"),
+    [
+        (0, "nothing", True, True), (3, "table4-heads.yaml", False, True),
+        (2, "table4-heads.yaml", False, False), (5, "report", False, True),
+    ],
+)  # fmt: skip
+def test_the_papers_studies_run_one_by_one_and_then_the_page(
+    tmp_path: Path, code: int, failing: str, ends_well: bool, all_run: bool
+) -> None:
+    """Failed trials (3) stop nothing, anything else does; either way it ends as failed."""
+    log, command = tmp_path / "log", tmp_path / "mtdlab"
+    command.write_text(STUB.format(log=log, failing=failing, code=code))
+    command.chmod(0o755)
+    make = ["make", "-o", ".venv/installed", "paper-small", f"BIN={tmp_path}"]
+    done = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode == 0) == ends_well, done.stdout + done.stderr
+    names = sorted(path.stem for path in (ROOT / "studies" / "paper").glob("*.yaml"))
+    sweeps = [f"sweep studies/paper/{name}.yaml --profile small" for name in names]
+    page = "report --name paper " + " ".join(f"--study {name}-small" for name in names)
+    lines = log.read_text().splitlines()
+    if all_run:
+        assert sorted(lines[:-1]) == sweeps
+        assert sorted(lines[-1].split()) == sorted(page.split())
+    else:
+        assert lines[-1] == f"sweep studies/paper/{failing} --profile small"
