@@ -79,8 +79,9 @@ def test_a_small_study_needs_nothing_but_the_package(name: str) -> None:
     assert spec.metric == "sts_test"
     for each in settings(spec):
         assert (each.encoder, each.corpus, each.evaluation) == ("builtin",) * 3
-        assert (each.tasks, each.learning_rate) == ("", 1e-3)
-        assert 120 <= each.steps <= 200
+        assert each.tasks == ""
+        assert 1e-3 <= each.learning_rate <= 2e-3
+        assert 120 <= each.steps <= 250
         assert "synonyms" not in each.augmentation
         assert "paraphrase" not in each.augmentation
         assert "translation" not in each.augmentation
