@@ -27,8 +27,13 @@ def sweep(
     storage: Storage = None,
     jobs: Annotated[
         int | None,
-        typer.Option(min=1, help="Worker processes. Default: one a core.", show_default=False),
+        typer.Option(
+            min=1, help="Worker processes. Default: one a core, or GPU.", show_default=False
+        ),
     ] = None,
+    jobs_per_gpu: Annotated[
+        int, typer.Option(min=1, help="Worker processes on each GPU, for small encoders.")
+    ] = 1,
     models: Annotated[
         Path, typer.Option(help="Folder in which the best trial's model is kept.")
     ] = Path("models"),
@@ -49,7 +54,8 @@ def sweep(
     url = storage_url(storage)
     command = shlex.join(["mtdlab", *sys.argv[1:]])
     result = run(
-        spec, url, models=models, jobs=jobs, retry_failed=retry_failed, command=command
+        spec, url, models=models, jobs=jobs, jobs_per_gpu=jobs_per_gpu,
+        retry_failed=retry_failed, command=command
     )
     done = result.counts.get("COMPLETE", 0)
     if as_json:

@@ -21,9 +21,9 @@ from joblib import Parallel, delayed, parallel_config
 from mtdlab.errors import MtdlabError
 from mtdlab.spec import StudySpec, TrainerSettings
 from mtdlab.sweep.measure import Measured, kind_of, measure, peak_memory
-from mtdlab.sweep.run import default_jobs, threads_each
 from mtdlab.sweep.sample import Sample, take_sample
 from mtdlab.sweep.samplers import distributions, suggest
+from mtdlab.sweep.slots import default_jobs, threads_each
 from mtdlab.training.outcome import Curve
 
 SECONDS = 6.0

@@ -1,6 +1,5 @@
 """A sweep brings a study to what its file says: as often and as often at once as one likes."""
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -44,9 +43,10 @@ class SweepResult:
 
 def sweep(
     spec: StudySpec, url: str, *, models: Path = MODELS, jobs: int | None = None,
-    retry_failed: bool = False, command: str = "",
+    jobs_per_gpu: int = 1, retry_failed: bool = False, command: str = "",
 ) -> SweepResult:
-    """Run what is missing of a study, with `jobs` worker processes (by default one a core).
+    """Run what is missing of a study, with `jobs` worker processes: by default one a core, on a
+    machine with GPUs `jobs_per_gpu` on each.
 
     The best trial's model is kept in `models`, in a folder named after the study.
 
@@ -60,7 +60,7 @@ def sweep(
     ran, code = 0, 0
     if store.counts().get("WAITING"):
         with stop_on_signals() as stop:
-            ran = _work(spec, url, models.absolute(), store, jobs, stop)
+            ran = _work(spec, url, models.absolute(), store, (jobs, jobs_per_gpu), stop)
             code = exit_code(stop) if stop.path.exists() else 0
     counts = store.counts()
     failed = 3 if counts.get("FAIL") else 0
@@ -118,9 +118,11 @@ def _differing(old: object, new: object, path: str = "") -> Iterator[tuple[str, 
 
 
 def _work(
-    spec: StudySpec, url: str, models: Path, store: Store, jobs: int | None, stop: Stop
+    spec: StudySpec, url: str, models: Path, store: Store, wanted: tuple[int | None, int],
+    stop: Stop,
 ) -> int:
     # torch takes seconds to import: a study that is complete answers without it
+    from mtdlab.sweep.slots import default_jobs
     from mtdlab.sweep.worker import run_next
     from mtdlab.training.checkpoint import refuse_other_things
     from mtdlab.training.materials import warm
@@ -128,7 +130,8 @@ def _work(
     refuse_other_things(models / spec.name)
     warm(spec.fixed(), spec.augmentations())
     counts = store.counts()
-    jobs = min(jobs or default_jobs(), counts["WAITING"])
+    jobs, jobs_per_gpu = wanted
+    jobs = min(jobs or default_jobs(jobs_per_gpu), counts["WAITING"])
     finished = sum(counts.get(state, 0) for state in FINISHED)
     ran = 0
     with Display(Tally(sum(counts.values()), finished, jobs)) as display:
@@ -149,6 +152,8 @@ def _trials(
     jobs: int, count: int,
 ) -> Iterator[Ended]:
     """What `count` calls of `run_next` in `jobs` processes return, as they end."""
+    from mtdlab.sweep.slots import threads_each
+
     with parallel_config("loky", inner_max_num_threads=threads_each(jobs)):
         workers = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
         ended: Iterable[Ended | None] = workers(delayed(run_next)(*arguments) for _ in range(count))
@@ -173,15 +178,3 @@ def _watching(watcher: Watcher, display: Display) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
-
-
-def default_jobs() -> int:
-    """One process a core, each with one thread; on a GPU machine one a GPU."""
-    import torch
-
-    return torch.cuda.device_count() or os.cpu_count() or 1
-
-
-def threads_each(jobs: int) -> int:
-    """Threads of each of so many worker processes."""
-    return max(1, (os.cpu_count() or 1) // jobs)

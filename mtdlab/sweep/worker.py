@@ -22,6 +22,7 @@ from mtdlab.sweep.environment import environment
 from mtdlab.sweep.keep import Trained, keep_if_best
 from mtdlab.sweep.mirror import Mirror, attributes
 from mtdlab.sweep.owner import this_process
+from mtdlab.sweep.slots import take_gpu
 from mtdlab.sweep.stop import Interrupted, Stop
 from mtdlab.training.checkpoint import locked
 from mtdlab.training.materials import prepare
@@ -61,6 +62,7 @@ def run_next(spec: StudySpec, url: str, models: Path, stop: Stop) -> Ended | Non
     if stop.requested():
         stop.leave_if_orphaned()
         return None
+    take_gpu()
     desk = _desk(url, spec, models)
     claim = desk.store.claim(desk.owner)
     if claim is None:

@@ -1,8 +1,6 @@
 """What processes of their own need and do: peak memory, and two workers against one."""
 
 import multiprocessing
-import resource
-import sys
 from dataclasses import dataclass
 from multiprocessing.synchronize import Barrier
 
@@ -11,6 +9,7 @@ import training_speed
 from training_speed import Size
 
 from mtdlab.device import choose_device
+from mtdlab.sweep.measure import peak_memory
 from mtdlab.text.tokens import TokenStore
 
 
@@ -50,6 +49,4 @@ def _run(work: Work) -> Done:
     materials = training_speed.materials_of(work.size, work.tokens, device)
     globals()["_barrier"].wait()
     seconds = training_speed.seconds_per_step(materials, work.steps)
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
-    return Done(training_speed.settings_for(1).batch_size / seconds, peak)
+    return Done(training_speed.settings_for(1).batch_size / seconds, peak_memory() / 1e6)

@@ -1,0 +1,35 @@
+"""What only a GPU can show."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+import torch
+
+from mtdlab.evaluation.sts import Evaluation
+from mtdlab.spec import TrainerSettings
+from mtdlab.training.materials import prepare
+from mtdlab.training.trainer import train
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("augmentation", ["none", "position-shuffle+feature-cutoff:0.1"])
+def test_no_step_waits_for_the_gpu(
+    tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path, augmentation: str
+) -> None:
+    settings = TrainerSettings(
+        encoder=str(tiny_encoder), corpus=str(tiny_corpus), evaluation=str(tiny_pairs),
+        batch_size=8, queue_size=20, initial_queue_size=5, steps=12, evaluate_every=12,
+        max_length=16, device="cuda", augmentation=augmentation,
+    )
+    done = itertools.count(1)
+
+    def on_step(_step: int, _evaluation: Evaluation | None) -> None:
+        # between the first steps, which prepare kernels, and the last, which evaluates
+        torch.cuda.set_sync_debug_mode("error" if 3 <= next(done) < 11 else "default")
+
+    try:
+        outcome = train(settings, prepare(settings), on_step)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert outcome.curve["loss"].shape == (12,)
