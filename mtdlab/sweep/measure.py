@@ -33,8 +33,12 @@ NUMBERS = (
     "prediction_dim",
 )  # fmt: skip
 """Settings that change it in proportion to the operations they bring."""
-SMALLEST_BATCH, FEWEST, MOST = 4, 3, 40
-"""Sentences of the first, careful step; steps of a measurement."""
+FIRST_BATCHES = (2, 6)
+"""Sentences of the first, careful steps: two points, since a step has a cost of its own."""
+FEWEST, MOST, BRIEFEST = 3, 40, 0.3
+"""Steps of a measurement, and seconds after which a slow one may have fewer."""
+TELLING = 1.5
+"""How much more than all before it a smaller batch has to bring."""
 
 Kind = tuple[tuple[str, object], ...]
 
@@ -76,7 +80,7 @@ def _family(settings: TrainerSettings) -> Kind:
 
 @dataclass
 class _Bench:
-    """Measured points: (kind, operations, seconds); kind is -1 for a smaller batch."""
+    """Measured points: (kind, settings, operations, seconds); kind is -1 for a smaller batch."""
 
     kinds: Sequence[TrainerSettings]
     sample: Sample
@@ -99,37 +103,29 @@ class _Bench:
         self.points.append((index, settings, work, taken))
         self.peaks.append((work, peak_memory()))
 
-    def rate(self) -> float:
-        """Seconds an operation, of the largest step so far: smaller ones have more overhead."""
-        _, _, work, seconds = max(self.points, key=lambda point: point[2])
-        return seconds / work
-
     def measure(self) -> None:
         """Largest of each family first, then the smallest, then the rest, while there is time."""
         order = self._order()
         first = self.kinds[order[0]]
-        self.time(-1, _smaller(first, min(SMALLEST_BATCH, first.batch_size)), 0)
+        for batch in FIRST_BATCHES:
+            self.time(-1, _smaller(first, min(batch, first.batch_size)), 0)
         for rank, index in enumerate(order):
             share = max(self.left() / (len(order) - rank), self.left() / 3)
             self._measure_kind(index, share)
 
     def _measure_kind(self, index: int, share: float) -> None:
-        kind, done = self.kinds[index], 0
-        while done < self.kinds[index].batch_size:
-            batch = kind.batch_size
-            while batch > done and self.rate() * self.work(_smaller(kind, batch)) * FEWEST > share:
-                batch //= 2
-            if batch <= done or (batch < kind.batch_size and self._known(kind)):
-                break
-            whole = batch == kind.batch_size
-            self.time(index if whole else -1, _smaller(kind, batch), share / 2 if whole else 0)
-            done = batch
-        if not done and not self._known(kind, 1):
-            # its family would else be missing altogether
-            self.time(-1, _smaller(kind, min(2, kind.batch_size)), 0)
-
-    def _known(self, kind: TrainerSettings, points: int = 2) -> bool:
-        return sum(_family(each) == _family(kind) for _, each, _, _ in self.points) >= points
+        """As it is where that fits, else by the largest batch that does and that tells more."""
+        kind, batch = self.kinds[index], self.kinds[index].batch_size
+        known = max((work for _, each, work, _ in self.points
+                     if _family(each) == _family(kind)), default=0.0)  # fmt: skip
+        while batch > FIRST_BATCHES[0] and FEWEST * self._derived(_smaller(kind, batch)) > share:
+            batch //= 2
+        if batch == kind.batch_size:
+            self.time(index, _smaller(kind, batch), share / 2)
+        elif self.work(_smaller(kind, batch)) >= TELLING * known:
+            self.time(-1, _smaller(kind, batch), 0)
+            # a longer step may fit, now that its overhead is better known
+            self._measure_kind(index, share)
 
     def _order(self) -> list[int]:
         families: dict[Kind, list[int]] = {}
@@ -233,7 +229,7 @@ def _seconds_a_step(settings: TrainerSettings, materials: Materials, seconds: fl
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         ends.append(time.perf_counter())
-        if len(ends) >= FEWEST and (ends[-1] - ends[0] > seconds or len(ends) > MOST):
+        if len(ends) > 1 and (ends[-1] - ends[0] > max(seconds, BRIEFEST) or len(ends) > MOST):
             raise _Enough
 
     endless = settings.model_copy(update={"steps": 10_000, "evaluate_every": 10_000})
@@ -245,12 +241,16 @@ def _seconds_a_step(settings: TrainerSettings, materials: Materials, seconds: fl
 def _seconds_a_token(
     settings: TrainerSettings, materials: Materials, sample: Sample, seconds: float
 ) -> float:
-    """Of embedding: ever more sentences, while the next look at them fits."""
+    """Of embedding: ever more sentences of middle length, while the next look at them fits.
+
+    Of like length, as in the batches of a whole evaluation, which need next to no padding.
+    """
     device, count, taken, left = choose_device(settings), 8, 0.0, seconds
     model, tokenizer = materials.encoder.model, materials.encoder.tokenizer
     limit, rate = materials.encoder.token_limit(MAX_LENGTH), 0.0
     while taken * 4 < left:
-        some = Sentences(sample.embedded[:count], tokenizer, limit)
+        first = max(0, len(sample.embedded) - count) // 2
+        some = Sentences(sample.embedded[first : first + count], tokenizer, limit)
         started = time.perf_counter()
         some.embed(model, settings.pooling, device)
         taken = time.perf_counter() - started

@@ -138,7 +138,7 @@ def test_fast_steps_are_measured_as_they_are(
     found = measure(kinds, take_sample(tiny, tmp_path), 4.0)
     assert found.steps == pytest.approx([4e-4, 8e-4, 16e-4])
     assert found.direct == 3
-    assert set(asked) == {4, 8, 16}
+    assert set(asked) == {*measuring.FIRST_BATCHES, 4, 8, 16}
 
 
 def test_slow_steps_are_derived_from_smaller_batches(
@@ -204,7 +204,7 @@ def test_a_study_is_estimated_as_it_then_runs(
     """Time, loosely: trials this small are mostly overhead. Bytes, closely."""
     monkeypatch.setattr(estimates, "default_jobs", lambda: 1)
     monkeypatch.chdir(tmp_path)
-    found = estimates.estimate(study, 1.0)
+    found = estimates.estimate(study, 3.0)
     assert (found.trials, found.workers, found.kinds, found.measured) == (8, 1, 2, 2)
     assert found.threads == max(1, torch.multiprocessing.cpu_count())
     assert found.trial[0] < found.trial[1] < 5
