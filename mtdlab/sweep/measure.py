@@ -17,31 +17,18 @@ import torch
 
 from mtdlab.device import choose_device
 from mtdlab.spec import TrainerSettings
+from mtdlab.sweep.kinds import Kind, family_of, operations
 from mtdlab.sweep.sample import Sample, cache_in
 from mtdlab.text.embed import MAX_LENGTH, Sentences
 from mtdlab.training.materials import Materials, prepare
 from mtdlab.training.trainer import train
 
-FREE = (
-    "ema_decay", "ema_decay_end", "ema_schedule_steps", "ema_order", "initial_queue_size",
-    "temperature", "learning_rate", "weight_decay", "steps", "evaluate_every", "seed",
-    "select_on", "tasks", "preset",
-)  # fmt: skip
-"""Settings that leave the cost of a step as it is."""
-NUMBERS = (
-    "batch_size", "queue_size", "max_length", "projection_layers", "prediction_layers",
-    "prediction_dim",
-)  # fmt: skip
-"""Settings that change it in proportion to the operations they bring."""
 FIRST_BATCHES = (2, 6)
 """Sentences of the first, careful steps: two points, since a step has a cost of its own."""
 FEWEST, MOST, BRIEFEST = 3, 40, 0.3
 """Steps of a measurement, and seconds after which a slow one may have fewer."""
 TELLING = 1.5
 """How much more than all before it a smaller batch has to bring."""
-
-Kind = tuple[tuple[str, object], ...]
-
 
 class _Enough(Exception):
     """Seen as many steps as there is time for."""
@@ -65,17 +52,6 @@ class Measured:
     memory: int
     weights: int
     direct: int
-
-
-def kind_of(settings: TrainerSettings) -> Kind:
-    """What decides the cost of a step, equal for steps that cost the same."""
-    values = settings.model_dump(exclude=set(FREE))
-    return tuple((values | {"fgsm_epsilon": settings.fgsm_epsilon > 0}).items())
-
-
-def _family(settings: TrainerSettings) -> Kind:
-    """What decides it beside numbers."""
-    return tuple(item for item in kind_of(settings) if item[0] not in NUMBERS)
 
 
 @dataclass
@@ -117,7 +93,7 @@ class _Bench:
         """As it is where that fits, else by the largest batch that does and that tells more."""
         kind, batch = self.kinds[index], self.kinds[index].batch_size
         known = max((work for _, each, work, _ in self.points
-                     if _family(each) == _family(kind)), default=0.0)  # fmt: skip
+                     if family_of(each) == family_of(kind)), default=0.0)  # fmt: skip
         while batch > FIRST_BATCHES[0] and FEWEST * self._derived(_smaller(kind, batch)) > share:
             batch //= 2
         if batch == kind.batch_size:
@@ -131,7 +107,7 @@ class _Bench:
         families: dict[Kind, list[int]] = {}
         # kinds that need another encoder loaded stay together
         for index, kind in enumerate(self.kinds):
-            families.setdefault(_family(kind), []).append(index)
+            families.setdefault(family_of(kind), []).append(index)
         for members in families.values():
             members.sort(key=lambda index: -self.work(self.kinds[index]))
         largest = [members[0] for members in families.values()]
@@ -148,14 +124,14 @@ class _Bench:
         ]
 
     def _derived(self, kind: TrainerSettings) -> float:
-        base = max((_family(each) for _, each, _, _ in self.points), key=self._points_of)
-        line = _line([point[2:] for point in self.points if _family(point[1]) == base])
-        own = [point[2:] for point in self.points if _family(point[1]) == _family(kind)]
+        base = max((family_of(each) for _, each, _, _ in self.points), key=self._points_of)
+        line = _line([point[2:] for point in self.points if family_of(point[1]) == base])
+        own = [point[2:] for point in self.points if family_of(point[1]) == family_of(kind)]
         factor = np.mean([seconds / line(work) for work, seconds in own]) if own else 1.0
         return float(factor * line(self.work(kind)))
 
     def _points_of(self, family: Kind) -> int:
-        return sum(_family(each) == family for _, each, _, _ in self.points)
+        return sum(family_of(each) == family for _, each, _, _ in self.points)
 
     def memory(self) -> int:
         """The peak, stretched to the largest step where only a smaller one was measured."""
@@ -179,20 +155,6 @@ def measure(kinds: Sequence[TrainerSettings], sample: Sample, seconds: float) ->
         weights = sum(each.numel() * 4 for each in first.encoder.model.parameters())
         direct = sum(index >= 0 for index, *_ in bench.points)
         return Measured(began, bench.steps(), token, bench.memory(), weights, direct)
-
-
-def operations(settings: TrainerSettings, materials: Materials) -> float:
-    """Floating point operations of a step, roughly: both branches, heads, queue."""
-    width = int(materials.encoder.model.config.hidden_size)
-    blocks = [
-        weights.numel() for name, weights in materials.encoder.model.named_parameters()
-        if "embeddings" not in name
-    ]
-    longest = min(settings.max_length, int(materials.tokens.lengths.max()))
-    head = (1 + settings.projection_layers) * width**2
-    head += settings.prediction_layers * width * (settings.prediction_dim or width)
-    sentence = longest * sum(blocks) + head + settings.queue_size * width
-    return 8.0 * settings.batch_size * sentence
 
 
 def peak_memory() -> int:

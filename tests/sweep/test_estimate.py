@@ -14,7 +14,8 @@ from mtdlab.errors import MtdlabError
 from mtdlab.spec import StudySpec, TrainerSettings, read_study
 from mtdlab.sweep import estimate as estimates
 from mtdlab.sweep import measure as measuring
-from mtdlab.sweep.measure import Measured, _line, kind_of, measure, operations
+from mtdlab.sweep.kinds import kind_of, operations
+from mtdlab.sweep.measure import Measured, _line, measure
 from mtdlab.sweep.run import sweep
 from mtdlab.sweep.sample import Sample, take_sample
 from mtdlab.text.corpus import open_corpus
