@@ -106,10 +106,26 @@ def test_jobs_share_the_work_and_json_stays_alone_on_standard_output(run) -> Non
 
 
 def test_the_plan_shows_every_setting_by_its_mtd(run) -> None:
-    rows = json.loads(run("plan studies/mtd.yaml --json").stdout)["settings"]
+    found = json.loads(run("plan studies/mtd.yaml --json --no-measure").stdout)
+    rows = found["settings"]
     assert [row["mtd"] for row in rows] == [5, 6, 7.667, 8.667]
     assert rows[-1]["queue_size"] == 32
-    assert "4 settings x 1 seed = 4 trials" in run("plan studies/mtd.yaml").stdout
+    assert "estimate" not in found
+
+
+def test_the_plan_says_what_a_study_costs_or_why_not(run) -> None:
+    *table, count, lasting, memory, disk, basis = run("plan studies/mtd.yaml").stdout.splitlines()
+    assert "8.67" in table[-1]
+    assert count == "study mtd: 4 settings x 1 seed = 4 trials"
+    assert re.match(r"time    about \d+ \w+: trials of .* on \d+ workers? with \d+ thread", lasting)
+    assert re.match(r"memory  up to [\d.]+ [MG]B: \d+ workers? of [\d.]+ [MG]B$", memory)
+    assert re.match(r"disk    [\d.]+ kB of database, [\d.]+ MB for the best model$", disk)
+    assert basis == "from a few steps of 2 of 2 kinds, timed here just now"
+    done = run("plan studies/mtd.yaml --json --set trainer.encoder=no/such")
+    assert done.stderr == ""
+    found = json.loads(done.stdout)
+    assert len(found["settings"]) == 4
+    assert found["estimate"]["reason"].startswith("encoder no/such: neither a folder here nor")
 
 
 def test_a_corpus_is_counted_and_a_sweep_says_what_it_left_out(run, place: Path) -> None:
@@ -157,6 +173,7 @@ def test_an_evaluation_prints_a_table_and_its_twin(run) -> None:
         ("evaluate builtin --pooling max", 2, "pooling 'max': not known"),
         ("sweep missing.yaml", 2, "missing.yaml: cannot read the study file"),
         ("sweep studies/mtd.yaml --set trainer.stepz=5", 2, "did you mean steps?"),
+        ("train studies/mtd.yaml --profile small", 2, "no profile 'small'; there is none yet"),
         ("sweep studies/mtd.yaml --set trainer.encoder=no/such", 2, "encoder no/such"),
         ("sweep studies/mtd.yaml --set trainer.corpus=no.txt", 2, "corpus no.txt: cannot be read"),
         ("sweep studies/mtd.yaml --set trainer.corpus=dataset:no/such", 2, "dataset:no/such: "),

@@ -20,7 +20,8 @@ from joblib import Parallel, delayed, parallel_config
 
 from mtdlab.errors import MtdlabError
 from mtdlab.spec import StudySpec, TrainerSettings
-from mtdlab.sweep.measure import Measured, kind_of, measure, peak_memory
+from mtdlab.sweep.kinds import kind_of
+from mtdlab.sweep.measure import Measured, measure, peak_memory
 from mtdlab.sweep.sample import Sample, take_sample
 from mtdlab.sweep.samplers import distributions, suggest
 from mtdlab.sweep.slots import default_jobs, threads_each

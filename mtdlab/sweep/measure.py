@@ -17,27 +17,18 @@ import torch
 
 from mtdlab.device import choose_device
 from mtdlab.spec import TrainerSettings
+from mtdlab.sweep.kinds import Kind, family_of, operations
 from mtdlab.sweep.sample import Sample, cache_in
 from mtdlab.text.embed import MAX_LENGTH, Sentences
 from mtdlab.training.materials import Materials, prepare
 from mtdlab.training.trainer import train
 
-FREE = (
-    "ema_decay", "ema_decay_end", "ema_schedule_steps", "ema_order", "initial_queue_size",
-    "temperature", "learning_rate", "weight_decay", "steps", "evaluate_every", "seed",
-    "select_on", "tasks", "preset",
-)  # fmt: skip
-"""Settings that leave the cost of a step as it is."""
-NUMBERS = (
-    "batch_size", "queue_size", "max_length", "projection_layers", "prediction_layers",
-    "prediction_dim",
-)  # fmt: skip
-"""Settings that change it in proportion to the operations they bring."""
-SMALLEST_BATCH, FEWEST, MOST = 4, 3, 40
-"""Sentences of the first, careful step; steps of a measurement."""
-
-Kind = tuple[tuple[str, object], ...]
-
+FIRST_BATCHES = (2, 6)
+"""Sentences of the first, careful steps: two points, since a step has a cost of its own."""
+FEWEST, MOST, BRIEFEST = 3, 40, 0.3
+"""Steps of a measurement, and seconds after which a slow one may have fewer."""
+TELLING = 1.5
+"""How much more than all before it a smaller batch has to bring."""
 
 class _Enough(Exception):
     """Seen as many steps as there is time for."""
@@ -63,20 +54,9 @@ class Measured:
     direct: int
 
 
-def kind_of(settings: TrainerSettings) -> Kind:
-    """What decides the cost of a step, equal for steps that cost the same."""
-    values = settings.model_dump(exclude=set(FREE))
-    return tuple((values | {"fgsm_epsilon": settings.fgsm_epsilon > 0}).items())
-
-
-def _family(settings: TrainerSettings) -> Kind:
-    """What decides it beside numbers."""
-    return tuple(item for item in kind_of(settings) if item[0] not in NUMBERS)
-
-
 @dataclass
 class _Bench:
-    """Measured points: (kind, operations, seconds); kind is -1 for a smaller batch."""
+    """Measured points: (kind, settings, operations, seconds); kind is -1 for a smaller batch."""
 
     kinds: Sequence[TrainerSettings]
     sample: Sample
@@ -99,43 +79,35 @@ class _Bench:
         self.points.append((index, settings, work, taken))
         self.peaks.append((work, peak_memory()))
 
-    def rate(self) -> float:
-        """Seconds an operation, of the largest step so far: smaller ones have more overhead."""
-        _, _, work, seconds = max(self.points, key=lambda point: point[2])
-        return seconds / work
-
     def measure(self) -> None:
         """Largest of each family first, then the smallest, then the rest, while there is time."""
         order = self._order()
         first = self.kinds[order[0]]
-        self.time(-1, _smaller(first, min(SMALLEST_BATCH, first.batch_size)), 0)
+        for batch in FIRST_BATCHES:
+            self.time(-1, _smaller(first, min(batch, first.batch_size)), 0)
         for rank, index in enumerate(order):
             share = max(self.left() / (len(order) - rank), self.left() / 3)
             self._measure_kind(index, share)
 
     def _measure_kind(self, index: int, share: float) -> None:
-        kind, done = self.kinds[index], 0
-        while done < self.kinds[index].batch_size:
-            batch = kind.batch_size
-            while batch > done and self.rate() * self.work(_smaller(kind, batch)) * FEWEST > share:
-                batch //= 2
-            if batch <= done or (batch < kind.batch_size and self._known(kind)):
-                break
-            whole = batch == kind.batch_size
-            self.time(index if whole else -1, _smaller(kind, batch), share / 2 if whole else 0)
-            done = batch
-        if not done and not self._known(kind, 1):
-            # its family would else be missing altogether
-            self.time(-1, _smaller(kind, min(2, kind.batch_size)), 0)
-
-    def _known(self, kind: TrainerSettings, points: int = 2) -> bool:
-        return sum(_family(each) == _family(kind) for _, each, _, _ in self.points) >= points
+        """As it is where that fits, else by the largest batch that does and that tells more."""
+        kind, batch = self.kinds[index], self.kinds[index].batch_size
+        known = max((work for _, each, work, _ in self.points
+                     if family_of(each) == family_of(kind)), default=0.0)  # fmt: skip
+        while batch > FIRST_BATCHES[0] and FEWEST * self._derived(_smaller(kind, batch)) > share:
+            batch //= 2
+        if batch == kind.batch_size:
+            self.time(index, _smaller(kind, batch), share / 2)
+        elif self.work(_smaller(kind, batch)) >= TELLING * known:
+            self.time(-1, _smaller(kind, batch), 0)
+            # a longer step may fit, now that its overhead is better known
+            self._measure_kind(index, share)
 
     def _order(self) -> list[int]:
         families: dict[Kind, list[int]] = {}
         # kinds that need another encoder loaded stay together
         for index, kind in enumerate(self.kinds):
-            families.setdefault(_family(kind), []).append(index)
+            families.setdefault(family_of(kind), []).append(index)
         for members in families.values():
             members.sort(key=lambda index: -self.work(self.kinds[index]))
         largest = [members[0] for members in families.values()]
@@ -152,14 +124,14 @@ class _Bench:
         ]
 
     def _derived(self, kind: TrainerSettings) -> float:
-        base = max((_family(each) for _, each, _, _ in self.points), key=self._points_of)
-        line = _line([point[2:] for point in self.points if _family(point[1]) == base])
-        own = [point[2:] for point in self.points if _family(point[1]) == _family(kind)]
+        base = max((family_of(each) for _, each, _, _ in self.points), key=self._points_of)
+        line = _line([point[2:] for point in self.points if family_of(point[1]) == base])
+        own = [point[2:] for point in self.points if family_of(point[1]) == family_of(kind)]
         factor = np.mean([seconds / line(work) for work, seconds in own]) if own else 1.0
         return float(factor * line(self.work(kind)))
 
     def _points_of(self, family: Kind) -> int:
-        return sum(_family(each) == family for _, each, _, _ in self.points)
+        return sum(family_of(each) == family for _, each, _, _ in self.points)
 
     def memory(self) -> int:
         """The peak, stretched to the largest step where only a smaller one was measured."""
@@ -183,20 +155,6 @@ def measure(kinds: Sequence[TrainerSettings], sample: Sample, seconds: float) ->
         weights = sum(each.numel() * 4 for each in first.encoder.model.parameters())
         direct = sum(index >= 0 for index, *_ in bench.points)
         return Measured(began, bench.steps(), token, bench.memory(), weights, direct)
-
-
-def operations(settings: TrainerSettings, materials: Materials) -> float:
-    """Floating point operations of a step, roughly: both branches, heads, queue."""
-    width = int(materials.encoder.model.config.hidden_size)
-    blocks = [
-        weights.numel() for name, weights in materials.encoder.model.named_parameters()
-        if "embeddings" not in name
-    ]
-    longest = min(settings.max_length, int(materials.tokens.lengths.max()))
-    head = (1 + settings.projection_layers) * width**2
-    head += settings.prediction_layers * width * (settings.prediction_dim or width)
-    sentence = longest * sum(blocks) + head + settings.queue_size * width
-    return 8.0 * settings.batch_size * sentence
 
 
 def peak_memory() -> int:
@@ -233,7 +191,7 @@ def _seconds_a_step(settings: TrainerSettings, materials: Materials, seconds: fl
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         ends.append(time.perf_counter())
-        if len(ends) >= FEWEST and (ends[-1] - ends[0] > seconds or len(ends) > MOST):
+        if len(ends) > 1 and (ends[-1] - ends[0] > max(seconds, BRIEFEST) or len(ends) > MOST):
             raise _Enough
 
     endless = settings.model_copy(update={"steps": 10_000, "evaluate_every": 10_000})
@@ -245,12 +203,16 @@ def _seconds_a_step(settings: TrainerSettings, materials: Materials, seconds: fl
 def _seconds_a_token(
     settings: TrainerSettings, materials: Materials, sample: Sample, seconds: float
 ) -> float:
-    """Of embedding: ever more sentences, while the next look at them fits."""
+    """Of embedding: ever more sentences of middle length, while the next look at them fits.
+
+    Of like length, as in the batches of a whole evaluation, which need next to no padding.
+    """
     device, count, taken, left = choose_device(settings), 8, 0.0, seconds
     model, tokenizer = materials.encoder.model, materials.encoder.tokenizer
     limit, rate = materials.encoder.token_limit(MAX_LENGTH), 0.0
     while taken * 4 < left:
-        some = Sentences(sample.embedded[:count], tokenizer, limit)
+        first = max(0, len(sample.embedded) - count) // 2
+        some = Sentences(sample.embedded[first : first + count], tokenizer, limit)
         started = time.perf_counter()
         some.embed(model, settings.pooling, device)
         taken = time.perf_counter() - started

@@ -34,7 +34,7 @@ PAIRS, EMBEDDED = 16, 512
 class Sample:
     """A folder with the beginning of a corpus and a few pairs, and how large the whole is.
 
-    embedded         sentences drawn from the evaluation's.
+    embedded         sentences drawn from the evaluation's, the shortest first.
     dev, test, suite tokens of all of its sentences.
     look, score      seconds that a look at both pairs' vectors takes, and that of the tasks'.
     load, tokenise   seconds to open everything, and to make the tokens if they are not there.
@@ -113,7 +113,7 @@ def _write_pairs(path: Path, pairs: Pairs) -> None:
 
 def _drawn(pairs: dict[Any, Pairs]) -> list[str]:
     every = sorted({text for each in pairs.values() for text in (*each.first, *each.second)})
-    return random.Random(0).sample(every, min(EMBEDDED, len(every)))
+    return sorted(random.Random(0).sample(every, min(EMBEDDED, len(every))), key=len)
 
 
 def _tokens(sentences: Sentences) -> int:
