@@ -36,8 +36,13 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A working folder with a study file of the default's name, four trials of three steps."""
-    (tmp_path / "studies").mkdir()
+    """A working folder with studies of the names in the README, some trials of three steps."""
+    paper = "paper/table3-ema-decay.yaml"
+    text = (ROOT / "studies" / paper).read_text()
+    for key, value in {"steps": "3", "seeds": "[0]", "ema_decay": "[0.5, 0.85]"}.items():
+        text = re.sub(rf"^( *{key}): .*", rf"\1: {value}", text, flags=re.MULTILINE)
+    (tmp_path / "studies" / "paper").mkdir(parents=True)
+    (tmp_path / "studies" / paper).write_text(text)
     (tmp_path / "studies" / "mtd.yaml").write_text(SMALL)
     return tmp_path
 
