@@ -8,14 +8,17 @@ from mtdlab.spec import StudySpec
 from mtdlab.sweep.ended import clock
 
 
-def costs(spec: StudySpec) -> dict[str, Any]:
+def costs(spec: StudySpec, jobs: int | None, jobs_per_gpu: int) -> dict[str, Any]:
     """The estimate's fields; only `reason` where there is none."""
     from mtdlab.sweep.estimate import estimate
 
     try:
-        return asdict(estimate(spec))
+        return asdict(estimate(spec, jobs, jobs_per_gpu))
     except (MtdlabError, TrialError) as error:
         return {"reason": str(error)}
+    except Exception as error:
+        # memory, a killed worker, a GPU: the settings have been shown, and the reason is
+        return {"reason": " ".join(f"{type(error).__name__}: {error}".split())[:200]}
 
 
 def cost_lines(found: dict[str, Any]) -> list[str]:

@@ -25,3 +25,10 @@ Overrides = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Override the file: trainer.steps=50."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(min=1, help="Worker processes. Default: one a core, or GPU.", show_default=False),
+]
+JobsPerGpu = Annotated[
+    int, typer.Option(min=1, help="Worker processes on each GPU, for small encoders.")
+]

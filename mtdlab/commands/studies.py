@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mtdlab import __version__
-from mtdlab.commands.options import AsJson, Overrides, Profile, Storage, StudyFile
+from mtdlab.commands.options import AsJson, Jobs, JobsPerGpu, Overrides, Profile, Storage, StudyFile
 from mtdlab.commands.printing import print_json, print_table
 from mtdlab.errors import MtdlabError
 
@@ -25,15 +25,8 @@ _LONGEST_NAME = 80
 def sweep(
     file: StudyFile,
     storage: Storage = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Worker processes. Default: one a core, or GPU.", show_default=False
-        ),
-    ] = None,
-    jobs_per_gpu: Annotated[
-        int, typer.Option(min=1, help="Worker processes on each GPU, for small encoders.")
-    ] = 1,
+    jobs: Jobs = None,
+    jobs_per_gpu: JobsPerGpu = 1,
     models: Annotated[
         Path, typer.Option(help="Folder in which the best trial's model is kept.")
     ] = Path("models"),
@@ -181,6 +174,8 @@ def plan(
             "--measure/--no-measure", help="Time a few steps, to say what the study costs here."
         ),
     ] = True,
+    jobs: Jobs = None,
+    jobs_per_gpu: JobsPerGpu = 1,
     as_json: AsJson = False,
 ) -> None:
     """Show a study's settings and their MTD, and what running it would cost here."""
@@ -192,7 +187,7 @@ def plan(
     rows = planned(spec)
     trials = len(spec.units())
     if as_json:
-        found = {"estimate": costs(spec)} if measure else {}
+        found = {"estimate": costs(spec, jobs, jobs_per_gpu)} if measure else {}
         print_json({"study": spec.name, "trials": trials, "settings": rows} | found)
         return
     if rows:
@@ -201,7 +196,7 @@ def plan(
     what = f"{len(rows)} settings" if rows else f"{spec.trials} settings drawn by {spec.sampler}"
     print(f"study {spec.name}: {what} x {seeds} = {trials} trials", flush=True)
     if measure:
-        print("\n".join(cost_lines(costs(spec))))
+        print("\n".join(cost_lines(costs(spec, jobs, jobs_per_gpu))))
 
 
 def studies(storage: Storage = None, as_json: AsJson = False) -> None:

@@ -34,7 +34,8 @@ PUBLISHED_CODE: dict[str, Any] = {
     "queue_fill": "published",
     "select_on": "test",
 }
-"""What the program published with MoCoSE does."""
+"""What the program published with MoCoSE does in training. Its augmentations stay on in
+evaluation and its transfer scores are cross-validated on training data: here neither."""
 
 SIMCSE: dict[str, Any] = {
     "queue_size": 0,

@@ -138,6 +138,11 @@ class TrainerSettings(TrainerSection):
     def _together(self) -> Self:
         self._check_method()
         self._check_queue()
+        if self.ema_decay_end is not None and self.ema_decay_end < self.ema_decay:
+            raise ValueError(
+                f"ema_decay {self.ema_decay} lies above ema_decay_end {self.ema_decay_end}, and a "
+                "schedule rises; for a constant give ema_decay_end: null"
+            )
         if self.queue_size == 0 and not (self.in_batch_negatives and self.batch_size > 1):
             raise ValueError(
                 "queue_size 0 leaves no negatives with batch_size 1 or without in_batch_negatives"
@@ -164,16 +169,18 @@ class TrainerSettings(TrainerSection):
                 f"initial_queue_size {self.initial_queue_size} exceeds queue_size "
                 f"{self.queue_size}; it may be 0 to queue_size"
             )
-        if self.queue_clusters > self.queue_size:
-            raise ValueError(
-                f"queue_clusters {self.queue_clusters} exceeds queue_size {self.queue_size}; "
-                "it may be 0 (no clusters) to queue_size"
-            )
-        for first, last in parse_slices(self.queue_slice) or []:
+        slices = parse_slices(self.queue_slice) or []
+        for first, last in slices:
             if last > self.queue_size:
                 raise ValueError(
                     f"queue_slice {first}-{last} lies outside queue_size {self.queue_size}"
                 )
+        used = sum(last - first for first, last in slices) or self.queue_size
+        if self.queue_clusters > used:
+            raise ValueError(
+                f"queue_clusters {self.queue_clusters} exceeds the {used} positions in use; "
+                "it may be 0 (no clusters) to that"
+            )
 
     @property
     def mtd(self) -> float:

@@ -53,6 +53,13 @@ class StudySpec:
             return searched.values
         return (self.fixed().augmentation,)
 
+    def smallest_batch(self) -> int:
+        """The fewest sentences that a trial's batch may have."""
+        searched = self.search.get("batch_size")
+        if searched is None:
+            return self.fixed().batch_size
+        return int(min(searched.values) if isinstance(searched, Choices) else searched.low)
+
     def settings(self, parameters: dict[str, Any], seed: int) -> TrainerSettings:
         """The settings of one trial. Raises ValueError where they do not go together."""
         resolved = resolve(self.search, parameters, self.fixed().model_dump())

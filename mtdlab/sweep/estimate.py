@@ -66,12 +66,17 @@ class Estimate:
     measured: int
 
 
-def estimate(spec: StudySpec, seconds: float = SECONDS) -> Estimate:
-    """Measure and count. Raises MtdlabError where something that the study names is not there."""
+def estimate(
+    spec: StudySpec, jobs: int | None = None, jobs_per_gpu: int = 1, seconds: float = SECONDS
+) -> Estimate:
+    """Measure and count, for as many workers as a sweep would start.
+
+    Raises MtdlabError where something that the study names is not there.
+    """
     trials = trials_of(spec)
     kinds = list({kind_of(each): each for each in trials}.values())
     count = len(spec.units())
-    jobs = min(default_jobs(), count)
+    jobs = min(jobs or default_jobs(jobs_per_gpu), count)
     with tempfile.TemporaryDirectory() as folder:
         sample = take_sample(trials[0], Path(folder))
         asked = time.time()

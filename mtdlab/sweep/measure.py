@@ -17,8 +17,9 @@ import torch
 
 from mtdlab.device import choose_device
 from mtdlab.spec import TrainerSettings
-from mtdlab.sweep.kinds import Kind, family_of, operations
+from mtdlab.sweep.kinds import Kind, family_of, kind_of, operations
 from mtdlab.sweep.sample import Sample, cache_in
+from mtdlab.sweep.slots import take_gpu
 from mtdlab.text.embed import MAX_LENGTH, Sentences
 from mtdlab.training.materials import Materials, prepare
 from mtdlab.training.trainer import train
@@ -63,12 +64,18 @@ class _Bench:
     deadline: float
     points: list[tuple[int, TrainerSettings, float, float]] = field(default_factory=list)
     peaks: list[tuple[float, int]] = field(default_factory=list)
+    sentences: dict[Kind, float] = field(default_factory=dict)
 
     def materials(self, settings: TrainerSettings) -> Materials:
         return prepare(self.sample.of(settings))
 
     def work(self, settings: TrainerSettings) -> float:
-        return operations(settings, self.materials(settings))
+        kind = kind_of(settings.model_copy(update={"batch_size": 1}))
+        if kind not in self.sentences:
+            # once a kind: it may mean to load another encoder
+            sentence = operations(settings, self.materials(settings)) / settings.batch_size
+            self.sentences[kind] = sentence
+        return settings.batch_size * self.sentences[kind]
 
     def left(self) -> float:
         return self.deadline - time.perf_counter()
@@ -105,7 +112,6 @@ class _Bench:
 
     def _order(self) -> list[int]:
         families: dict[Kind, list[int]] = {}
-        # kinds that need another encoder loaded stay together
         for index, kind in enumerate(self.kinds):
             families.setdefault(family_of(kind), []).append(index)
         for members in families.values():
@@ -144,6 +150,7 @@ class _Bench:
 def measure(kinds: Sequence[TrainerSettings], sample: Sample, seconds: float) -> Measured:
     """Time steps of every kind, and embedding, within about so many seconds after loading."""
     began = time.time()
+    take_gpu()
     with cache_in(sample.folder):
         first = prepare(sample.of(kinds[0]))
         bench = _Bench(kinds, sample, time.perf_counter() + 0.75 * seconds)

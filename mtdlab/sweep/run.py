@@ -128,7 +128,7 @@ def _work(
     from mtdlab.training.materials import warm
 
     refuse_other_things(models / spec.name)
-    warm(spec.fixed(), spec.augmentations())
+    warm(spec.fixed(), spec.augmentations(), spec.smallest_batch())
     counts = store.counts()
     jobs, jobs_per_gpu = wanted
     jobs = min(jobs or default_jobs(jobs_per_gpu), counts["WAITING"])

@@ -29,10 +29,15 @@ def take_gpu() -> FileLock | None:
     """
     if not (gpus := torch.cuda.device_count()):
         return None
-    folder = Path(tempfile.gettempdir()) / f"mtdlab-gpus-{getpass.getuser()}"
+    folder = Path(tempfile.gettempdir()) / f"mtdlab-gpus-{_user()}"
     gpu, lock = take_place(folder, gpus)
     torch.cuda.set_device(gpu)
     return lock
+
+
+def _user() -> str:
+    # by number: a container may have none by name
+    return str(os.getuid()) if hasattr(os, "getuid") else getpass.getuser()
 
 
 def take_place(folder: Path, gpus: int) -> tuple[int, FileLock]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 from transformers import (
     AutoModelForMaskedLM,
@@ -75,7 +76,8 @@ def load_model(kind: Any, name: str, device: Device, augmentation: str) -> Langu
             f"{', '.join(sorted(report['missing_keys'])[:3])}; take {_KINDS[kind]}"
         )
     nn.Module.to(model.float(), device.device)
-    return LanguageModel(model.eval(), tokenizer, device)
+    # in float32 wherever it runs: what it says must not depend on the training's precision
+    return LanguageModel(model.eval(), tokenizer, Device(device.device, torch.float32))
 
 
 def _why(name: str, error: Exception) -> str:

@@ -43,7 +43,7 @@ class Packing:
     """A batch whose padding is left out.
 
     rows       (P,) places in the flattened batch (N L), real tokens first.
-    places     (N, L) the packed row of every place; of padding that has none, any.
+    places     (N, L) the packed row of every place; of padding that has none, its [CLS]'s.
     padding    places that have none.
     positions  (P,) where in its sentence each packed row stands.
     first      (N,) each sentence's first token among the packed rows.
@@ -74,10 +74,13 @@ class Packing:
         places = torch.zeros_like(order)
         places[rows] = torch.arange(kept, device=mask.device)
         lengths = mask.sum(dim=1)
+        first = lengths.cumsum(0) - lengths
+        # of its own sentence: what is not finite there must not reach another
+        places[padding] = first[padding // length]
         bias = torch.zeros(mask.shape, device=mask.device).masked_fill(mask == 0, -torch.inf)
         return cls(
-            rows, places.view(count, length), padding, rows % length,
-            lengths.cumsum(0) - lengths, bias.repeat_interleave(heads, dim=0).unsqueeze(1), heads,
+            rows, places.view(count, length), padding, rows % length, first,
+            bias.repeat_interleave(heads, dim=0).unsqueeze(1), heads,
         )
 
     def pack(self, padded: Tensor) -> Tensor:
@@ -85,7 +88,7 @@ class Packing:
         return _move(padded.flatten(0, 1), self.rows, self.places.flatten(), self.padding)
 
     def pad(self, packed: Tensor) -> Tensor:
-        """(P, D) to (N, L, D); at padding stands any row, and no gradient comes from there."""
+        """(P, D) to (N, L, D); at padding stands its sentence's first, and gives no gradient."""
         moved = _move(packed, self.places.flatten(), self.rows, self.padding[:0])
         return moved.view(*self.places.shape, -1)
 

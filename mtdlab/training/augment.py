@@ -3,10 +3,15 @@
 Letters: N batch, L tokens, D dimension.
 """
 
+import math
+
 import torch
 from torch import Tensor
 
 from mtdlab.spec.augmentation import EMBEDDING_LEVEL, Augmentation, parse_augmentation
+
+OFFSET = 1_000_003
+"""Between a run's seed and this stream's: torch's own with that seed made the heads."""
 
 
 def sign_step(gradient: Tensor | None, epsilon: float) -> Tensor | None:
@@ -17,7 +22,7 @@ def sign_step(gradient: Tensor | None, epsilon: float) -> Tensor | None:
 
 
 def perturb(embeddings: Tensor, step: Tensor | None) -> Tensor:
-    """Word embeddings (N, L, D) moved by an FGSM step made on another batch.
+    """Word embeddings (N, L, D) moved by an FGSM step, made as a rule on another batch.
 
     Batches are padded to their own longest sentence, so only the tokens that both have move.
     """
@@ -45,7 +50,7 @@ class EmbeddingNoise:
     def __init__(self, augmentation: str, seed: int, device: torch.device) -> None:
         parsed = parse_augmentation(augmentation)
         self._wanted = [each for each in parsed if each.name in EMBEDDING_LEVEL]
-        self._generator = torch.Generator(device).manual_seed(seed)
+        self._generator = torch.Generator(device).manual_seed(seed + OFFSET)
 
     def __call__(self, words: Tensor, mask: Tensor) -> Tensor:
         """Word embeddings (N, L, D) under a mask (N, L), as one view sees them."""
@@ -87,7 +92,7 @@ def cut_features(words: Tensor, mask: Tensor, share: float, generator: torch.Gen
     """⌊share · D⌋ dimensions of each sentence zero at all of its real tokens."""
     count, _, dimension = words.shape
     draws = torch.rand(count, 1, dimension, generator=generator, device=words.device)
-    cut = draws.argsort(dim=2).argsort(dim=2) < int(share * dimension)
+    cut = draws.argsort(dim=2).argsort(dim=2) < math.floor(share * dimension + 1e-9)
     return words * ~(cut & mask.bool().unsqueeze(-1))
 
 

@@ -40,12 +40,12 @@ Method: {source} as mtdlab has it, preset {preset}.
 
 {settings}
 
-`mtdlab/` holds the projection and prediction heads, the target branch and the queue of that step,
-and the run as JSON.
+`mtdlab/` holds {holds} of that step, and the run as JSON.
 """
 
 _METHODS = {
     "mocose": {
+        "holds": "the projection and prediction heads, the target branch and the queue",
         "title": "momentum contrast",
         "source": "MoCoSE (Cao et al., Findings of ACL 2022)",
         "negatives": """\
@@ -53,9 +53,10 @@ Its negatives came from a queue of {queue_size} keys of an averaged encoder (EMA
 {ema_decay}), in batches of {batch_size}: a maximum traceable distance of {mtd:.2f} steps.""",
     },
     "simcse": {
+        "holds": "the head",
         "title": "contrast within the batch",
         "source": "SimCSE (Gao et al., EMNLP 2021)",
-        "negatives": "Its negatives were the other sentences of the batch, {batch_size} in all.",
+        "negatives": "Its negatives were the other sentences of a batch of {batch_size}.",
     },
 }
 

@@ -131,7 +131,7 @@ def _write_encoder(
 
 def _write_rest(folder: Path, outcome: Outcome, run: Mapping[str, Any]) -> None:
     folder.mkdir()
-    for name in ("heads", "target", "queue", "dropout"):
+    for name in outcome.states.keys() - {"encoder"}:
         save_file(outcome.states[name], folder / f"{name}.safetensors")
     _write_json(folder / "run.json", run)
 

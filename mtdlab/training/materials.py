@@ -148,11 +148,14 @@ def open_suite(tasks: str, evaluation: str, encoder: Encoder) -> Suite:
     return suite
 
 
-def warm(settings: TrainerSection, augmentations: Iterable[str] | None = None) -> None:
+def warm(
+    settings: TrainerSection, augmentations: Iterable[str] = (), batch_size: int = 0
+) -> None:
     """Check that texts, encoder and device are there; prepare the tokens that workers share.
 
     augmentations  all that runs will use, where not only the settings' own; the models that they
                    name run here over the corpus.
+    batch_size     the smallest that runs will use, where not the settings' own.
 
     Raises MtdlabError where something is missing.
     """
@@ -162,7 +165,8 @@ def warm(settings: TrainerSection, augmentations: Iterable[str] | None = None) -
     corpus = open_corpus(settings.corpus)
     encoder = load_encoder(settings.encoder, settings.dropout)
     open_suite(settings.tasks, settings.evaluation, encoder)
-    next(_tokens(corpus, encoder, settings.max_length).batches(settings.batch_size, seed=0))
+    tokens = _tokens(corpus, encoder, settings.max_length)
+    next(tokens.batches(batch_size or settings.batch_size, seed=0))
     for augmentation in augmentations or (settings.augmentation,):
         if augmented := augment(corpus, parse_augmentation(augmentation), device):
             _tokens(augmented, encoder, settings.max_length)

@@ -49,19 +49,20 @@ class Model:
         return [parameter for parameter in every.values() if parameter.requires_grad]
 
     def parts(self) -> dict[str, nn.Module]:
-        """What a checkpoint holds."""
+        """What a checkpoint holds; SimCSE has no target and no queue."""
         heads = {
             "pooler": self.online.pooler,
             "projection": self.online.projection,
             "predictor": self.predictor,
         }
-        return {
+        parts: dict[str, nn.Module] = {
             "encoder": self.online.encoder,
             "heads": nn.ModuleDict(heads),
-            "target": self.target,
-            "queue": self.queue,
             "dropout": self.dropout,
         }
+        if self.target is not self.online:
+            parts |= {"target": self.target, "queue": self.queue}
+        return parts
 
     def average(self, decay: float) -> None:
         """Move the target towards the online branch (equation 2)."""
@@ -70,10 +71,10 @@ class Model:
     def look_up(self, ids: Sequence[Tensor]) -> list[Tensor]:
         """Word embeddings (N, L, D) of each view's token ids (N, L).
 
-        A single view is one tensor for both branches. Where keys take gradients too, each branch
-        has its own: FGSM follows the online one's alone, as in the published program.
+        A single view is one tensor for both branches. Where keys take gradients too and FGSM wants
+        the online branch's alone, as in the published program, each has its own.
         """
-        if len(ids) == 1 and not self.settings.detach_keys:
+        if len(ids) == 1 and self.settings.fgsm_epsilon and not self.settings.detach_keys:
             ids = [*ids, *ids]
         return [self.words(one) for one in ids]
 
@@ -118,8 +119,10 @@ class Model:
             yield
             return
         self.target.eval()
-        yield
-        self.target.train()
+        try:
+            yield
+        finally:
+            self.target.train()
 
 
 def _target(online: Branch, settings: TrainerSettings) -> Branch:

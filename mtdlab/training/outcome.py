@@ -64,7 +64,7 @@ class Curve:
 
 @dataclass
 class Best:
-    """The checkpoint with the best dev score so far.
+    """The checkpoint with the best score so far on the pairs that choose.
 
     Its step (0 the first), what the sentences it was chosen by were to it (S, D), and the state
     of every part of it: encoder, heads, target, queue.

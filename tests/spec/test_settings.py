@@ -25,7 +25,7 @@ from mtdlab.spec.settings import TrainerSection, parse_slices
         ({"method": "moco"}, "'mocose' or 'simcse'"),
         ({"augmentation": "token-cutoff"}, "needs a share above 0"),
         ({"queue_clusters": -1}, "greater than or equal to 0"),
-        ({"queue_clusters": 513}, "queue_clusters 513 exceeds queue_size 512; it may be 0"),
+        ({"queue_clusters": 513}, "queue_clusters 513 exceeds the 512 positions in use"),
         ({"temperature": 0}, "greater than 0"),
         ({"temperature": -0.05}, "greater than 0"),
         ({"temperature": math.nan}, "finite"),

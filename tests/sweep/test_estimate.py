@@ -204,9 +204,8 @@ def test_a_study_is_estimated_as_it_then_runs(
     study: StudySpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Time, loosely: trials this small are mostly overhead. Bytes, closely."""
-    monkeypatch.setattr(estimates, "default_jobs", lambda: 1)
     monkeypatch.chdir(tmp_path)
-    found = estimates.estimate(study, 3.0)
+    found = estimates.estimate(study, jobs=1, seconds=3.0)
     assert (found.trials, found.workers, found.kinds) == (8, 1, 2)
     # the second kind is derived where a busy machine leaves no time
     assert 1 <= found.measured <= 2

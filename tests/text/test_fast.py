@@ -149,3 +149,16 @@ def test_a_stream_goes_on_where_its_state_was_taken() -> None:
     later.load_state_dict(stream.state_dict())
     expected = [stream(torch.ones(1000)) for _ in range(2)]
     assert all(torch.equal(later(torch.ones(1000)), one) for one in expected)
+
+
+def test_a_sentence_that_is_not_finite_stays_by_itself() -> None:
+    model, mask = model_of(), mask_of([7, 3] + [12] * 20)
+    words = torch.randn(22, 12, 24, generator=torch.Generator().manual_seed(0))
+    words[1, 2] = torch.nan
+    with torch.no_grad():
+        for vectors in (
+            first_tokens(model, words, mask, NONE),
+            (all_tokens(model, words, mask, NONE) * mask.unsqueeze(-1)).sum(dim=1),
+        ):
+            broken = (~vectors.isfinite()).any(dim=1)
+            assert broken.nonzero().flatten().tolist() == [1]

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from mtdlab.training.augment import (
+    OFFSET,
     EmbeddingNoise,
     changed_share,
     cut_features,
@@ -145,7 +146,7 @@ def test_each_view_draws_its_own_and_a_seed_gives_the_same() -> None:
     assert not torch.equal(first, second)
     again = EmbeddingNoise("position-shuffle+token-cutoff:0.3+feature-cutoff:0.1", 3, cpu)
     assert torch.equal(again(words, MASK), first)
-    draws = stream(3)
+    draws = stream(3 + OFFSET)
     by_hand = shuffle_positions(words, MASK, draws)
     by_hand = cut_features(cut_tokens(by_hand, MASK, 0.3, draws), MASK, 0.1, draws)
     assert torch.equal(first, by_hand)

@@ -109,10 +109,21 @@ def test_simcse_has_one_branch_and_averages_nothing(settings_of: Settings) -> No
 def test_both_branches_read_one_tensor_unless_keys_take_gradients(settings_of: Settings) -> None:
     model, ids, _ = model_of(settings_of())
     assert len(model.look_up([ids])) == 1
+    model, ids, _ = model_of(settings_of(detach_keys=False, fgsm_epsilon=0))
+    assert len(model.look_up([ids])) == 1
     model, ids, _ = model_of(settings_of(detach_keys=False))
     first, second = model.look_up([ids])
     assert first is not second
     assert torch.equal(first, second)
+
+
+def test_each_view_draws_its_own_augmentation(settings_of: Settings) -> None:
+    """Without dropout and predictor only the features cut off can tell queries from keys."""
+    bare = {"dropout": 0.0, "projection_layers": 0, "prediction_layers": 0}
+    for augmentation, equal in (("none", True), ("feature-cutoff:0.3", False)):
+        model, ids, mask = model_of(settings_of(augmentation=augmentation, **bare))
+        queries, keys = model.encode(model.look_up([ids]), [mask])
+        assert torch.allclose(queries, keys, atol=1e-6) == equal
 
 
 def test_the_gradient_of_this_batch_by_differences(settings_of: Settings) -> None:
@@ -131,10 +142,11 @@ def test_the_gradient_of_this_batch_by_differences(settings_of: Settings) -> Non
     assert (up - down) / 2e-4 == pytest.approx(float(gradient.abs().sum()), rel=0.02)
 
 
-def test_clusters_take_the_queues_place_in_the_loss(settings_of: Settings) -> None:
-    model, ids, mask = model_of(settings_of(queue_clusters=1, dropout=0.0))
+@pytest.mark.parametrize("count", [1, 4])
+def test_clusters_take_the_queues_place_in_the_loss(settings_of: Settings, count: int) -> None:
+    model, ids, mask = model_of(settings_of(queue_clusters=count, dropout=0.0))
     encoded = model.encode(model.look_up([ids]), [mask])
-    expected = info_nce(*encoded, centroids(model.queue.negatives(), 1), 0.05)
+    expected = info_nce(*encoded, centroids(model.queue.negatives(), count), 0.05)
     assert torch.equal(model.loss(*encoded), expected)
     assert model.queue.fill == 5
 
