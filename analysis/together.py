@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.curves import completed_runs, compute_mtd_curve, simcse_runs, varied_settings
-from analysis.experiments.settings import format_setting
+from analysis.experiments.settings import word_value
 from analysis.frames import StudyFrames
 from analysis.intervals import summarise
 from analysis.spectrum import effective_rank
@@ -22,11 +22,7 @@ Floats = NDArray[np.float64]
 
 
 def _name_setting(row: pd.Series) -> str:
-    words = []
-    for name, value in row.items():
-        number = isinstance(value, int | float | np.number)
-        words.append(f"{name} {format_setting(float(value)) if number else value}")
-    return ", ".join(words)
+    return ", ".join(f"{name} {word_value(str(name), value)}" for name, value in row.items())
 
 
 def find_best_setting(trials: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
@@ -37,10 +33,15 @@ def find_best_setting(trials: pd.DataFrame, *, level: float = 0.95) -> pd.DataFr
     """
     runs = completed_runs(trials)
     varied = [name for name in varied_settings(runs) if name != "mtd"]
-    names = [_name_setting(row) for _, row in runs[varied].astype("object").iterrows()]
-    runs = runs.assign(setting=pd.Series(names, index=runs.index, dtype="str"))
-    table = summarise(runs, by=["setting"], level=level)
-    return table.nlargest(1, "mean").reset_index(drop=True)
+    place = pd.Series(0, index=runs.index)
+    if varied:
+        # by value: two learning rates may be the same in five digits
+        place = runs.groupby(varied, dropna=False).ngroup()
+    table = summarise(runs.assign(setting=place), by=["setting"], level=level)
+    best = table.nlargest(1, "mean").reset_index(drop=True)
+    named = runs[varied].astype("object")[place == best["setting"].max()].head(len(best))
+    names = [_name_setting(row) for _, row in named.iterrows()]
+    return best.assign(setting=pd.Series(names, dtype="str"))
 
 
 def compute_overview(studies: Sequence[StudyFrames], *, level: float = 0.95) -> pd.DataFrame:

@@ -80,6 +80,22 @@ def test_the_best_setting_is_named_with_its_mean(three: list[StudyFrames]) -> No
     assert find_best_setting(three[2].trials).empty
 
 
+def test_settings_are_told_apart_by_value_and_worded(trials_of: MakeTrials) -> None:
+    trials = trials_of(seeds=(0, 1), decays=(0.85,), times=(1,)).iloc[[0, 0, 1, 1]]
+    trials = trials.assign(
+        learning_rate=[1e-5, 1.000001e-5] * 2, score=[10.0, 20.0, 10.0, 20.0],
+        in_batch_negatives=pd.Series([True, False, True, False], dtype="object").to_numpy(),
+        prediction_dim=[64.0, np.nan, 64.0, np.nan],
+        ema_decay_end=pd.Series([1.0, None, 1.0, None], dtype="object").to_numpy(),
+    )
+    best = find_best_setting(trials.reset_index(drop=True))
+    assert best[["n", "mean"]].to_numpy().tolist() == [[2, 20]]
+    assert best["setting"].tolist() == [
+        "learning_rate 1e-5, in_batch_negatives false, prediction_dim the encoder's, "
+        "ema_decay_end none"
+    ]
+
+
 def test_one_untrained_encoder_is_drawn_once(three: list[StudyFrames]) -> None:
     spectra = compute_best_spectra(three)
     assert list(spectra.index) == [
