@@ -17,6 +17,7 @@ from analysis.spectrum import effective_rank
 
 _SUMMARY = ["n", "seeds", "mean", "low", "high"]
 _SAME = 1e-4
+_SHARED = ("steps", "learning_rate", "in_batch_negatives", "encoder", "corpus")
 
 Floats = NDArray[np.float64]
 
@@ -77,6 +78,25 @@ def compute_curves(studies: Sequence[StudyFrames], *, level: float = 0.95) -> pd
                 parts.append(part.assign(study=study.name, metric=study.metric))
     columns = ["study", "metric", "mtd", *_SUMMARY]
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+
+
+def find_shared_differences(studies: Sequence[StudyFrames]) -> dict[str, dict[str, list[str]]]:
+    """What else differs between studies: setting -> its values in words -> names of studies.
+
+    Of the steps, the learning rate, the in-batch negatives, the encoder and the corpus, as the
+    scored runs have them; a study that did not record a setting is not among its names.
+    """
+    found: dict[str, dict[str, list[str]]] = {}
+    for name in _SHARED:
+        values: dict[str, list[str]] = {}
+        for study in studies:
+            runs = completed_runs(study.trials)
+            if name in runs and len(runs):
+                words = sorted({word_value(name, value) for value in runs[name]})
+                values.setdefault(", ".join(words), []).append(study.name)
+        if len(values) > 1:
+            found[name] = values
+    return found
 
 
 def compute_best_spectra(studies: Sequence[StudyFrames]) -> pd.DataFrame:

@@ -20,36 +20,40 @@ def find_differing(
 
 def _to_key(values: pd.Series) -> pd.Series:
     """Numbers to ten digits, in words: a grid by steps gives 0.8500000000000001."""
-    numeric = pd.api.types.is_numeric_dtype(values)
-    return values.map(lambda value: f"{value:.10g}") if numeric else values
+    if not pd.api.types.is_numeric_dtype(values):
+        return values
+    return pd.Series([f"{value:.10g}" for value in values], index=values.index, dtype="str")
 
 
-def _scale_widths(
+def _match_numbers(
     table: pd.DataFrame, published: pd.DataFrame, experiment: Experiment, width: int | None
-) -> tuple[pd.Series, pd.Series]:
-    """The widths of the table and of the paper as those of an encoder of `width` dimensions."""
-    name = experiment.by[0]
-    if width is None:
-        return table[name], published[name].map(lambda _: np.nan)
-    scaled = (published[name] * width / experiment.encoder_width).round()
-    return table[name].replace(0, width), scaled.astype("float64")
+) -> pd.Series:
+    """The published value of each row; widths meet as shares of their encoders'."""
+    by = list(experiment.by)
+    here, there = table[by].astype("float64"), published[by].astype("float64")
+    if experiment.encoder_width:
+        share = np.nan if width is None else width / experiment.encoder_width
+        there[by[0]] = (there[by[0]] * share).round()
+        here[by[0]] = here[by[0]].replace(0.0, width or 0.0)
+    keys = pd.DataFrame({name: _to_key(there[name]) for name in by})
+    # of a narrow encoder two published widths may be one
+    values = keys.assign(published=published["published"]).drop_duplicates(by, keep=False)
+    rows = pd.DataFrame({name: _to_key(here[name]) for name in by})
+    return rows.merge(values, on=by, how="left")["published"]
 
 
 def join_published(
     table: pd.DataFrame, experiment: Experiment, width: int | None
 ) -> pd.DataFrame:
-    """The table with the paper's values, and words in the paper's order."""
+    """The table with the paper's values, and words in the paper's order.
+
+    table  from `summarise`, by the experiment's settings.
+    width  dimension of the study's encoder; None for not known, which meets no width.
+    """
     published = experiment.published()[[*experiment.by, "published"]]
     first = experiment.by[0]
     if pd.api.types.is_numeric_dtype(published[first]):
-        here, there = table[list(experiment.by)], published[list(experiment.by)]
-        if experiment.encoder_width:
-            here[first], there[first] = _scale_widths(table, published, experiment, width)
-        keys = {name: _to_key(there[name]) for name in there}
-        values = pd.DataFrame(keys).assign(published=published["published"])
-        places = pd.DataFrame({name: _to_key(here[name]) for name in here})
-        joined = places.merge(values, how="left")
-        return table.assign(published=joined["published"].to_numpy())
+        return table.assign(published=_match_numbers(table, published, experiment, width))
     like = table[first] if experiment.like is None else table[first].map(experiment.like)
     places = {name: place for place, name in enumerate(published[first])}
     values = like.map(published.set_index(first)["published"])

@@ -19,6 +19,7 @@ from analysis.experiments import (
 )
 from analysis.frames import StudyFrames
 from analysis.published import load_published
+from analysis.report.experiment_sections import describe_watch
 from analysis.report.experiment_words import describe_comparison, describe_paper, warn_mixed
 
 NAMED = {experiment.name: experiment for experiment in EXPERIMENTS}
@@ -82,7 +83,7 @@ def make_runs(
         for point, row in zip(points, scores, strict=True)
         for seed, score in enumerate(row)
     ]
-    trials = pd.DataFrame(rows).assign(state="COMPLETE", score_before=10.0)
+    trials = pd.DataFrame(rows).assign(state="COMPLETE", reason="", score_before=10.0)
     trials.insert(0, "number", np.arange(len(trials)))
     return trials
 
@@ -388,6 +389,37 @@ def test_a_score_missing_to_the_end_is_a_collapse(evaluated: Evaluated) -> None:
     study = evaluated({0: [20, 20, nan], 1: [20, nan, 20], 2: [20] * 3, 3: [20] * 3})
     watch = compute_collapse_watch(study).set_index("ema_decay")
     assert watch.loc[0, ["collapsed", "first"]].tolist() == [1, 30]
+
+
+def test_scores_below_zero_are_no_fall_and_vectors_that_coincide_are(
+    evaluated: Evaluated,
+) -> None:
+    study = evaluated({0: [-4, -3, -1], 1: [20, 21, 20, 22], 2: [20] * 3, 3: [20] * 3})
+    study.trials["score_before"] = -3.0
+    watch = compute_collapse_watch(study).set_index("ema_decay")
+    assert watch.loc[0, ["n", "collapsed"]].tolist() == [2, 0]
+    of_second = study.curves["number"] == 1
+    study.curves.loc[of_second, "mean_cosine"] = [0.999, 0.9, 0.995, 1.0]
+    watch = compute_collapse_watch(study).set_index("ema_decay")
+    assert watch.loc[0, ["collapsed", "first", "last"]].tolist() == [1, 30, 30]
+
+
+def test_runs_that_a_collapse_ended_are_counted(evaluated: Evaluated) -> None:
+    study = evaluated({2: [20] * 3, 3: [20] * 3})
+    study.trials["state"] = ["FAIL", "FAIL", "COMPLETE", "COMPLETE"]
+    study.trials["reason"] = ["collapsed: every cosine is the same", "oom: no memory", "", ""]
+    assert needs_curves(study.trials)
+    numbers = ["n", "collapsed", "failed", "pruned"]
+    watch = compute_collapse_watch(study).set_index("ema_decay")
+    assert watch[numbers].to_numpy().tolist() == [[1, 1, 1, 0], [2, 0, 0, 0]]
+    study.trials.loc[0, "reason"] = "no sts_test: collapsed: every cosine is the same"
+    study.trials.loc[1, "state"] = "PRUNED"
+    watch = compute_collapse_watch(study)
+    assert watch[numbers].to_numpy().tolist() == [[1, 1, 0, 1], [2, 0, 0, 0]]
+    assert list(describe_watch(watch)) == [
+        "η 0, 2 prediction layers: collapse seen in 1 of 1 run; 1 pruned, not watched.",
+        "η 0.85, 2 prediction layers: no collapse seen in 2 runs.",
+    ]
 
 
 def test_without_a_symmetric_structure_nothing_is_watched(evaluated: Evaluated) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from analysis.frames import StudyFrames
 from analysis.report import TogetherReport, write_report, write_together
+from analysis.report.together import describe_differences
 from analysis.together import compute_best_spectra, compute_curves, find_best_setting
 
 MakeTrials = Callable[..., pd.DataFrame]
@@ -120,6 +121,21 @@ def test_metrics_are_not_mixed_in_one_figure(three: list[StudyFrames], tmp_path:
     one = write([plain], tmp_path)
     assert [path.stem for path in one.figures] == ["mtd_curves_1"]
     assert not (tmp_path / "all" / "figures" / "mtd_curves_2.png").exists()
+
+
+def test_what_else_differs_between_studies_is_said(three: list[StudyFrames]) -> None:
+    def again(name: str, steps: int, negatives: bool) -> StudyFrames:
+        trials = three[0].trials.assign(
+            steps=steps, in_batch_negatives=negatives, learning_rate=1e-3, encoder="builtin"
+        )
+        return dataclasses.replace(three[0], name=name, trials=trials)
+
+    studies = [again("a", 120, True), again("b", 250, False), again("c", 120, True), three[2]]
+    assert describe_differences(studies) == (
+        " The studies differ in more than this: steps (120 in a, c; 250 in b), "
+        "in_batch_negatives (true in a, c; false in b)."
+    )
+    assert describe_differences(studies[::2]) == ""
 
 
 def test_the_page_does_not_take_a_studys_place(three: list[StudyFrames], tmp_path: Path) -> None:
