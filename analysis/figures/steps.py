@@ -15,16 +15,16 @@ def draw_structures(table: pd.DataFrame, ax: Axes, *, value: str, label: str) ->
 
     table  structure (its name), step, `value`, and for "mean" low and high; label  of the value.
     """
-    structures = table["structure"].nunique()
     for place, (name, curve) in enumerate(table.groupby("structure", sort=False)):
         colour = BATCHES[place % len(BATCHES)]
-        # Lines that coincide stay to be seen: the lower ones wider and with larger, open markers.
-        below = structures - 1 - place
+        # Lines may coincide: every second is dashed, its neighbours' markers open and larger.
+        dashed = place % 2 == 1
+        size = 5 if dashed else 9
         ax.plot(
-            curve["step"], curve[value], color=colour, label=str(name),
-            linewidth=1.5 + below, marker=MARKERS[place % len(MARKERS)],
-            markersize=5 + 2.5 * below if len(curve) <= _MOST_MARKERS else 0,
-            markerfacecolor="none" if below else colour,
+            curve["step"], curve[value], "--" if dashed else "-", color=colour, label=str(name),
+            marker=MARKERS[place % len(MARKERS)],
+            markersize=size if len(curve) <= _MOST_MARKERS else 0,
+            markerfacecolor=colour if dashed else "none",
         )
         if value == "mean":
             ax.fill_between(

@@ -6,6 +6,7 @@ Only what the intervals support is said to be so.
 import math
 from collections.abc import Iterable, Iterator
 
+import numpy as np
 import pandas as pd
 
 from analysis.experiments import Comparison, Gap
@@ -138,7 +139,7 @@ def describe_others(comparison: Comparison) -> str:
 
 
 def _order(value: object) -> tuple[float, str]:
-    if isinstance(value, int | float) and math.isfinite(value):
+    if isinstance(value, int | float | np.number) and math.isfinite(value):
         return (float(value), "")
     return (math.inf, str(value))
 
