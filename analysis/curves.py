@@ -121,7 +121,7 @@ def varied_settings(trials: pd.DataFrame) -> list[str]:
     return [name for name in names if trials[name].nunique(dropna=False) > 1]
 
 
-def _complete_block(table: pd.DataFrame) -> pd.DataFrame:
+def complete_block(table: pd.DataFrame) -> pd.DataFrame:
     """The table without the rows and columns that have holes, the emptiest dropped first."""
     holes = table.isna().to_numpy()
     rows, columns = np.arange(holes.shape[0]), np.arange(holes.shape[1])
@@ -147,7 +147,7 @@ def pair_by_seed(trials: pd.DataFrame) -> pd.DataFrame:
     if runs["seed"].nunique() > 1:
         runs = runs[runs.groupby("setting")["seed"].transform("nunique") > 1]
     table = runs.pivot_table(index="seed", columns=["mtd", "setting"], values="score")
-    return _complete_block(table).T.groupby(level="mtd").mean().T
+    return complete_block(table).T.groupby(level="mtd").mean().T
 
 
 def compute_paired_curve(trials: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:

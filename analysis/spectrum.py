@@ -32,6 +32,15 @@ def singular_values(x: ArrayLike) -> Floats:
     return np.asarray(np.sqrt(np.clip(np.linalg.eigvalsh(gram)[::-1], 0, None)))
 
 
+def find_width(spectra: pd.DataFrame) -> int | None:
+    """The dimension of a study's embeddings; None without a spectrum, or where they differ.
+
+    spectra  `StudyFrames.spectra`, of at least as many sentences as dimensions.
+    """
+    widths = set(spectra.notna().sum(axis=1).tolist())
+    return int(widths.pop()) if len(widths) == 1 else None
+
+
 def effective_rank(values: ArrayLike) -> float:
     """Exponential of the entropy of the singular values' shares, from 1 to their number.
 

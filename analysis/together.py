@@ -10,23 +10,20 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.curves import completed_runs, compute_mtd_curve, simcse_runs, varied_settings
-from analysis.experiments.settings import format_setting
+from analysis.experiments.settings import word_value
 from analysis.frames import StudyFrames
 from analysis.intervals import summarise
 from analysis.spectrum import effective_rank
 
 _SUMMARY = ["n", "seeds", "mean", "low", "high"]
 _SAME = 1e-4
+_SHARED = ("steps", "learning_rate", "in_batch_negatives", "encoder", "corpus")
 
 Floats = NDArray[np.float64]
 
 
 def _name_setting(row: pd.Series) -> str:
-    words = []
-    for name, value in row.items():
-        number = isinstance(value, int | float | np.number)
-        words.append(f"{name} {format_setting(float(value)) if number else value}")
-    return ", ".join(words)
+    return ", ".join(f"{name} {word_value(str(name), value)}" for name, value in row.items())
 
 
 def find_best_setting(trials: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
@@ -37,10 +34,15 @@ def find_best_setting(trials: pd.DataFrame, *, level: float = 0.95) -> pd.DataFr
     """
     runs = completed_runs(trials)
     varied = [name for name in varied_settings(runs) if name != "mtd"]
-    names = [_name_setting(row) for _, row in runs[varied].astype("object").iterrows()]
-    runs = runs.assign(setting=pd.Series(names, index=runs.index, dtype="str"))
-    table = summarise(runs, by=["setting"], level=level)
-    return table.nlargest(1, "mean").reset_index(drop=True)
+    place = pd.Series(0, index=runs.index)
+    if varied:
+        # by value: two learning rates may be the same in five digits
+        place = runs.groupby(varied, dropna=False).ngroup()
+    table = summarise(runs.assign(setting=place), by=["setting"], level=level)
+    best = table.nlargest(1, "mean").reset_index(drop=True)
+    named = runs[varied].astype("object")[place == best["setting"].max()].head(len(best))
+    names = [_name_setting(row) for _, row in named.iterrows()]
+    return best.assign(setting=pd.Series(names, dtype="str"))
 
 
 def compute_overview(studies: Sequence[StudyFrames], *, level: float = 0.95) -> pd.DataFrame:
@@ -76,6 +78,25 @@ def compute_curves(studies: Sequence[StudyFrames], *, level: float = 0.95) -> pd
                 parts.append(part.assign(study=study.name, metric=study.metric))
     columns = ["study", "metric", "mtd", *_SUMMARY]
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+
+
+def find_shared_differences(studies: Sequence[StudyFrames]) -> dict[str, dict[str, list[str]]]:
+    """What else differs between studies: setting -> its values in words -> names of studies.
+
+    Of the steps, the learning rate, the in-batch negatives, the encoder and the corpus, as the
+    scored runs have them; a study that did not record a setting is not among its names.
+    """
+    found: dict[str, dict[str, list[str]]] = {}
+    for name in _SHARED:
+        values: dict[str, list[str]] = {}
+        for study in studies:
+            runs = completed_runs(study.trials)
+            if name in runs and len(runs):
+                words = sorted({word_value(name, value) for value in runs[name]})
+                values.setdefault(", ".join(words), []).append(study.name)
+        if len(values) > 1:
+            found[name] = values
+    return found
 
 
 def compute_best_spectra(studies: Sequence[StudyFrames]) -> pd.DataFrame:

@@ -37,7 +37,8 @@ class Experiment:
     like       the published row, by its first column, that a value is held against.
     words      values of the first of `by` that are not written as numbers.
     measured   a column of the curves whose mean over steps is shown too, or empty.
-    fixed      what the published runs had in common.
+    conditions settings that the published runs had in common, with their values.
+    encoder_width  the dimension of the published runs' encoder where `by` is a width; or 0.
     """
 
     name: str
@@ -54,7 +55,16 @@ class Experiment:
     like: Callable[[str], str] | None = None
     words: Mapping[float, str] = field(default_factory=dict)
     measured: str = ""
-    fixed: str = ""
+    conditions: Mapping[str, float] = field(default_factory=dict)
+    encoder_width: int = 0
+
+    @property
+    def fixed(self) -> str:
+        """What the published runs had in common, in words; empty where that is not known."""
+        words = [f"{name} {format_setting(value)}" for name, value in self.conditions.items()]
+        if self.encoder_width:
+            words.append(f"an encoder {self.encoder_width} wide")
+        return ", ".join(words)
 
     def published(self) -> pd.DataFrame:
         """The published rows: the columns `by`, `published`, and a column per task if any."""
@@ -79,6 +89,7 @@ EXPERIMENTS = (
         chosen_by=("ema_decay",),
         file="table3_ema_decay",
         figure="line",
+        conditions={"queue_size": 512, "batch_size": 64},
     ),
     Experiment(
         name="heads",
@@ -114,7 +125,8 @@ EXPERIMENTS = (
         file="table6a_prediction_dim",
         figure="line",
         words={0: "the encoder's"},
-        fixed="queue 512",
+        conditions={"queue_size": 512},
+        encoder_width=768,
     ),
     Experiment(
         name="batch_size",
@@ -125,7 +137,7 @@ EXPERIMENTS = (
         chosen_by=("batch_size",),
         file="table6b_batch_size",
         figure="line",
-        fixed="queue 512",
+        conditions={"queue_size": 512},
     ),
     Experiment(
         name="initial_queue",
@@ -151,7 +163,9 @@ EXPERIMENTS = (
         file="table8_queue_slices",
         figure="rows",
         read=read_slices,
-        fixed="queue 1024, of which 128 random at first, batch size 256, η 0.85",
+        conditions={
+            "queue_size": 1024, "initial_queue_size": 128, "batch_size": 256, "ema_decay": 0.85
+        },
     ),
     Experiment(
         name="fgsm_epsilon",
@@ -174,6 +188,6 @@ EXPERIMENTS = (
         file="slides_queue_clusters",
         figure="rows",
         words={0: "the queue as it is", 1: "its mean"},
-        fixed="queue 512, batch size 64, η 0.85",
+        conditions={"queue_size": 512, "batch_size": 64, "ema_decay": 0.85},
     ),
 )

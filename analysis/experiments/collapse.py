@@ -6,7 +6,6 @@ branch (EMA decay 0), with and without a predictor.
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from analysis.experiments.settings import with_unrecorded
 from analysis.frames import StudyFrames
@@ -15,12 +14,15 @@ from analysis.tasks import STS
 
 STRUCTURE = ["ema_decay", "prediction_layers"]
 COLLAPSE_SHARE = 0.5
-"""Of the highest score until then: a run whose score stays below this has collapsed."""
+"""Of the highest score until then, if above 0: a score below this has fallen."""
+COLLAPSE_COSINE = 0.99
+"""Of random pairs of sentences: above it, in the mean, scores order rounding errors."""
+_GAVE_UP = r"^(?:no \S+: )?collapsed"
 _SPEARMAN = {"sts_dev", "sts_test", "sts_average", *STS}
 
 
 def can_collapse(trials: pd.DataFrame) -> bool:
-    """Whether the completed runs set a symmetric structure beside another.
+    """Whether the runs that began set a symmetric structure beside another.
 
     They vary the EMA decay or the prediction layers, with 0 among their values.
     """
@@ -29,13 +31,16 @@ def can_collapse(trials: pd.DataFrame) -> bool:
 
 
 def _runs_of(trials: pd.DataFrame) -> pd.DataFrame:
-    runs = with_unrecorded(trials[trials["state"] == "COMPLETE"])
+    """The runs that began: also those that failed, since a collapse can end a run."""
+    begun = (trials["state"] != "WAITING") & trials["ema_decay"].notna()
+    runs = with_unrecorded(trials[begun])
     return runs[runs["method"] == "mocose"]
 
 
 def _evaluations(study: StudyFrames) -> pd.DataFrame:
     """A row per evaluation of a run: structure, number, seed, step, score, mean_cosine."""
-    runs = _runs_of(study.trials)[["number", "seed", "score_before", *STRUCTURE]]
+    runs = _runs_of(study.trials)
+    runs = runs.loc[runs["state"] == "COMPLETE", ["number", "seed", "score_before", *STRUCTURE]]
     seen = study.curves[["score", "uniformity", "mean_cosine"]].notna().any(axis=1)
     columns = ["number", "step", "score", "uniformity", "mean_cosine"]
     return study.curves.loc[seen, columns].merge(runs, on="number")
@@ -59,35 +64,57 @@ def compute_collapse(study: StudyFrames, *, level: float = 0.95) -> pd.DataFrame
     return summarise(scored, by=keys, level=level).merge(cosines, on=keys, how="left")
 
 
-def _first_collapsed(scores: NDArray[np.float64], start: float) -> int | None:
-    """The first evaluation from which on the score is missing or under half of its highest."""
+def _first_collapsed(run: pd.DataFrame, start: float) -> float:
+    """The step of the first evaluation from which on every one shows a collapse, or NaN."""
+    scores = run["score"].to_numpy(dtype=np.float64)
     highest = np.fmax.accumulate(np.append(start, scores))[1:]
-    fallen = np.isnan(scores) | (scores < COLLAPSE_SHARE * highest)
-    if not fallen[-1]:
-        return None
-    sound = np.flatnonzero(~fallen)
-    return int(sound[-1]) + 1 if len(sound) else 0
+    fallen = (highest > 0) & (scores < COLLAPSE_SHARE * highest)
+    coincide = run["mean_cosine"].to_numpy(dtype=np.float64) > COLLAPSE_COSINE
+    sound = np.flatnonzero(~(np.isnan(scores) | fallen | coincide))
+    at = int(sound[-1]) + 1 if len(sound) else 0
+    return float(run["step"].iloc[at]) if at < len(run) else np.nan
+
+
+def _watch(study: StudyFrames) -> pd.DataFrame:
+    """A row per completed run with evaluations: number, and the step of its collapse or NaN."""
+    correlated = study.metric in _SPEARMAN
+    steps = {
+        number: _first_collapsed(run, float(run["score_before"].iloc[0]) if correlated else np.nan)
+        for number, run in _evaluations(study).sort_values("step").groupby("number")
+    }
+    return pd.DataFrame({"number": list(steps), "step": list(steps.values())}, dtype="float64")
 
 
 def compute_collapse_watch(study: StudyFrames) -> pd.DataFrame:
     """In how many runs of each structure the watch saw a collapse, and from which step on.
 
-    A run has collapsed from the first evaluation from which on, to its end, its score is
-    missing (every cosine the same) or under half of the highest until then. The highest starts
-    with the score of the untrained encoder where the study's metric is a correlation too.
+    A run has collapsed from the first evaluation from which on, to its end, each evaluation
+    shows one of these: its score is missing (every cosine the same); its score is under half
+    of the highest until then, and that is above 0; the mean cosine of random pairs is above
+    0.99 (all vectors coincide). The highest starts with the score of the untrained encoder
+    where the study's metric is a correlation too. A run that failed because it had collapsed
+    counts, without a step.
 
-    Returns ema_decay, prediction_layers, n, collapsed (runs), first and last (the earliest and
-    the latest such step, NaN for none). No rows unless the study sets a symmetric structure
-    beside another and its evaluations were kept.
+    Returns ema_decay, prediction_layers, n (runs watched: completed with evaluations, or failed
+    by collapse), collapsed, failed (otherwise) and pruned (runs, not watched), first and last
+    (the earliest and the latest such step, NaN for none). No rows unless the study sets a
+    symmetric structure beside another and a run of it was watched, failed or was pruned.
     """
-    seen = _evaluations(study).sort_values(["number", "step"])
-    rows = []
-    if can_collapse(study.trials):
-        for (decay, layers, _), run in seen.groupby([*STRUCTURE, "number"]):
-            before = float(run["score_before"].iloc[0]) if study.metric in _SPEARMAN else np.nan
-            at = _first_collapsed(run["score"].to_numpy(dtype=np.float64), before)
-            rows.append((decay, layers, np.nan if at is None else float(run["step"].iloc[at])))
-    steps = pd.DataFrame(rows, columns=[*STRUCTURE, "step"])
-    steps_of = steps.groupby(STRUCTURE)["step"]
-    found = steps_of.agg(n="size", collapsed="count", first="min", last="max")
-    return found.reset_index()
+    runs = _runs_of(study.trials) if can_collapse(study.trials) else study.trials.iloc[:0]
+    columns = [*STRUCTURE, "n", "collapsed", "failed", "pruned", "first", "last"]
+    if not len(runs):
+        return pd.DataFrame(columns=columns)
+    runs = runs.merge(_watch(study), on="number", how="left", indicator="seen")
+    seen, fail = runs["seen"] == "both", runs["state"] == "FAIL"
+    gave_up = fail & runs["reason"].astype("str").str.contains(_GAVE_UP, regex=True)
+    marked = runs.assign(
+        n=seen | gave_up,
+        collapsed=runs["step"].notna() | gave_up,
+        failed=fail & ~gave_up,
+        pruned=runs["state"] == "PRUNED",
+    )
+    marked = marked[marked[["n", "failed", "pruned"]].any(axis=1)]
+    groups = marked.groupby(STRUCTURE)
+    counts = groups[["n", "collapsed", "failed", "pruned"]].sum()
+    steps = groups["step"].agg(first="min", last="max")
+    return counts.join(steps).reset_index()[columns]

@@ -5,14 +5,16 @@ pairs that could have been looked at (Bonferroni), because the best and the wors
 after the scores are known.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from analysis.curves import completed_runs, varied_settings
+from analysis.curves import complete_block, completed_runs, varied_settings
 from analysis.experiments.catalogue import EXPERIMENTS, Experiment
 from analysis.experiments.collapse import can_collapse
+from analysis.experiments.join import find_differing, join_published
 from analysis.experiments.settings import with_unrecorded
 from analysis.intervals import summarise
 from analysis.shape import Estimate, estimate
@@ -37,11 +39,15 @@ class Comparison:
     runs      the runs that the table is of, with the columns `experiment.by`.
     table     `compute_experiment`, with the mean of `experiment.measured` if there is any.
     others    settings that also vary between these runs: the means are over them.
-    left_out  runs not in the table: their other settings were not run at every row.
-    balanced  whether every row was run with the same other settings.
-    spread    the best row over the worst, paper_gap the best row over the one that is best in
-              the paper, of the rows that have a published value; None without two seeds for it.
-    slope     points here per published point, seed by seed; None without two seeds that have
+    left_out  runs not in the table: their seed did not run their other settings at every row.
+    balanced  whether every row was run with the same other settings, by the same seeds.
+    differs   what the published runs had in common and these have not, with the values here.
+    paired    mean score of each seed (rows) at each row of the table (columns): those that can
+              be compared without a hole; empty unless balanced.
+    spread    the best of these rows over the worst, paper_gap the best over the one that is
+              best in the paper, of those that have a published value; None without two seeds
+              for it, paper_gap also where the runs differ from the published ones.
+    slope     points here per published point, seed by seed; None as for paper_gap, and without
               three such rows.
     """
 
@@ -51,6 +57,8 @@ class Comparison:
     others: tuple[str, ...]
     left_out: int
     balanced: bool
+    differs: Mapping[str, tuple[float | str, ...]]
+    paired: pd.DataFrame
     spread: Gap | None
     paper_gap: Gap | None
     slope: Estimate | None
@@ -76,46 +84,50 @@ def _other_settings(runs: pd.DataFrame, experiment: Experiment) -> list[str]:
 
 
 def _balance(runs: pd.DataFrame, experiment: Experiment) -> tuple[pd.DataFrame, bool]:
-    """The runs whose other settings were run at every row, or all where there are none."""
+    """The runs whose seed ran their other settings at every row, or all if there are none.
+
+    A setting that some seeds lack at a row would give that row another mixture of settings
+    than the next. Where nothing else varied, each row keeps the seeds that it has.
+    """
     others = _other_settings(runs, experiment)
     if not others:
         return runs, True
     row = runs.groupby(list(experiment.by)).ngroup()
-    setting = runs.groupby(others, dropna=False).ngroup()
+    setting = runs.groupby([*others, "seed"], dropna=False).ngroup()
     rows_of = pd.DataFrame({"setting": setting, "row": row}).groupby("setting")["row"].nunique()
     everywhere = setting.map(rows_of) == row.nunique()
     return (runs[everywhere], True) if everywhere.any() else (runs, False)
 
 
-def _join_published(table: pd.DataFrame, experiment: Experiment) -> pd.DataFrame:
-    """The table with the paper's values, and words in the paper's order."""
-    published = experiment.published()[[*experiment.by, "published"]]
-    first = experiment.by[0]
-    if pd.api.types.is_numeric_dtype(published[first]):
-        return table.merge(published, on=list(experiment.by), how="left")
-    like = table[first] if experiment.like is None else table[first].map(experiment.like)
-    places = {name: place for place, name in enumerate(published[first])}
-    values = like.map(published.set_index(first)["published"])
-    order = like.map(places).fillna(len(places)).sort_values(kind="stable").index
-    return table.assign(published=values.astype("float64")).loc[order].reset_index(drop=True)
-
-
 def compute_experiment(
-    trials: pd.DataFrame, experiment: Experiment, *, level: float = 0.95
+    trials: pd.DataFrame,
+    experiment: Experiment,
+    *,
+    width: int | None = None,
+    level: float = 0.95,
 ) -> pd.DataFrame:
     """Score at each value of an experiment's settings.
 
+    width  dimension of the study's encoder: published widths are joined as shares of it, and
+           not at all where it is None.
+
     Returns the columns `experiment.by`, n, seeds, mean, low, high (see `summarise`) and
-    published, NaN where the paper has no such row. Means are over the other settings that were
-    run at every row, or over all where there are none such. No rows unless the completed runs
-    vary what the experiment is of. Raises ValueError for a level outside (0, 1).
+    published, NaN where the paper has no such row and for runs of another method. Means are
+    over the other settings that a seed ran at every row, or over all where there are none such.
+    No rows unless the completed runs vary what the experiment is of. Raises ValueError for a
+    level outside (0, 1).
     """
-    return _tabulate(_balance(_runs_of(trials, experiment), experiment)[0], experiment, level)
+    runs = _balance(_runs_of(trials, experiment), experiment)[0]
+    return _tabulate(runs, experiment, width, level)
 
 
-def _tabulate(runs: pd.DataFrame, experiment: Experiment, level: float) -> pd.DataFrame:
-    table = summarise(runs, by=experiment.by, level=level)
-    return _join_published(table, experiment)[[*experiment.by, *_RESULT]]
+def _tabulate(
+    runs: pd.DataFrame, experiment: Experiment, width: int | None, level: float
+) -> pd.DataFrame:
+    table = join_published(summarise(runs, by=experiment.by, level=level), experiment, width)
+    if "method" in find_differing(runs, experiment):
+        table["published"] = np.nan
+    return table[[*experiment.by, *_RESULT]]
 
 
 def _by_seed(runs: pd.DataFrame, table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
@@ -124,13 +136,13 @@ def _by_seed(runs: pd.DataFrame, table: pd.DataFrame, by: list[str]) -> pd.DataF
     return placed.pivot_table(index="seed", columns="row", values="score")
 
 
-def find_top(table: pd.DataFrame, column: str) -> int:
-    """The index of the row that is highest in a column."""
-    return int(table.index.to_numpy()[table[column].to_numpy().argmax()])
+def find_top(values: pd.Series) -> int:
+    """The index of the highest value."""
+    return int(values.index.to_numpy()[values.to_numpy().argmax()])
 
 
 def _gap(scores: pd.DataFrame, above: int, below: int, level: float) -> Gap | None:
-    differences = (scores[above] - scores[below]).dropna().to_numpy(dtype=np.float64)
+    differences = (scores[above] - scores[below]).to_numpy(dtype=np.float64)
     if above == below or len(differences) < 2:
         return None
     pairs = scores.shape[1] * (scores.shape[1] - 1) / 2
@@ -138,10 +150,9 @@ def _gap(scores: pd.DataFrame, above: int, below: int, level: float) -> Gap | No
 
 
 def _slope(scores: pd.DataFrame, published: pd.Series, level: float) -> Estimate | None:
-    known = published.dropna()
-    both = scores[known.index].dropna()
-    centred = (known - known.mean()).to_numpy(dtype=np.float64)
-    if len(known) < 3 or len(both) < 2 or not centred.any():
+    both = scores[published.index]
+    centred = (published - published.mean()).to_numpy(dtype=np.float64)
+    if len(published) < 3 or len(both) < 2 or not centred.any():
         return None
     return estimate(both.to_numpy(dtype=np.float64) @ centred / (centred @ centred), level)
 
@@ -151,26 +162,32 @@ def compare(
     experiment: Experiment,
     *,
     curves: pd.DataFrame | None = None,
+    width: int | None = None,
     level: float = 0.95,
 ) -> Comparison | None:
     """What a study shows of an experiment; None if it did not vary what that is of.
 
     curves  `StudyFrames.curves`, for what the experiment measures beside the score.
+    width   as for `compute_experiment`.
 
     Raises ValueError for a level outside (0, 1).
     """
     every = _runs_of(trials, experiment)
     runs, balanced = _balance(every, experiment)
-    table = _tabulate(runs, experiment, level)
+    table = _tabulate(runs, experiment, width, level)
     if not len(table):
         return None
     scores = _by_seed(runs, table, list(experiment.by))
-    best, worst = int(table["mean"].argmax()), int(table["mean"].argmin())
-    known = table[table["published"].notna()]
-    paper_gap = None
-    if len(known) > 1:
-        here, there = (find_top(known, name) for name in ("mean", "published"))
-        paper_gap = _gap(scores, here, there, level)
+    paired = complete_block(scores) if balanced else scores.iloc[:0, :0]
+    means, published = paired.mean(), table["published"][paired.columns].dropna()
+    differs = find_differing(runs, experiment)
+    spread = paper_gap = slope = None
+    if len(means) > 1:
+        spread = _gap(paired, find_top(means), find_top(-means), level)
+    if len(published) > 1 and not differs:
+        here = find_top(means[published.index])
+        paper_gap = _gap(paired, here, find_top(published), level)
+        slope = _slope(paired, published, level)
     if experiment.measured and curves is not None and len(curves):
         table = _add_measured(table, runs, curves, experiment)
     return Comparison(
@@ -180,9 +197,11 @@ def compare(
         others=tuple(_other_settings(runs, experiment)),
         left_out=len(every) - len(runs),
         balanced=balanced,
-        spread=_gap(scores, best, worst, level),
+        differs=differs,
+        paired=paired,
+        spread=spread,
         paper_gap=paper_gap,
-        slope=_slope(scores, table["published"], level),
+        slope=slope,
     )
 
 

@@ -2,9 +2,11 @@
 others.
 """
 
+import math
 import re
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 
 # What trainers did before they had the setting: a study recorded then has no column for it.
@@ -36,6 +38,20 @@ def with_unrecorded(trials: pd.DataFrame) -> pd.DataFrame:
 def format_setting(value: float) -> str:
     """A number to five digits as settings are written: 0.85, 5e-9."""
     return re.sub(r"e-0*", "e-", f"{value:.5g}")
+
+
+def word_value(name: str, value: object) -> str:
+    """The value of a setting as a sentence has it: 0.85, true, none, first-last."""
+    missing = value is None or (isinstance(value, float) and math.isnan(value))
+    if name == "prediction_dim" and (missing or value == 0):
+        return "the encoder's"
+    if missing:
+        return "none"
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value)).lower()
+    if isinstance(value, int | float | np.number):
+        return format_setting(float(value))
+    return str(value)
 
 
 def with_share(runs: pd.DataFrame) -> pd.DataFrame:

@@ -4,6 +4,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from analysis.figures.distance import keep_points_in_view
 from analysis.figures.style import BATCHES, MARKERS
 
 _MOST_MARKERS = 40
@@ -16,15 +17,21 @@ def draw_structures(table: pd.DataFrame, ax: Axes, *, value: str, label: str) ->
     """
     for place, (name, curve) in enumerate(table.groupby("structure", sort=False)):
         colour = BATCHES[place % len(BATCHES)]
+        # Lines may coincide: every second is dashed, its neighbours' markers open and larger.
+        dashed = place % 2 == 1
+        size = 5 if dashed else 9
         ax.plot(
-            curve["step"], curve[value], color=colour, label=str(name),
+            curve["step"], curve[value], "--" if dashed else "-", color=colour, label=str(name),
             marker=MARKERS[place % len(MARKERS)],
-            markersize=5 if len(curve) <= _MOST_MARKERS else 0,
+            markersize=size if len(curve) <= _MOST_MARKERS else 0,
+            markerfacecolor=colour if dashed else "none",
         )
         if value == "mean":
             ax.fill_between(
                 curve["step"], curve["low"], curve["high"], color=colour, alpha=0.14, linewidth=0
             )
+    if value == "mean":
+        keep_points_in_view(table, table["mean"], ax)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel("training step")
     ax.set_ylabel(label)

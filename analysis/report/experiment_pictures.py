@@ -87,6 +87,11 @@ def _published(comparison: Comparison) -> Draw:
     return lambda ax: figures.draw_published_line(table, ax, names=names, label=label)
 
 
+def _is_papers(comparison: Comparison) -> bool:
+    """Whether the runs are of the method that the published values are of."""
+    return "method" not in comparison.differs
+
+
 def _panels(comparison: Comparison) -> Sequence[tuple[str, Draw]]:
     experiment, table = comparison.experiment, comparison.table
     kinds: dict[str, list[tuple[str, Draw]]] = {
@@ -98,7 +103,8 @@ def _panels(comparison: Comparison) -> Sequence[tuple[str, Draw]]:
             ("this study: means", _grid(experiment, table, "mean")),
         ],
     }
-    return [*kinds[experiment.figure], (figures.PAPER, _published(comparison))]
+    drawn = kinds[experiment.figure]
+    return [*drawn, (figures.PAPER, _published(comparison))] if _is_papers(comparison) else drawn
 
 
 def picture_experiment(comparison: Comparison, note: str) -> Picture:
@@ -117,7 +123,11 @@ def picture_experiment(comparison: Comparison, note: str) -> Picture:
         caption=(
             f"{_KINDS[experiment.figure].format(PERCENT)} "
             + (f"Drawn: {_MOST_ROWS} of {len(comparison.table)} values. " if thinned else "")
-            + f"Bottom: published, {experiment.source}{common}, for its shape only."
+            + (
+                f"Bottom: published, {experiment.source}{common}, for its shape only."
+                if _is_papers(comparison)
+                else "Nothing of the kind is published for this method."
+            )
         ),
         alt=" ".join(describe_comparison(comparison)[:2]),
         note=note,

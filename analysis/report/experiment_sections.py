@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.experiments import Comparison
+from analysis.experiments.collapse import COLLAPSE_COSINE
 from analysis.report.cells import make_table
 from analysis.report.curve_sections import thin_rows
 from analysis.report.experiment_pictures import picture_collapse, picture_experiment
@@ -15,9 +16,13 @@ from analysis.report.results import Results
 from analysis.report.wording import count
 
 _WATCH = (
-    "A run counts as collapsed from the first evaluation from which on, to its end, its score is "
-    "missing because every cosine is the same, or lies under half of the highest until then; the "
-    "untrained encoder's score counts where the study's metric is a correlation too."
+    "A run counts as collapsed from the first evaluation from which on, to its end, each "
+    "evaluation shows one of these: the score is missing because every cosine is the same; the "
+    "score lies under half of the highest until then, if that is above 0 (the untrained encoder's "
+    "counts where the study's metric is a correlation too); or the mean cosine of random pairs "
+    f"is above {COLLAPSE_COSINE:g}, so that all vectors coincide and a score orders rounding "
+    "errors. A run that failed because it had collapsed counts, without a step. Runs that were "
+    "pruned or failed otherwise are not watched."
 )
 
 
@@ -38,12 +43,12 @@ def _table(comparison: Comparison) -> Table:
     experiment = comparison.experiment
     rows, remark = thin_rows(_show(comparison, comparison.table), "rows")
     common = f" ({experiment.fixed})" if experiment.fixed else ""
+    published = f"published: {experiment.source}{common}, on other data and another encoder."
+    if "method" in comparison.differs:
+        published = "nothing of the kind is published for this method."
     return make_table(
         rows,
-        caption=(
-            f"Mean score with its interval over seeds; published: {experiment.source}{common}, "
-            f"on other data and another encoder.{remark}"
-        ),
+        caption=f"Mean score with its interval over seeds; {published}{remark}",
         csv=experiment.name,
     )
 
@@ -91,25 +96,28 @@ def _name_structure(table: pd.DataFrame) -> pd.Series:
     return pd.Series(names, index=table.index, dtype="str")
 
 
-def _describe_watch(watch: pd.DataFrame) -> Iterator[str]:
-    numbers = watch[["n", "collapsed", "first", "last"]].to_numpy(dtype=np.float64)
-    for name, (n, fallen, first, last) in zip(_name_structure(watch), numbers, strict=True):
-        runs = count(int(n), "run")
-        if not fallen:
-            yield f"{name}: no collapse seen in {runs}."
-            continue
-        then = "" if first == last else f", the last at step {last:,.0f}"
-        yield (
-            f"{name}: collapse seen in {fallen:.0f} of {runs}, "
-            f"the first at step {first:,.0f}{then}."
-        )
+def describe_watch(watch: pd.DataFrame) -> Iterator[str]:
+    """A sentence for each structure of `compute_collapse_watch`."""
+    columns = ["n", "collapsed", "failed", "pruned", "first", "last"]
+    numbers = watch[columns].to_numpy(dtype=np.float64)
+    for name, row in zip(_name_structure(watch), numbers, strict=True):
+        n, fallen, failed, pruned, first, last = row
+        seen = f"collapse seen in {fallen:.0f}" if fallen else "no collapse seen"
+        text = f"{name}: {seen} {'of' if fallen else 'in'} {count(int(n), 'run')}"
+        if np.isfinite(first):
+            text += f", the first at step {first:,.0f}"
+        if first < last:
+            text += f", the last at step {last:,.0f}"
+        others = ((failed, "failed"), (pruned, "pruned"))
+        ends = [f"{runs:.0f} {how}" for runs, how in others if runs]
+        yield f"{text}; {', '.join(ends)}, not watched." if ends else f"{text}."
 
 
 def section_collapse(results: Results) -> Section | None:
     """The score over steps of symmetric structures beside others, where a study has them."""
     if not len(results.collapse_watch):
         return None
-    said = tuple(_describe_watch(results.collapse_watch))
+    said = tuple(describe_watch(results.collapse_watch))
     curve = results.collapse.assign(structure=_name_structure(results.collapse))
     pictures = (picture_collapse(results, curve, " ".join(said)),) if len(curve) else ()
     table = make_table(

@@ -4,12 +4,14 @@ Only what the intervals support is said to be so.
 """
 
 import math
+from collections.abc import Iterable, Iterator
 
+import numpy as np
 import pandas as pd
 
 from analysis.experiments import Comparison, Gap
 from analysis.experiments.compare import find_top
-from analysis.experiments.settings import format_setting
+from analysis.experiments.settings import format_setting, word_value
 from analysis.report.cells import LABELS, clean
 from analysis.report.results import LEVEL
 from analysis.report.wording import count
@@ -25,6 +27,13 @@ def name_rows(comparison: Comparison, table: pd.DataFrame) -> list[str]:
     return [clean(comparison.experiment.label(*row)) for row in rows]
 
 
+def _listed(name: str, values: Iterable[object]) -> str:
+    """A setting with its values, many of them as their number."""
+    words = [clean(word_value(name, value)) for value in sorted(values, key=_order)]
+    many = len(words) > _MOST_VALUES
+    return f"{clean(name)} ({f'{len(words):,} values' if many else ', '.join(words)})"
+
+
 def _axis(comparison: Comparison) -> str:
     return " / ".join(LABELS.get(name, name) for name in comparison.experiment.by)
 
@@ -37,13 +46,26 @@ def _clear(gap: Gap) -> bool:
     return gap.size.low > 0
 
 
+def _equal(means: pd.Series) -> bool:
+    """Whether means are the same as they are printed."""
+    return len({f"{mean:.2f}" for mean in means}) == 1
+
+
 def describe_spread(comparison: Comparison) -> str:
     """The best and the lowest row, and whether the seeds tell them apart."""
-    table, names = comparison.table, name_rows(comparison, comparison.table)
-    best, worst = int(table["mean"].argmax()), int(table["mean"].argmin())
+    names, means = name_rows(comparison, comparison.table), comparison.paired.mean()
+    of = f"Of {_axis(comparison)}"
+    if len(means) < 2:
+        return f"{of}, no two can be compared yet: that takes two run with the same seeds."
+    left = len(names) - len(means)
+    if left:
+        of += f", {left:,} left aside for want of seeds,"
+    if _equal(means):
+        return f"{of}, all score the same ({means.iloc[0]:.2f})."
+    best, worst = find_top(means), find_top(-means)
     text = (
-        f"Of {_axis(comparison)}, {names[best]} is best ({table['mean'][best]:.2f}) and "
-        f"{names[worst]} lowest ({table['mean'][worst]:.2f})"
+        f"{of} {names[best]} is best ({means[best]:.2f}) and {names[worst]} lowest "
+        f"({means[worst]:.2f})"
     )
     gap = comparison.spread
     if gap is None:
@@ -57,14 +79,17 @@ def describe_spread(comparison: Comparison) -> str:
 
 def describe_paper(comparison: Comparison) -> str:
     """Whether the best value and the direction are the paper's; nothing without its values."""
-    known = comparison.table[comparison.table["published"].notna()]
-    if len(known) < 2:
+    names, paired = name_rows(comparison, comparison.table), comparison.paired
+    known = comparison.table["published"][paired.columns].dropna()
+    means = paired.mean()[known.index]
+    if comparison.differs:
+        return _describe_differing(comparison)
+    if len(known) < 2 or _equal(means):
         return ""
-    names = dict(zip(comparison.table.index, name_rows(comparison, comparison.table), strict=True))
-    here, there = find_top(known, "mean"), find_top(known, "published")
+    here, there = find_top(means), find_top(known)
     gap = comparison.paper_gap
     if here == there:
-        text = f"Of the paper's values, its best, {names[there]}, is best here too."
+        text = f"Of the paper's values, its best, {names[there]}, has the highest mean here too."
     elif gap is not None and _clear(gap):
         text = (
             f"This differs from the paper: its best, {names[there]}, lies below {names[here]} "
@@ -77,6 +102,17 @@ def describe_paper(comparison: Comparison) -> str:
             f"seeds do not tell the two apart{doubt}."
         )
     return f"{text} {_describe_slope(comparison.slope)}".strip()
+
+
+def _describe_differing(comparison: Comparison) -> str:
+    """In what the runs are others than the published ones; nothing without these."""
+    if not comparison.table["published"].notna().any():
+        return ""
+    here = [_listed(name, values) for name, values in comparison.differs.items()]
+    return (
+        f"The published runs had {comparison.experiment.fixed}, these {', '.join(here)}: their "
+        "order is not held against the paper's."
+    )
 
 
 def _describe_slope(slope: Estimate | None) -> str:
@@ -92,29 +128,18 @@ def _describe_slope(slope: Estimate | None) -> str:
 
 def describe_others(comparison: Comparison) -> str:
     """What else varied between these runs, over which the means are taken."""
-    texts = []
-    for name in comparison.others:
-        values = comparison.runs[name].drop_duplicates().tolist()
-        words = [_word(value) for value in sorted(values, key=_order)]
-        many = len(words) > _MOST_VALUES
-        texts.append(f"{clean(name)} ({f'{len(words):,} values' if many else ', '.join(words)})")
+    texts = [_listed(name, comparison.runs[name].drop_duplicates()) for name in comparison.others]
     text = f"Means are over {', '.join(texts)}." if texts else ""
     if comparison.left_out:
         text += (
-            f" {count(comparison.left_out, 'run')} left out, whose other settings were not run "
-            "at every row."
+            f" {count(comparison.left_out, 'run')} left out, whose seed did not run their "
+            "other settings at every row."
         )
     return text.strip()
 
 
-def _word(value: object) -> str:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return format_setting(value) if math.isfinite(value) else "none"
-    return clean(str(value)) if value is not None else "none"
-
-
 def _order(value: object) -> tuple[float, str]:
-    if isinstance(value, int | float) and math.isfinite(value):
+    if isinstance(value, int | float | np.number) and math.isfinite(value):
         return (float(value), "")
     return (math.inf, str(value))
 
@@ -125,8 +150,8 @@ def warn_mixed(comparison: Comparison) -> tuple[str, ...]:
     if not comparison.balanced:
         others = ", ".join(clean(name) for name in comparison.others)
         warnings.append(
-            f"No other setting ({others}) was run at every row, so what {_axis(comparison)} does "
-            "and what the others do cannot be told apart here."
+            f"No seed ran any of the other settings ({others}) at every row, so what "
+            f"{_axis(comparison)} does and what the others do cannot be told apart here."
         )
     if is_diagonal(comparison):
         first, second = (LABELS.get(name, name) for name in comparison.experiment.by)
@@ -159,11 +184,21 @@ def describe_idle(comparison: Comparison) -> tuple[str, ...]:
     )
 
 
+def _describe_widths(comparison: Comparison) -> Iterator[str]:
+    """Whose dimension the published widths are shares of."""
+    width = comparison.experiment.encoder_width
+    if width and not comparison.table["published"].notna().any():
+        yield f"The paper's widths are of an encoder {width} wide: none is one of these."
+    elif width:
+        yield f"Published widths are taken as shares of the encoder's, there {width}."
+
+
 def describe_comparison(comparison: Comparison) -> tuple[str, ...]:
     """All that is said above an experiment's table."""
     texts = (
-        describe_spread(comparison),
+        describe_spread(comparison) if comparison.balanced else "",
         describe_paper(comparison),
+        *_describe_widths(comparison),
         *describe_idle(comparison),
         describe_others(comparison),
     )

@@ -22,7 +22,7 @@ from analysis.experiments import (
     compute_experiment_tasks,
 )
 from analysis.frames import StudyFrames
-from analysis.spectrum import compute_effective_ranks, compute_spectra
+from analysis.spectrum import compute_effective_ranks, compute_spectra, find_width
 from analysis.tables import compute_tasks, compute_trials_table
 from analysis.verdict import Verdict, compute_verdict
 
@@ -89,8 +89,9 @@ def _compute_geometry(distances: pd.DataFrame) -> pd.DataFrame:
 
 
 def _compare_all(study: StudyFrames) -> tuple[Comparison, ...]:
+    width = find_width(study.spectra)
     found = (
-        compare(study.trials, experiment, curves=study.curves, level=LEVEL)
+        compare(study.trials, experiment, curves=study.curves, width=width, level=LEVEL)
         for experiment in EXPERIMENTS
     )
     return tuple(each for each in found if each is not None)

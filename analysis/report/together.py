@@ -22,6 +22,7 @@ from analysis.together import (
     compute_curves,
     compute_overview,
     compute_ranks,
+    find_shared_differences,
 )
 
 _TABLES = ("studies", "mtd_curves", "spectra", "effective_rank")
@@ -68,7 +69,20 @@ def _section_studies(overview: pd.DataFrame) -> Section:
     return Section("studies", "The studies", said, tables=(linked,))
 
 
-def _picture_metric(place: int, metric: str, curves: pd.DataFrame, note: str) -> Picture:
+def describe_differences(studies: Sequence[StudyFrames]) -> str:
+    """In what else studies differ that are drawn in the same axes; nothing where they agree."""
+    texts = []
+    for name, values in find_shared_differences(studies).items():
+        of = (f"{clean(value)} in {clean(', '.join(names))}" for value, names in values.items())
+        texts.append(f"{name} ({'; '.join(of)})")
+    if not texts:
+        return ""
+    return f" The studies differ in more than this: {', '.join(texts)}."
+
+
+def _picture_metric(
+    place: int, metric: str, curves: pd.DataFrame, note: str, differences: str
+) -> Picture:
     best = curves.iloc[int(curves["mean"].argmax())]
     return make_picture(
         f"mtd_curves_{place}",
@@ -77,7 +91,7 @@ def _picture_metric(place: int, metric: str, curves: pd.DataFrame, note: str) ->
         height=4.2,
         caption=(
             f"Mean over seeds for each study; the band is the {PERCENT} t interval. SimCSE has no "
-            "queue and no average: a star at an MTD of 0."
+            f"queue and no average: a star at an MTD of 0.{differences}"
         ),
         alt=(
             f"The highest mean is {best['mean']:.2f}, of {clean(best['study'])} at MTD "
@@ -87,13 +101,16 @@ def _picture_metric(place: int, metric: str, curves: pd.DataFrame, note: str) ->
     )
 
 
-def _section_score(curves: pd.DataFrame, note: str) -> Section:
+def _section_score(studies: Sequence[StudyFrames], curves: pd.DataFrame, note: str) -> Section:
     title = "Score against maximum traceable distance"
     if not len(curves):
         return Section("score", title, ("No completed run has a score, so there is no curve.",))
     metrics = list(curves["metric"].unique())
     drawn = tuple(
-        _picture_metric(place, metric, curves[curves["metric"] == metric], note)
+        _picture_metric(
+            place, metric, curves[curves["metric"] == metric], note,
+            describe_differences([study for study in studies if study.metric == metric]),
+        )
         for place, metric in enumerate(metrics, start=1)
     )
     said = tuple(picture.alt for picture in drawn)
@@ -158,7 +175,7 @@ def write_together(
     note = f"checkpoints chosen on the TEST pairs: {', '.join(chosen)}" if chosen else ""
     found = (
         _section_studies(overview),
-        _section_score(curves, note),
+        _section_score(studies, curves, note),
         _section_spectra(spectra, ranks, note),
     )
     sections = tuple(section for section in found if section is not None)

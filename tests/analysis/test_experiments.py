@@ -19,6 +19,7 @@ from analysis.experiments import (
 )
 from analysis.frames import StudyFrames
 from analysis.published import load_published
+from analysis.report.experiment_sections import describe_watch
 from analysis.report.experiment_words import describe_comparison, describe_paper, warn_mixed
 
 NAMED = {experiment.name: experiment for experiment in EXPERIMENTS}
@@ -82,7 +83,7 @@ def make_runs(
         for point, row in zip(points, scores, strict=True)
         for seed, score in enumerate(row)
     ]
-    trials = pd.DataFrame(rows).assign(state="COMPLETE", score_before=10.0)
+    trials = pd.DataFrame(rows).assign(state="COMPLETE", reason="", score_before=10.0)
     trials.insert(0, "number", np.arange(len(trials)))
     return trials
 
@@ -102,7 +103,7 @@ def test_the_papers_own_grid_meets_every_published_value(experiment: Experiment)
     points = GRIDS[experiment.name]
     scores = [[10.0 + place, 12.0 + place] for place in range(len(points))]
     trials = make_runs(points, scores)
-    table = compute_experiment(trials, experiment)
+    table = compute_experiment(trials, experiment, width=768)
     cells = load_published(experiment.file)
     values = cells.drop(columns="initial_queue") if "initial_queue" in cells else cells[["average"]]
     assert table["n"].tolist() == [2] * len(points)
@@ -202,10 +203,105 @@ def test_a_difference_is_taken_seed_by_seed_for_all_pairs_at_once() -> None:
     assert spread.size.high - 3 == pytest.approx(half)
 
 
+def test_a_seed_that_lacks_a_setting_makes_no_difference_of_it() -> None:
+    points: list[Point] = [
+        {"ema_decay": decay, "learning_rate": rate} for decay in (0.5, 0.85) for rate in (1, 2)
+    ]
+    # the learning rate alone acts: 40 or 70, whatever the decay
+    trials = make_runs(points, [[40.0 + seed for seed in range(5)], [70.0] * 5] * 2)
+    lost = (trials["ema_decay"] == 0.85) & (trials["learning_rate"] == 1) & (trials["seed"] > 0)
+    trials["state"] = trials["state"].mask(lost, "FAIL")
+    comparison = found("ema_decay", trials)
+    assert comparison.table["mean"].tolist() == [67, 67]  # (55 + 4 x 70) / 5
+    assert comparison.left_out == 4
+    assert "all score the same" in describe_comparison(comparison)[0]
+
+
+def test_a_study_that_runs_shows_what_is_there_and_compares_nothing() -> None:
+    points: list[Point] = [
+        {"ema_decay": decay, "learning_rate": rate} for decay, rate in ((0.5, 1), (0.85, 2))
+    ]
+    comparison = found("ema_decay", make_runs(points, [[1.0, 2.0], [5.0, 6.0]]))
+    assert comparison.table["mean"].tolist() == [1.5, 5.5]
+    assert (comparison.balanced, comparison.spread, comparison.slope) == (False, None, None)
+    assert "best" not in " ".join(describe_comparison(comparison))
+    assert "No seed ran any" in warn_mixed(comparison)[0]
+
+
+def test_best_and_worst_are_of_the_same_seeds() -> None:
+    nan = float("nan")
+    rows = [[10.0, 30.0, nan], [12.0, 33.0, nan], [nan, 90.0, 99.0]]
+    trials = make_runs(points_of("ema_decay", [0.5, 0.8, 0.85]), rows)
+    comparison = found("ema_decay", trials)
+    assert comparison.table["n"].tolist() == [2, 2, 2]
+    said = describe_comparison(comparison)[0]
+    assert "0.8 is best (22.50) and 0.5 lowest (20.00)" in said
+    assert "1 left aside for want of seeds" in said
+    alone = make_runs(points_of("ema_decay", [0.5, 0.8]), [[1.0, nan], [nan, 2.0]])
+    assert "no two can be compared yet" in describe_comparison(found("ema_decay", alone))[0]
+
+
+def test_rows_that_score_the_same_have_no_best() -> None:
+    trials = make_runs(points_of("ema_decay", [0.5, 0.8]), [[51.0, 51.0]] * 2)
+    said = describe_comparison(found("ema_decay", trials))
+    assert said == ("Of ema_decay η, all score the same (51.00).",)
+
+
+def test_a_grid_by_steps_meets_published_values() -> None:
+    steps = [0.5 + 0.05 * step for step in (0, 6, 7, 8)]
+    assert 0.85 not in steps
+    table = compute_experiment(
+        make_runs(points_of("ema_decay", steps), [[1.0]] * 4), NAMED["ema_decay"]
+    )
+    assert table["published"].tolist() == [75.76, 75.19, 76.49, 76.05]
+
+
+def test_widths_are_shares_of_the_encoders() -> None:
+    trials = make_runs(points_of("prediction_dim", [0, 43, 85, 128, 171, 256]), [[1.0]] * 6)
+    narrow = compute_experiment(trials, NAMED["prediction_dim"], width=128)["published"]
+    # table 6a at 1, 1/3, 2/3, 1 and 4/3 of 768; twice the encoder was not published
+    assert narrow.tolist()[:5] == [77.04, 73.91, 76.07, 77.04, 77.02]
+    assert np.isnan(narrow[5])
+    unknown = found("prediction_dim", trials)
+    assert unknown.table["published"].isna().all()
+    assert "an encoder 768 wide: none" in " ".join(describe_comparison(unknown))
+
+
+def test_another_method_has_no_published_values() -> None:
+    trials = make_runs(points_of("batch_size", [32, 64]), [[1.0, 2.0]] * 2, method="simcse")
+    assert compute_experiment(trials, NAMED["batch_size"])["published"].isna().all()
+
+
+def test_runs_that_differ_from_the_published_are_not_held_against_them() -> None:
+    rows = [[1.0, 2.0], [3.0, 4.1], [2.0, 3.1]]
+    points = points_of("ema_decay", [0.5, 0.8, 0.85])
+    trials = make_runs(points, rows)
+    trials["queue_size"] = trials["seed"].map({0: 128, 1: 64})
+    comparison = found("ema_decay", trials)
+    assert comparison.table["published"].notna().all()
+    assert (comparison.paper_gap, comparison.slope) == (None, None)
+    assert describe_paper(comparison) == (
+        "The published runs had queue_size 512, batch_size 64, these queue_size (64, 128): "
+        "their order is not held against the paper's."
+    )
+    assert found("ema_decay", make_runs(points, rows)).slope is not None
+
+
+def test_values_are_worded_as_they_are_set() -> None:
+    points: list[Point] = [
+        {"ema_decay": decay, "in_batch_negatives": negatives, "prediction_dim": dim}
+        for decay in (0.5, 0.9)
+        for negatives, dim in ((True, np.nan), (False, 128))
+    ]
+    said = describe_comparison(found("ema_decay", make_runs(points, [[1.0, 2.0]] * 4)))[-1]
+    assert "in_batch_negatives (false, true)" in said
+    assert "prediction_dim (the encoder's, 128)" in said
+
+
 @pytest.mark.parametrize(
     ("scores", "says"),
     [
-        ([3.0, 2.0, 4.0], "its best, 0.85, is best here too"),
+        ([3.0, 2.0, 4.0], "its best, 0.85, has the highest mean here too"),
         ([9.0, 2.0, 4.0], "This differs from the paper: its best, 0.85, lies below 0.5"),
         ([4.0, 5.0, 1.0], "The direction is opposite"),
     ],
@@ -295,6 +391,37 @@ def test_a_score_missing_to_the_end_is_a_collapse(evaluated: Evaluated) -> None:
     study = evaluated({0: [20, 20, nan], 1: [20, nan, 20], 2: [20] * 3, 3: [20] * 3})
     watch = compute_collapse_watch(study).set_index("ema_decay")
     assert watch.loc[0, ["collapsed", "first"]].tolist() == [1, 30]
+
+
+def test_scores_below_zero_are_no_fall_and_vectors_that_coincide_are(
+    evaluated: Evaluated,
+) -> None:
+    study = evaluated({0: [-4, -3, -1], 1: [20, 21, 20, 22], 2: [20] * 3, 3: [20] * 3})
+    study.trials["score_before"] = -3.0
+    watch = compute_collapse_watch(study).set_index("ema_decay")
+    assert watch.loc[0, ["n", "collapsed"]].tolist() == [2, 0]
+    of_second = study.curves["number"] == 1
+    study.curves.loc[of_second, "mean_cosine"] = [0.999, 0.9, 0.995, 1.0]
+    watch = compute_collapse_watch(study).set_index("ema_decay")
+    assert watch.loc[0, ["collapsed", "first", "last"]].tolist() == [1, 30, 30]
+
+
+def test_runs_that_a_collapse_ended_are_counted(evaluated: Evaluated) -> None:
+    study = evaluated({2: [20] * 3, 3: [20] * 3})
+    study.trials["state"] = ["FAIL", "FAIL", "COMPLETE", "COMPLETE"]
+    study.trials["reason"] = ["collapsed: every cosine is the same", "oom: no memory", "", ""]
+    assert needs_curves(study.trials)
+    numbers = ["n", "collapsed", "failed", "pruned"]
+    watch = compute_collapse_watch(study).set_index("ema_decay")
+    assert watch[numbers].to_numpy().tolist() == [[1, 1, 1, 0], [2, 0, 0, 0]]
+    study.trials.loc[0, "reason"] = "no sts_test: collapsed: every cosine is the same"
+    study.trials.loc[1, "state"] = "PRUNED"
+    watch = compute_collapse_watch(study)
+    assert watch[numbers].to_numpy().tolist() == [[1, 1, 0, 1], [2, 0, 0, 0]]
+    assert list(describe_watch(watch)) == [
+        "η 0, 2 prediction layers: collapse seen in 1 of 1 run; 1 pruned, not watched.",
+        "η 0.85, 2 prediction layers: no collapse seen in 2 runs.",
+    ]
 
 
 def test_without_a_symmetric_structure_nothing_is_watched(evaluated: Evaluated) -> None:

@@ -184,3 +184,22 @@ def test_many_points_are_drawn_as_pixels(trials_of: MakeTrials) -> None:
     _, svg = drawn(trials_of(seeds=range(200)))
     assert svg.count("<use") < 200
     assert "data:image/png;base64" in svg
+
+
+def test_structures_that_coincide_are_both_to_be_seen_and_wide_bands_cut() -> None:
+    table = pd.DataFrame(
+        {
+            "structure": ["a"] * 3 + ["b"] * 3,
+            "step": [10, 20, 30] * 2,
+            "mean": [10.0, 20.0, 30.0] * 2,
+            "low": [-100.0, 10.0, 20.0] * 2,
+            "high": [110.0, 30.0, 40.0] * 2,
+        }
+    )
+    ax = figures.new_figure(1, 1, width=4, height=3)[1][0]
+    figures.draw_structures(table, ax, value="mean", label="score")
+    lower, upper = ax.get_lines()
+    assert (lower.get_linestyle(), upper.get_linestyle()) == ("-", "--")
+    assert lower.get_markersize() > upper.get_markersize()
+    assert ax.get_ylim() == (-20, 60)  # 1.5 times the 20 points between the means on both sides
+    assert "intervals reach from -100 to 110" in ax.texts[0].get_text()

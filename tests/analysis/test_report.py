@@ -125,7 +125,7 @@ def test_a_full_study_has_every_section(report: Report) -> None:
     assert "mtdlab sweep studies/mtd.yaml" in text
     assert "47 of 48 planned runs completed, 1 failed." in text
     assert "out of memory" in text
-    assert "published: table 8 (queue 1024" in text
+    assert "published: table 8 (queue_size 1024" in text
     assert "No average: the study was not scored on STS13, STS14, STS15, STS16, SICKR." in text
 
 

@@ -10,6 +10,7 @@ from analysis.spectrum import (
     compute_effective_ranks,
     compute_spectra,
     effective_rank,
+    find_width,
     singular_values,
 )
 
@@ -94,3 +95,11 @@ def test_no_spectra_give_empty_tables(trials_of: Callable[..., pd.DataFrame]) ->
     ranks = compute_effective_ranks(trials_of(), pd.DataFrame())
     assert list(ranks) == ["moment", "mtd", "n", "seeds", "mean", "low", "high"]
     assert ranks.empty
+
+
+def test_the_width_is_that_of_every_spectrum() -> None:
+    spectra = pd.DataFrame([[3.0, 2.0, 1.0], [3.0, 2.0, 1.0]])
+    assert find_width(spectra) == 3
+    spectra.iloc[1, 2] = np.nan
+    assert find_width(spectra) is None
+    assert find_width(pd.DataFrame()) is None

@@ -10,6 +10,7 @@ import pytest
 
 from analysis.frames import StudyFrames
 from analysis.report import TogetherReport, write_report, write_together
+from analysis.report.together import describe_differences
 from analysis.together import compute_best_spectra, compute_curves, find_best_setting
 
 MakeTrials = Callable[..., pd.DataFrame]
@@ -80,6 +81,22 @@ def test_the_best_setting_is_named_with_its_mean(three: list[StudyFrames]) -> No
     assert find_best_setting(three[2].trials).empty
 
 
+def test_settings_are_told_apart_by_value_and_worded(trials_of: MakeTrials) -> None:
+    trials = trials_of(seeds=(0, 1), decays=(0.85,), times=(1,)).iloc[[0, 0, 1, 1]]
+    trials = trials.assign(
+        learning_rate=[1e-5, 1.000001e-5] * 2, score=[10.0, 20.0, 10.0, 20.0],
+        in_batch_negatives=pd.Series([True, False, True, False], dtype="object").to_numpy(),
+        prediction_dim=[64.0, np.nan, 64.0, np.nan],
+        ema_decay_end=pd.Series([1.0, None, 1.0, None], dtype="object").to_numpy(),
+    )
+    best = find_best_setting(trials.reset_index(drop=True))
+    assert best[["n", "mean"]].to_numpy().tolist() == [[2, 20]]
+    assert best["setting"].tolist() == [
+        "learning_rate 1e-5, in_batch_negatives false, prediction_dim the encoder's, "
+        "ema_decay_end none"
+    ]
+
+
 def test_one_untrained_encoder_is_drawn_once(three: list[StudyFrames]) -> None:
     spectra = compute_best_spectra(three)
     assert list(spectra.index) == [
@@ -104,6 +121,21 @@ def test_metrics_are_not_mixed_in_one_figure(three: list[StudyFrames], tmp_path:
     one = write([plain], tmp_path)
     assert [path.stem for path in one.figures] == ["mtd_curves_1"]
     assert not (tmp_path / "all" / "figures" / "mtd_curves_2.png").exists()
+
+
+def test_what_else_differs_between_studies_is_said(three: list[StudyFrames]) -> None:
+    def again(name: str, steps: int, negatives: bool) -> StudyFrames:
+        trials = three[0].trials.assign(
+            steps=steps, in_batch_negatives=negatives, learning_rate=1e-3, encoder="builtin"
+        )
+        return dataclasses.replace(three[0], name=name, trials=trials)
+
+    studies = [again("a", 120, True), again("b", 250, False), again("c", 120, True), three[2]]
+    assert describe_differences(studies) == (
+        " The studies differ in more than this: steps (120 in a, c; 250 in b), "
+        "in_batch_negatives (true in a, c; false in b)."
+    )
+    assert describe_differences(studies[::2]) == ""
 
 
 def test_the_page_does_not_take_a_studys_place(three: list[StudyFrames], tmp_path: Path) -> None:
