@@ -80,9 +80,21 @@ def describe_differences(studies: Sequence[StudyFrames]) -> str:
     return f" The studies differ in more than this: {', '.join(texts)}."
 
 
+def with_curves(curves: pd.DataFrame) -> pd.DataFrame:
+    """The studies of more than one MTD, and SimCSE; all where there is none of the first."""
+    levels = curves.groupby("study")["mtd"].transform("nunique")
+    if not (levels > 1).any():
+        return curves
+    return curves[(levels > 1) | (curves["mtd"] == 0)]
+
+
 def _picture_metric(
-    place: int, metric: str, curves: pd.DataFrame, note: str, differences: str
+    place: int, metric: str, every: pd.DataFrame, note: str, studies: Sequence[StudyFrames]
 ) -> Picture:
+    curves = with_curves(every)
+    shown = [study for study in studies if study.name in set(curves["study"])]
+    differences = describe_differences(shown)
+    alone = " Studies at one MTD are in the table alone." if len(curves) < len(every) else ""
     best = curves.iloc[int(curves["mean"].argmax())]
     return make_picture(
         f"mtd_curves_{place}",
@@ -91,7 +103,7 @@ def _picture_metric(
         height=4.2,
         caption=(
             f"Mean over seeds for each study; the band is the {PERCENT} t interval. SimCSE has no "
-            f"queue and no average: a star at an MTD of 0.{differences}"
+            f"queue and no average: a star at an MTD of 0.{alone}{differences}"
         ),
         alt=(
             f"The highest mean is {best['mean']:.2f}, of {clean(best['study'])} at MTD "
@@ -107,10 +119,7 @@ def _section_score(studies: Sequence[StudyFrames], curves: pd.DataFrame, note: s
         return Section("score", title, ("No completed run has a score, so there is no curve.",))
     metrics = list(curves["metric"].unique())
     drawn = tuple(
-        _picture_metric(
-            place, metric, curves[curves["metric"] == metric], note,
-            describe_differences([study for study in studies if study.metric == metric]),
-        )
+        _picture_metric(place, metric, curves[curves["metric"] == metric], note, studies)
         for place, metric in enumerate(metrics, start=1)
     )
     said = tuple(picture.alt for picture in drawn)

@@ -10,7 +10,7 @@ import pytest
 
 from analysis.frames import StudyFrames
 from analysis.report import TogetherReport, write_report, write_together
-from analysis.report.together import describe_differences
+from analysis.report.together import describe_differences, with_curves
 from analysis.together import compute_best_spectra, compute_curves, find_best_setting
 
 MakeTrials = Callable[..., pd.DataFrame]
@@ -70,6 +70,16 @@ def test_simcse_is_a_row_at_zero(three: list[StudyFrames]) -> None:
     assert simcse["mtd"].tolist() == [0]
     assert simcse["mean"].tolist() == pytest.approx([three[1].trials["score"].mean()])
     assert curves["mtd"].tolist()[:2] == [7.667, 14.667]
+
+
+def test_only_studies_of_several_distances_are_drawn_as_curves() -> None:
+    levels = {"a": [5.0, 8.0], "simcse": [0.0], "b": [14.667]}
+    curves = pd.DataFrame(
+        [{"study": name, "mtd": mtd} for name, found in levels.items() for mtd in found]
+    )
+    assert with_curves(curves)["study"].tolist() == ["a", "a", "simcse"]
+    single = curves[curves["study"] != "a"]
+    assert with_curves(single).equals(single)
 
 
 def test_the_best_setting_is_named_with_its_mean(three: list[StudyFrames]) -> None:
