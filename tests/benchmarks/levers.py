@@ -49,10 +49,6 @@ def _fused_attention(
     return scaled_dot_product_attention(queries, keys, values, mask, dropout.rate)
 
 
-def _moved(rows: Tensor, there: Tensor, _back: Tensor, _unread: Tensor) -> Tensor:
-    return rows.index_select(0, there)
-
-
 def _averaged(target: list[Tensor], online: list[Tensor], decay: float) -> None:
     for mine, theirs in zip(target, online, strict=True):
         mine.lerp_(theirs, 1 - decay)
@@ -77,7 +73,6 @@ WITHOUT: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "[CLS] alone in the last layer": lambda: patch.object(encoder, "first_tokens", _first_of_all),
     "dropout from SFC64": _slow_dropout,
     "attention as plain products": lambda: patch.object(fast, "_attend", _fused_attention),
-    "gathers both ways": lambda: patch.object(packing, "_move", _moved),
     "fused AdamW": lambda: patch.object(torch.optim, "AdamW", _unfused),
     "one lerp for the average": lambda: patch.object(model, "ema_update", _averaged),
     "all of it (BertModel)": training_speed.plainly,
