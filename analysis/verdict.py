@@ -93,7 +93,7 @@ def _undecided(verdict: Verdict) -> str:
     """Why there is no answer, and what would bring one."""
     peak = verdict.peak
     if not verdict.levels_run:
-        return "No completed run has a score yet."
+        return "No completed run with a queue has a score yet."
     if verdict.levels_run == 1:
         return "All scored runs share one MTD, so there is nothing to compare."
     if verdict.seeds == 1:

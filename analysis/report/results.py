@@ -102,8 +102,10 @@ def compute_results(study: StudyFrames) -> Results:
     trials = study.trials
     runs = traced_runs(trials)
     sizes = sorted(runs["batch_size"].unique())
-    several = sizes if len(sizes) > 1 else []
     batches = compute_batch_curves(trials, level=LEVEL)
+    # a curve each: a study of batch sizes alone has one MTD for each of them
+    curved = (batches.groupby("batch_size")["mtd"].nunique() > 1).any()
+    several = sizes if len(sizes) > 1 and curved else []
     distances = compute_distances(trials)
     experiments = _compare_all(study)
     return Results(

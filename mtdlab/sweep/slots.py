@@ -43,7 +43,8 @@ def _user() -> str:
 def take_place(folder: Path, gpus: int) -> tuple[int, FileLock]:
     """The first free place, round by round over the GPUs; it is held until the lock is let go."""
     folder.mkdir(parents=True, exist_ok=True)
-    for turn, gpu in itertools.product(itertools.count(), range(gpus)):
+    for place in itertools.count():
+        turn, gpu = divmod(place, gpus)
         lock = FileLock(folder / f"{gpu}-{turn}.lock", timeout=0)
         try:
             lock.acquire()

@@ -90,7 +90,7 @@ def test_nothing_to_compare_is_said(trials_of: MakeTrials) -> None:
     trials = trials_of()
     none = compute_verdict(trials.assign(state="FAIL"))
     assert (none.shape, none.seeds, none.levels) == ("undecided", 0, 0)
-    assert none.sentence == "No completed run has a score yet."
+    assert none.sentence == "No completed run with a queue has a score yet."
     one = compute_verdict(trials[trials["mtd"] == 5])
     assert one.sentence.startswith("All scored runs share one MTD")
     apart = trials[(trials["seed"] == 0) & (trials["mtd"] < 7)]

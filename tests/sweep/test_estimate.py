@@ -207,8 +207,8 @@ def test_a_study_is_estimated_as_it_then_runs(
     monkeypatch.chdir(tmp_path)
     found = estimates.estimate(study, jobs=1, seconds=3.0)
     assert (found.trials, found.workers, found.kinds) == (8, 1, 2)
-    # the second kind is derived where a busy machine leaves no time
-    assert 1 <= found.measured <= 2
+    # what a busy machine leaves no time for is derived
+    assert 0 <= found.measured <= 2
     assert found.threads == max(1, torch.multiprocessing.cpu_count())
     assert 0 < found.trial[0] <= found.trial[1] < 60
     assert found.memory > found.worker_memory > 50e6
