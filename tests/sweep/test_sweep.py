@@ -70,7 +70,7 @@ def study(tmp_path: Path) -> Callable[[str], Path]:
 @pytest.fixture(autouse=True)
 def fresh_desk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mtdlab.training.materials.warm", lambda _settings: None)
+    monkeypatch.setattr("mtdlab.training.materials.warm", lambda *_: None)
     yield
     workers._desk.cache_clear()
 
