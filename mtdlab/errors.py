@@ -28,3 +28,8 @@ class TrialError(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+def one_line(error: Exception) -> str:
+    """An unforeseen error's kind and message, whatever lines it has."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from mtdlab.errors import MtdlabError, TrialError
+from mtdlab.errors import MtdlabError, TrialError, one_line
 from mtdlab.spec import StudySpec
 from mtdlab.sweep.ended import clock
 
@@ -18,7 +18,7 @@ def costs(spec: StudySpec, jobs: int | None, jobs_per_gpu: int) -> dict[str, Any
         return {"reason": str(error)}
     except Exception as error:
         # memory, a killed worker, a GPU: the settings have been shown, and the reason is
-        return {"reason": " ".join(f"{type(error).__name__}: {error}".split())[:200]}
+        return {"reason": one_line(error)[:200]}
 
 
 def cost_lines(found: dict[str, Any]) -> list[str]:

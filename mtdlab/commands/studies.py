@@ -17,7 +17,7 @@ from mtdlab.errors import MtdlabError
 
 if TYPE_CHECKING:
     from analysis.frames import StudyFrames
-    from analysis.report import Report
+    from analysis.report import Report, TogetherReport
 
 _LONGEST_NAME = 80
 
@@ -120,14 +120,10 @@ def _report_together(
     folder = _page_name(names, name)
     studies = [_load(each, storage) for each in names]
     written = write_together(studies, out, name=folder, generated=_now(), version=__version__)
-    found = {
-        "page": str(written.page),
-        "figures": [str(path) for path in written.figures],
-        "tables": [str(path) for path in written.tables],
-        "pages": {each: _described(own) for each, own in written.pages.items()},
-    }
+    pages = {each: _described(own) for each, own in written.pages.items()}
     lines = [f"{each}: {own.verdict.sentence}" for each, own in written.pages.items()]
-    _say(found, "\n".join([*lines, f"The page: {written.page}"]), as_json)
+    text = "\n".join([*lines, f"The page: {written.page}"])
+    _say(_files(written) | {"pages": pages}, text, as_json)
 
 
 def _page_name(names: list[str], name: str | None) -> str:
@@ -149,11 +145,14 @@ def _page_name(names: list[str], name: str | None) -> str:
 
 
 def _described(written: "Report") -> dict[str, Any]:
+    return _files(written) | {"verdict": written.verdict.sentence}
+
+
+def _files(written: "Report | TogetherReport") -> dict[str, Any]:
     return {
         "page": str(written.page),
         "figures": [str(path) for path in written.figures],
         "tables": [str(path) for path in written.tables],
-        "verdict": written.verdict.sentence,
     }
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import optuna
 from pydantic import ValidationError
 
-from mtdlab.errors import MtdlabError, TrialError
+from mtdlab.errors import MtdlabError, TrialError, one_line
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.spec import StudySpec, TrainerSettings
 from mtdlab.spec.settings import rule_broken
@@ -164,7 +164,7 @@ def _ended_early(error: Exception, step: int) -> Result:
         or "out of memory" in str(error).lower()
         or type(error).__name__ == "OutOfMemoryError"
     )
-    return Result("FAIL", "oom: out of memory" if oom else _sentence(error))
+    return Result("FAIL", "oom: out of memory" if oom else one_line(error)[:500])
 
 
 def _complete(spec: StudySpec, outcome: Outcome, facts: dict[str, str]) -> Result:
@@ -196,7 +196,3 @@ def _complete(spec: StudySpec, outcome: Outcome, facts: dict[str, str]) -> Resul
 def _why(metric: str, outcome: Outcome) -> str:
     reasons = [each.reason for each in outcome.scores if each.task in needed(metric)]
     return next(filter(None, reasons), "collapsed: every cosine is the same")
-
-
-def _sentence(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
