@@ -27,8 +27,9 @@ paper-small: .venv/installed  ## Run the paper's studies, small, and write a pag
 test: .venv/tested  ## Run the tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-lint: .venv/tested  ## Check style with ruff
+lint: .venv/tested  ## Check style and layout with ruff
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 
 typecheck: .venv/tested  ## Check types with mypy
 	$(BIN)/mypy

@@ -55,7 +55,9 @@ def compute_overview(studies: Sequence[StudyFrames], *, level: float = 0.95) -> 
         done = int((study.trials["state"] == "COMPLETE").sum())
         best = find_best_setting(study.trials, level=level)
         facts = {
-            "study": study.name, "metric": study.metric, "completed": done,
+            "study": study.name,
+            "metric": study.metric,
+            "completed": done,
             "planned": study.planned,
         }
         rows.append(pd.DataFrame([facts]).join(best) if len(best) else pd.DataFrame([facts]))

@@ -50,9 +50,9 @@ def fit_whitening(x: ArrayLike, k: int) -> Whitening:
     if not np.isfinite(rows).all():
         raise ValueError("x holds values that are not finite")
     mean = rows.mean(axis=0)
-    variances, directions = np.linalg.eigh(np.cov(rows, rowvar=False, bias=True).reshape(
-        rows.shape[1], rows.shape[1]
-    ))
+    variances, directions = np.linalg.eigh(
+        np.cov(rows, rowvar=False, bias=True).reshape(rows.shape[1], rows.shape[1])
+    )
     variances, directions = variances[::-1], directions[:, ::-1]
     rank = int((variances > max(variances[0], 0) * _RANK_TOLERANCE).sum())
     if not 1 <= k <= rank:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import torch
 
+from mtdlab.config.settings import TrainerSection
 from mtdlab.errors import MtdlabError
-from mtdlab.spec.settings import TrainerSection
 
 
 @dataclass(frozen=True)

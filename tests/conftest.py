@@ -4,15 +4,20 @@ import os
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 import torch
 from transformers import BertConfig, BertModel, BertTokenizer
 
+from mtdlab.config import TrainerSettings
+
 torch.set_num_threads(1)
+
+Settings = Callable[..., TrainerSettings]
 
 WORDS = """
 a the dog cat man woman bird child runs sleeps eats sings walks reads red old small happy
@@ -39,8 +44,12 @@ def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words.unlink()
     torch.manual_seed(0)
     config = BertConfig(
-        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=32, max_position_embeddings=64,
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=64,
     )
     BertModel(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -74,7 +83,32 @@ def tiny_pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
             changed = index % 6
             second = random.choices(WORDS, k=changed) + first[changed:]
             score = f"{5 - changed}.000"
-            lines.append("\t".join(["g", "f", "y", str(index), score, " ".join(first),
-                                    " ".join(second)]))
+            lines.append(
+                "\t".join(["g", "f", "y", str(index), score, " ".join(first), " ".join(second)])
+            )
         (folder / f"sts-{split}.csv").write_text("\n".join(lines) + "\n")
     return folder
+
+
+@pytest.fixture
+def settings_of(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> Settings:
+    """Settings of a run of a second, but for what is given."""
+
+    def settings(**changed: Any) -> TrainerSettings:
+        values: dict[str, Any] = {
+            "encoder": str(tiny_encoder),
+            "corpus": str(tiny_corpus),
+            "evaluation": str(tiny_pairs),
+            "batch_size": 8,
+            "steps": 10,
+            "evaluate_every": 4,
+            "learning_rate": 1e-3,
+            "device": "cpu",
+            "precision": "float32",
+            "max_length": 16,
+        }
+        if changed.get("method") != "simcse":
+            values |= {"queue_size": 20, "initial_queue_size": 5}
+        return TrainerSettings(**values | changed)
+
+    return settings

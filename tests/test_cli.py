@@ -58,8 +58,13 @@ def environment(cache: Path) -> dict[str, str]:
 def run(place: Path, environment: dict[str, str]):
     def call(command: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            [MTDLAB, *shlex.split(command)], cwd=place, env=environment, capture_output=True,
-            text=True, timeout=300, check=False,
+            [MTDLAB, *shlex.split(command)],
+            cwd=place,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
         )
         assert done.returncode == code, done.stdout + done.stderr
         assert "Traceback" not in done.stderr
@@ -98,7 +103,7 @@ def test_a_sweep_and_its_report_end_to_end(run, place: Path) -> None:
     together = json.loads(run("report --study mtd --name all --json").stdout)
     assert place / together["page"] == place / "reports" / "all" / "index.html"
     assert together["pages"]["mtd"]["page"] == written["page"]
-    assert '../mtd/index.html' in (place / together["page"]).read_text()
+    assert "../mtd/index.html" in (place / together["page"]).read_text()
     assert "no study mdt" in run("report --study mtd --study mdt", 5).stderr
     assert "the study's own page" in run("report --study mtd --name mtd", 2).stderr
 
@@ -201,9 +206,10 @@ def test_a_mistake_is_one_sentence_and_an_exit_code(
 
 def test_an_unknown_study_names_the_nearest(run) -> None:
     run("sweep studies/mtd.yaml --set search.ema_decay=[0.75]")
-    assert "no study mdt in sqlite:///mtdlab.db; did you mean mtd?" in run(
-        "report --study mdt", 5
-    ).stderr
+    assert (
+        "no study mdt in sqlite:///mtdlab.db; did you mean mtd?"
+        in run("report --study mdt", 5).stderr
+    )
 
 
 def test_a_password_is_never_printed(run) -> None:
@@ -238,8 +244,12 @@ def test_a_sweep_cut_short_goes_on_where_it_was(
     run, place: Path, environment: dict[str, str], number: signal.Signals, code: int
 ) -> None:
     process = subprocess.Popen(
-        [MTDLAB, "sweep", "studies/mtd.yaml", *shlex.split(LONG)], cwd=place, env=environment,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [MTDLAB, "sweep", "studies/mtd.yaml", *shlex.split(LONG)],
+        cwd=place,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     wait_for_work(place, process)
     process.send_signal(number)
@@ -264,8 +274,12 @@ def test_two_sweeps_at_once_on_no_database_share_one_study(
 ) -> None:
     sweeps = [
         subprocess.Popen(
-            [MTDLAB, "sweep", "studies/mtd.yaml", "--jobs", "1", "--json"], cwd=place,
-            env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            [MTDLAB, "sweep", "studies/mtd.yaml", "--jobs", "1", "--json"],
+            cwd=place,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         for _ in range(2)
     ]
@@ -288,7 +302,11 @@ def readme_commands() -> list[str]:
 def test_every_command_of_the_readme_runs(run) -> None:
     commands = readme_commands()
     assert {command.split()[0] for command in commands} >= {
-        "sweep", "report", "plan", "train", "evaluate"
+        "sweep",
+        "report",
+        "plan",
+        "train",
+        "evaluate",
     }
     real = [command for command in commands if "wiki" in command]
     for command in commands:

@@ -15,10 +15,12 @@ case "$*" in *{failing}*) exit {code};; esac
 @pytest.mark.parametrize(
     ("code", "failing", "ends_well", "all_run"),
     [
-        (0, "nothing", True, True), (3, "table4-heads.yaml", False, True),
-        (2, "table4-heads.yaml", False, False), (5, "report", False, True),
+        (0, "nothing", True, True),
+        (3, "table4-heads.yaml", False, True),
+        (2, "table4-heads.yaml", False, False),
+        (5, "report", False, True),
     ],
-)  # fmt: skip
+)
 def test_the_papers_studies_run_one_by_one_and_then_the_page(
     tmp_path: Path, code: int, failing: str, ends_well: bool, all_run: bool
 ) -> None:

@@ -164,7 +164,10 @@ EXPERIMENTS = (
         figure="rows",
         read=read_slices,
         conditions={
-            "queue_size": 1024, "initial_queue_size": 128, "batch_size": 256, "ema_decay": 0.85
+            "queue_size": 1024,
+            "initial_queue_size": 128,
+            "batch_size": 256,
+            "ema_decay": 0.85,
         },
     ),
     Experiment(

@@ -42,9 +42,7 @@ def _match_numbers(
     return rows.merge(values, on=by, how="left")["published"]
 
 
-def join_published(
-    table: pd.DataFrame, experiment: Experiment, width: int | None
-) -> pd.DataFrame:
+def join_published(table: pd.DataFrame, experiment: Experiment, width: int | None) -> pd.DataFrame:
     """The table with the paper's values, and words in the paper's order.
 
     table  from `summarise`, by the experiment's settings.

@@ -40,8 +40,14 @@ def draw_line(
     """
     places = np.arange(len(table))
     ax.scatter(
-        runs["place"] - _ASIDE, runs["score"], s=14, color=RUN, alpha=0.55, linewidths=0,
-        label="one run", rasterized=is_heavy(len(runs)),
+        runs["place"] - _ASIDE,
+        runs["score"],
+        s=14,
+        color=RUN,
+        alpha=0.55,
+        linewidths=0,
+        label="one run",
+        rasterized=is_heavy(len(runs)),
     )
     ax.vlines(places, table["low"], table["high"], color=ACCENT, linewidth=2)
     ax.plot(places, table["mean"], "o-", color=ACCENT, label="mean over seeds")
@@ -51,9 +57,7 @@ def draw_line(
     ax.legend(ncols=2)
 
 
-def draw_published_line(
-    table: pd.DataFrame, ax: Axes, *, names: Sequence[str], label: str
-) -> None:
+def draw_published_line(table: pd.DataFrame, ax: Axes, *, names: Sequence[str], label: str) -> None:
     """The published value at each value, evenly spaced. table  published, a row per value."""
     ax.plot(np.arange(len(table)), table["published"], "D-", color=OTHER)
     _name_places(ax, names, label)
@@ -75,9 +79,7 @@ def draw_rows(table: pd.DataFrame, ax: Axes, *, names: Sequence[str], label: str
     _name_rows(ax, names, label)
 
 
-def draw_published_rows(
-    table: pd.DataFrame, ax: Axes, *, names: Sequence[str], label: str
-) -> None:
+def draw_published_rows(table: pd.DataFrame, ax: Axes, *, names: Sequence[str], label: str) -> None:
     """The published value of each row of words. table  published."""
     ax.plot(table["published"], np.arange(len(table)), "D", color=OTHER)
     _name_rows(ax, names, label)
@@ -96,7 +98,12 @@ def _name_rows(ax: Axes, names: Sequence[str], label: str) -> None:
 
 
 def draw_grid(
-    table: pd.DataFrame, ax: Axes, *, by: Sequence[str], value: str, labels: Sequence[str],
+    table: pd.DataFrame,
+    ax: Axes,
+    *,
+    by: Sequence[str],
+    value: str,
+    labels: Sequence[str],
     names: Sequence[str],
 ) -> None:
     """A grid of cells, the first setting down and the second across.
@@ -122,7 +129,11 @@ def draw_grid(
 
 
 def draw_boxes(
-    runs: pd.DataFrame, ax: Axes, *, by: Sequence[str], labels: Sequence[str],
+    runs: pd.DataFrame,
+    ax: Axes,
+    *,
+    by: Sequence[str],
+    labels: Sequence[str],
     names: Sequence[str],
 ) -> None:
     """A box over seeds for each cell: groups by the second setting, colours by the first.
@@ -138,8 +149,13 @@ def draw_boxes(
         place = outer.index(second) + (turn - (len(inner) - 1) / 2) * width
         colour = BATCHES[turn % len(BATCHES)]
         boxes = ax.boxplot(
-            cell["score"], positions=[place], widths=0.8 * width, patch_artist=True,
-            manage_ticks=False, showfliers=False, medianprops={"color": colour, "linewidth": 2},
+            cell["score"],
+            positions=[place],
+            widths=0.8 * width,
+            patch_artist=True,
+            manage_ticks=False,
+            showfliers=False,
+            medianprops={"color": colour, "linewidth": 2},
         )
         for box in boxes["boxes"]:
             box.set(facecolor=colour, alpha=0.3)

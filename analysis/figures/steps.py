@@ -21,7 +21,11 @@ def draw_structures(table: pd.DataFrame, ax: Axes, *, value: str, label: str) ->
         dashed = place % 2 == 1
         size = 5 if dashed else 9
         ax.plot(
-            curve["step"], curve[value], "--" if dashed else "-", color=colour, label=str(name),
+            curve["step"],
+            curve[value],
+            "--" if dashed else "-",
+            color=colour,
+            label=str(name),
             marker=MARKERS[place % len(MARKERS)],
             markersize=size if len(curve) <= _MOST_MARKERS else 0,
             markerfacecolor=colour if dashed else "none",

@@ -30,9 +30,7 @@ def draw_studies(curves: pd.DataFrame, ax: Axes) -> None:
             label = f"{label}: SimCSE"
         if len(points):
             ax.vlines(points["mtd"], points["low"], points["high"], color=colour)
-            ax.plot(
-                points["mtd"], points["mean"], "*", color=colour, markersize=12, label=label
-            )
+            ax.plot(points["mtd"], points["mean"], "*", color=colour, markersize=12, label=label)
     label_mtd_axis(ax, curves.loc[curves["mtd"] > 0, "mtd"])
     ax.set_ylabel("score x 100")
     ax.legend(ncols=2)

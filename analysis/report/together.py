@@ -198,13 +198,19 @@ def write_together(
         methods=_METHODS,
     )
     frames = {
-        "studies": overview, "mtd_curves": curves, "spectra": spectra.reset_index(),
+        "studies": overview,
+        "mtd_curves": curves,
+        "spectra": spectra.reset_index(),
         "effective_rank": ranks,
     }
     kept = {key: frame for key, frame in frames.items() if len(frame)}
     earlier = [path.stem for path in (out / name / "figures").glob("mtd_curves_*.png")]
     files = write_files(
-        out / name, render(page), kept, sections,
-        table_names=_TABLES, picture_names=["spectra", *earlier],
+        out / name,
+        render(page),
+        kept,
+        sections,
+        table_names=_TABLES,
+        picture_names=["spectra", *earlier],
     )
     return TogetherReport(files.page, files.figures, files.tables, pages)

@@ -3,14 +3,14 @@
 from dataclasses import asdict
 from typing import Any
 
+from mtdlab.config import StudySpec
 from mtdlab.errors import MtdlabError, TrialError, one_line
-from mtdlab.spec import StudySpec
-from mtdlab.sweep.ended import clock
+from mtdlab.sweep.finished import clock
 
 
 def costs(spec: StudySpec, jobs: int | None, jobs_per_gpu: int) -> dict[str, Any]:
     """The estimate's fields; only `reason` where there is none."""
-    from mtdlab.sweep.estimate import estimate
+    from mtdlab.cost.estimate import estimate
 
     try:
         return asdict(estimate(spec, jobs, jobs_per_gpu))

@@ -21,7 +21,7 @@ def train(
     as_json: AsJson = False,
 ) -> None:
     """Train one encoder and print its scores, without a study."""
-    from mtdlab.spec import read_settings
+    from mtdlab.config import read_settings
     from mtdlab.sweep.single import run_once
 
     settings = read_settings(file, set_ or [], profile)
@@ -37,22 +37,23 @@ def evaluate(
     tasks: Annotated[
         str | None,
         typer.Option(
-            metavar="A,B,...", show_default=False,
+            metavar="A,B,...",
+            show_default=False,
             help="STS12 ... SICKR, MR ... MRPC, builtin; sts and transfer for whole tables. "
             "Default: all, or builtin without data.",
         ),
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(
-            help="Folder in SentEval's layout. Default: MTDLAB_DATA.", show_default=False
-        ),
+        typer.Option(help="Folder in SentEval's layout. Default: MTDLAB_DATA.", show_default=False),
     ] = None,
     pooling: Annotated[str, typer.Option(help="cls, mean, first-last or last2.")] = "cls",
     whiten: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="K", show_default=False,
+            min=1,
+            metavar="K",
+            show_default=False,
             help="Whiten by each task's own sentences, keep K dimensions.",
         ),
     ] = None,
@@ -71,8 +72,14 @@ def evaluate(
 
     with progress() as advance:
         result = run(
-            model, tasks=tasks, data=data, pooling=pooling, whiten=whiten, pairs=pairs,
-            mteb=mteb, advance=advance,
+            model,
+            tasks=tasks,
+            data=data,
+            pooling=pooling,
+            whiten=whiten,
+            pairs=pairs,
+            mteb=mteb,
+            advance=advance,
         )
     if as_json:
         print_json(described(result))
@@ -97,7 +104,7 @@ def corpus(
     """Count what is in a corpus: sentences, what is left out and why, lengths in tokens."""
     from dataclasses import asdict
 
-    from mtdlab.text.survey import survey
+    from mtdlab.corpus.survey import survey
 
     found = asdict(survey(name, encoder, max_length))
     if as_json:

@@ -16,7 +16,8 @@ Storage = Annotated[
 Profile = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", show_default=False,
+        metavar="NAME",
+        show_default=False,
         help="One of the file's profiles: the study is then called STUDY-NAME.",
     ),
 ]

@@ -38,24 +38,32 @@ def sweep(
     as_json: AsJson = False,
 ) -> None:
     """Bring a study to what its file says. Run it again to go on, or twice to share the work."""
-    from mtdlab.spec import read_study
+    from mtdlab.config import read_study
     from mtdlab.store.database import shown, storage_url
-    from mtdlab.sweep.ended import clock
+    from mtdlab.sweep.finished import clock
     from mtdlab.sweep.run import sweep as run
 
     spec = read_study(file, set_ or [], profile)
     url = storage_url(storage)
     command = shlex.join(["mtdlab", *sys.argv[1:]])
     result = run(
-        spec, url, models=models, jobs=jobs, jobs_per_gpu=jobs_per_gpu,
-        retry_failed=retry_failed, command=command
+        spec,
+        url,
+        models=models,
+        jobs=jobs,
+        jobs_per_gpu=jobs_per_gpu,
+        retry_failed=retry_failed,
+        command=command,
     )
     done = result.counts.get("COMPLETE", 0)
     if as_json:
         print_json(
             {
-                "study": result.study, "storage": shown(url), "planned": result.planned,
-                "ran": result.ran, "seconds": round(result.seconds, 1),
+                "study": result.study,
+                "storage": shown(url),
+                "planned": result.planned,
+                "ran": result.ran,
+                "seconds": round(result.seconds, 1),
                 "trials": {state.lower(): n for state, n in result.counts.items()},
             }
         )
@@ -103,7 +111,7 @@ def report(
 def _load(study: str, storage: str | None) -> "StudyFrames":
     """A study's frames, with the curves only where its page reads them."""
     from analysis.experiments import needs_curves
-    from mtdlab.spec.study import is_study_name
+    from mtdlab.config.study import is_study_name
     from mtdlab.store import load_study
 
     frames = load_study(study, storage, curves=False)
@@ -128,7 +136,7 @@ def _report_together(
 
 def _page_name(names: list[str], name: str | None) -> str:
     """The folder of a page over several studies: as asked, or from their names."""
-    from mtdlab.spec.study import is_study_name
+    from mtdlab.config.study import is_study_name
 
     if name is None:
         joined = "+".join(names)
@@ -179,8 +187,8 @@ def plan(
 ) -> None:
     """Show a study's settings and their MTD, and what running it would cost here."""
     from mtdlab.commands.costs import cost_lines, costs
-    from mtdlab.spec import read_study
-    from mtdlab.spec.plan import planned
+    from mtdlab.config import read_study
+    from mtdlab.config.plan import planned
 
     spec = read_study(file, set_ or [], profile)
     rows = planned(spec)

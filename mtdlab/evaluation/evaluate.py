@@ -7,17 +7,17 @@ from typing import get_args
 
 from torch import nn
 
+from mtdlab.config.settings import Pooling, TrainerSection
+from mtdlab.config.tasks import BUILTIN, KNOWN, parse_tasks
 from mtdlab.device import choose_device
+from mtdlab.encoders.embed import MAX_LENGTH
+from mtdlab.encoders.encoder import load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.mteb_tree import write_mteb
 from mtdlab.evaluation.pairs import Pairs, read_table
 from mtdlab.evaluation.suite import Advance, Embedder, Suite
 from mtdlab.evaluation.table import Report
 from mtdlab.evaluation.tasks import sts_benchmark_pairs
-from mtdlab.spec.settings import Pooling, TrainerSection
-from mtdlab.spec.tasks import BUILTIN, KNOWN, parse_tasks
-from mtdlab.text.embed import MAX_LENGTH
-from mtdlab.text.encoder import load_encoder
 
 
 def evaluate(
@@ -46,9 +46,7 @@ def evaluate(
     chosen = _tasks(tasks) or (KNOWN if data else (BUILTIN,))
     spaces = _spaces(chosen, data, pairs)
     encoder = load_encoder(model, settings.dropout)
-    suite = Suite(
-        chosen, data, encoder.tokenizer, encoder.token_limit(MAX_LENGTH), spaces
-    )
+    suite = Suite(chosen, data, encoder.tokenizer, encoder.token_limit(MAX_LENGTH), spaces)
     if not suite.loaded:
         name, reason = next(iter(suite.missing.items()))
         raise MtdlabError(

@@ -70,9 +70,7 @@ def parse_score(place: str, text: str) -> float:
 def parse_label(place: str, text: str, labels: tuple[str, ...]) -> int:
     """Which of the labels a text is, from 0. Raises MtdlabError for any other text."""
     if text not in labels:
-        raise MtdlabError(
-            f"{place}: {_short(text)} is no label; {', '.join(labels)} are"
-        )
+        raise MtdlabError(f"{place}: {_short(text)} is no label; {', '.join(labels)} are")
     return labels.index(text)
 
 

@@ -112,5 +112,3 @@ def _labelled(
             f"classes of {fewest} sentences are needed"
         )
     return Labelled(first, second, np.array(labels, dtype=np.int64))
-
-

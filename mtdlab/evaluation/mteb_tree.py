@@ -16,7 +16,8 @@ from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.suite import TaskScore
 
 NAMES = {year: year for year in ("STS12", "STS13", "STS14", "STS15", "STS16")} | {
-    "STSB": "STSBenchmark", "SICKR": "SICK-R",
+    "STSB": "STSBenchmark",
+    "SICKR": "SICK-R",
 }
 """What MTEB calls our tasks."""
 
@@ -67,21 +68,37 @@ def _fingerprint(model: PreTrainedModel) -> str:
 
 def _meta(name: str, revision: str, model: PreTrainedModel) -> dict[str, Any]:
     return {
-        "name": name, "revision": revision, "release_date": None, "languages": ["eng-Latn"],
-        "loader": None, "n_parameters": sum(one.numel() for one in model.parameters()),
-        "memory_usage_mb": None, "max_tokens": None,
-        "embed_dim": int(model.config.hidden_size), "license": None, "open_weights": None,
-        "public_training_code": None, "public_training_data": None, "framework": ["PyTorch"],
-        "similarity_fn_name": "cosine", "use_instructions": False, "training_datasets": None,
+        "name": name,
+        "revision": revision,
+        "release_date": None,
+        "languages": ["eng-Latn"],
+        "loader": None,
+        "n_parameters": sum(one.numel() for one in model.parameters()),
+        "memory_usage_mb": None,
+        "max_tokens": None,
+        "embed_dim": int(model.config.hidden_size),
+        "license": None,
+        "open_weights": None,
+        "public_training_code": None,
+        "public_training_data": None,
+        "framework": ["PyTorch"],
+        "similarity_fn_name": "cosine",
+        "use_instructions": False,
+        "training_datasets": None,
     }
 
 
 def _result(task: str, score: float) -> dict[str, Any]:
     row = {
-        "hf_subset": "default", "languages": ["eng-Latn"], "main_score": score,
+        "hf_subset": "default",
+        "languages": ["eng-Latn"],
+        "main_score": score,
         "cosine_spearman": score,
     }
     return {
-        "dataset_revision": "local-senteval-files", "task_name": NAMES[task],
-        "mteb_version": None, "evaluation_time": None, "scores": {"test": [row]},
+        "dataset_revision": "local-senteval-files",
+        "task_name": NAMES[task],
+        "mteb_version": None,
+        "evaluation_time": None,
+        "scores": {"test": [row]},
     }

@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mtdlab.builtin import builtin_pairs
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.files import parse_score, parse_sentence, read_lines, read_rows
-from mtdlab.text.world import builtin_pairs
 
 Split = Literal["train", "dev", "test"]
 Row = tuple[str, str, float]
@@ -55,9 +55,7 @@ def load_pairs(source: str, split: Split) -> Pairs:
     return _pairs(builtin_pairs(split))
 
 
-def read_table(
-    path: Path, *, first: int, second: int, gold: int, header: bool = False
-) -> Pairs:
+def read_table(path: Path, *, first: int, second: int, gold: int, header: bool = False) -> Pairs:
     """Pairs of a tab-separated file, its columns counted from 0.
 
     Pairs without a score are left out. Raises MtdlabError with file and line where the file

@@ -11,11 +11,11 @@ from scipy.stats import spearmanr
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from analysis.geometry import alignment, mean_cosine, normalise_rows, uniformity
+from mtdlab.config.settings import Pooling
 from mtdlab.device import Device
+from mtdlab.encoders.embed import Sentences, Vectors
 from mtdlab.errors import TrialError
 from mtdlab.evaluation.pairs import Pairs
-from mtdlab.spec.settings import Pooling
-from mtdlab.text.embed import Sentences, Vectors
 
 NAN = float("nan")
 POSITIVE_ABOVE = 4.0
@@ -35,9 +35,7 @@ class Evaluation:
 class StsTask:
     """One set of graded pairs, tokenised once; each distinct sentence is encoded once."""
 
-    def __init__(
-        self, pairs: Pairs, tokenizer: PreTrainedTokenizerBase, max_length: int
-    ) -> None:
+    def __init__(self, pairs: Pairs, tokenizer: PreTrainedTokenizerBase, max_length: int) -> None:
         self.sentences = Sentences([*pairs.first, *pairs.second], tokenizer, max_length)
         self.gold = pairs.gold
         self.first = self.sentences.rows(pairs.first)

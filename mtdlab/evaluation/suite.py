@@ -14,15 +14,15 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from analysis.geometry import alignment, normalise_rows, uniformity
 from analysis.tasks import TRANSFER
 from analysis.whitening import fit_whitening
+from mtdlab.config.settings import Pooling
+from mtdlab.config.tasks import BUILTIN
 from mtdlab.device import Device
+from mtdlab.encoders.embed import Sentences, Vectors
 from mtdlab.evaluation.labels import Labelled, Transfer
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.sts import POSITIVE_ABOVE, spearman
 from mtdlab.evaluation.tasks import Task, load_task, parts_of, task_folder
 from mtdlab.evaluation.transfer import Examples, nested_accuracy, split_accuracy
-from mtdlab.spec.settings import Pooling
-from mtdlab.spec.tasks import BUILTIN
-from mtdlab.text.embed import Sentences, Vectors
 
 Floats = NDArray[np.float64]
 Advance = Callable[[str, int, int], None]
@@ -104,8 +104,12 @@ class Suite:
             else:
                 self.missing[name] = f"no folder {folder}" if folder else "no data folder is given"
         self.spaces = dict(spaces or {})
-        texts = [text for task in self.loaded.values() for part in parts_of(task)
-                 for text in (*part.first, *part.second)]
+        texts = [
+            text
+            for task in self.loaded.values()
+            for part in parts_of(task)
+            for text in (*part.first, *part.second)
+        ]
         texts += [text for pairs in self.spaces.values() for text in (*pairs.first, *pairs.second)]
         self.sentences = Sentences(texts, tokenizer, max_length)
 
@@ -171,8 +175,9 @@ class Suite:
 
         Raises ValueError where they are not finite, zero, all alike, or span too little.
         """
-        sides = [[self.sentences.rows(side) for side in (part.first, part.second)]
-                 for part in parts]
+        sides = [
+            [self.sentences.rows(side) for side in (part.first, part.second)] for part in parts
+        ]
         every = vectors[np.concatenate([rows for side in sides for rows in side])]
         every = every.astype(np.float64)
         _check_directions(every)
@@ -184,9 +189,7 @@ class Suite:
         return list(zip(pieces[::2], pieces[1::2], strict=True))
 
 
-def score_tasks(
-    embedder: Embedder, suite: Suite, *, advance: Advance = nothing
-) -> list[TaskScore]:
+def score_tasks(embedder: Embedder, suite: Suite, *, advance: Advance = nothing) -> list[TaskScore]:
     """Every task of a suite, in its order.
 
     `advance(what, done, total)` follows the encoding and the classifiers.
@@ -210,8 +213,7 @@ def _transfer(
 ) -> float:
     splits = [part for part in parts_of(task) if isinstance(part, Labelled)]
     examples = [
-        Examples(_features(*sides), part.labels)
-        for sides, part in zip(parts, splits, strict=True)
+        Examples(_features(*sides), part.labels) for sides, part in zip(parts, splits, strict=True)
     ]
     if task.test is None:
         return nested_accuracy(examples[0], advance=advance)

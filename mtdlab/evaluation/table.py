@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from analysis.tasks import STS, TRANSFER
+from mtdlab.config.settings import Pooling
+from mtdlab.config.tasks import BUILTIN
 from mtdlab.evaluation.suite import Space, TaskScore
-from mtdlab.spec.settings import Pooling
-from mtdlab.spec.tasks import BUILTIN
 from mtdlab.terminal import in_columns
 
 TABLES = (
@@ -58,10 +58,13 @@ def as_json(report: Report) -> dict[str, Any]:
         mean, count = average(scores)
         averages[title] = {"mean": mean, "n": count, "of": size, "complete": count == size}
     return {
-        "model": report.model, "pooling": report.pooling, "whiten": report.whiten,
+        "model": report.model,
+        "pooling": report.pooling,
+        "whiten": report.whiten,
         "device": report.device,
         "tasks": [asdict(score) | {"metric": score.metric} for score in report.scores],
-        "averages": averages, "spaces": [asdict(space) for space in report.spaces],
+        "averages": averages,
+        "spaces": [asdict(space) for space in report.spaces],
         "files": [str(path) for path in report.files],
     }
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mtdlab.config.tasks import BUILTIN
 from mtdlab.evaluation.labels import (
     BINARY,
     Labelled,
@@ -15,11 +16,12 @@ from mtdlab.evaluation.labels import (
     read_trec,
 )
 from mtdlab.evaluation.pairs import STS_BENCHMARK, SUBSETS, Pairs, load_pairs, read_sick, read_year
-from mtdlab.spec.tasks import BUILTIN
 
 Task = Pairs | Transfer
 _FOLDERS = {year: f"STS/{year}-en-test" for year in SUBSETS} | {
-    "STSB": STS_BENCHMARK, "SICKR": "SICK", "SST2": "SST/binary",
+    "STSB": STS_BENCHMARK,
+    "SICKR": "SICK",
+    "SST2": "SST/binary",
 }
 """Where SentEval keeps a task, if not in a folder of its name."""
 
@@ -57,8 +59,11 @@ def sts_benchmark_pairs(data: Path) -> dict[str, Pairs]:
     Empty where none is there. Raises MtdlabError with file and line for a damaged file.
     """
     folder = data / _FOLDERS["STSB"]
-    found = {split: load_pairs(str(folder), split) for split in ("train", "dev", "test")
-             if (folder / f"sts-{split}.csv").is_file()}
+    found = {
+        split: load_pairs(str(folder), split)
+        for split in ("train", "dev", "test")
+        if (folder / f"sts-{split}.csv").is_file()
+    }
     if not found:
         return {}
     together = Pairs(

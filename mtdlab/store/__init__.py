@@ -5,6 +5,13 @@ from mtdlab.store.store import Claim, Owner, Result, Store
 from mtdlab.store.watch import FINISHED, Watcher, Working
 
 __all__ = [
-    "FINISHED", "Claim", "Owner", "Result", "Store", "Watcher", "Working",
-    "list_studies", "load_study",
+    "FINISHED",
+    "Claim",
+    "Owner",
+    "Result",
+    "Store",
+    "Watcher",
+    "Working",
+    "list_studies",
+    "load_study",
 ]

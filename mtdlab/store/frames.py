@@ -9,8 +9,8 @@ from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
 from analysis.frames import CURVE_COLUMNS, SCORE_COLUMNS, TRIAL_COLUMNS, StudyFrames, empty
+from mtdlab.config.source import nearest
 from mtdlab.errors import NothingToReport
-from mtdlab.spec.source import nearest
 from mtdlab.store.database import explained, reading_engine, shown, storage_url
 from mtdlab.store.tables import Array, ArrayRow, ScoreRow, StudyRow, TrialRow
 
@@ -36,9 +36,7 @@ def list_studies(storage: str | None = None) -> pd.DataFrame:
     return table.rename(columns=str.lower).rename_axis(columns=None).reset_index()
 
 
-def load_study(
-    study: str, storage: str | None = None, *, curves: bool = True
-) -> StudyFrames:
+def load_study(study: str, storage: str | None = None, *, curves: bool = True) -> StudyFrames:
     """A study's trials, curves, spectra and scores as frames, complete or still running.
 
     `storage` is a database URL or a SQLite file; by default MTDLAB_STORAGE, then
@@ -120,9 +118,7 @@ def _spectra(session: Session, of_study: Select[Any]) -> pd.DataFrame:
     return pd.DataFrame(table, index=index if len(spectra) else None)
 
 
-def _arrays(
-    session: Session, of_study: Select[Any], pattern: str
-) -> Sequence[Any]:
+def _arrays(session: Session, of_study: Select[Any], pattern: str) -> Sequence[Any]:
     arrays = of_study.add_columns(ArrayRow.name, ArrayRow.values).join(ArrayRow)
     return session.execute(arrays.where(ArrayRow.name.like(pattern))).all()
 

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from mtdlab.spec import Unit
+from mtdlab.config import Unit
 from mtdlab.store.database import explained, writing_engine
 from mtdlab.store.tables import Array, ArrayRow, ScoreRow, StudyRow, TrialRow
 from mtdlab.store.watch import FINISHED
@@ -88,8 +88,12 @@ class Store:
     ) -> None:
         """Record a study, or the newer file of one that only gained trials."""
         row = StudyRow(
-            id=self.study_id, name=name, metric=metric, identity=identity,
-            file_text=text, command=command,
+            id=self.study_id,
+            name=name,
+            metric=metric,
+            identity=identity,
+            file_text=text,
+            command=command,
         )
         with explained(self.url), Session(self._engine) as session, session.begin():
             session.merge(row)
@@ -112,8 +116,11 @@ class Store:
                 if (unit.setting, unit.seed) not in known:
                     session.add(
                         TrialRow(
-                            study_id=self.study_id, position=position, setting=unit.setting,
-                            seed=unit.seed, leads=first_seed[unit.setting] == unit.seed,
+                            study_id=self.study_id,
+                            position=position,
+                            setting=unit.setting,
+                            seed=unit.seed,
+                            leads=first_seed[unit.setting] == unit.seed,
                             parameters=unit.parameters,
                         )
                     )
@@ -143,13 +150,16 @@ class Store:
             if row is None:
                 return None
             row.state, row.owner, row.heartbeat, row.step = "RUNNING", dict(owner), time.time(), 0
-            return Claim(
-                row.id, row.setting, row.seed, row.parameters, row.optuna_id, row.number
-            )
+            return Claim(row.id, row.setting, row.seed, row.parameters, row.optuna_id, row.number)
 
     def begin(
-        self, claim: Claim, optuna_id: int, number: int, parameters: dict[str, Any],
-        settings: dict[str, Any] | None, mtd: float | None,
+        self,
+        claim: Claim,
+        optuna_id: int,
+        number: int,
+        parameters: dict[str, Any],
+        settings: dict[str, Any] | None,
+        mtd: float | None,
     ) -> None:
         """Record what a claimed trial is; its parameters become those of its other seeds."""
         with explained(self.url), Session(self._engine) as session, session.begin():

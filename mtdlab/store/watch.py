@@ -43,7 +43,10 @@ class Watcher:
             )
             working = [
                 Working(
-                    row.id, row.seed, row.parameters or {}, row.step,
+                    row.id,
+                    row.seed,
+                    row.parameters or {},
+                    row.step,
                     int((row.settings or {})["steps"]),
                 )
                 for row in rows

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import torch
 
+from mtdlab.config import TrainerSettings
 from mtdlab.device import choose_device
-from mtdlab.spec import TrainerSettings
-from mtdlab.training.materials import Materials
+from mtdlab.training.inputs import Materials
 
 PACKAGES = ("mtdlab", "torch", "transformers", "optuna", "numpy")
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from mtdlab.store import Working
-from mtdlab.sweep.ended import Ended, clock, describe, sentence
+from mtdlab.sweep.finished import Ended, clock, describe, sentence
 
 
 @dataclass
@@ -52,8 +52,11 @@ class Display:
         self.tally = tally
         self.console = Console(stderr=True, highlight=False)
         self.progress = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-            TextColumn("{task.fields[note]}"), console=self.console,
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[note]}"),
+            console=self.console,
             disable=not self.console.is_terminal,
         )
         self.whole = self.progress.add_task(
@@ -67,7 +70,9 @@ class Display:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
         self.progress.stop()

@@ -10,15 +10,15 @@ from typing import Any
 
 from joblib import Parallel, delayed, parallel_config
 
+from mtdlab.config import StudySpec
+from mtdlab.config.settings import TrainerSection
 from mtdlab.errors import MtdlabError, StorageError
-from mtdlab.spec import StudySpec
-from mtdlab.spec.settings import TrainerSection
 from mtdlab.store import FINISHED, Store, Watcher
 from mtdlab.store.database import writing_engine
-from mtdlab.sweep.ended import Ended
-from mtdlab.sweep.mirror import Mirror
+from mtdlab.sweep.finished import Ended
+from mtdlab.sweep.optuna_study import Mirror
 from mtdlab.sweep.progress import Display, Tally
-from mtdlab.sweep.stop import Stop, exit_code, stop_on_signals
+from mtdlab.sweep.signals import Stop, exit_code, stop_on_signals
 
 MODELS = Path("models")
 POLL_SECONDS = 0.5
@@ -42,8 +42,14 @@ class SweepResult:
 
 
 def sweep(
-    spec: StudySpec, url: str, *, models: Path = MODELS, jobs: int | None = None,
-    jobs_per_gpu: int = 1, retry_failed: bool = False, command: str = "",
+    spec: StudySpec,
+    url: str,
+    *,
+    models: Path = MODELS,
+    jobs: int | None = None,
+    jobs_per_gpu: int = 1,
+    retry_failed: bool = False,
+    command: str = "",
 ) -> SweepResult:
     """Run what is missing of a study, with `jobs` worker processes: by default one a core, on a
     machine with GPUs `jobs_per_gpu` on each.
@@ -94,8 +100,7 @@ def _refuse_another_question(spec: StudySpec, recorded: dict[str, Any]) -> None:
     # a setting that is younger than the study stood at its default
     recorded = {**recorded, "trainer": {**_defaults(mine["trainer"]), **recorded["trainer"]}}
     differences = [
-        f"{section}: was {was}, now {now}"
-        for section, was, now in _differing(recorded, mine)
+        f"{section}: was {was}, now {now}" for section, was, now in _differing(recorded, mine)
     ]
     if differences:
         raise MtdlabError(
@@ -118,14 +123,18 @@ def _differing(old: object, new: object, path: str = "") -> Iterator[tuple[str, 
 
 
 def _work(
-    spec: StudySpec, url: str, models: Path, store: Store, wanted: tuple[int | None, int],
+    spec: StudySpec,
+    url: str,
+    models: Path,
+    store: Store,
+    wanted: tuple[int | None, int],
     stop: Stop,
 ) -> int:
     # torch takes seconds to import: a study that is complete answers without it
     from mtdlab.sweep.slots import default_jobs
     from mtdlab.sweep.worker import run_next
-    from mtdlab.training.checkpoint import refuse_other_things
-    from mtdlab.training.materials import warm
+    from mtdlab.training.export import refuse_other_things
+    from mtdlab.training.inputs import warm
 
     refuse_other_things(models / spec.name)
     warm(spec.fixed(), spec.augmentations(), spec.smallest_batch())
@@ -148,8 +157,10 @@ def _work(
 
 
 def _trials(
-    run_next: Callable[..., Ended | None], arguments: tuple[StudySpec, str, Path, Stop],
-    jobs: int, count: int,
+    run_next: Callable[..., Ended | None],
+    arguments: tuple[StudySpec, str, Path, Stop],
+    jobs: int,
+    count: int,
 ) -> Iterator[Ended]:
     """What `count` calls of `run_next` in `jobs` processes return, as they end."""
     from mtdlab.sweep.slots import threads_each

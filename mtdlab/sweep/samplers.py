@@ -11,9 +11,9 @@ from optuna.distributions import (
     IntDistribution,
 )
 
-from mtdlab.spec import StudySpec
-from mtdlab.spec.search import Choices, Dimension, grid_values, parameter_name
-from mtdlab.spec.settings import is_number
+from mtdlab.config import StudySpec
+from mtdlab.config.search import Choices, Dimension, grid_values, parameter_name
+from mtdlab.config.settings import is_number
 
 
 def distributions(spec: StudySpec) -> dict[str, BaseDistribution]:
@@ -46,9 +46,7 @@ def _drawn(_setting: str, dimension: Dimension) -> BaseDistribution:
     return FloatDistribution(low, high, log=log, step=step)
 
 
-def suggest(
-    trial: optuna.Trial, wanted: Mapping[str, BaseDistribution]
-) -> dict[str, object]:
+def suggest(trial: optuna.Trial, wanted: Mapping[str, BaseDistribution]) -> dict[str, object]:
     """Draw a value for each parameter from the trial's sampler."""
     values: dict[str, object] = {}
     for name, kind in wanted.items():

@@ -4,14 +4,14 @@ import math
 from pathlib import Path
 from typing import Any
 
+from mtdlab.config import TrainerSettings
 from mtdlab.evaluation.sts import Evaluation
-from mtdlab.spec import TrainerSettings
 from mtdlab.sweep.environment import environment
-from mtdlab.sweep.stop import Interrupted, stop_on_signals
+from mtdlab.sweep.signals import Interrupted, stop_on_signals
 from mtdlab.terminal import progress_bar
-from mtdlab.training.checkpoint import locked, refuse_other_things, save_model
-from mtdlab.training.materials import prepare
-from mtdlab.training.trainer import train
+from mtdlab.training.export import locked, refuse_other_things, save_model
+from mtdlab.training.inputs import prepare
+from mtdlab.training.loop import train
 
 
 def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, Any]:
@@ -45,8 +45,12 @@ def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, An
             save_model(out, settings, materials, outcome, environment(settings, materials))
     after = outcome.after
     return {
-        "mtd": settings.mtd, "seed": settings.seed, "best_step": outcome.best_step,
+        "mtd": settings.mtd,
+        "seed": settings.seed,
+        "best_step": outcome.best_step,
         **{task: score for task, score in outcome.all_scores().items() if math.isfinite(score)},
-        "sts_test_before": outcome.before.test.score, "alignment": after.test.alignment,
-        "uniformity": after.test.uniformity, "seconds": outcome.wall_seconds,
+        "sts_test_before": outcome.before.test.score,
+        "alignment": after.test.alignment,
+        "uniformity": after.test.uniformity,
+        "seconds": outcome.wall_seconds,
     }

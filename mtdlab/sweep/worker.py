@@ -11,23 +11,23 @@ import numpy as np
 import optuna
 from pydantic import ValidationError
 
+from mtdlab.config import StudySpec, TrainerSettings
+from mtdlab.config.settings import rule_broken
+from mtdlab.config.tasks import needed
 from mtdlab.errors import MtdlabError, TrialError, one_line
 from mtdlab.evaluation.sts import Evaluation
-from mtdlab.spec import StudySpec, TrainerSettings
-from mtdlab.spec.settings import rule_broken
-from mtdlab.spec.tasks import needed
 from mtdlab.store import Claim, Result, Store
-from mtdlab.sweep.ended import Ended
+from mtdlab.sweep.best_model import Trained, keep_if_best
 from mtdlab.sweep.environment import environment
-from mtdlab.sweep.keep import Trained, keep_if_best
-from mtdlab.sweep.mirror import Mirror, attributes
+from mtdlab.sweep.finished import Ended
+from mtdlab.sweep.optuna_study import Mirror, attributes
 from mtdlab.sweep.owner import this_process
+from mtdlab.sweep.signals import Interrupted, Stop
 from mtdlab.sweep.slots import take_gpu
-from mtdlab.sweep.stop import Interrupted, Stop
-from mtdlab.training.checkpoint import locked
-from mtdlab.training.materials import prepare
+from mtdlab.training.export import locked
+from mtdlab.training.inputs import prepare
+from mtdlab.training.loop import train
 from mtdlab.training.outcome import Outcome
-from mtdlab.training.trainer import train
 
 BEAT_SECONDS = 2.0
 
@@ -80,8 +80,12 @@ def run_next(spec: StudySpec, url: str, models: Path, stop: Stop) -> Ended | Non
 
 
 def _run(
-    spec: StudySpec, desk: _Desk, claim: Claim, trial: optuna.Trial,
-    parameters: dict[str, Any], stop: Stop,
+    spec: StudySpec,
+    desk: _Desk,
+    claim: Claim,
+    trial: optuna.Trial,
+    parameters: dict[str, Any],
+    stop: Stop,
 ) -> Ended:
     identity, mtd, trained = trial._trial_id, math.nan, None
     try:
@@ -97,8 +101,13 @@ def _run(
     score = result.values.get("score", math.nan)
     desk.mirror.tell(identity, result.state, score, result.reason)
     return Ended(
-        trial.number, claim.seed, parameters, result.state, result.reason,
-        mtd, score,
+        trial.number,
+        claim.seed,
+        parameters,
+        result.state,
+        result.reason,
+        mtd,
+        score,
         result.values.get("wall_seconds", math.nan),
     )
 

@@ -66,7 +66,7 @@ from sentence_transformers import SentenceTransformer
 vectors = SentenceTransformer("this folder").encode(["A sentence.", "Another one."])"""
 
 _OTHER = """\
-from mtdlab.text.encoder import load_encoder
+from mtdlab.encoders.encoder import load_encoder
 
 # SentenceTransformer has no {pooling} pooling
 encoder = load_encoder("this folder", dropout=0.1)"""

@@ -11,12 +11,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from mtdlab.config.tasks import LOOKS, needed
+from mtdlab.encoders.embed import Vectors
 from mtdlab.errors import TrialError
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.evaluation.suite import TaskScore
-from mtdlab.spec.tasks import LOOKS, needed
-from mtdlab.text.embed import Vectors
-from mtdlab.training.materials import View
+from mtdlab.training.inputs import View
 
 Column = NDArray[np.float32]
 State = dict[str, Tensor]

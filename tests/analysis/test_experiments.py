@@ -74,9 +74,7 @@ GRIDS: dict[str, list[Point]] = {
 }
 
 
-def make_runs(
-    points: list[Point], scores: list[list[float]], **more: float | str
-) -> pd.DataFrame:
+def make_runs(points: list[Point], scores: list[list[float]], **more: float | str) -> pd.DataFrame:
     """A run per point and seed; scores has a row per point and a column per seed."""
     rows = [
         BASE | more | point | {"seed": seed, "score": score}

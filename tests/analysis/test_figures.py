@@ -129,7 +129,11 @@ def test_cells_of_a_grid_are_written_out(ax: Axes) -> None:
         {"share": [0.0, 0.25, 0.25], "queue_size": [64, 64, 128], "mean": [1.0, 2.0, 3.456]}
     )
     figures.draw_grid(
-        table, ax, by=("share", "queue_size"), value="mean", labels=("share", "size"),
+        table,
+        ax,
+        by=("share", "queue_size"),
+        value="mean",
+        labels=("share", "size"),
         names=("none", "1/4"),
     )
     assert [text.get_text() for text in ax.texts] == ["1.00", "2.00", "3.46"]

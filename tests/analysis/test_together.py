@@ -94,7 +94,8 @@ def test_the_best_setting_is_named_with_its_mean(three: list[StudyFrames]) -> No
 def test_settings_are_told_apart_by_value_and_worded(trials_of: MakeTrials) -> None:
     trials = trials_of(seeds=(0, 1), decays=(0.85,), times=(1,)).iloc[[0, 0, 1, 1]]
     trials = trials.assign(
-        learning_rate=[1e-5, 1.000001e-5] * 2, score=[10.0, 20.0, 10.0, 20.0],
+        learning_rate=[1e-5, 1.000001e-5] * 2,
+        score=[10.0, 20.0, 10.0, 20.0],
         in_batch_negatives=pd.Series([True, False, True, False], dtype="object").to_numpy(),
         prediction_dim=[64.0, np.nan, 64.0, np.nan],
         ema_decay_end=pd.Series([1.0, None, 1.0, None], dtype="object").to_numpy(),

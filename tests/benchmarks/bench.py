@@ -30,9 +30,9 @@ from sweep_overhead import Cost
 from training_speed import SIZES, Size
 from worker_speed import Work, together
 
+from mtdlab.corpus.tokens import TokenStore
 from mtdlab.device import Device, choose_device
-from mtdlab.text.tokens import TokenStore
-from mtdlab.training.materials import Materials
+from mtdlab.training.inputs import Materials
 
 Measurement = Callable[[], None]
 
@@ -75,16 +75,18 @@ def measure_trials(samples: Samples, name: str, trials: Callable[[Path], Cost]) 
     samples[f"writes {name}"].append(cost.writes)
 
 
-def training(
-    samples: Samples, steps: int, tokens: TokenStore, device: Device
-) -> list[Measurement]:
+def training(samples: Samples, steps: int, tokens: TokenStore, device: Device) -> list[Measurement]:
     """Two measurements per encoder size; the encoders are made here, once."""
     if reason := peer_speed.why_not():
         print(f"training is not compared with sentence-transformers: {reason}", file=sys.stderr)
     alone: list[Measurement] = [
         partial(
-            measure_training, samples, size, training_speed.materials_of(size, tokens, device),
-            steps * size.repeat, device,
+            measure_training,
+            samples,
+            size,
+            training_speed.materials_of(size, tokens, device),
+            steps * size.repeat,
+            device,
         )
         for size in SIZES
     ]
@@ -125,9 +127,7 @@ def embedding(samples: Samples) -> list[Measurement]:
     return [partial(measure_embedding, samples, compared)]
 
 
-def measure(
-    rounds: int, steps: int, trials: int, tokens: TokenStore, device: Device
-) -> Samples:
+def measure(rounds: int, steps: int, trials: int, tokens: TokenStore, device: Device) -> Samples:
     """Every figure's values, one a round (a round multiplies matrices once per size)."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     samples: Samples = defaultdict(list)
@@ -152,12 +152,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=_positive, default=5, help="how often (default 5)")
     parser.add_argument(
-        "--steps", type=_positive, default=3,
+        "--steps",
+        type=_positive,
+        default=3,
         help="training steps timed a round at the largest size (default 3); smaller ones do more",
     )
     parser.add_argument("--trials", type=_positive, default=30, help="trials a round (default 30)")
     parser.add_argument(
-        "--corpus", metavar="FILE",
+        "--corpus",
+        metavar="FILE",
         help="a text to train on; without one, random tokens with the lengths of Wikipedia's",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures here")

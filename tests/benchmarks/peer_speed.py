@@ -10,7 +10,7 @@ import torch
 import training_speed
 
 from mtdlab.device import Device
-from mtdlab.training.materials import Materials
+from mtdlab.training.inputs import Materials
 
 
 def why_not() -> str:

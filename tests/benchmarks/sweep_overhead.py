@@ -17,13 +17,13 @@ import numpy as np
 import optuna
 from sqlalchemy import Connection, Engine, event
 
-from mtdlab.spec import StudySpec, TrainerSettings
-from mtdlab.spec.search import Choices, Dimension
-from mtdlab.spec.study import Sampler
+from mtdlab.config import StudySpec, TrainerSettings
+from mtdlab.config.search import Choices, Dimension
+from mtdlab.config.study import Sampler
 from mtdlab.store import Result
 from mtdlab.sweep import run, worker
 from mtdlab.sweep.samplers import distributions, suggest
-from mtdlab.sweep.stop import Stop
+from mtdlab.sweep.signals import Stop
 
 CURVE_STEPS, SPECTRUM = 500, 128
 """Numbers in each curve and spectrum of a trial's result, which ours stores and Optuna's lacks."""
@@ -116,11 +116,22 @@ def _instant(
     watch(1, None)
     curve, spectrum = (np.zeros(size, dtype=np.float32) for size in (CURVE_STEPS, SPECTRUM))
     numbers = (
-        "score", "score_before", "alignment", "uniformity", "mean_cosine", "best_step",
+        "score",
+        "score_before",
+        "alignment",
+        "uniformity",
+        "mean_cosine",
+        "best_step",
         "wall_seconds",
     )
     columns = (
-        "loss", "fgsm_changed", "ema_decay", "queue_fill", "score", "alignment", "uniformity",
+        "loss",
+        "fgsm_changed",
+        "ema_decay",
+        "queue_fill",
+        "score",
+        "alignment",
+        "uniformity",
         "mean_cosine",
     )
     result = Result(

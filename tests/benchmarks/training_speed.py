@@ -13,17 +13,17 @@ import numpy as np
 import torch
 from transformers import BertConfig, BertModel, BertTokenizer
 
+from mtdlab.config import TrainerSettings
+from mtdlab.corpus.corpus import Corpus, open_corpus
+from mtdlab.corpus.tokens import TokenStore, tokenise
 from mtdlab.device import Device, choose_device
+from mtdlab.encoders import encoder
+from mtdlab.encoders.encoder import Encoder, load_tokenizer
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.sts import Evaluation, StsTask
 from mtdlab.evaluation.suite import Suite
-from mtdlab.spec import TrainerSettings
-from mtdlab.text import encoder
-from mtdlab.text.corpus import Corpus, open_corpus
-from mtdlab.text.encoder import Encoder, load_tokenizer
-from mtdlab.text.tokens import TokenStore, tokenise
-from mtdlab.training.materials import Materials, View
-from mtdlab.training.trainer import train
+from mtdlab.training.inputs import Materials, View
+from mtdlab.training.loop import train
 
 VOCABULARY, LENGTH, SENTENCES, PAIRS = 30_522, 32, 4096, 8
 UNCOUNTED = 3
@@ -67,8 +67,14 @@ MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 def settings_for(steps: int) -> TrainerSettings:
     """The paper's settings, evaluated after the last step only."""
     return TrainerSettings(
-        batch_size=64, queue_size=512, initial_queue_size=128, dropout=0.1, fgsm_epsilon=5e-9,
-        max_length=LENGTH, steps=steps, evaluate_every=steps,
+        batch_size=64,
+        queue_size=512,
+        initial_queue_size=128,
+        dropout=0.1,
+        fgsm_epsilon=5e-9,
+        max_length=LENGTH,
+        steps=steps,
+        evaluate_every=steps,
     )
 
 
@@ -90,8 +96,11 @@ def materials_of(size: Size, tokens: TokenStore, device: Device) -> Materials:
     """A BERT with random weights, those tokens, a handful of graded pairs."""
     torch.manual_seed(0)
     config = BertConfig(
-        vocab_size=VOCABULARY, hidden_size=size.width, num_hidden_layers=size.layers,
-        num_attention_heads=size.width // 64, intermediate_size=4 * size.width,
+        vocab_size=VOCABULARY,
+        hidden_size=size.width,
+        num_hidden_layers=size.layers,
+        num_attention_heads=size.width // 64,
+        intermediate_size=4 * size.width,
     )
     model = BertModel(config, add_pooling_layer=False)
     torch.nn.Module.to(model, device.device)

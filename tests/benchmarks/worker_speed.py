@@ -8,9 +8,9 @@ import torch
 import training_speed
 from training_speed import Size
 
+from mtdlab.corpus.tokens import TokenStore
+from mtdlab.cost.measure import peak_memory
 from mtdlab.device import choose_device
-from mtdlab.sweep.measure import peak_memory
-from mtdlab.text.tokens import TokenStore
 
 
 @dataclass(frozen=True)

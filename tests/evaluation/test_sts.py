@@ -9,14 +9,14 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
+from mtdlab.config.settings import Pooling
 from mtdlab.device import Device
+from mtdlab.encoders import embed
+from mtdlab.encoders.embed import MAX_LENGTH
+from mtdlab.encoders.encoder import Encoder, encode, load_encoder
 from mtdlab.errors import TrialError
 from mtdlab.evaluation.pairs import Pairs, load_pairs
 from mtdlab.evaluation.sts import StsTask
-from mtdlab.spec.settings import Pooling
-from mtdlab.text import embed
-from mtdlab.text.embed import MAX_LENGTH
-from mtdlab.text.encoder import Encoder, encode, load_encoder
 
 CPU = Device(torch.device("cpu"), torch.float32)
 STS_BENCHMARK = Path(__file__).parents[3] / "shared/data/senteval/STS/STSBenchmark"
@@ -107,7 +107,11 @@ def test_vectors_that_are_not_finite_end_the_trial(task: StsTask, encoder: Encod
 @pytest.mark.parametrize("pooling", get_args(Pooling))
 @pytest.mark.parametrize("tokens", [1, 40, 200])
 def test_batches_do_not_change_vectors(
-    task: StsTask, encoder: Encoder, pairs: Pairs, pooling: Pooling, tokens: int,
+    task: StsTask,
+    encoder: Encoder,
+    pairs: Pairs,
+    pooling: Pooling,
+    tokens: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(embed, "TOKENS_PER_BATCH", tokens)

@@ -17,6 +17,7 @@ from analysis.geometry import alignment, normalise_rows, uniformity
 from analysis.tasks import STS
 from analysis.whitening import fit_whitening
 from mtdlab.device import Device
+from mtdlab.encoders.encoder import Encoder, load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.evaluate import evaluate
 from mtdlab.evaluation.mteb_tree import write_mteb
@@ -24,13 +25,13 @@ from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.suite import Embedder, Suite, TaskScore, nothing, score_tasks
 from mtdlab.evaluation.table import Report, as_json, as_text
 from mtdlab.evaluation.transfer import Examples, nested_accuracy, split_accuracy
-from mtdlab.text.encoder import Encoder, load_encoder
 
 CPU = Device(torch.device("cpu"), torch.float32)
 SHARED = Path(__file__).parents[3] / "shared/data/senteval"
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 PAIRS = Pairs(
-    ["the dog", "a bird", "a man", "the dog"], ["a cat", "the house", "the dog", "a man"],
+    ["the dog", "a bird", "a man", "the dog"],
+    ["a cat", "the house", "the dog", "a man"],
     np.array([4.5, 1, 2, 5]),
 )
 
@@ -54,8 +55,12 @@ def test_each_sentence_is_encoded_once_over_all_tasks(
     suite_of: Callable[..., Suite], encoder: Encoder
 ) -> None:
     suite = suite_of("STS12", "STSB", "MR")
-    texts = {text for task in suite.loaded.values() for part in [getattr(task, "train", task)]
-             for text in (*part.first, *part.second)}
+    texts = {
+        text
+        for task in suite.loaded.values()
+        for part in [getattr(task, "train", task)]
+        for text in (*part.first, *part.second)
+    }
     assert len(suite.sentences) == len(texts | {*PAIRS.first, *PAIRS.second})
     heard: list[tuple[str, int, int]] = []
     suite.embed(Embedder(encoder.model, "cls", CPU), advance=lambda *step: heard.append(step))
@@ -69,13 +74,16 @@ def test_a_score_is_scipys_spearman(
     suite = suite_of("STSB")
     vectors = suite.embed(Embedder(encoder.model, "mean", CPU))
     pairs = suite.loaded["STSB"]
-    first, second = (vectors[suite.sentences.rows(side)].astype(np.float64)
-                     for side in (pairs.first, pairs.second))
+    first, second = (
+        vectors[suite.sentences.rows(side)].astype(np.float64)
+        for side in (pairs.first, pairs.second)
+    )
     if whiten:
         whitening = fit_whitening(np.concatenate([first, second]), whiten)
         first, second = whitening.apply(first), whitening.apply(second)
-    cosines = [u @ v / np.linalg.norm(u) / np.linalg.norm(v)
-               for u, v in zip(first, second, strict=True)]
+    cosines = [
+        u @ v / np.linalg.norm(u) / np.linalg.norm(v) for u, v in zip(first, second, strict=True)
+    ]
     score = suite.score("STSB", vectors, whiten)
     assert score.score == pytest.approx(100 * spearmanr(cosines, pairs.gold).statistic)
     assert (score.n, score.reason, score.metric) == (12, "", "spearman")
@@ -100,13 +108,20 @@ def test_a_task_without_data_is_named(suite_of: Callable[..., Suite], encoder: E
 )
 @pytest.mark.parametrize("task", ["STSB", "MR"])
 def test_broken_vectors_have_a_reason_and_no_score(
-    suite_of: Callable[..., Suite], encoder: Encoder, task: str,
-    spoil: Callable[[np.ndarray], np.ndarray], reason: str,
+    suite_of: Callable[..., Suite],
+    encoder: Encoder,
+    task: str,
+    spoil: Callable[[np.ndarray], np.ndarray],
+    reason: str,
 ) -> None:
     suite = suite_of(task)
-    suite.spaces = {"mine": Pairs(suite.loaded[task].first if task == "STSB" else PAIRS.first,
-                                  suite.loaded[task].second if task == "STSB" else PAIRS.second,
-                                  np.arange(12.0) if task == "STSB" else PAIRS.gold)}
+    suite.spaces = {
+        "mine": Pairs(
+            suite.loaded[task].first if task == "STSB" else PAIRS.first,
+            suite.loaded[task].second if task == "STSB" else PAIRS.second,
+            np.arange(12.0) if task == "STSB" else PAIRS.gold,
+        )
+    }
     vectors = spoil(suite.embed(Embedder(encoder.model, "cls", CPU))).astype(np.float32)
     if reason == "are not finite":
         vectors[:] = np.nan
@@ -156,8 +171,10 @@ def fitted(data: Examples, rows: np.ndarray, strength: float) -> LogisticRegress
 def best(data: Examples, strengths: list[float]) -> float:
     means = []
     for strength in strengths:
-        found = [fitted(data, fit, strength).score(data.features[check], data.labels[check])
-                 for fit, check in folds(data.labels)]
+        found = [
+            fitted(data, fit, strength).score(data.features[check], data.labels[check])
+            for fit, check in folds(data.labels)
+        ]
         means.append(round(100 * float(np.mean(found)), 2))
     return strengths[int(np.argmax(means))]
 
@@ -175,8 +192,10 @@ def test_train_and_test_by_hand() -> None:
 def test_train_dev_and_test_by_hand() -> None:
     train, dev, test = blobs(60, 0), blobs(60, 1), blobs(90, 2)
     everything = np.arange(60)
-    accuracies = [round(100 * fitted(train, everything, 2.0**power).score(dev.features, dev.labels),
-                        2) for power in range(-2, 4)]
+    accuracies = [
+        round(100 * fitted(train, everything, 2.0**power).score(dev.features, dev.labels), 2)
+        for power in range(-2, 4)
+    ]
     strength = 2.0 ** (int(np.argmax(accuracies)) - 2)
     expected = fitted(train, everything, strength).score(test.features, test.labels)
     assert split_accuracy(train, dev, test) == pytest.approx(100 * expected)
@@ -207,8 +226,11 @@ def test_the_table_is_simcses() -> None:
 
 
 def test_an_average_over_a_part_says_so() -> None:
-    scores = [TaskScore("STS12", 70.0, n=9), TaskScore("STS13", None, "no folder x"),
-              TaskScore("STSB", 80.0, n=9)]
+    scores = [
+        TaskScore("STS12", 70.0, n=9),
+        TaskScore("STS13", None, "no folder x"),
+        TaskScore("STSB", 80.0, n=9),
+    ]
     text = "\n".join(as_text(report(scores)))
     assert "Avg." not in text
     assert "average of 2 of 7: 75.00" in text
@@ -223,15 +245,18 @@ def test_an_average_over_a_part_says_so() -> None:
 
 def run(model: Path | str, **changed: object) -> Report:
     asked: dict[str, object] = {
-        "tasks": None, "data": None, "pooling": "cls", "whiten": None, "pairs": None,
-        "mteb": None, "advance": nothing,
+        "tasks": None,
+        "data": None,
+        "pooling": "cls",
+        "whiten": None,
+        "pairs": None,
+        "mteb": None,
+        "advance": nothing,
     }
     return evaluate(str(model), **asked | changed)  # type: ignore[arg-type]
 
 
-def test_all_of_it(
-    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_of_it(tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MTDLAB_DATA", raising=False)
     assert [score.task for score in run(tiny_encoder).scores] == ["builtin"]
     lay_out(tmp_path, "STSB")
@@ -242,7 +267,8 @@ def test_all_of_it(
     found = run(tiny_encoder, pairs=pairs, mteb=tmp_path / "mteb", pooling="last2")
     assert [s.task for s in found.scores if s.score is not None] == ["STSB", "TREC", "builtin"]
     assert [(space.name, space.positives) for space in found.spaces] == [
-        ("STS-B train + dev + test", 6), (str(pairs), 1)
+        ("STS-B train + dev + test", 6),
+        (str(pairs), 1),
     ]
     assert [path.name for path in found.files] == ["model_meta.json", "STSBenchmark.json"]
     json.dumps(as_json(found), allow_nan=False)
@@ -264,8 +290,12 @@ def test_mistakes(tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_mtebs_tree(encoder: Encoder, tmp_path: Path) -> None:
-    scores = [TaskScore("STS12", 72.5, n=9), TaskScore("STS13", None, "none"),
-              TaskScore("SICKR", 50.0, n=9), TaskScore("MR", 80.0, n=9)]
+    scores = [
+        TaskScore("STS12", 72.5, n=9),
+        TaskScore("STS13", None, "none"),
+        TaskScore("SICKR", 50.0, n=9),
+        TaskScore("MR", 80.0, n=9),
+    ]
     files = write_mteb(tmp_path, "org/model", encoder.model, scores)
     [folder] = (tmp_path / "results" / "org__model").iterdir()
     assert sorted(files) == sorted(folder.iterdir())

@@ -11,8 +11,8 @@ from sqlalchemy import insert
 from analysis.frames import CURVE_COLUMNS, SCORE_COLUMNS, TRIAL_COLUMNS
 from analysis.report import write_report
 from mtdlab import load_study
+from mtdlab.config import Unit
 from mtdlab.errors import NothingToReport, StorageError
-from mtdlab.spec import Unit
 from mtdlab.store import Result, Store, Watcher, list_studies
 from mtdlab.store.database import storage_url, writing_engine
 from mtdlab.store.tables import ArrayRow, TrialRow
@@ -20,8 +20,12 @@ from mtdlab.store.tables import ArrayRow, TrialRow
 OWNER = {"host": "here", "boot": "1", "pid": 1, "started": "1"}
 GRID = {"sampler": "grid"}
 SETTINGS = {
-    "ema_decay": 0.85, "queue_size": 16, "batch_size": 8, "initial_queue_size": 4,
-    "queue_slice": "all", "steps": 3,
+    "ema_decay": 0.85,
+    "queue_size": 16,
+    "batch_size": 8,
+    "initial_queue_size": 4,
+    "queue_slice": "all",
+    "steps": 3,
 }
 
 
@@ -47,8 +51,10 @@ def finish(store: Store, result: Result, number: int) -> None:
 
 def test_everything_of_a_result_comes_back(store: Store, url: str) -> None:
     curve = {
-        "loss": np.array([3.0, 2.0, 1.0]), "ema_decay": np.full(3, 0.85),
-        "queue_fill": np.array([4.0, 12.0, 16.0]), "score": np.array([np.nan, np.nan, 41.0]),
+        "loss": np.array([3.0, 2.0, 1.0]),
+        "ema_decay": np.full(3, 0.85),
+        "queue_fill": np.array([4.0, 12.0, 16.0]),
+        "score": np.array([np.nan, np.nan, 41.0]),
     }
     arrays = {f"curve/{name}": column.astype(np.float32) for name, column in curve.items()}
     spectra = {"before": np.array([5.0, 1.0]), "after": np.array([4.0, 2.0])}
@@ -79,7 +85,9 @@ def test_a_study_that_has_not_begun_has_empty_frames_with_the_right_columns(
     study = load_study("small", url)
     assert (len(study.trials), study.planned) == (0, store.counts()["WAITING"])
     for frame, columns in (
-        (study.trials, TRIAL_COLUMNS), (study.curves, CURVE_COLUMNS), (study.scores, SCORE_COLUMNS)
+        (study.trials, TRIAL_COLUMNS),
+        (study.curves, CURVE_COLUMNS),
+        (study.scores, SCORE_COLUMNS),
     ):
         assert list(frame.columns) == list(columns)
         assert frame.empty
@@ -184,11 +192,23 @@ def record_many(url: str, count: int, steps: int, width: int) -> None:
         settings = SETTINGS | {"ema_decay": decay, "queue_size": 8 * factor}
         trials.append(
             {
-                "id": number + 1, "study_id": 1, "position": number, "setting": str(number // 20),
-                "seed": number % 20, "leads": False, "parameters": {}, "state": "COMPLETE",
-                "optuna_id": number, "number": number, "settings": settings,
-                "mtd": 1 / (1 - decay) + factor, "score": 40 + random.normal(),
-                "score_before": 10.0, "alignment": 0.2, "uniformity": -2.0, "mean_cosine": 0.1,
+                "id": number + 1,
+                "study_id": 1,
+                "position": number,
+                "setting": str(number // 20),
+                "seed": number % 20,
+                "leads": False,
+                "parameters": {},
+                "state": "COMPLETE",
+                "optuna_id": number,
+                "number": number,
+                "settings": settings,
+                "mtd": 1 / (1 - decay) + factor,
+                "score": 40 + random.normal(),
+                "score_before": 10.0,
+                "alignment": 0.2,
+                "uniformity": -2.0,
+                "mean_cosine": 0.1,
             }
         )
         values = random.random((8, steps)).astype(np.float32)

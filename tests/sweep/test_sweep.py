@@ -11,17 +11,17 @@ import pytest
 
 from analysis.tasks import STS
 from mtdlab import load_study
+from mtdlab.config import TrainerSettings, read_study
 from mtdlab.errors import MtdlabError, StorageError, TrialError
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.evaluation.suite import TaskScore
-from mtdlab.spec import TrainerSettings, read_study
 from mtdlab.store import Result, Store
 from mtdlab.sweep import owner as owners
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import worker as workers
-from mtdlab.sweep.mirror import Mirror
-from mtdlab.sweep.stop import Interrupted
-from mtdlab.training.materials import View
+from mtdlab.sweep.optuna_study import Mirror
+from mtdlab.sweep.signals import Interrupted
+from mtdlab.training.inputs import View
 from mtdlab.training.outcome import Outcome
 
 GRID = """
@@ -70,7 +70,7 @@ def study(tmp_path: Path) -> Callable[[str], Path]:
 @pytest.fixture(autouse=True)
 def fresh_desk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mtdlab.training.materials.warm", lambda *_: None)
+    monkeypatch.setattr("mtdlab.training.inputs.warm", lambda *_: None)
     yield
     workers._desk.cache_clear()
 
@@ -145,7 +145,9 @@ def test_optuna_opens_the_study_and_finds_the_words_in_its_trials(study, url) ->
     expected = {"ema_decay": 0.75, "queue_size": 16, "batch_size": 8, "seed": 1, "mtd": 6.0}
     assert attributes.items() >= expected.items()
     assert opened.best_trial.params == {
-        "ema_decay": 0.75, "queue_size/batch_size": 2, "initial_queue_size": 0,
+        "ema_decay": 0.75,
+        "queue_size/batch_size": 2,
+        "initial_queue_size": 0,
     }
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from mtdlab.config import TrainerSettings
 from mtdlab.evaluation.sts import Evaluation
-from mtdlab.spec import TrainerSettings
-from mtdlab.training.materials import prepare
-from mtdlab.training.trainer import train
+from mtdlab.training.inputs import prepare
+from mtdlab.training.loop import train
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -18,9 +18,17 @@ def test_no_step_waits_for_the_gpu(
     tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path, augmentation: str
 ) -> None:
     settings = TrainerSettings(
-        encoder=str(tiny_encoder), corpus=str(tiny_corpus), evaluation=str(tiny_pairs),
-        batch_size=8, queue_size=20, initial_queue_size=5, steps=12, evaluate_every=12,
-        max_length=16, device="cuda", augmentation=augmentation,
+        encoder=str(tiny_encoder),
+        corpus=str(tiny_corpus),
+        evaluation=str(tiny_pairs),
+        batch_size=8,
+        queue_size=20,
+        initial_queue_size=5,
+        steps=12,
+        evaluate_every=12,
+        max_length=16,
+        device="cuda",
+        augmentation=augmentation,
     )
     done = itertools.count(1)
 

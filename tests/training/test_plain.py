@@ -14,17 +14,23 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from mtdlab.spec import TrainerSettings
-from mtdlab.text import encoder, fast
-from mtdlab.text.dropout import Dropout
-from mtdlab.text.packing import Packing
-from mtdlab.training.materials import Materials, prepare
+from mtdlab.config import TrainerSettings
+from mtdlab.encoders import encoder, fast
+from mtdlab.encoders.dropout import Dropout
+from mtdlab.encoders.packing import Packing
+from mtdlab.training.inputs import Materials, prepare
+from mtdlab.training.loop import train
 from mtdlab.training.outcome import Outcome
-from mtdlab.training.trainer import train
 
 SETTINGS = TrainerSettings(
-    batch_size=16, queue_size=64, initial_queue_size=16, steps=200, evaluate_every=200,
-    learning_rate=3e-4, device="cpu", precision="float32",
+    batch_size=16,
+    queue_size=64,
+    initial_queue_size=16,
+    steps=200,
+    evaluate_every=200,
+    learning_rate=3e-4,
+    device="cpu",
+    precision="float32",
 )
 BFLOAT16 = 2.0**-8
 """Its relative error: the last of its eight bits."""

@@ -1,0 +1,190 @@
+"""Rebuild the built-in encoder: masked-word training of a small BERT on the built-in corpus.
+
+    python -m mtdlab.builtin.pretrain OUT
+
+The encoder sees the training sentences and the sentences that define words, never a graded pair.
+Words are masked as in BERT (Devlin et al. 2019, section 3.1: of the chosen, 80 % become [MASK],
+10 % another word, 10 % stay). Content words are chosen more often than the words of the templates,
+which are soon known.
+
+Letters: N batch, L tokens, V vocabulary, M masked positions of a batch.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+from transformers import BertConfig, BertForMaskedLM, BertModel, BertTokenizer
+
+from mtdlab.builtin import builtin_sentences
+from mtdlab.builtin.definitions import defining_sentences
+from mtdlab.builtin.render import function_words
+
+_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+_POOL = 64  # batches that are sorted by length together
+
+
+@dataclass(frozen=True)
+class WarmUp:
+    """The settings of the shipped encoder. Learning rate: linear rise, then linear decay.
+
+    It stops a third of the way down the decay. Taken to its end, masked words alone bring [CLS]
+    to a score that contrastive training only lowers, and a study has nothing left to show.
+    """
+
+    steps: int = 2_000
+    decay_steps: int = 6_000
+    batch_size: int = 128
+    learning_rate: float = 2e-3
+    rise: int = 200
+    weight_decay: float = 0.1
+    masked_share: float = 0.3
+    masked_share_of_function_words: float = 0.06
+    repeat_definitions: int = 2
+    max_length: int = 32
+    seed: int = 0
+
+
+def make_tokenizer(sentences: list[str]) -> BertTokenizer:
+    """A lower-casing WordPiece tokenizer: every word of `sentences`, and characters for the rest.
+
+    Not trained: merges of equal frequency would come out differently in every process.
+    """
+    words = set(re.findall(r"[a-z]+", " ".join(sentences).lower()))
+    characters = string.ascii_lowercase + string.digits
+    pieces = [*_SPECIAL, *string.punctuation, *characters, *(f"##{c}" for c in characters)]
+    pieces += sorted(words - set(characters))
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
+    return BertTokenizer(vocab=vocabulary, do_lower_case=True, model_max_length=64)
+
+
+def new_model(vocabulary_size: int) -> BertForMaskedLM:
+    """A BERT of 2 layers x 128, without dropout: so short a warm-up does not overfit."""
+    return BertForMaskedLM(
+        BertConfig(
+            vocab_size=vocabulary_size,
+            hidden_size=128,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=512,
+            max_position_embeddings=64,
+            hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0,
+        )
+    )
+
+
+def _batches(rows: list[Tensor], size: int, generator: torch.Generator) -> Iterator[list[Tensor]]:
+    """Batches of like length, for ever: padding would cost a third of the time."""
+    while True:
+        order = torch.randperm(len(rows), generator=generator).tolist()
+        for start in range(0, len(order), size * _POOL):
+            pool = sorted(order[start : start + size * _POOL], key=lambda row: len(rows[row]))
+            cuts = [pool[cut : cut + size] for cut in range(0, len(pool), size)]
+            for cut in torch.randperm(len(cuts), generator=generator).tolist():
+                yield [rows[row] for row in cuts[cut]]
+
+
+def mask_words(
+    ids: Tensor, chances: Tensor, mask_id: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Masked ids (N, L) and the chosen positions (N, L, bool); `chances` (V,) by word."""
+    chosen = torch.rand(ids.shape, generator=generator) < chances[ids]
+    draw = torch.rand(ids.shape, generator=generator)
+    others = torch.randint(len(_SPECIAL), len(chances), ids.shape, generator=generator)
+    masked = torch.where(chosen & (draw < 0.8), mask_id, ids)
+    return torch.where(chosen & (draw >= 0.9), others, masked), chosen
+
+
+def _chances(tokenizer: BertTokenizer, settings: WarmUp) -> Tensor:
+    chances = torch.full((len(tokenizer),), settings.masked_share)
+    function_ids = tokenizer.convert_tokens_to_ids(sorted(function_words()))
+    chances[function_ids] = settings.masked_share_of_function_words
+    chances[: len(_SPECIAL)] = 0.0
+    return chances
+
+
+def warm_up(
+    model: BertForMaskedLM,
+    tokenizer: BertTokenizer,
+    sentences: list[str],
+    settings: WarmUp,
+    report: Callable[[int, float], None],
+) -> None:
+    """Train `model` in place; `report(step, loss)` is called after every step, from 1 on."""
+    generator = torch.Generator().manual_seed(settings.seed)
+    encoded = tokenizer(sentences, truncation=True, max_length=settings.max_length)["input_ids"]
+    batches = _batches([torch.tensor(row) for row in encoded], settings.batch_size, generator)
+    chances = _chances(tokenizer, settings)
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+    )
+    model.train()
+    for step in range(settings.steps):
+        rate = min((step + 1) / settings.rise, 1 - step / settings.decay_steps)
+        for group in optimizer.param_groups:
+            group["lr"] = settings.learning_rate * rate
+        ids = pad_sequence(next(batches), batch_first=True)
+        masked, chosen = mask_words(ids, chances, int(tokenizer.mask_token_id), generator)
+        hidden = model.bert(masked, attention_mask=(ids != 0).long()).last_hidden_state
+        # Only the M chosen positions are scored: (M, D) to (M, V).
+        loss = nn.functional.cross_entropy(model.cls(hidden[chosen]), ids[chosen])
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        report(step + 1, loss.item())
+
+
+def encoder_of(model: BertForMaskedLM) -> BertModel:
+    """The encoder under the masked-word head, with BERT's usual dropout switched on again.
+
+    Its pooler is new: masked-word training has none, and AutoModel expects one.
+    """
+    config = BertConfig.from_dict(model.config.to_dict())
+    config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.1
+    config.architectures = ["BertModel"]
+    encoder = BertModel(config)
+    encoder.load_state_dict(model.bert.state_dict(), strict=False)
+    return encoder
+
+
+def build(out: Path, settings: WarmUp, report: Callable[[int, float], None]) -> None:
+    """Write config, weights and tokenizer of a freshly warmed-up encoder to the folder `out`."""
+    torch.manual_seed(settings.seed)
+    definitions = defining_sentences()
+    sentences = builtin_sentences() + definitions * settings.repeat_definitions
+    tokenizer = make_tokenizer(sentences)
+    model = new_model(len(tokenizer))
+    warm_up(model, tokenizer, sentences, settings, report)
+    encoder_of(model).save_pretrained(out)
+    tokenizer.save_pretrained(out)
+
+
+def main() -> int:
+    """Build into the folder named on the command line."""
+    if len(sys.argv) != 2:
+        print("usage: python -m mtdlab.builtin.pretrain OUT", file=sys.stderr)
+        return 2
+    settings = WarmUp()
+
+    def progress(step: int, loss: float) -> None:
+        if step % 100 == 0 or step == settings.steps:
+            print(f"step {step} of {settings.steps}, loss {loss:.3f}", file=sys.stderr, flush=True)
+
+    # The order of additions depends on the number of threads, and with it the last digits.
+    torch.set_num_threads(1)
+    build(Path(sys.argv[1]), settings, progress)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,110 @@
+"""What varies in a study: choices and ranges, and the grid they span."""
+
+import hashlib
+import itertools
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+RELATIVE = {"queue_size": "batch_size", "initial_queue_size": "queue_size"}
+"""Settings that may be searched as a multiple of another, and of which."""
+
+MOST_POINTS = 10_000
+"""The largest grid: above it, a mistake is likelier than a plan."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """A setting takes one of `values`; with `relative_to`, that many times another setting."""
+
+    values: tuple[Any, ...]
+    relative_to: str | None = None
+
+
+@dataclass(frozen=True)
+class Range:
+    """A setting lies in [low, high], linear or log, whole numbers or steps where asked."""
+
+    low: float
+    high: float
+    log: bool = False
+    step: float | None = None
+    integer: bool = False
+
+
+Dimension = Choices | Range
+Partial = dict[str, tuple[Any, ...]]
+"""Some of a point's parameters, each with the values it may have."""
+
+
+def parameter_name(setting: str, dimension: Dimension) -> str:
+    """What Optuna calls the parameter: `queue_size`, or `queue_size/batch_size`."""
+    if isinstance(dimension, Choices) and dimension.relative_to:
+        return f"{setting}/{dimension.relative_to}"
+    return setting
+
+
+def resolve(
+    search: Mapping[str, Dimension], parameters: Mapping[str, Any], fixed: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Trainer settings from a point of the search: `fixed`, plus `parameters` made absolute.
+
+    `fixed` holds every setting, so that a multiple may refer to one that is left at its default.
+    """
+    settings = dict(fixed)
+    relative = []
+    for setting, dimension in search.items():
+        value = parameters[parameter_name(setting, dimension)]
+        if isinstance(dimension, Choices) and dimension.relative_to:
+            relative.append((setting, dimension.relative_to, value))
+        else:
+            settings[setting] = value
+    # queue_size before initial_queue_size, which may be a share of it
+    for setting, base, factor in sorted(relative, key=lambda item: item[0] != "queue_size"):
+        settings[setting] = round(factor * settings[base])
+    return settings
+
+
+def grid(search: Mapping[str, Dimension], skip: Sequence[Partial] = ()) -> Iterator[dict[str, Any]]:
+    """Every point of a search over choices that no partial point of `skip` matches.
+
+    The last setting moves fastest.
+
+    Raises ValueError for a range without a step, which has no grid, naming the setting, and for
+    a grid of more than MOST_POINTS points.
+    """
+    names = [parameter_name(setting, dimension) for setting, dimension in search.items()]
+    columns = [grid_values(setting, dimension) for setting, dimension in search.items()]
+    if (points := math.prod(len(column) for column in columns)) > MOST_POINTS:
+        raise ValueError(f"the grid has {points} points; it may have {MOST_POINTS}")
+    for values in itertools.product(*columns):
+        point = dict(zip(names, values, strict=True))
+        if not any(_matches(point, partial) for partial in skip):
+            yield point
+
+
+def _matches(point: Mapping[str, Any], partial: Partial) -> bool:
+    return all(point[name] in values for name, values in partial.items())
+
+
+def grid_values(setting: str, dimension: Dimension) -> tuple[Any, ...]:
+    """The values a grid visits along one setting."""
+    if isinstance(dimension, Choices):
+        return dimension.values
+    step = dimension.step or (1 if dimension.integer else None)
+    if step is None or dimension.log:
+        raise ValueError(f"{setting}: a grid needs a list of values, or low, high and step")
+    steps = (dimension.high - dimension.low) / step
+    if steps >= MOST_POINTS:
+        raise ValueError(f"{setting}: a grid of more than {MOST_POINTS} values; raise its step")
+    count = math.floor(steps + 1e-9) + 1
+    values = tuple(dimension.low + index * step for index in range(count))
+    return tuple(int(value) for value in values) if dimension.integer else values
+
+
+def fingerprint(settings: Mapping[str, Any]) -> str:
+    """A short name for a setting, the same for the same values in any order."""
+    text = json.dumps(dict(settings), sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

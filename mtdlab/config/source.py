@@ -1,0 +1,201 @@
+"""YAML in, with the place of every value: what an error message points at.
+
+Numbers, booleans and nulls are read as YAML 1.2 reads them (3e-5 is a number, no is a word,
+010 is ten). Duplicate keys, aliases and tags are refused: a study file needs none of them.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mtdlab.errors import MtdlabError
+
+MAXIMUM_BYTES = 1_000_000
+LARGEST = 2**63 - 1
+"""The largest number a file may hold: what databases and random generators take."""
+
+MOST_BRACKETS = 20
+"""How deep lists and mappings in brackets may lie in each other."""
+
+KeyPath = tuple[str | int, ...]
+
+
+class SpecError(MtdlabError):
+    """A study file that cannot be used; the message points at the place."""
+
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader without aliases and tags, and with YAML 1.2's idea of a scalar."""
+
+    yaml_implicit_resolvers = {}  # noqa: RUF012
+
+    def fetch_flow_collection_start(self, token: type[yaml.Token]) -> None:
+        # the scanner's work grows with the square of the depth
+        if self.flow_level >= MOST_BRACKETS:
+            raise yaml.scanner.ScannerError(None, None, "nested too deeply", self.get_mark())
+        super().fetch_flow_collection_start(token)
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            mark = self.get_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.composer.ComposerError(None, None, "aliases are not allowed", mark)
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if event.tag is not None:
+            problem = f"the tag {event.tag} is not allowed"
+            raise yaml.composer.ComposerError(None, None, problem, event.start_mark)
+        return super().compose_node(parent, index)
+
+
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"(true|false)$"), list("tf"))
+_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"(null|~|)$"), ["n", "~", ""])
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:int", re.compile(r"[-+]?[0-9]+$"), list("-+0123456789")
+)
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$"),
+    list("-+.0123456789"),
+)
+
+
+@dataclass
+class Source:
+    """A document's values and where each stands: (line, column) from 1, by key path.
+
+    `given` holds what --set put over them, by key path too; `profile` names the profile that
+    has been laid over them, if any.
+    """
+
+    name: str
+    text: str
+    values: Any = None
+    places: dict[KeyPath, tuple[int, int]] = field(default_factory=dict)
+    given: dict[KeyPath, str] = field(default_factory=dict)
+    profile: str = ""
+
+    def error(self, path: KeyPath, message: str) -> SpecError:
+        """An error at the nearest known place of `path`: a --set, or the line and a caret."""
+        dotted = ".".join(str(part) for part in path)
+        sentence = f"{dotted}: {message}" if dotted else message
+        if self.profile:
+            sentence = f"profile {self.profile}: {sentence}"
+        while path and path not in self.places and path not in self.given:
+            path = path[:-1]
+        if path in self.given:
+            return SpecError(f"--set {self.given[path]}: {sentence}")
+        if path not in self.places:
+            return SpecError(f"{self.name}: {sentence}")
+        line, column = self.places[path]
+        # the end of a file that breaks off lies one line below its last
+        quoted = [*self.text.splitlines(), ""][line - 1]
+        caret = " " * (column - 1) + "^"
+        return SpecError(f"{self.name}:{line}:{column}: {sentence}\n  {quoted}\n  {caret}")
+
+    def unknown(self, path: KeyPath, allowed: Iterable[str]) -> SpecError:
+        """The error for a key that does not exist, with the nearest that does."""
+        return self.error(path, f"unknown key; {nearest(str(path[-1]), allowed)}")
+
+    def override(self, assignment: str) -> None:
+        """Apply `a.b=value`, the value read as YAML, over what the file says."""
+        dotted, equals, text = assignment.partition("=")
+        if not (equals and dotted.strip()):
+            raise SpecError(f"--set {assignment}: write key=value, such as trainer.steps=50")
+        *parents, last = dotted.strip().split(".")
+        target = self.values
+        for key in parents:
+            target = target.setdefault(key, {}) if isinstance(target, dict) else None
+        if not isinstance(target, dict):
+            raise SpecError(f"--set {assignment}: {'.'.join(parents)} is not a section")
+        target[last] = parse(f"--set {dotted.strip()}", text).values
+        path = (*parents, last)
+        for end in range(1, len(path)):
+            if path[:end] not in self.places:
+                self.given[path[:end]] = assignment
+        self.given[path] = assignment
+        self.places = {at: place for at, place in self.places.items() if at[: len(path)] != path}
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A hint for a word that is not known: the nearest that is, or all of them."""
+    options = sorted(known)
+    near = difflib.get_close_matches(word, options, n=1, cutoff=0.5)
+    if near:
+        return f"did you mean {near[0]}?"
+    return f"known are {', '.join(options)}" if options else "there is none yet"
+
+
+def read(path: Path) -> Source:
+    """Read a YAML file. Raises SpecError where it is missing, too large or not YAML."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise SpecError(f"{path}: cannot read the study file: {reason.lower()}") from None
+    if len(data) > MAXIMUM_BYTES:
+        raise SpecError(f"{path}: {len(data)} bytes; a study file has at most {MAXIMUM_BYTES}")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SpecError(f"{path}: not UTF-8 at byte {error.start}") from None
+    return parse(str(path), text)
+
+
+def parse(name: str, text: str) -> Source:
+    """Read YAML text; `name` is what errors call it."""
+    source = Source(name, text)
+    try:
+        node = yaml.compose(text, Loader=_Loader)
+        source.values = None if node is None else _value(node, (), source)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        source.places[()] = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        raise source.error((), f"not valid YAML: {error.problem}") from None
+    except yaml.YAMLError as error:
+        raise SpecError(f"{name}: not valid YAML: {str(error).splitlines()[0]}") from None
+    except RecursionError:
+        raise SpecError(f"{name}: nested too deeply") from None
+    return source
+
+
+def _value(node: yaml.Node, path: KeyPath, source: Source) -> Any:
+    source.places.setdefault(path, (node.start_mark.line + 1, node.start_mark.column + 1))
+    if isinstance(node, yaml.MappingNode):
+        return _mapping(node, path, source)
+    if isinstance(node, yaml.SequenceNode):
+        return [_value(item, (*path, index), source) for index, item in enumerate(node.value)]
+    return _scalar(node, path, source)
+
+
+def _mapping(node: yaml.MappingNode, path: KeyPath, source: Source) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for key_node, value_node in node.value:
+        key = str(key_node.value)
+        here = (*path, key)
+        source.places[here] = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
+        if key in values:
+            raise source.error(here, "this key stands twice; keep one")
+        values[key] = _value(value_node, here, source)
+    return values
+
+
+def _scalar(node: yaml.Node, path: KeyPath, source: Source) -> Any:
+    kind = node.tag.removeprefix("tag:yaml.org,2002:")
+    if kind == "null":
+        return None
+    if kind == "bool":
+        return node.value == "true"
+    if kind in ("int", "float"):
+        return _number(node.value, kind, path, source)
+    return node.value
+
+
+def _number(text: str, kind: str, path: KeyPath, source: Source) -> int | float:
+    # as a float first: Python refuses to read an int of thousands of digits
+    if abs(float(text)) > LARGEST or len(text) > 1000:
+        raise source.error(path, f"the number is too large; the largest is {LARGEST}")
+    return int(text) if kind == "int" else float(text)

@@ -1,0 +1,1 @@
+"""Training texts: reading, tokens, augmentation of text."""

@@ -1,0 +1,98 @@
+"""Training sentences: the built-in world's, text files', or a Hugging Face dataset's."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from mtdlab.builtin import builtin_sentences
+from mtdlab.corpus import dataset
+from mtdlab.corpus.lines import Tally, read_file, reading
+from mtdlab.errors import MtdlabError
+
+SUFFIXES = (".txt", ".gz")
+"""The files of a folder that are read."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Where sentences come from; `fingerprint` changes when any of them does."""
+
+    name: str
+    fingerprint: str
+
+    @property
+    def doing(self) -> str:
+        """What takes the time where its tokens are prepared."""
+        return "tokens"
+
+    def sentences(self, tally: Tally | None = None) -> Iterator[str]:
+        """The sentences, in order, never all in memory; `tally` counts what was met.
+
+        Which lines are sentences is written in `mtdlab.corpus.lines`. Raises MtdlabError where a
+        file turns out damaged.
+        """
+        tally = tally or Tally()
+        if self.name == "builtin":
+            yield from filter(None, map(tally.sentence, builtin_sentences()))
+        elif self.name.startswith(dataset.PREFIX):
+            yield from dataset.sentences(self.name, tally)
+        else:
+            files = _files(self.name)
+            tally.total = sum(path.stat().st_size for path in files)
+            for path in files:
+                yield from read_file(path, tally)
+
+
+def open_corpus(name: str) -> Corpus:
+    """A corpus by name: `builtin`, a text file's path, a folder's, or `dataset:NAME#COLUMN`.
+
+    A file has one sentence a line, in gzip or not; of a folder, the files that end in .txt or
+    .gz are read, sorted by name. Raises MtdlabError where nothing can be read or there is no
+    sentence.
+    """
+    corpus = Corpus(name, _fingerprint(name))
+    if next(corpus.sentences(), None) is None:
+        raise MtdlabError(f"corpus {name}: holds no sentence; one is expected a line")
+    return corpus
+
+
+def _fingerprint(name: str) -> str:
+    """Of a file's bytes, a folder's files one by one, a dataset's column, or the world's text."""
+    if name == "builtin":
+        return hashlib.sha256("\n".join(builtin_sentences()).encode()).hexdigest()[:16]
+    if name.startswith(dataset.PREFIX):
+        return dataset.fingerprint(name)
+    digests = [_digest(path) for path in _files(name)]
+    whole = digests[0] if Path(name).is_file() else hashlib.sha256(b"".join(digests)).digest()
+    return whole.hex()[:16]
+
+
+def _digest(path: Path) -> bytes:
+    with reading(path), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
+
+
+def _files(name: str) -> list[Path]:
+    """A file by itself, or a folder's text files, sorted by name.
+
+    Raises MtdlabError where there is none.
+    """
+    with reading(Path(name)):
+        path = Path(name)
+        if not path.is_dir():
+            path.stat()
+            if not path.is_file():
+                raise MtdlabError(f"corpus {name}: is neither a file nor a folder")
+            return [path]
+        files = [
+            file
+            for file in sorted(path.iterdir())
+            if file.suffix in SUFFIXES and not file.name.startswith(".") and file.is_file()
+        ]
+    if not files:
+        raise MtdlabError(
+            f"corpus {name}: the folder holds no file that ends in .txt or .gz; a saved dataset "
+            f"is spelled {dataset.PREFIX}{name}#COLUMN"
+        )
+    return files

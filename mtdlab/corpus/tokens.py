@@ -1,0 +1,198 @@
+"""Tokens, prepared once per corpus and tokenizer and shared by every trial and process.
+
+Letters: S sentences, N batch, L tokens.
+"""
+
+import hashlib
+import itertools
+import json
+import mmap
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+from mtdlab.corpus.arrays import GrowingArray
+from mtdlab.corpus.chunks import chunks
+from mtdlab.corpus.corpus import Corpus
+from mtdlab.corpus.lines import Tally
+from mtdlab.errors import MtdlabError
+
+FORMAT = 2
+"""Part of a cache's name; goes up when lines are read, or tokens kept, in another way."""
+
+MAPPED = 1 << 27
+"""Bytes of token ids that a process may keep in its memory: two million sentences, 32 long."""
+
+Batch = tuple[Tensor, Tensor]
+"""Token ids and attention mask, both (N, L)."""
+
+
+@dataclass(frozen=True)
+class TokenStore:
+    """Token ids (S, L), padded, and lengths (S,), mapped from disk."""
+
+    ids: NDArray[np.integer]
+    lengths: NDArray[np.int32]
+    fingerprint: str
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def batch(self, rows: NDArray[np.int64]) -> Batch:
+        """Ids and attention mask of some sentences, both (N, longest of them)."""
+        lengths = self.lengths[rows]
+        longest = int(lengths.max())
+        ids = torch.from_numpy(self.ids[rows, :longest].astype(np.int64))
+        self._let_go()
+        mask = torch.arange(longest) < torch.from_numpy(lengths.astype(np.int64)).unsqueeze(1)
+        return ids, mask.long()
+
+    def _let_go(self) -> None:
+        """Unmap a large file after a batch, some 0.4 ms: the system keeps its pages for all
+        processes, but in this one they would add up to the whole (640 MB for ten million
+        sentences).
+        """
+        if self.ids.nbytes > MAPPED and isinstance(pages := self.ids.base, mmap.mmap):
+            pages.madvise(mmap.MADV_DONTNEED)
+
+    def batches(self, size: int, seed: int) -> Iterator[Batch]:
+        """Endless batches of `size`: a fresh permutation an epoch, its ragged end left out.
+
+        Raises MtdlabError where the corpus holds less than one batch.
+        """
+        return map(self.batch, self.rows(size, seed))
+
+    def rows(self, size: int, seed: int) -> Iterator[NDArray[np.int64]]:
+        """Which sentences make up each of the endless batches. Raises as `batches` does."""
+        if len(self) < size:
+            raise MtdlabError(
+                f"batch_size {size} exceeds the corpus, which holds {len(self)} sentences"
+            )
+        random = np.random.default_rng(seed)
+        while True:
+            order = random.permutation(len(self))
+            for start in range(0, len(self) - size + 1, size):
+                yield order[start : start + size]
+            # 80 MB for ten million sentences: not beside the next one
+            del order
+
+
+def paired_batches(
+    first: TokenStore, second: TokenStore, size: int, seed: int
+) -> Iterator[tuple[Batch, Batch]]:
+    """Endless batches of two views: the same rows of both, in `first.batches`' order.
+
+    Each view is padded to its own longest sentence. Raises MtdlabError where the corpus holds
+    less than one batch.
+    """
+    assert len(first) == len(second), "row i of both is the same sentence"
+
+    def views(rows: NDArray[np.int64]) -> tuple[Batch, Batch]:
+        return first.batch(rows), second.batch(rows)
+
+    return map(views, first.rows(size, seed))
+
+
+def cache_folder() -> Path:
+    """Where prepared tokens are kept: MTDLAB_CACHE, or the user's cache folder."""
+    if configured := os.environ.get("MTDLAB_CACHE"):
+        return Path(configured)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mtdlab"
+
+
+def tokenise(corpus: Corpus, tokenizer: PreTrainedTokenizerBase, max_length: int) -> TokenStore:
+    """The corpus' tokens, from the cache where they are there, else prepared and kept there.
+
+    Says on standard error what of the corpus was left out or replaced. Raises MtdlabError where
+    a file turns out damaged, or the cache's folder cannot be written.
+    """
+    folder = token_folder(corpus, tokenizer, max_length)
+    if not folder.is_dir():
+        _prepare(corpus, tokenizer, max_length, folder)
+    ids, lengths = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("ids", "lengths"))
+    return TokenStore(ids, lengths, folder.name)
+
+
+def token_folder(corpus: Corpus, tokenizer: PreTrainedTokenizerBase, max_length: int) -> Path:
+    """Where a corpus' tokens are kept once they are prepared."""
+    key = f"{FORMAT}-{corpus.fingerprint}-{_fingerprint(tokenizer)}-{max_length}"
+    return cache_folder() / "tokens" / key
+
+
+def _fingerprint(tokenizer: PreTrainedTokenizerBase) -> str:
+    """What decides which tokens a sentence becomes: vocabulary, lower-casing and the rest."""
+    rules: dict[str, Any] = {"vocabulary": tokenizer.get_vocab()}
+    if isinstance(tokenizer, PreTrainedTokenizerFast):
+        rules = json.loads(tokenizer.backend_tokenizer.to_str())
+        # left over from the last call, not part of the tokenizer
+        del rules["truncation"], rules["padding"]
+    parts = [type(tokenizer).__name__, tokenizer.truncation_side, rules]
+    content = json.dumps(parts, sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def _prepare(
+    corpus: Corpus, tokenizer: PreTrainedTokenizerBase, max_length: int, folder: Path
+) -> None:
+    """Tokenise beside the final place, then rename: a crash leaves no half cache."""
+    building = None
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        building = Path(tempfile.mkdtemp(prefix=".building-", dir=folder.parent))
+        tally = _write(corpus, tokenizer, max_length, building)
+        building.rename(folder)
+        if remarks := tally.remarks():
+            print(f"corpus {corpus.name}: {'; '.join(remarks)}", file=sys.stderr)
+    except OSError as error:
+        # another process may have finished the same cache first
+        if not folder.is_dir():
+            reason = (error.strerror or str(error)).lower()
+            raise MtdlabError(
+                f"tokens cannot be kept in {folder.parent}: {reason}; free some space, "
+                "or set MTDLAB_CACHE to another folder"
+            ) from None
+    finally:
+        if building is not None:
+            shutil.rmtree(building, ignore_errors=True)
+
+
+def _write(
+    corpus: Corpus, tokenizer: PreTrainedTokenizerBase, max_length: int, folder: Path
+) -> Tally:
+    """Write ids.npy (S, L) and lengths.npy (S,), chunk by chunk, reading the corpus once.
+
+    Ids take two bytes where the vocabulary allows it, as nearly all do: half the disk, and half
+    of what trials that share it keep in memory.
+    """
+    tally = Tally()
+    padding = int(tokenizer.pad_token_id or 0)
+    kind = np.dtype(np.uint16 if len(tokenizer) <= 1 << 16 else np.int32)
+    ids = GrowingArray(folder / "ids.npy", kind, (max_length,))
+    lengths = GrowingArray(folder / "lengths.npy", np.dtype(np.int32), ())
+    with ids, lengths:
+        for chunk in chunks(corpus, tally, corpus.doing):
+            encoded = tokenizer(
+                chunk,
+                truncation=True,
+                max_length=max_length,
+                return_attention_mask=False,
+                return_token_type_ids=False,
+            )["input_ids"]
+            counts = np.fromiter(map(len, encoded), np.int32, len(encoded))
+            rows = np.full((len(encoded), max_length), padding, kind)
+            real = np.arange(max_length) < counts[:, None]
+            rows[real] = np.fromiter(itertools.chain.from_iterable(encoded), kind)
+            ids.append(rows)
+            lengths.append(counts)
+    return tally

@@ -1,0 +1,161 @@
+"""A little of a study's texts, so that a few seconds show what all of them take."""
+
+import itertools
+import os
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis.tasks import TRANSFER
+from mtdlab.config import TrainerSettings
+from mtdlab.corpus.corpus import Corpus, open_corpus
+from mtdlab.corpus.lines import Tally
+from mtdlab.corpus.tokens import token_folder, tokenise
+from mtdlab.encoders.embed import MAX_LENGTH, Sentences
+from mtdlab.encoders.encoder import Encoder, load_encoder
+from mtdlab.evaluation.pairs import Pairs, load_pairs
+from mtdlab.evaluation.sts import StsTask
+from mtdlab.evaluation.suite import Suite
+from mtdlab.training.inputs import open_suite
+
+SENTENCES = 8192
+"""Of the corpus: enough for steps of any size, soon tokenised."""
+PAIRS, EMBEDDED = 16, 512
+"""Graded pairs that a sampled run looks at, and sentences whose embedding is timed."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A folder with the beginning of a corpus and a few pairs, and how large the whole is.
+
+    embedded         sentences drawn from the evaluation's, the shortest first.
+    dev, test, suite tokens of all of its sentences.
+    look, score      seconds that a look at both pairs' vectors takes, and that of the tasks'.
+    load, tokenise   seconds to open everything, and to make the tokens if they are not there.
+    """
+
+    folder: Path
+    embedded: list[str]
+    dev: int
+    test: int
+    suite: int
+    look: float
+    score: float
+    load: float
+    tokenise: float
+
+    def of(self, settings: TrainerSettings) -> TrainerSettings:
+        """The same settings on the sample's texts."""
+        return settings.model_copy(
+            update={
+                "corpus": str(self.folder / "sentences.txt"),
+                "evaluation": str(self.folder),
+                "tasks": "",
+            }
+        )
+
+
+def take_sample(settings: TrainerSettings, folder: Path) -> Sample:
+    """Open what settings name and write a sample of it to `folder`.
+
+    Raises MtdlabError where encoder, corpus or evaluation files are missing or do not fit.
+    """
+    started = time.perf_counter()
+    pairs = {split: load_pairs(settings.evaluation, split) for split in ("dev", "test")}
+    corpus = open_corpus(settings.corpus)
+    encoder = load_encoder(settings.encoder, settings.dropout)
+    limit = encoder.token_limit(MAX_LENGTH)
+    looks = {split: StsTask(graded, encoder.tokenizer, limit) for split, graded in pairs.items()}
+    suite = open_suite(settings.tasks, settings.evaluation, encoder)
+    load = time.perf_counter() - started
+    width = int(encoder.model.config.hidden_size)
+    for split, graded in pairs.items():
+        _write_pairs(folder / f"sts-{split}.csv", graded)
+    return Sample(
+        folder,
+        _drawn(pairs),
+        dev=_tokens(looks["dev"].sentences),
+        test=_tokens(looks["test"].sentences),
+        suite=_tokens(suite.sentences),
+        look=_seconds_to_look(looks, width),
+        score=_seconds_to_score(suite, width),
+        load=load,
+        tokenise=_seconds_to_tokenise(corpus, encoder, settings.max_length, folder),
+    )
+
+
+@contextmanager
+def cache_in(folder: Path) -> Iterator[None]:
+    """Keep tokens in `folder` meanwhile, not among those of whole corpora."""
+    before = os.environ.get("MTDLAB_CACHE")
+    os.environ["MTDLAB_CACHE"] = str(folder)
+    try:
+        yield
+    finally:
+        del os.environ["MTDLAB_CACHE"]
+        if before is not None:
+            os.environ["MTDLAB_CACHE"] = before
+
+
+def _write_pairs(path: Path, pairs: Pairs) -> None:
+    """Some pairs in STS-B's columns, from the lowest gold to the highest."""
+    rows = np.argsort(pairs.gold, kind="stable")[:: max(1, len(pairs) // PAIRS)]
+    lines = [
+        "\t".join(["", "", "", "", str(pairs.gold[row]), pairs.first[row], pairs.second[row]])
+        for row in rows
+    ]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _drawn(pairs: dict[Any, Pairs]) -> list[str]:
+    every = sorted({text for each in pairs.values() for text in (*each.first, *each.second)})
+    return sorted(random.Random(0).sample(every, min(EMBEDDED, len(every))), key=len)
+
+
+def _tokens(sentences: Sentences) -> int:
+    return sum(map(len, sentences.tokens))
+
+
+def _seconds_to_look(looks: dict[Any, StsTask], width: int) -> float:
+    started = time.perf_counter()
+    for look in looks.values():
+        look.evaluate(_vectors(look.sentences, width))
+    return (time.perf_counter() - started) / len(looks)
+
+
+def _seconds_to_score(suite: Suite, width: int) -> float:
+    """Of the pairs' tasks: classifiers take as long as their features let them."""
+    vectors = _vectors(suite.sentences, width)
+    started = time.perf_counter()
+    for task in suite.tasks:
+        if task not in TRANSFER:
+            suite.score(task, vectors, None)
+    return time.perf_counter() - started
+
+
+def _vectors(sentences: Sentences, width: int) -> Any:
+    return np.random.default_rng(0).standard_normal((len(sentences), width), dtype=np.float32)
+
+
+def _seconds_to_tokenise(corpus: Corpus, encoder: Encoder, max_length: int, folder: Path) -> float:
+    """For the whole corpus, from its beginning; 0 where its tokens are there already."""
+    tally = Tally()
+    beginning = list(itertools.islice(corpus.sentences(tally), SENTENCES))
+    path = folder / "sentences.txt"
+    path.write_text("\n".join(beginning) + "\n", encoding="utf-8")
+    limit = encoder.token_limit(max_length)
+    sampled = open_corpus(str(path))
+    started = time.perf_counter()
+    with cache_in(folder):
+        tokenise(sampled, encoder.tokenizer, limit)
+    seconds = time.perf_counter() - started
+    if token_folder(corpus, encoder.tokenizer, limit).is_dir():
+        return 0.0
+    whole = len(beginning) < SENTENCES or not tally.done
+    return seconds if whole else seconds * tally.total / tally.done

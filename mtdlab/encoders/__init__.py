@@ -1,0 +1,1 @@
+"""Encoders: loading, pooling, the fast forward pass, sentence vectors."""

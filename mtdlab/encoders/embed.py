@@ -1,0 +1,103 @@
+"""Sentence vectors, fast: each distinct sentence once, sentences of like length together.
+
+Letters: S distinct sentences, P places they stand in, B batch, L tokens, D dimension.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from mtdlab.config.settings import Pooling
+from mtdlab.device import Device
+from mtdlab.encoders.encoder import encode
+
+Vectors = NDArray[np.float32]
+Rows = NDArray[np.intp]
+MAX_LENGTH = 512
+"""Tokens of an evaluation sentence: none of the STS tasks' is cut, as in SimCSE's evaluation."""
+TOKENS_PER_BATCH = 4096
+
+
+def _nothing(_done: int) -> None:
+    """Nobody watches."""
+
+
+class Sentences:
+    """Distinct sentences, sorted and tokenised once, for any number of encoders to embed."""
+
+    def __init__(
+        self, sentences: Iterable[str], tokenizer: PreTrainedTokenizerBase, max_length: int
+    ) -> None:
+        distinct = sorted(set(sentences))
+        self.tokens: list[list[int]] = (
+            tokenizer(
+                distinct,
+                truncation=True,
+                max_length=max_length,
+                return_token_type_ids=False,
+                return_attention_mask=False,
+            )["input_ids"]
+            if distinct
+            else []
+        )
+        self.padding = int(tokenizer.pad_token_id or 0)
+        self._position = {sentence: row for row, sentence in enumerate(distinct)}
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def rows(self, sentences: Sequence[str]) -> Rows:
+        """Where the vectors of these sentences stand, (P,). Raises KeyError for a new one."""
+        return np.array([self._position[sentence] for sentence in sentences], dtype=np.intp)
+
+    def embed(
+        self,
+        model: PreTrainedModel,
+        pooling: Pooling,
+        device: Device,
+        *,
+        advance: Callable[[int], None] = _nothing,
+    ) -> Vectors:
+        """Sentence vectors (S, D) in float32, without dropout; the model's mode is kept.
+
+        `advance` hears how many sentences each batch brought. A vector may hold values that are
+        not finite where the encoder is broken: who scores it says so.
+        """
+        training = model.training
+        model.eval()
+        lengths = [len(tokens) for tokens in self.tokens]
+        order = np.argsort(lengths, kind="stable")
+        vectors = np.empty((len(order), int(model.config.hidden_size)), dtype=np.float32)
+        with torch.no_grad(), device.autocast():
+            for rows in batches(order, lengths):
+                ids, mask = self._padded(rows, device.device)
+                vectors[rows] = encode(model, mask, pooling, input_ids=ids).float().cpu().numpy()
+                advance(len(rows))
+        model.train(training)
+        return vectors
+
+    def _padded(self, rows: Rows, device: torch.device) -> tuple[Tensor, Tensor]:
+        chosen = [self.tokens[row] for row in rows]
+        longest = max(map(len, chosen))
+        padded = [tokens + [self.padding] * (longest - len(tokens)) for tokens in chosen]
+        lengths = torch.tensor([len(tokens) for tokens in chosen])
+        mask = (torch.arange(longest) < lengths.unsqueeze(1)).long()
+        return torch.tensor(padded).to(device), mask.to(device)
+
+
+def batches(order: Rows, lengths: Sequence[int]) -> list[Rows]:
+    """Rows of like length, at most `TOKENS_PER_BATCH` padded tokens together; one at least.
+
+    order  (S,) rows by rising length.
+    """
+    found, start = [], 0
+    for end in range(1, len(order) + 1):
+        full = (end - start + 1) * lengths[order[min(end, len(order) - 1)]] > TOKENS_PER_BATCH
+        if full or end == len(order):
+            found.append(order[start:end])
+            start = end
+    return found

@@ -1,0 +1,114 @@
+"""BERT's forward pass for short sentences: real tokens only, and no row that nobody reads.
+
+It computes what transformers' BertModel and RobertaModel compute, from the model's own
+parameters, so that weights are loaded, averaged and saved as ever. What it leaves out: padding
+between the attention blocks, and in the last layer every row but [CLS] where [CLS] is what is read.
+
+Letters: N batch, L tokens, P packed rows (real tokens, and a few of padding), D dimension,
+H heads, d = D / H.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import gelu, layer_norm, linear
+from transformers import BertModel, PreTrainedModel, RobertaModel
+
+from mtdlab.encoders.dropout import Dropout
+from mtdlab.encoders.packing import Packing
+
+
+def is_fast(model: PreTrainedModel) -> bool:
+    """Whether the functions below compute this model."""
+    config: Any = model.config
+    return (
+        type(model) in (BertModel, RobertaModel)
+        and config.hidden_act == "gelu"
+        and not config.is_decoder
+        and getattr(config, "position_embedding_type", "absolute") in (None, "absolute")
+    )
+
+
+def first_tokens(model: PreTrainedModel, words: Tensor, mask: Tensor, dropout: Dropout) -> Tensor:
+    """The last layer's [CLS] vectors (N, D) of word embeddings (N, L, D) under a mask (N, L)."""
+    packing = _packing(model, mask)
+    hidden = _embed(model, words, packing, dropout)
+    *layers, last = _layers(model)
+    for layer in layers:
+        hidden = _layer(layer, hidden, packing, dropout)
+    return _layer(last, hidden, packing, dropout, packing.first)
+
+
+def all_tokens(model: PreTrainedModel, words: Tensor, mask: Tensor, dropout: Dropout) -> Tensor:
+    """The last layer (N, L, D), meaningless at padding, of words (N, L, D)."""
+    packing = _packing(model, mask)
+    hidden = _embed(model, words, packing, dropout)
+    for layer in _layers(model):
+        hidden = _layer(layer, hidden, packing, dropout)
+    return packing.pad(hidden)
+
+
+def _packing(model: PreTrainedModel, mask: Tensor) -> Packing:
+    return Packing.of(mask, int(model.config.num_attention_heads))
+
+
+def _layers(model: Any) -> list[Any]:
+    return list(model.encoder.layer)
+
+
+def _embed(model: Any, words: Tensor, packing: Packing, dropout: Dropout) -> Tensor:
+    block = model.embeddings
+    # RoBERTa numbers positions from its padding id + 1
+    table = block.position_embeddings
+    first = 0 if table.padding_idx is None else table.padding_idx + 1
+    places = table.weight.index_select(0, packing.positions + first)
+    kind = block.token_type_embeddings.weight[0]
+    embedded = _norm(packing.pack(words) + (places + kind), block.LayerNorm)
+    return dropout.forward(embedded)
+
+
+def _layer(
+    layer: Any, hidden: Tensor, packing: Packing, dropout: Dropout, read: Tensor | None = None
+) -> Tensor:
+    """A transformer layer on packed rows (P, D); with `read` (N,), its output at those alone."""
+    attention, output = layer.attention.self, layer.attention.output
+    if read is None:
+        parts = _joined(hidden, attention.query, attention.key, attention.value)
+        seen = _attend(*packing.split(parts, 3), bias=packing.bias, dropout=dropout)
+        context = packing.join(seen)
+    else:
+        keys, values = packing.split(_joined(hidden, attention.key, attention.value), 2)
+        hidden = hidden.index_select(0, read)
+        queries = _linear(hidden, attention.query).view(len(keys), 1, -1)
+        context = _attend(queries, keys, values, bias=packing.bias, dropout=dropout)
+        context = context.view(hidden.shape)
+    hidden = _norm(dropout.add(_linear(context, output.dense), hidden), output.LayerNorm)
+    inner = gelu(_linear(hidden, layer.intermediate.dense))
+    outer = _linear(inner, layer.output.dense)
+    return _norm(dropout.add(outer, hidden), layer.output.LayerNorm)
+
+
+def _joined(hidden: Tensor, *parts: Any) -> Tensor:
+    """Several linear maps of the same rows as one product, their outputs side by side."""
+    weight = torch.cat([part.weight for part in parts])
+    bias = torch.cat([part.bias for part in parts])
+    return linear(hidden, weight, bias)
+
+
+def _attend(
+    queries: Tensor, keys: Tensor, values: Tensor, *, bias: Tensor, dropout: Dropout
+) -> Tensor:
+    """Attention (N H, L, d). At these lengths plain products beat a fused kernel."""
+    scale = queries.shape[-1] ** -0.5
+    scores = torch.baddbmm(bias.to(queries.dtype), queries, keys.transpose(1, 2), alpha=scale)
+    weights = dropout.forward(scores.softmax(dim=-1))
+    return weights.to(values.dtype) @ values
+
+
+def _linear(rows: Tensor, part: Any) -> Tensor:
+    return linear(rows, part.weight, part.bias)
+
+
+def _norm(rows: Tensor, part: Any) -> Tensor:
+    return layer_norm(rows, part.normalized_shape, part.weight, part.bias, part.eps)

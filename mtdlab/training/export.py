@@ -1,0 +1,180 @@
+"""A trained encoder as a folder that travels: AutoModel and SentenceTransformer open it.
+
+FOLDER/           config, weights, tokenizer; modules.json, 1_Pooling for SentenceTransformer
+FOLDER/mtdlab/    heads, target branch, queue, dropout's stream; settings and scores (run.json)
+FOLDER/README.md  the model card
+"""
+
+import copy
+import json
+import math
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+from safetensors.torch import save_file
+
+from mtdlab.config import TrainerSettings
+from mtdlab.device import choose_device
+from mtdlab.encoders.embed import MAX_LENGTH
+from mtdlab.encoders.encoder import load_encoder
+from mtdlab.errors import MtdlabError, TrialError
+from mtdlab.training.card import model_card
+from mtdlab.training.inputs import Materials
+from mtdlab.training.outcome import Outcome
+
+SENTENCE_TRANSFORMER_POOLING = {"cls": "cls_token", "mean": "mean_tokens"}
+SAME_SCORE = 0.01
+"""How far, in points, a model may score from itself after saving: sums in another order."""
+
+
+def save_model(
+    folder: Path,
+    settings: TrainerSettings,
+    materials: Materials,
+    outcome: Outcome,
+    facts: Mapping[str, Any],
+) -> None:
+    """Write a run's best checkpoint to `folder`, replacing an earlier one whole or not at all.
+
+    `facts` say where the run came from (study, trial, corpus, versions). The folder is loaded
+    and scored again before it takes its place. Raises TrialError where the score differs,
+    MtdlabError where something else than a saved model stands there, OSError where the disk fails.
+    """
+    folder = folder.absolute()
+    refuse_other_things(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    building = Path(tempfile.mkdtemp(prefix=_building(folder), dir=folder.parent))
+    try:
+        run = _run(settings, outcome, facts)
+        _write_encoder(building, settings, materials, outcome)
+        _write_rest(building / "mtdlab", outcome, run)
+        (building / "README.md").write_text(model_card(run), encoding="utf-8")
+        _score_again(building, settings, materials, outcome)
+        _let_others_read(building)
+        _replace(folder, building)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+def refuse_other_things(folder: Path) -> None:
+    """Raise MtdlabError where `folder` holds something else than a saved model."""
+    if folder.is_dir() and (not any(folder.iterdir()) or (folder / "mtdlab" / "run.json").exists()):
+        return
+    if folder.exists():
+        raise MtdlabError(f"{folder}: holds something else than a saved model; give a new folder")
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes from saving to `folder` meanwhile; call `save_model` under it.
+
+    Nobody else is building then, so what lies there half built is a killed process's.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder.parent / f".{folder.name}.lock"):
+        for stale in folder.parent.glob(f"{_building(folder)}*"):
+            shutil.rmtree(stale, ignore_errors=True)
+        yield
+
+
+def _building(folder: Path) -> str:
+    return f".{folder.name}.building-"
+
+
+def _run(settings: TrainerSettings, outcome: Outcome, facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "mtd": settings.mtd,
+        "seed": settings.seed,
+        "best_step": outcome.best_step,
+        "scores": {
+            task: score for task, score in outcome.all_scores().items() if math.isfinite(score)
+        },
+        "settings": settings.model_dump(),
+        **facts,
+    }
+
+
+def _write_encoder(
+    folder: Path, settings: TrainerSettings, materials: Materials, outcome: Outcome
+) -> None:
+    model = copy.deepcopy(materials.encoder.model).cpu()
+    model.load_state_dict(outcome.weights)
+    model.save_pretrained(folder)
+    materials.encoder.tokenizer.save_pretrained(folder)
+    kind = SENTENCE_TRANSFORMER_POOLING.get(settings.pooling)
+    if kind is None:
+        return  # first and last layers: SentenceTransformer has no such pooling
+    module = "sentence_transformers.models."
+    width = int(model.config.hidden_size)
+    (folder / "1_Pooling").mkdir()
+    _write_json(
+        folder / "modules.json",
+        [
+            {"idx": 0, "name": "0", "path": "", "type": module + "Transformer"},
+            {"idx": 1, "name": "1", "path": "1_Pooling", "type": module + "Pooling"},
+        ],
+    )
+    _write_json(
+        folder / "1_Pooling" / "config.json",
+        {
+            "word_embedding_dimension": width,
+            **{
+                f"pooling_mode_{each}": each == kind
+                for each in SENTENCE_TRANSFORMER_POOLING.values()
+            },
+        },
+    )
+    _write_json(
+        folder / "sentence_bert_config.json",
+        {
+            "max_seq_length": materials.encoder.token_limit(MAX_LENGTH),
+            "do_lower_case": False,
+        },
+    )
+    _write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": "cosine"})
+
+
+def _write_rest(folder: Path, outcome: Outcome, run: Mapping[str, Any]) -> None:
+    folder.mkdir()
+    for name in outcome.states.keys() - {"encoder"}:
+        save_file(outcome.states[name], folder / f"{name}.safetensors")
+    _write_json(folder / "run.json", run)
+
+
+def _write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+
+
+def _score_again(
+    folder: Path, settings: TrainerSettings, materials: Materials, outcome: Outcome
+) -> None:
+    encoder = load_encoder(str(folder), settings.dropout)
+    device = choose_device(settings)
+    encoder.model.to(device.device)  # type: ignore[arg-type]
+    vectors = materials.dev.embed(encoder.model, settings.pooling, device)
+    score = materials.dev.evaluate(vectors).score
+    if not abs(score - outcome.after.dev.score) < SAME_SCORE:
+        raise TrialError(
+            f"the saved model scores {score:.2f} on dev, the trained one "
+            f"{outcome.after.dev.score:.2f}"
+        )
+
+
+def _let_others_read(folder: Path) -> None:
+    """A model is for sharing; temporary folders and saved weights are their owner's alone."""
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def _replace(folder: Path, building: Path) -> None:
+    """Swap directories by renaming; between the two renames there is none for an instant."""
+    old = building.with_name(building.name + "-old")
+    if folder.exists():
+        folder.rename(old)
+    building.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)

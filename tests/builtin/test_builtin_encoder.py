@@ -1,0 +1,117 @@
+"""The encoder that ships with the package, and the code that rebuilds it."""
+
+from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer, BertModel
+
+from mtdlab.builtin import builtin_pairs, builtin_sentences
+from mtdlab.builtin.definitions import defining_sentences
+from mtdlab.builtin.pretrain import WarmUp, build, main, mask_words, new_model, warm_up
+
+FOLDER = Path(str(files("mtdlab.encoders") / "builtin"))
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return AutoTokenizer.from_pretrained(FOLDER)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return AutoModel.from_pretrained(FOLDER).eval()
+
+
+def test_it_is_small():
+    assert sum(path.stat().st_size for path in FOLDER.iterdir()) <= 3_000_000
+
+
+def test_it_is_a_bert_of_two_layers(model):
+    assert isinstance(model, BertModel)
+    config = model.config
+    assert (config.num_hidden_layers, config.hidden_size, config.intermediate_size) == (2, 128, 512)
+    assert config.hidden_dropout_prob == config.attention_probs_dropout_prob == 0.1
+
+
+def test_cls_vectors_are_finite_and_distinct(model, tokenizer):
+    texts = builtin_sentences()[:64]
+    batch = tokenizer(texts, padding=True, return_tensors="pt")
+    with torch.inference_mode():
+        vectors = model(**batch).last_hidden_state[:, 0]
+    assert vectors.shape == (64, 128)
+    assert torch.isfinite(vectors).all()
+    assert torch.pdist(vectors).min() > 1e-3
+
+
+def test_every_word_is_known(tokenizer):
+    pairs = builtin_pairs("dev") + builtin_pairs("test")
+    texts = builtin_sentences() + [text for pair in pairs for text in pair[:2]]
+    ids = tokenizer(texts)["input_ids"]
+    assert max(len(row) for row in ids) <= 32
+    assert not any(tokenizer.unk_token_id in row for row in ids)
+
+
+def test_masked_words_are_predicted_from_the_rest(model, tokenizer):
+    """The word vectors alone bring synonyms closer than words of another kind."""
+    table = model.embeddings.word_embeddings.weight.detach()
+    vectors = torch.nn.functional.normalize(table, dim=1)
+
+    def cosine(left: str, right: str) -> float:
+        one, other = tokenizer.convert_tokens_to_ids([left, right])
+        return float(vectors[one] @ vectors[other])
+
+    assert cosine("doctor", "physician") > cosine("doctor", "hammer") + 0.2
+    assert cosine("purchased", "bought") > cosine("purchased", "sleeping") + 0.2
+
+
+def test_masking_chooses_by_chance_and_never_the_special_tokens():
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.tensor([[2, 7, 8, 3]]).repeat(4_000, 1)
+    chances = torch.tensor([0, 0, 0, 0, 0, 0, 0, 0.5, 0.1])
+    masked, chosen = mask_words(ids, chances, 4, generator)
+    shares = chosen.float().mean(dim=0)
+    assert shares.tolist() == pytest.approx([0, 0.5, 0.1, 0], abs=0.02)
+    assert torch.equal(masked[~chosen], ids[~chosen])
+    picked = masked[:, 1][chosen[:, 1]]
+    assert float((picked == 4).float().mean()) == pytest.approx(0.8, abs=0.03)
+    assert picked.min() >= 4
+
+
+def test_a_few_steps_lower_the_loss_and_repeat_exactly(tokenizer):
+    settings = WarmUp(steps=30, batch_size=32, rise=5)
+    losses: list[list[float]] = []
+    for _ in range(2):
+        seen: list[float] = []
+        torch.manual_seed(0)
+        model = new_model(len(tokenizer))
+        sentences = builtin_sentences()[:2_000]
+        warm_up(model, tokenizer, sentences, settings, lambda _, loss, seen=seen: seen.append(loss))
+        losses.append(seen)
+    assert sum(losses[0][-5:]) < sum(losses[0][:5]) - 2.5
+    assert losses[0] == losses[1]
+
+
+def test_a_rebuilt_tokenizer_is_the_shipped_one(tmp_path, tokenizer):
+    build(tmp_path, WarmUp(steps=1, batch_size=2), lambda _, __: None)
+    assert AutoTokenizer.from_pretrained(tmp_path).get_vocab() == tokenizer.get_vocab()
+
+
+def test_a_word_from_outside_is_spelled_and_read(tokenizer):
+    assert tokenizer.tokenize("Quokka, 7!") == ["q", *(f"##{c}" for c in "uokka"), ",", "7", "!"]
+
+
+def test_the_command_wants_one_folder(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["warmup"])
+    assert main() == 2
+    assert "usage: python -m mtdlab.builtin.pretrain OUT" in capsys.readouterr().err
+
+
+def test_defining_sentences_relate_words():
+    sentences = defining_sentences()
+    assert "another word for doctor is physician." in sentences
+    assert "onion is a kind of vegetable." in sentences
+    assert "chased means the same as pursued." in sentences
+    assert all(one < other for one, other in pairwise(sentences))

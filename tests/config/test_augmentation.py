@@ -1,0 +1,87 @@
+"""How augmentations are spelled."""
+
+from pathlib import Path
+
+import pytest
+
+from mtdlab.config import read_study
+from mtdlab.config.augmentation import (
+    EMBEDDING_LEVEL,
+    TEXT_LEVEL,
+    Augmentation,
+    parse_augmentation,
+)
+from mtdlab.errors import MtdlabError
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("none", []),
+        ("position-shuffle", [Augmentation("position-shuffle", None, ())]),
+        ("token-cutoff:0.2", [Augmentation("token-cutoff", 0.2, ())]),
+        ("repetition:.32", [Augmentation("repetition", 0.32, ())]),
+        ("synonyms:bert-base-uncased", [Augmentation("synonyms", None, ("bert-base-uncased",))]),
+        ("paraphrase:/models/a:b", [Augmentation("paraphrase", None, ("/models/a:b",))]),
+        (
+            "back-translation:a/en-de, a/de-en",
+            [Augmentation("back-translation", None, ("a/en-de", "a/de-en"))],
+        ),
+        (
+            "typos:0.1 + feature-cutoff:0.01",
+            [Augmentation("typos", 0.1, ()), Augmentation("feature-cutoff", 0.01, ())],
+        ),
+    ],
+)
+def test_spellings(text: str, expected: list[Augmentation]) -> None:
+    assert parse_augmentation(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "'': not known; write none, or one"),
+        ("typo:0.1", "'typo:0.1': not known"),
+        ("none+typos:0.1", "'none': not known"),
+        ("typos:0.1+", "'': not known"),
+        ("typos", "'typos': needs a share above 0 and below 1, as in typos:0.1"),
+        ("typos:much", "needs a share"),
+        ("typos:0", "needs a share"),
+        ("repetition:1", "needs a share"),
+        ("token-cutoff:-0.1", "needs a share"),
+        ("feature-cutoff:nan", "needs a share"),
+        ("position-shuffle:0.1", "takes no argument; write position-shuffle"),
+        ("position-shuffle:", "takes no argument"),
+        ("synonyms", "write synonyms:MODEL, each"),
+        ("synonyms:a,b", "write synonyms:MODEL, each"),
+        ("back-translation:a", "write back-translation:MODEL,MODEL, each"),
+        ("back-translation:a,", "write back-translation:MODEL,MODEL, each"),
+        ("typos:0.1+repetition:0.2+typos:0.3", "names typos twice"),
+    ],
+)
+def test_what_is_malformed_is_refused(text: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said.replace("+", r"\+")):
+        parse_augmentation(text)
+
+
+def test_text_of_an_augmentation_reads_back_and_is_one_for_all_that_mean_the_same() -> None:
+    text = "token-cutoff:0.2+position-shuffle+typos:0.1+back-translation:a,b"
+    assert "+".join(map(str, parse_augmentation(text))) == text
+    assert [str(one) for one in parse_augmentation(" typos : 0.10")] == ["typos:0.1"]
+
+
+def test_every_augmentation_has_one_level() -> None:
+    assert len({*EMBEDDING_LEVEL, *TEXT_LEVEL}) == len(EMBEDDING_LEVEL) + len(TEXT_LEVEL) == 8
+
+
+def test_a_study_knows_every_augmentation_of_its_trials(tmp_path: Path) -> None:
+    path = tmp_path / "study.yaml"
+    head = "study: words\nmetric: sts_dev\nseeds: [0]\nsampler: grid\npruner: none\n"
+    search = "search: {augmentation: [none, 'typos:0.1', 'synonyms:a/b']}\n"
+    path.write_text(f"{head}trainer: {{encoder: builtin}}\n{search}")
+    assert read_study(path, ()).augmentations() == ("none", "typos:0.1", "synonyms:a/b")
+    path.write_text(f"{head}trainer: {{augmentation: 'typos:0.1'}}\nsearch: {{ema_decay: [0.1]}}\n")
+    assert read_study(path, ()).augmentations() == ("typos:0.1",)
+    path.write_text(f"{head}trainer: {{encoder: builtin}}\n{search.replace('typos', 'typo')}")
+    with pytest.raises(MtdlabError, match=r"typo:0\.1'?: not known"):
+        read_study(path, ())

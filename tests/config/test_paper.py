@@ -1,0 +1,202 @@
+"""The paper's studies: read with every profile, as large as their tables, affordable when small."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from analysis.published import __file__ as published
+from mtdlab.config import StudySpec, TrainerSettings, read_study
+
+PAPER = Path(__file__).parents[2] / "studies" / "paper"
+SIZES = {
+    # settings with the paper's, the small and the minilm profile's values
+    "table3-ema-decay": (6, 6, 6),
+    "table4-heads": (12, 12, 12),
+    "table5-augmentation": (10, 7, 7),
+    "table6a-prediction-dim": (5, 5, 5),
+    "table6b-batch-size": (4, 4, 4),
+    "table7-initial-queue": (20, 12, 20),
+    "table8-queue-slices": (5, 5, 5),
+    "table9-fgsm-epsilon": (5, 5, 5),
+    "figure2-mtd": (27, 27, 18),
+    "figure5-collapse": (4, 4, 4),
+    "figure7-simcse": (1, 1, 1),
+    "figure13-mtd-large": (13, 13, 13),
+    "slides-queue-clusters": (6, 6, 6),
+}
+SEEDS = {None: 5, "small": 3, "minilm": 2}
+
+
+def read(name: str, profile: str | None = None) -> StudySpec:
+    return read_study(PAPER / f"{name}.yaml", (), profile)
+
+
+def settings(spec: StudySpec) -> list[TrainerSettings]:
+    return [
+        spec.settings(unit.parameters or {}, unit.seed)
+        for unit in spec.units()
+        if unit.seed == spec.seeds[0]
+    ]
+
+
+def column(file: str, name: str) -> list[str]:
+    with (Path(published).parent / f"{file}.csv").open() as lines:
+        return [row[name] for row in csv.DictReader(lines)]
+
+
+def test_every_file_is_counted_here() -> None:
+    assert {path.stem for path in PAPER.glob("*.yaml")} == set(SIZES)
+
+
+@pytest.mark.parametrize("profile", SEEDS)
+@pytest.mark.parametrize("name", SIZES)
+def test_a_study_is_as_large_as_its_table(name: str, profile: str | None) -> None:
+    spec = read(name, profile)
+    assert spec.name == (f"{name}-{profile}" if profile else name)
+    expected = SIZES[name][list(SEEDS).index(profile)]
+    assert (len(settings(spec)), len(spec.seeds)) == (expected, SEEDS[profile])
+    assert len(spec.units()) == expected * SEEDS[profile]
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_the_papers_settings(name: str) -> None:
+    spec = read(name)
+    assert spec.metric == "sts_average"
+    large = name == "figure13-mtd-large"
+    for each in settings(spec):
+        assert each.encoder == ("bert-large-uncased" if large else "bert-base-uncased")
+        assert each.learning_rate == (1e-5 if large else 3e-5)
+        assert (each.weight_decay, each.temperature, each.max_length) == (1e-6, 0.05, 32)
+        if "batch_size" not in spec.search:
+            # one epoch of a million sentences
+            assert abs(each.steps * each.batch_size - 10**6) <= each.batch_size
+        assert each.select_on == "dev"
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_small_study_needs_nothing_but_the_package(name: str) -> None:
+    spec = read(name, "small")
+    assert spec.metric == "sts_test"
+    for each in settings(spec):
+        assert (each.encoder, each.corpus, each.evaluation) == ("builtin",) * 3
+        assert each.tasks == ""
+        assert 1e-3 <= each.learning_rate <= 2e-3
+        assert 120 <= each.steps <= 250
+        assert "synonyms" not in each.augmentation
+        assert "paraphrase" not in each.augmentation
+        assert "translation" not in each.augmentation
+
+
+def test_all_small_studies_together_fit_into_a_coffee_break() -> None:
+    """In trials of 200 steps of 64 sentences, of which two cores do about ten a minute."""
+    cost = sum(
+        each.steps * each.batch_size / (200 * 64) * len(spec.seeds)
+        for spec in (read(name, "small") for name in SIZES)
+        for each in settings(spec)
+    )
+    assert 100 < cost < 300
+
+
+@pytest.mark.parametrize(
+    ("study", "file", "published_column", "setting"),
+    [
+        ("table3-ema-decay", "table3_ema_decay", "ema_decay", "ema_decay"),
+        ("table6a-prediction-dim", "table6a_prediction_dim", "prediction_dim", "prediction_dim"),
+        ("table6b-batch-size", "table6b_batch_size", "batch_size", "batch_size"),
+        ("table9-fgsm-epsilon", "table9_fgsm_epsilon", "fgsm_epsilon", "fgsm_epsilon"),
+    ],
+)
+def test_values_are_those_of_the_table(
+    study: str, file: str, published_column: str, setting: str
+) -> None:
+    expected = {float(value) for value in column(file, published_column)}
+    assert {float(getattr(each, setting)) for each in settings(read(study))} == expected
+
+
+def test_heads_queues_and_slices_are_those_of_their_tables() -> None:
+    pairs = zip(
+        column("table4_heads", "projection_layers"),
+        column("table4_heads", "prediction_layers"),
+        strict=True,
+    )
+    found = {
+        (each.projection_layers, each.prediction_layers) for each in settings(read("table4-heads"))
+    }
+    assert found == {(int(first), int(second)) for first, second in pairs}
+
+    sevens = [
+        (each.queue_size, each.initial_queue_size / each.queue_size)
+        for each in settings(read("table7-initial-queue"))
+    ]
+    assert sorted(sevens) == [
+        (size, share) for size in (128, 256, 512, 1024, 4096) for share in (0, 0.25, 0.5, 1)
+    ]
+
+    eights = settings(read("table8-queue-slices"))
+    written = [each.queue_slice.replace(",", " and ") for each in eights]
+    assert written == column("table8_queue_slices", "positions_used")
+    assert {
+        (each.queue_size, each.initial_queue_size, each.batch_size, each.ema_decay)
+        for each in eights
+    } == {(1024, 128, 256, 0.85)}
+
+
+def test_a_small_queue_is_cut_where_the_tables_is() -> None:
+    def shares(profile: str | None) -> list[list[float]]:
+        return [
+            [
+                float(edge) / each.queue_size
+                for part in each.queue_slice.split(",")
+                for edge in part.split("-")
+            ]
+            if each.queue_slice != "all"
+            else []
+            for each in settings(read("table8-queue-slices", profile))
+        ]
+
+    assert shares("small") == shares("minilm") == shares(None)
+
+
+@pytest.mark.parametrize(
+    ("profile", "sizes"), [(None, {64, 128, 256}), ("small", {32, 64, 128}), ("minilm", {32, 64})]
+)
+def test_the_nine_distances_of_figure_2_at_every_batch_size(
+    profile: str | None, sizes: set[int]
+) -> None:
+    """The published ones have three decimals."""
+    expected = sorted(float(value) for value in column("figure2_mtd", "mtd"))
+    found = settings(read("figure2-mtd", profile))
+    for size in sizes:
+        distances = sorted(each.mtd for each in found if each.batch_size == size)
+        assert distances == pytest.approx(expected, abs=1e-3)
+    assert {each.batch_size for each in found} == sizes
+
+
+def test_augmentations_are_the_ten_rows_of_table_5() -> None:
+    found = {
+        (each.fgsm_epsilon, each.augmentation) for each in settings(read("table5-augmentation"))
+    }
+    assert len(found) == len(column("table5_augmentation", "average"))
+    assert {augmentation for epsilon, augmentation in found if epsilon} == {"none"}
+
+
+def test_the_large_encoder_is_tried_at_its_published_optimum() -> None:
+    distances = [each.mtd for each in settings(read("figure13-mtd-large"))]
+    assert min(abs(distance - 22.667) for distance in distances) < 1e-3
+    assert (min(distances), max(distances)) == pytest.approx((5, 38.667), abs=1e-3)
+
+
+def test_simcse_is_a_distance_of_0_and_clusters_go_from_0_to_20() -> None:
+    [simcse] = settings(read("figure7-simcse"))
+    assert (simcse.method, simcse.mtd, simcse.queue_size) == ("simcse", 0, 0)
+    clusters = [each.queue_clusters for each in settings(read("slides-queue-clusters"))]
+    assert clusters == [0, 1, 5, 10, 15, 20]
+
+
+def test_the_collapse_is_looked_for_with_the_queue_alone() -> None:
+    found = [
+        (each.ema_decay, each.prediction_layers, each.in_batch_negatives)
+        for each in settings(read("figure5-collapse"))
+    ]
+    assert found == [(0, 0, False), (0, 2, False), (0.85, 0, False), (0.85, 2, False)]

@@ -1,0 +1,104 @@
+"""One run's settings: bounds, combinations, MTD."""
+
+import math
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from mtdlab.config import TrainerSettings
+from mtdlab.config.settings import TrainerSection, parse_slices
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"ema_decay": 1}, "less than 1"),
+        ({"ema_decay": -0.1}, "greater than or equal to 0"),
+        ({"ema_decay_end": 1.1}, "less than or equal to 1"),
+        ({"ema_schedule_steps": 0}, "greater than or equal to 1"),
+        ({"ema_order": "first"}, "'after-step' or 'before-target'"),
+        ({"queue_fill": "full"}, "'exact' or 'published'"),
+        ({"fgsm_gradient": "next"}, "'previous' or 'current'"),
+        ({"preset": "published"}, "'intended', 'paper' or 'published-code'"),
+        ({"preset": ["paper"]}, "'intended', 'paper' or 'published-code'"),
+        ({"method": "moco"}, "'mocose' or 'simcse'"),
+        ({"augmentation": "token-cutoff"}, "needs a share above 0"),
+        ({"queue_clusters": -1}, "greater than or equal to 0"),
+        ({"queue_clusters": 513}, "queue_clusters 513 exceeds the 512 positions in use"),
+        ({"temperature": 0}, "greater than 0"),
+        ({"temperature": -0.05}, "greater than 0"),
+        ({"temperature": math.nan}, "finite"),
+        ({"learning_rate": math.inf}, "finite"),
+        ({"learning_rate": 0}, "greater than 0"),
+        ({"dropout": 1}, "less than 1"),
+        ({"max_length": 2}, "greater than or equal to 3"),
+        ({"batch_size": 0}, "greater than or equal to 1"),
+        ({"queue_size": -1}, "greater than or equal to 0"),
+        ({"steps": 0}, "greater than or equal to 1"),
+        ({"steps": True}, "valid integer"),
+        ({"steps": "50"}, "valid integer"),
+        ({"batch_size": 2.5}, "valid integer"),
+        ({"device": "tpu"}, "pattern"),
+        ({"precision": "float16"}, "'auto', 'float32' or 'bfloat16'"),
+        ({"queue_slice": "5-5"}, "is no range"),
+        ({"queue_slice": "newest"}, "is no range"),
+        ({"encoder": ""}, "at least 1 character"),
+        ({"stepz": 5}, "not permitted"),
+        ({"batch_size": 1, "queue_size": 0, "initial_queue_size": 0}, "leaves no negatives"),
+        (
+            {"in_batch_negatives": False, "queue_size": 0, "initial_queue_size": 0},
+            "leaves no negatives with batch_size 1 or without in_batch_negatives",
+        ),
+        ({"queue_size": 64}, "initial_queue_size 128 exceeds queue_size 64"),
+        ({"queue_slice": "0-513"}, "0-513 lies outside queue_size 512"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        TrainerSettings(**values)
+
+
+def test_legal_edges_are_accepted() -> None:
+    TrainerSettings(batch_size=1, queue_size=1, initial_queue_size=1)
+    TrainerSettings(batch_size=2, queue_size=0, initial_queue_size=0)
+    TrainerSettings(queue_size=100, initial_queue_size=100, batch_size=64)
+    TrainerSettings(ema_decay=0, dropout=0, fgsm_epsilon=0, max_length=3, weight_decay=0)
+
+
+def test_settings_are_frozen() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        TrainerSettings().steps = 3  # type: ignore[misc]
+
+
+def test_a_section_lets_pass_what_only_fails_beside_another_setting() -> None:
+    assert TrainerSection(queue_size=64).initial_queue_size == 128
+    with pytest.raises(ValidationError, match="less than 1"):
+        TrainerSection(dropout=1)
+
+
+def test_slices() -> None:
+    assert parse_slices("all") is None
+    assert parse_slices("0-256, 768-1024") == [(0, 256), (768, 1024)]
+
+
+def test_mtd_of_the_papers_optimum() -> None:
+    settings = TrainerSettings(ema_decay=0.85, queue_size=512, batch_size=64)
+    assert settings.mtd == pytest.approx(1 / 0.15 + 8)
+
+
+def test_mtd_of_a_schedule_is_the_mean_over_the_run() -> None:
+    settings = TrainerSettings(
+        ema_decay=0.75, ema_decay_end=0.95, steps=4, queue_size=128, batch_size=64
+    )
+    decays = [0.95 - 0.2 * (1 + math.cos(math.pi * step / 4)) / 2 for step in range(4)]
+    assert settings.mtd == pytest.approx(sum(1 / (1 - decay) for decay in decays) / 4 + 2)
+
+
+def test_mtd_of_a_schedule_that_reaches_1_is_that_of_its_start() -> None:
+    settings = TrainerSettings(preset="published-code", steps=20_000)
+    assert settings.mtd == pytest.approx(1 / 0.25 + 8)
+
+
+def test_mtd_of_simcse_is_0() -> None:
+    assert TrainerSettings(method="simcse").mtd == 0

@@ -1,0 +1,276 @@
+"""Augmented corpora: line for line their source's, the same in every process, tokenised once."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
+
+from mtdlab.config import TrainerSettings
+from mtdlab.config.augmentation import parse_augmentation
+from mtdlab.corpus import augmented as module
+from mtdlab.corpus.augmented import AugmentedCorpus, augment
+from mtdlab.corpus.corpus import open_corpus
+from mtdlab.corpus.lines import Tally
+from mtdlab.corpus.tokens import paired_batches, tokenise
+from mtdlab.device import Device
+from mtdlab.encoders.encoder import Encoder, load_encoder
+from mtdlab.errors import MtdlabError
+from mtdlab.training import inputs as materials
+from mtdlab.training.inputs import prepare, warm
+from mtdlab.training.loop import train
+
+CPU = Device(torch.device("cpu"), torch.float32)
+NOISE = "typos:0.4+repetition:0.32"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A cache of the test's own, on disk and in this process."""
+    monkeypatch.setenv("MTDLAB_CACHE", str(tmp_path / "cache"))
+    materials._augmented.cache_clear()
+    yield tmp_path / "cache"
+    materials._augmented.cache_clear()
+
+
+@pytest.fixture
+def tokenizer(tiny_encoder: Path) -> PreTrainedTokenizerBase:
+    loaded: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(tiny_encoder)
+    return loaded
+
+
+def augmented(corpus: Path, text: str = NOISE) -> AugmentedCorpus:
+    changed = augment(open_corpus(str(corpus)), parse_augmentation(text), CPU)
+    assert changed is not None
+    return changed
+
+
+def test_only_what_acts_on_text_makes_another_corpus(tiny_corpus: Path) -> None:
+    corpus = open_corpus(str(tiny_corpus))
+    for text in ("none", "position-shuffle", "token-cutoff:0.1+feature-cutoff:0.2"):
+        assert augment(corpus, parse_augmentation(text), CPU) is None
+    mixed = augmented(tiny_corpus, f"token-cutoff:0.1+{NOISE}+position-shuffle")
+    assert mixed == augmented(tiny_corpus)
+    assert mixed.name == f"{tiny_corpus}, {NOISE}"
+    assert mixed.doing == "typos, repetition"
+
+
+def test_a_line_is_the_same_in_every_process_and_chunk(
+    tiny_corpus: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "three.txt"
+    path.write_text("the old dog sleeps near a house\n" * 3)
+    # as another process drew them: this one hashes strings with another seed
+    assert list(augmented(path).sentences()) == [
+        "the ld dog sleeps near a jouse jouse",
+        "th oldd oldd dog sleeps enar a house",
+        "the oldd dog sleeps sleeps neear aa house house",
+    ]
+    mine = list(augmented(tiny_corpus).sentences())
+    monkeypatch.setattr(module, "SENTENCES", 7)
+    assert list(augmented(tiny_corpus).sentences()) == mine
+
+
+def test_what_a_line_becomes_depends_on_itself_and_its_number(
+    tiny_corpus: Path, tiny_sentences: list[str], tmp_path: Path
+) -> None:
+    other = tmp_path / "other.txt"
+    other.write_text("\n".join(["something else", *tiny_sentences[1:-1], "the end"]))
+    mine, its = (list(augmented(path).sentences()) for path in (tiny_corpus, other))
+    assert mine[1:-1] == its[1:-1]
+    assert sum(new != old for new, old in zip(mine, tiny_sentences, strict=True)) > 30
+    other.write_text("\n".join(["the dog sleeps near the house"] * 50))
+    assert len(set(augmented(other).sentences())) > 25
+
+
+def test_blank_lines_count_for_neither(tmp_path: Path, tokenizer: PreTrainedTokenizerBase) -> None:
+    path = tmp_path / "gaps.txt"
+    path.write_text("\n the dog \n\t\n\0\na\n\n7\n")
+    source, changed = open_corpus(str(path)), augmented(path, "typos:0.9")
+    assert list(source.sentences()) == ["the dog", "a", "7"]
+    assert len(list(changed.sentences())) == 3
+    assert len(tokenise(source, tokenizer, 8)) == len(tokenise(changed, tokenizer, 8)) == 3
+
+
+def test_a_sentence_of_which_nothing_is_left_stays(
+    tiny_corpus: Path, tiny_sentences: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def emptied(sentence: str, *_rest: Any) -> str:
+        return " \n" if sentence in tiny_sentences[:3] else "red"
+
+    monkeypatch.setattr(module, "typos", emptied)
+    expected = tiny_sentences[:3] + ["red"] * 57
+    assert list(augmented(tiny_corpus, "typos:0.1").sentences()) == expected
+
+
+def test_two_stores_deal_out_the_same_sentences(
+    tiny_corpus: Path, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    corpus, changed = open_corpus(str(tiny_corpus)), augmented(tiny_corpus)
+    first, second = tokenise(corpus, tokenizer, 16), tokenise(changed, tokenizer, 16)
+    become = {
+        tuple(tokenizer(old)["input_ids"]): tokenizer(new, truncation=True, max_length=16)
+        for old, new in zip(corpus.sentences(), changed.sentences(), strict=True)
+    }
+    pairs, alone = paired_batches(first, second, 8, seed=3), first.batches(8, seed=3)
+    seen = 0
+    for _ in range(15):  # two epochs
+        (ids, mask), (new_ids, new_mask) = next(pairs)
+        expected_ids, expected_mask = next(alone)
+        assert torch.equal(ids, expected_ids)
+        assert torch.equal(mask, expected_mask)
+        assert new_mask.sum(dim=1).max() == new_ids.shape[1]
+        for row in range(8):
+            old = tuple(ids[row, : mask[row].sum()].tolist())
+            new = new_ids[row, : new_mask[row].sum()].tolist()
+            assert new == become[old]["input_ids"]
+            seen += tuple(new) != old
+    assert seen > 60
+
+
+def test_a_store_too_small_for_a_batch_is_refused(
+    tiny_corpus: Path, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    store = tokenise(open_corpus(str(tiny_corpus)), tokenizer, 16)
+    with pytest.raises(MtdlabError, match="batch_size 61 exceeds the corpus, which holds 60"):
+        next(paired_batches(store, store, 61, seed=0))
+
+
+def test_the_fingerprint_tells_corpus_augmentation_and_model_apart(
+    tiny_corpus: Path, tmp_path: Path
+) -> None:
+    model, copy, other = tmp_path / "model", tmp_path / "copy", tmp_path / "other.txt"
+    for folder in (model, copy):
+        folder.mkdir()
+        (folder / "weights").write_text("one")
+    other.write_text("a dog\n")
+    texts = [
+        "typos:0.1",
+        "typos:0.2",
+        "repetition:0.1",
+        "typos:0.1+repetition:0.1",
+        "repetition:0.1+typos:0.1",
+        "synonyms:a/b",
+        "paraphrase:a/b",
+        "paraphrase:a/c",
+        "back-translation:a/b,a/c",
+        "back-translation:a/c,a/b",
+        f"synonyms:{model}",
+    ]
+    prints = {augmented(tiny_corpus, text).fingerprint for text in texts}
+    prints |= {open_corpus(str(tiny_corpus)).fingerprint, augmented(other, texts[0]).fingerprint}
+    assert len(prints) == len(texts) + 2
+    before = augmented(tiny_corpus, f"synonyms:{model}").fingerprint
+    assert augmented(tiny_corpus, f"synonyms:{copy}").fingerprint == before
+    (model / "weights").write_text("two")
+    assert augmented(tiny_corpus, f"synonyms:{model}").fingerprint != before
+
+
+Settings = Callable[..., TrainerSettings]
+
+
+@pytest.fixture
+def settings_of(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> Settings:
+    def settings(augmentation: str, **changed: Any) -> TrainerSettings:
+        values: dict[str, Any] = {
+            "encoder": str(tiny_encoder),
+            "corpus": str(tiny_corpus),
+            "evaluation": str(tiny_pairs),
+            "batch_size": 8,
+            "device": "cpu",
+            "precision": "float32",
+            "max_length": 16,
+            "augmentation": augmentation,
+        }
+        return TrainerSettings(**values | changed)
+
+    return settings
+
+
+def test_materials_hold_the_augmented_tokens(settings_of: Settings, tiny_corpus: Path) -> None:
+    plain, changed = prepare(settings_of("position-shuffle")), prepare(settings_of(NOISE))
+    assert plain.augmented is None
+    assert plain.encoder is changed.encoder
+    assert plain.tokens is changed.tokens
+    expected = tokenise(augmented(tiny_corpus), plain.encoder.tokenizer, 16)
+    assert changed.augmented is not None
+    assert np.array_equal(changed.augmented.ids, expected.ids)
+    assert not np.array_equal(changed.augmented.ids, changed.tokens.ids)
+    shorter = prepare(settings_of(NOISE, max_length=8)).augmented
+    assert shorter is not None
+    assert shorter.ids.shape == (60, 8)
+
+
+def test_a_study_of_augmentations_loads_its_encoder_once_and_augments_each_once(
+    settings_of: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    loaded: list[str] = []
+    real_sentences, real_load = AugmentedCorpus.sentences, load_encoder
+
+    def sentences(self: AugmentedCorpus, tally: Tally | None = None) -> Iterator[str]:
+        read.append(self.name)
+        return real_sentences(self, tally)
+
+    def load(name: str, dropout: float) -> Encoder:
+        loaded.append(name)
+        return real_load(name, dropout)
+
+    monkeypatch.setattr(AugmentedCorpus, "sentences", sentences)
+    monkeypatch.setattr(materials, "load_encoder", load)
+    materials._prepare.cache_clear()
+    values = ("none", "typos:0.1", "typos:0.2")
+    warm(settings_of("none"), values)
+    assert (len(read), len(loaded)) == (2, 1)
+    settings = [settings_of(value, seed=seed) for seed in (0, 1) for value in values]
+    stores = [prepare(each).augmented for each in settings]
+    assert (len(read), len(loaded)) == (2, 2)
+    assert stores[:3] == stores[3:]
+    assert len({store.fingerprint for store in stores if store}) == 2
+
+
+def test_a_missing_model_is_said_before_anything_is_trained(
+    settings_of: Settings, cache: Path
+) -> None:
+    for name, models in (
+        ("synonyms", "no/model"),
+        ("paraphrase", "no/model"),
+        ("back-translation", "no/model,b"),
+    ):
+        for act in (warm, prepare):
+            with pytest.raises(
+                MtdlabError, match=f"^{name} model no/model: neither a folder here nor in"
+            ):
+                act(settings_of(f"{name}:{models}"))
+    assert not list((cache / "tokens").glob(".building-*"))
+
+
+def test_the_online_branch_reads_the_changed_text_and_the_target_the_original(
+    settings_of: Settings,
+) -> None:
+    named = prepare(settings_of(NOISE))
+    assert named.augmented is not None
+    rows = next(named.tokens.rows(8, seed=5))
+    online, target = next(named.batches(8, seed=5))
+    for view, store in ((online, named.augmented), (target, named.tokens)):
+        assert torch.equal(view[0], store.batch(rows)[0])
+        assert torch.equal(view[1], store.batch(rows)[1])
+    (both,) = next(prepare(settings_of("none")).batches(8, seed=5))
+    assert torch.equal(both[0], target[0])
+
+
+def test_a_run_learns_from_augmented_text(settings_of: Settings) -> None:
+    def losses(augmentation: str) -> list[float]:
+        settings = settings_of(
+            augmentation, steps=4, evaluate_every=4, queue_size=16, initial_queue_size=8
+        )
+        curve = train(settings, prepare(settings), lambda _step, _evaluation: None).curve
+        return list(curve["loss"])
+
+    changed = losses(NOISE)
+    assert changed == losses(NOISE)
+    assert changed != losses("none")
+    assert np.isfinite(changed).all()

@@ -1,0 +1,106 @@
+"""Text files as they come."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from mtdlab.corpus.corpus import open_corpus
+from mtdlab.corpus.lines import Tally
+from mtdlab.errors import MtdlabError
+
+
+@pytest.mark.parametrize(
+    ("data", "sentences"),
+    [
+        (b"one\ntwo\n", ["one", "two"]),
+        (b"one\ntwo", ["one", "two"]),
+        (b"\n  \n\tone \n\n\xc2\xa0\ntwo\n\n", ["one", "two"]),
+        (b"\xef\xbb\xbfone\ntwo\n", ["one", "two"]),
+        (b"one\r\ntwo\r\n\r\n", ["one", "two"]),
+        (b"a \xff b\ntwo\n", ["a \ufffd b", "two"]),
+        (
+            "na\u00efve \u05e9\u05dc\u05d5\u05dd\na\u2028b\n".encode(),
+            ["na\u00efve \u05e9\u05dc\u05d5\u05dd", "a\u2028b"],
+        ),
+    ],
+    ids=["plain", "no end", "blank", "mark", "windows", "invalid", "unicode"],
+)
+def test_lines_become_sentences(tmp_path: Path, data: bytes, sentences: list[str]) -> None:
+    path = tmp_path / "corpus.txt"
+    path.write_bytes(data)
+    corpus = open_corpus(str(path))
+    assert list(corpus.sentences()) == sentences
+    assert list(corpus.sentences()) == sentences
+
+
+@pytest.mark.parametrize("data", [b"", b"\n \n\t\r\n", b"\xef\xbb\xbf"])
+def test_a_file_without_a_sentence_is_refused(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "corpus.txt"
+    path.write_bytes(data)
+    with pytest.raises(MtdlabError, match="holds no sentence; one is expected a line"):
+        open_corpus(str(path))
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(MtdlabError, match="no such file or directory; give a text file"):
+        open_corpus(str(tmp_path / "nowhere.txt"))
+    with pytest.raises(MtdlabError, match="null byte; give a text file"):
+        open_corpus("a\0b")
+    with pytest.raises(MtdlabError, match="is neither a file nor a folder"):
+        open_corpus("/dev/null")
+
+
+def test_a_folder_is_its_text_files_by_name(tmp_path: Path) -> None:
+    (tmp_path / "b.txt").write_text("three\n")
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"one\n\ntwo"))
+    (tmp_path / "c.txt.gz").write_bytes(gzip.compress(b"four\n"))
+    for other in ("README.md", ".hidden.txt", "text"):
+        (tmp_path / other).write_text("not this\n")
+    (tmp_path / "folder.txt").mkdir()
+    tally = Tally()
+    corpus = open_corpus(str(tmp_path))
+    assert list(corpus.sentences(tally)) == ["one", "two", "three", "four"]
+    assert (tally.lines, tally.blank) == (5, 1)
+    assert tally.done == tally.total > 50
+
+
+def test_a_folder_without_text_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "state.json").write_text("{}")
+    with pytest.raises(MtdlabError, match=r"no file that ends in .txt or .gz; a saved dataset is"):
+        open_corpus(str(tmp_path))
+
+
+def test_any_change_in_a_folder_changes_its_fingerprint(tmp_path: Path) -> None:
+    def fingerprint(**files: str) -> str:
+        for path in tmp_path.iterdir():
+            path.unlink()
+        for name, text in files.items():
+            (tmp_path / f"{name}.txt").write_text(text)
+        return open_corpus(str(tmp_path)).fingerprint
+
+    folders = [
+        {"a": "one\n", "b": "two\n"},
+        {"a": "two\n", "b": "one\n"},
+        {"a": "one\ntwo\n"},
+        {"a": "one", "b": "two\n"},
+        {"a": "one\n", "b": "two\n", "c": "two\n"},
+        {"a": "onetwo\n"},
+    ]
+    assert len({fingerprint(**files) for files in folders}) == len(folders)
+    assert fingerprint(a="one\n", b="two\n") == fingerprint(c="one\n", d="two\n")
+
+
+def test_the_fingerprint_is_that_of_the_content(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.txt", tmp_path / "b.txt"
+    first.write_text("one\ntwo\n")
+    second.write_text("one\ntwo\n")
+    assert open_corpus(str(first)).fingerprint == open_corpus(str(second)).fingerprint
+    second.write_text("one\ntwo!\n")
+    assert open_corpus(str(first)).fingerprint != open_corpus(str(second)).fingerprint
+
+
+def test_the_builtin_corpus() -> None:
+    corpus = open_corpus("builtin")
+    assert corpus == open_corpus("builtin")
+    assert len(list(corpus.sentences())) > 1000

@@ -1,0 +1,249 @@
+"""Prepared tokens: kept once, mapped, and dealt out in permutations."""
+
+import errno
+import gzip
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoTokenizer, BertTokenizer, PreTrainedTokenizerBase
+
+from mtdlab.corpus import chunks
+from mtdlab.corpus import tokens as module
+from mtdlab.corpus.corpus import Corpus, open_corpus
+from mtdlab.corpus.tokens import TokenStore, tokenise
+from mtdlab.errors import MtdlabError
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the test's own."""
+    monkeypatch.setenv("MTDLAB_CACHE", str(tmp_path))
+    return tmp_path / "tokens"
+
+
+@pytest.fixture
+def tokenizer(tiny_encoder: Path) -> PreTrainedTokenizerBase:
+    loaded: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(tiny_encoder)
+    return loaded
+
+
+@pytest.fixture
+def corpus(tiny_corpus: Path) -> Corpus:
+    return open_corpus(str(tiny_corpus))
+
+
+@pytest.fixture
+def store(corpus: Corpus, tokenizer: PreTrainedTokenizerBase) -> TokenStore:
+    return tokenise(corpus, tokenizer, 8)
+
+
+def test_rows_are_the_tokenizers_padded_on_the_right(
+    store: TokenStore, corpus: Corpus, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    assert isinstance(store.ids, np.memmap)
+    assert store.ids.shape == (60, 8)
+    for row, sentence in enumerate(corpus.sentences()):
+        ids = tokenizer(sentence, truncation=True, max_length=8)["input_ids"]
+        assert store.lengths[row] == len(ids)
+        assert store.ids[row].tolist() == ids + [0] * (8 - len(ids))
+    assert store.lengths.max() == 8
+    assert store.lengths.min() < 8
+
+
+@pytest.mark.parametrize(("name", "size"), [("SENTENCES", 7), ("CHARACTERS", 100)])
+def test_chunks_do_not_show(
+    store: TokenStore,
+    corpus: Corpus,
+    tokenizer: PreTrainedTokenizerBase,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    name: str,
+    size: int,
+) -> None:
+    monkeypatch.setattr(chunks, name, size)
+    monkeypatch.setenv("MTDLAB_CACHE", str(tmp_path / "other"))
+    again = tokenise(corpus, tokenizer, 8)
+    assert np.array_equal(store.ids, again.ids)
+    assert np.array_equal(store.lengths, again.lengths)
+
+
+def test_a_second_call_does_not_tokenise(
+    store: TokenStore,
+    corpus: Corpus,
+    tokenizer: PreTrainedTokenizerBase,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = []
+    real = module._write
+
+    def counted(*arguments: Any) -> Any:
+        calls.append(arguments)
+        return real(*arguments)
+
+    monkeypatch.setattr(module, "_write", counted)
+    again = tokenise(corpus, tokenizer, 8)
+    assert not calls
+    assert again.fingerprint == store.fingerprint
+    assert np.array_equal(again.ids, store.ids)
+    tokenise(corpus, tokenizer, 9)
+    assert len(calls) == 1
+
+
+def test_another_tokenizer_or_corpus_is_another_cache(
+    store: TokenStore, corpus: Corpus, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
+) -> None:
+    words = tmp_path / "words.txt"
+    vocabulary = sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().__getitem__)
+    words.write_text("\n".join(vocabulary))
+    cased = BertTokenizer(vocab=str(words), do_lower_case=False)
+    assert cased.get_vocab() == tokenizer.get_vocab()
+    assert tokenise(corpus, cased, 8).fingerprint != store.fingerprint
+    other = tmp_path / "other.txt"
+    other.write_text("a dog\na cat\n")
+    assert tokenise(open_corpus(str(other)), tokenizer, 8).fingerprint != store.fingerprint
+
+
+def test_a_batch_is_as_long_as_its_longest(store: TokenStore) -> None:
+    shortest = np.argsort(store.lengths, kind="stable")[:3].astype(np.int64)
+    ids, mask = store.batch(shortest)
+    longest = int(store.lengths[shortest].max())
+    assert ids.shape == mask.shape == (3, longest)
+    assert ids.dtype == mask.dtype == torch.int64
+    assert mask.sum(dim=1).tolist() == store.lengths[shortest].tolist()
+    assert torch.equal(mask.bool(), ids != 0)
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="no /proc to read memory from")
+def test_a_large_file_is_not_kept_in_memory(
+    store: TokenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kept() -> int:
+        maps = Path("/proc/self/smaps").read_text().split(f"{store.fingerprint}/ids.npy\n")[1:]
+        return sum(int(entry.split("\nRss:")[1].split()[0]) for entry in maps)
+
+    rows = np.arange(60)
+    before = store.batch(rows)
+    assert kept() > 0
+    monkeypatch.setattr(module, "MAPPED", 0)
+    after = store.batch(rows)
+    assert kept() == 0
+    assert all(map(torch.equal, before, after))
+
+
+def rows_of(store: TokenStore, count: int, size: int, seed: int) -> list[list[int]]:
+    """Which sentences batches hold, told by their first token of a store numbered so."""
+    batches = itertools.islice(store.batches(size, seed), count)
+    return [ids[:, 0].tolist() for ids, _ in batches]
+
+
+@pytest.fixture
+def numbered() -> TokenStore:
+    return TokenStore(
+        np.arange(10, dtype=np.int32).reshape(10, 1), np.ones(10, dtype=np.int32), "x"
+    )
+
+
+def test_an_epoch_is_a_permutation_without_its_ragged_end(numbered: TokenStore) -> None:
+    batches = rows_of(numbered, 9, 3, seed=0)
+    epochs = [[*itertools.chain(*batches[at : at + 3])] for at in (0, 3, 6)]
+    for epoch in epochs:
+        assert len(set(epoch)) == 9
+    assert epochs[0] != epochs[1] != epochs[2]
+    [whole] = rows_of(numbered, 1, 10, seed=0)
+    assert sorted(whole) == list(range(10))
+    assert whole != list(range(10))
+
+
+def test_the_seed_decides_the_order(numbered: TokenStore) -> None:
+    assert rows_of(numbered, 5, 3, seed=1) == rows_of(numbered, 5, 3, seed=1)
+    assert rows_of(numbered, 5, 3, seed=1) != rows_of(numbered, 5, 3, seed=2)
+
+
+def test_a_batch_larger_than_the_corpus_is_refused(numbered: TokenStore) -> None:
+    with pytest.raises(MtdlabError, match="batch_size 11 exceeds the corpus, which holds 10"):
+        next(numbered.batches(11, seed=0))
+
+
+def test_two_at_once_leave_one_cache(
+    corpus: Corpus, tiny_encoder: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = Barrier(2, timeout=20)
+    real = module._write
+
+    def together(*arguments: Any) -> Any:
+        both.wait()
+        return real(*arguments)
+
+    monkeypatch.setattr(module, "_write", together)
+    tokenizers = [AutoTokenizer.from_pretrained(tiny_encoder) for _ in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda one: tokenise(corpus, one, 8), tokenizers)
+    assert np.array_equal(first.ids, second.ids)
+    assert [path.name for path in folder.iterdir()] == [first.fingerprint]
+
+
+def test_a_failure_leaves_nothing_behind(
+    corpus: Corpus,
+    tokenizer: PreTrainedTokenizerBase,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(*_arguments: Any) -> Any:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(module, "_write", full)
+    with pytest.raises(MtdlabError, match="no space left on device; free some space, or set MTD"):
+        tokenise(corpus, tokenizer, 8)
+    assert not list(folder.iterdir())
+
+
+def test_a_cache_that_cannot_be_made_is_one_sentence(
+    corpus: Corpus, tokenizer: PreTrainedTokenizerBase, folder: Path
+) -> None:
+    folder.write_text("a file stands here")
+    with pytest.raises(MtdlabError, match=r"tokens cannot be kept in .*: file exists; free some"):
+        tokenise(corpus, tokenizer, 8)
+
+
+def test_what_was_left_out_is_said_once(
+    tokenizer: PreTrainedTokenizerBase, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "corpus.txt"
+    path.write_bytes(b"a dog runs\n\n\na \xff cat\n")
+    assert len(tokenise(open_corpus(str(path)), tokenizer, 8)) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == (
+        f"corpus {path}: blank lines left out: 2 of 4; bytes not UTF-8, now U+FFFD: 1\n"
+    )
+    tokenise(open_corpus(str(path)), tokenizer, 8)
+    path.write_text("a dog runs\na cat\n")
+    tokenise(open_corpus(str(path)), tokenizer, 8)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_corpus_found_damaged_leaves_nothing_behind(
+    tokenizer: PreTrainedTokenizerBase, tmp_path: Path, folder: Path
+) -> None:
+    path = tmp_path / "corpus.gz"
+    path.write_bytes(gzip.compress(b"a dog runs\n" * 100)[:-1])
+    with pytest.raises(MtdlabError, match=r"corpus.gz: the gzip file is damaged"):
+        tokenise(open_corpus(str(path)), tokenizer, 8)
+    assert not list(folder.iterdir())
+
+
+def test_ids_take_two_bytes_where_the_vocabulary_allows(
+    store: TokenStore, corpus: Corpus, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    assert store.ids.dtype == np.uint16
+    tokenizer.add_tokens([f"extra{number}" for number in range(1 << 16)])
+    wide = tokenise(corpus, tokenizer, 8)
+    assert wide.ids.dtype == np.int32
+    assert np.array_equal(wide.ids, store.ids)
+    assert isinstance(wide.lengths, np.memmap)

@@ -1,0 +1,267 @@
+"""What a study costs: counted by hand, and against a sweep's own database."""
+
+import json
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from mtdlab.config import StudySpec, TrainerSettings, read_study
+from mtdlab.corpus.corpus import open_corpus
+from mtdlab.corpus.tokens import tokenise
+from mtdlab.cost import estimate as estimates
+from mtdlab.cost import measure as measuring
+from mtdlab.cost.measure import Measured, _line, measure
+from mtdlab.cost.sample import Sample, take_sample
+from mtdlab.cost.step_kinds import kind_of, operations
+from mtdlab.encoders.encoder import load_encoder
+from mtdlab.errors import MtdlabError
+from mtdlab.sweep.run import sweep
+from mtdlab.training.inputs import prepare
+
+
+@pytest.fixture
+def tiny(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> TrainerSettings:
+    return TrainerSettings(
+        encoder=str(tiny_encoder),
+        corpus=str(tiny_corpus),
+        evaluation=str(tiny_pairs),
+        batch_size=8,
+        queue_size=16,
+        initial_queue_size=4,
+        learning_rate=1e-3,
+        steps=6,
+        evaluate_every=3,
+    )
+
+
+@pytest.fixture
+def study(tiny: TrainerSettings, tmp_path: Path) -> StudySpec:
+    trainer = tiny.model_dump(
+        include={
+            "encoder",
+            "corpus",
+            "evaluation",
+            "initial_queue_size",
+            "steps",
+            "evaluate_every",
+            "learning_rate",
+        }
+    )
+    # a sweep wants one batch of the default's size
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text(2 * Path(tiny.corpus).read_text())
+    trainer["corpus"] = str(corpus)
+    path = tmp_path / "study.yaml"
+    path.write_text(
+        f"study: tiny\ntrainer: {json.dumps(trainer)}\n"
+        "search: {batch_size: [4, 16], queue_size: [16], ema_decay: [0.5, 0.9]}\nseeds: [0, 1]\n"
+    )
+    return read_study(path)
+
+
+SAMPLE = Sample(
+    Path(), [], dev=100, test=200, suite=1000, look=2.0, score=7.0, load=10.0, tokenise=50.0
+)
+
+
+def seen(*steps: float, token: float = 0.01) -> Measured:
+    return Measured(0.0, list(steps), {"builtin": token}, 100, 10, len(steps))
+
+
+def clock(trials: list[TrainerSettings], *seconds: Measured) -> estimates._Clock:
+    return estimates._Clock(trials, SAMPLE, list(seconds), imports=4.0)
+
+
+def test_a_trials_time_by_hand() -> None:
+    """10 steps, 3 evaluations on 100 tokens, a last look at both sets and at the tasks."""
+    trial = TrainerSettings(steps=10, evaluate_every=4)
+    found = clock([trial], seen(3.0), seen(5.0))
+    assert found.trials == [pytest.approx(10 * 4 + 3 * (1 + 2) + (2 + 2 * 2) + (10 + 7))]
+    # the sweep and a worker import and open; tokens are made once; a worker scores what it opened
+    assert found.start == pytest.approx(2 * 4 + 2 * 10 + 50 + (3 + 2 * 2) + (10 + 7))
+
+
+def test_choosing_on_test_looks_at_test_more_often() -> None:
+    dev, test = (
+        TrainerSettings(steps=10, evaluate_every=5, select_on=on) for on in ("dev", "test")
+    )
+    seconds = clock([dev, test], seen(1.0)).trials
+    # two evaluations of 100 more tokens, one last look of 100 less
+    assert seconds[1] - seconds[0] == pytest.approx(1.0)
+
+
+def test_workers_share_trials_as_they_come() -> None:
+    """Steps of 10, 1, 1 seconds on two workers: the second does both short ones meanwhile."""
+    trials = [TrainerSettings(steps=1, batch_size=size) for size in (256, 4, 8)]
+    found = clock(trials, seen(100.0, 1.0, 1.0))
+    rest = found.trials[1] - 1
+    saving = math.log(4) * (1 + 2) / 2
+    assert found.whole(3, 2) == pytest.approx(found.start + 100 + rest + saving)
+    assert found.whole(3, 1) == pytest.approx(found.start + 102 + 3 * rest + 2 * saving)
+
+
+def test_a_worker_that_loads_anew_takes_its_time() -> None:
+    alike = [TrainerSettings(max_length=32, seed=seed) for seed in (0, 1, 2)]
+    other = [alike[0], alike[1].model_copy(update={"max_length": 16}), alike[2]]
+    same = clock(alike, seen(1.0)).whole(3, 1)
+    anew = clock(other, seen(1.0, 1.0))
+    assert anew.whole(3, 1) - same == pytest.approx(2 * anew.loading)
+
+
+def test_kinds_differ_by_what_a_step_costs() -> None:
+    base = TrainerSettings()
+    same = [
+        {"ema_decay": 0.5},
+        {"seed": 7},
+        {"steps": 3},
+        {"fgsm_epsilon": 1e-8},
+        {"initial_queue_size": 0},
+        {"learning_rate": 1.0},
+    ]
+    other = [
+        {"batch_size": 32},
+        {"queue_size": 1024},
+        {"fgsm_epsilon": 0.0},
+        {"max_length": 16},
+        {"prediction_dim": 3},
+        {"augmentation": "position-shuffle"},
+        {"queue_clusters": 5},
+        {"method": "simcse"},
+        {"fgsm_gradient": "current"},
+    ]
+    assert {kind_of(base.model_copy(update=each)) for each in same} == {kind_of(base)}
+    kinds = {kind_of(base.model_copy(update=each)) for each in other}
+    assert len(kinds | {kind_of(base)}) == len(other) + 1
+
+
+def test_a_line_through_steps() -> None:
+    line = _line([(1.0, 3.0), (2.0, 5.0), (4.0, 9.0)])
+    assert line(10.0) == pytest.approx(21.0)
+    # a smaller step that took longer says nothing about overhead
+    assert _line([(1.0, 3.0), (2.0, 2.0)])(3.0) == pytest.approx(5.0)
+    assert _line([(2.0, 3.0)])(4.0) == pytest.approx(6.0)
+
+
+def timed(monkeypatch: pytest.MonkeyPatch, cost: Any) -> list[int]:
+    """Steps that take what `cost` says, without being run; returns the batches asked for."""
+    asked: list[int] = []
+
+    def seconds(settings: TrainerSettings, _materials: object, _seconds: float) -> float:
+        asked.append(settings.batch_size)
+        time.sleep(min(0.05, cost(settings)))
+        return float(cost(settings))
+
+    monkeypatch.setattr(measuring, "_seconds_a_step", seconds)
+    return asked
+
+
+def test_fast_steps_are_measured_as_they_are(
+    tiny: TrainerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = timed(monkeypatch, lambda settings: settings.batch_size * 1e-4)
+    kinds = [tiny.model_copy(update={"batch_size": size}) for size in (4, 8, 16)]
+    found = measure(kinds, take_sample(tiny, tmp_path), 4.0)
+    assert found.steps == pytest.approx([4e-4, 8e-4, 16e-4])
+    assert found.direct == 3
+    assert set(asked) == {*measuring.FIRST_BATCHES, 4, 8, 16}
+
+
+def test_slow_steps_are_derived_from_smaller_batches(
+    tiny: TrainerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """0.3 s and 0.2 s a sentence: a step of 512 is never run, and yet known."""
+    asked = timed(monkeypatch, lambda settings: 0.3 + 0.2 * settings.batch_size)
+    kinds = [tiny.model_copy(update={"batch_size": size}) for size in (256, 512)]
+    found = measure(kinds, take_sample(tiny, tmp_path), 8.0)
+    assert found.steps == pytest.approx([0.3 + 0.2 * 256, 0.3 + 0.2 * 512], rel=0.25)
+    assert found.direct == 0
+    assert max(asked) < 128
+
+
+def test_other_words_are_looked_at_each(
+    tiny: TrainerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cost(settings: TrainerSettings) -> float:
+        return settings.batch_size * (3e-3 if settings.augmentation != "none" else 1e-3)
+
+    timed(monkeypatch, cost)
+    shuffled = tiny.model_copy(update={"augmentation": "position-shuffle"})
+    found = measure([tiny, shuffled], take_sample(tiny, tmp_path), 4.0)
+    assert found.steps == pytest.approx([8e-3, 24e-3], rel=0.05)
+
+
+def test_real_steps_grow_with_the_batch(tiny: TrainerSettings, tmp_path: Path) -> None:
+    kinds = [tiny.model_copy(update={"batch_size": size}) for size in (2, 48)]
+    found = measure(kinds, take_sample(tiny, tmp_path), 1.0)
+    # a factor of 24 in work, which a busy machine does not turn round
+    assert 0 < found.steps[0] < found.steps[1] < 10
+    assert 0 < found.token[tiny.encoder] < 1e-2
+    assert found.memory > 50e6
+    small, large = (operations(kind, prepare(kind)) for kind in kinds)
+    assert large / small == pytest.approx(24)
+
+
+def test_a_sample_knows_the_whole(tiny: TrainerSettings, tmp_path: Path) -> None:
+    sample = take_sample(tiny, tmp_path)
+    materials = prepare(tiny)
+    assert sample.dev == sum(map(len, materials.dev.sentences.tokens))
+    assert sample.test == sum(map(len, materials.test.sentences.tokens))
+    assert (sample.suite, sample.tokenise) == (0, 0.0)
+    assert (tmp_path / "sentences.txt").read_text() == Path(tiny.corpus).read_text()
+
+
+def test_tokens_that_are_not_made_yet_take_time(tiny: TrainerSettings, tmp_path: Path) -> None:
+    corpus = tmp_path / "long.txt"
+    corpus.write_text("a dog runs\n" * 50_000)
+    settings = tiny.model_copy(update={"corpus": str(corpus)})
+    (tmp_path / "sample").mkdir()
+    whole = take_sample(settings, tmp_path / "sample").tokenise
+    encoder = load_encoder(tiny.encoder, 0.1)
+    started = time.perf_counter()
+    tokenise(open_corpus(str(corpus)), encoder.tokenizer, tiny.max_length)
+    taken = time.perf_counter() - started
+    assert whole / 8 < taken < whole * 8
+    assert take_sample(settings, tmp_path / "sample").tokenise == 0
+
+
+def test_a_study_is_estimated_as_it_then_runs(
+    study: StudySpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Time, loosely: trials this small are mostly overhead. Bytes, closely."""
+    monkeypatch.chdir(tmp_path)
+    found = estimates.estimate(study, jobs=1, seconds=3.0)
+    assert (found.trials, found.workers, found.kinds) == (8, 1, 2)
+    # what a busy machine leaves no time for is derived
+    assert 0 <= found.measured <= 2
+    assert found.threads == max(1, torch.multiprocessing.cpu_count())
+    assert 0 < found.trial[0] <= found.trial[1] < 60
+    assert found.memory > found.worker_memory > 50e6
+    result = sweep(study, f"sqlite:///{tmp_path / 'a.db'}", jobs=1)
+    assert result.counts == {"COMPLETE": 8}
+    assert found.database == pytest.approx((tmp_path / "a.db").stat().st_size, rel=0.3)
+
+
+def test_a_study_that_samples_is_estimated_from_draws(study: StudySpec, tmp_path: Path) -> None:
+    path = tmp_path / "drawn.yaml"
+    path.write_text(
+        "study: a\nsampler: random\ntrials: 4\nmetric: sts_dev\nseeds: [0, 1]\n"
+        "search: {batch_size: {low: 4, high: 64}, queue_size: {low: 8, high: 512}}\n"
+    )
+    sizes = [trial.batch_size for trial in estimates.trials_of(read_study(path))]
+    # queues below 128 cannot take the default's random start
+    assert 5 < len(sizes) < estimates.DRAWN
+    assert 4 <= min(sizes) < np.mean(sizes) < max(sizes) <= 64
+    path.write_text(path.read_text().replace("high: 512", "high: 100"))
+    with pytest.raises(MtdlabError, match="none of 30 settings drawn can be trained"):
+        estimates.trials_of(read_study(path))
+    assert len(estimates.trials_of(study)) == 8
+
+
+def test_what_is_not_there_is_said(tiny: TrainerSettings, tmp_path: Path) -> None:
+    with pytest.raises(MtdlabError, match="encoder no/such: neither a folder here nor"):
+        take_sample(tiny.model_copy(update={"encoder": "no/such"}), tmp_path)

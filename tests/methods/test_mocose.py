@@ -1,0 +1,211 @@
+"""The parts of a run in their arrangements: gradients, modes, views, and what FGSM follows."""
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from mtdlab.config import TrainerSettings
+from mtdlab.device import Device
+from mtdlab.evaluation.sts import Evaluation
+from mtdlab.methods.clusters import centroids
+from mtdlab.methods.losses import info_nce
+from mtdlab.methods.mocose import Model
+from mtdlab.methods.perturbations import sign_step
+from mtdlab.training.inputs import Materials, Views, prepare
+from mtdlab.training.loop import train
+
+Settings = Callable[..., TrainerSettings]
+CPU = Device(torch.device("cpu"), torch.float32)
+
+
+def ignore(_step: int, _evaluation: Evaluation | None) -> None:
+    """Nothing to do after a step."""
+
+
+def model_of(settings: TrainerSettings) -> tuple[Model, Tensor, Tensor]:
+    """A model, and the ids and mask of a first batch."""
+    materials = prepare(settings)
+    torch.manual_seed(settings.seed)
+    model = Model(copy.deepcopy(materials.encoder.model), settings, CPU)
+    ids, mask = next(materials.tokens.batches(settings.batch_size, settings.seed))
+    return model, ids, mask
+
+
+def names_with_gradient(module: nn.Module) -> set[str]:
+    found = [name for name, one in module.named_parameters() if one.grad is not None]
+    return {name.removeprefix("encoder.").partition(".")[0] for name in found}
+
+
+def test_detached_keys_give_no_gradient(settings_of: Settings) -> None:
+    model, ids, mask = model_of(settings_of())
+    _, keys = model.encode(model.look_up([ids]), [mask])
+    assert not keys.requires_grad
+    assert {id(one) for one in model.trained()} == {
+        id(one) for module in (model.online, model.predictor) for one in module.parameters()
+    }
+
+
+def test_keys_with_gradient_train_embeddings_and_projection_alone(settings_of: Settings) -> None:
+    model, ids, mask = model_of(settings_of(detach_keys=False))
+    _, keys = model.encode(model.look_up([ids]), [mask])
+    keys.square().sum().backward()
+    assert names_with_gradient(model.target) == {"embeddings", "projection"}
+    assert names_with_gradient(model.online) == {"embeddings"}
+    trained = {id(one) for one in model.trained()}
+    for name, part in model.target.named_children():
+        own = [one for one in part.parameters() if one.requires_grad]
+        assert all(id(one) in trained for one in own), name
+    assert all(id(one) in trained for one in model.target.projection.parameters())
+    assert not any(id(one) in trained for one in model.target.pooler.parameters())
+
+
+def test_the_targets_projection_is_averaged_too(settings_of: Settings) -> None:
+    model, _, _ = model_of(settings_of(detach_keys=False))
+    weight = next(model.target.projection.parameters())
+    before = weight.detach().clone()
+    with torch.no_grad():
+        next(model.online.projection.parameters()).add_(1)
+    model.average(0.75)
+    assert torch.allclose(weight, before + 0.25)
+
+
+@pytest.mark.parametrize("pooling", ["cls", "first-last"])
+def test_a_target_without_dropout_gives_the_same_keys_and_queries_still_drop(
+    settings_of: Settings, pooling: str
+) -> None:
+    """On the fast path and on transformers' own, where the shared block has a mode."""
+    model, ids, mask = model_of(settings_of(target_dropout=False, dropout=0.3, pooling=pooling))
+    words = model.look_up([ids])
+    (first, keys), (second, again) = (model.encode(words, [mask]) for _ in range(2))
+    assert torch.equal(keys, again)
+    assert not torch.equal(first, second)
+    assert model.online.training
+    assert model.online.encoder.embeddings.training
+    model.target.eval()
+    plain, _, _ = model_of(settings_of(dropout=0.0, pooling=pooling))
+    assert torch.allclose(keys, plain.encode(words, [mask])[1], atol=1e-6)
+
+
+def test_a_target_with_dropout_drops(settings_of: Settings) -> None:
+    model, ids, mask = model_of(settings_of())
+    words = model.look_up([ids])
+    assert not torch.equal(model.encode(words, [mask])[1], model.encode(words, [mask])[1])
+
+
+def test_simcse_has_one_branch_and_averages_nothing(settings_of: Settings) -> None:
+    model, _, _ = model_of(settings_of(method="simcse"))
+    assert model.target is model.online
+    before = {name: one.clone() for name, one in model.online.state_dict().items()}
+    model.average(0.0)
+    assert all(torch.equal(before[name], one) for name, one in model.online.state_dict().items())
+
+
+def test_both_branches_read_one_tensor_unless_keys_take_gradients(settings_of: Settings) -> None:
+    model, ids, _ = model_of(settings_of())
+    assert len(model.look_up([ids])) == 1
+    model, ids, _ = model_of(settings_of(detach_keys=False, fgsm_epsilon=0))
+    assert len(model.look_up([ids])) == 1
+    model, ids, _ = model_of(settings_of(detach_keys=False))
+    first, second = model.look_up([ids])
+    assert first is not second
+    assert torch.equal(first, second)
+
+
+def test_each_view_draws_its_own_augmentation(settings_of: Settings) -> None:
+    """Without dropout and predictor only the features cut off can tell queries from keys."""
+    bare = {"dropout": 0.0, "projection_layers": 0, "prediction_layers": 0}
+    for augmentation, equal in (("none", True), ("feature-cutoff:0.3", False)):
+        model, ids, mask = model_of(settings_of(augmentation=augmentation, **bare))
+        queries, keys = model.encode(model.look_up([ids]), [mask])
+        assert torch.allclose(queries, keys, atol=1e-6) == equal
+
+
+def test_the_gradient_of_this_batch_by_differences(settings_of: Settings) -> None:
+    """Along its sign the loss rises by ε times the sum of its sizes, and no weight has moved."""
+    model, ids, mask = model_of(settings_of(dropout=0.0, fgsm_gradient="current"))
+    words = model.look_up([ids])
+    gradient = model.gradient(words, [mask])
+    assert all(one.grad is None for one in model.trained())
+    step = sign_step(gradient, 1e-4)
+    assert step is not None
+    with torch.no_grad():
+        up, down = (
+            float(model.loss(*model.encode([moved, words[0]], [mask, mask])))
+            for moved in (words[0] + step, words[0] - step)
+        )
+    assert (up - down) / 2e-4 == pytest.approx(float(gradient.abs().sum()), rel=0.02)
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_clusters_take_the_queues_place_in_the_loss(settings_of: Settings, count: int) -> None:
+    model, ids, mask = model_of(settings_of(queue_clusters=count, dropout=0.0))
+    encoded = model.encode(model.look_up([ids]), [mask])
+    expected = info_nce(*encoded, centroids(model.queue.negatives(), count), 0.05)
+    assert torch.equal(model.loss(*encoded), expected)
+    assert model.queue.fill == 5
+
+
+@dataclass(frozen=True)
+class TwoViews(Materials):
+    """The online branch reads each sentence without its last word, the target all of it."""
+
+    def batches(self, size: int, seed: int) -> Iterator[Views]:
+        for ids, mask in self.tokens.batches(size, seed):
+            cut = mask.clone()
+            cut[torch.arange(len(mask)), mask.sum(dim=1) - 1] = 0
+            yield (ids[:, :-1], cut[:, :-1]), (ids, mask)
+
+
+def test_each_branch_reads_its_own_view(
+    settings_of: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = settings_of(steps=3)
+    seen: list[tuple[int, ...]] = []
+    encode = Model.encode
+
+    def watched(model: Model, words: list[Tensor], masks: list[Tensor]) -> Any:
+        seen.append((words[0].shape[1], words[-1].shape[1]))
+        return encode(model, words, masks)
+
+    monkeypatch.setattr(Model, "encode", watched)
+    materials = prepare(settings)
+    changed = train(settings, TwoViews(**vars(materials)), ignore).curve["loss"]
+    assert np.isfinite(changed).all()
+    assert all(target == online + 1 for online, target in seen)
+    assert not np.array_equal(changed, train(settings, materials, ignore).curve["loss"])
+
+
+@pytest.mark.parametrize(
+    "augmentation", ["position-shuffle", "token-cutoff:0.3", "feature-cutoff:0.3"]
+)
+def test_augmentations_are_on_in_training_only(settings_of: Settings, augmentation: str) -> None:
+    settings = settings_of(augmentation=augmentation, steps=4, fgsm_epsilon=0.0)
+    materials = prepare(settings)
+    outcome, plain = (
+        train(each, materials, ignore)
+        for each in (settings, settings.model_copy(update={"augmentation": "none"}))
+    )
+    assert not np.array_equal(outcome.curve["loss"], plain.curve["loss"])
+    assert not outcome.curve["fgsm_changed"].any()
+    encoder = copy.deepcopy(materials.encoder.model)
+    encoder.load_state_dict(outcome.weights)
+    vectors = materials.test.embed(encoder, settings.pooling, CPU)
+    assert materials.test.evaluate(vectors) == outcome.after.test
+    assert plain.before == outcome.before
+
+
+def test_the_average_before_the_targets_pass_does_nothing_at_first(settings_of: Settings) -> None:
+    first, second = (
+        train(
+            settings := settings_of(ema_order=order, ema_decay=0.5), prepare(settings), ignore
+        ).curve["loss"]
+        for order in ("after-step", "before-target")
+    )
+    # with one constant decay both orders have moved once by the second step's pass
+    assert np.array_equal(first, second)

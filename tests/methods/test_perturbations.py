@@ -1,0 +1,166 @@
+"""FGSM and other noise on word embeddings, by hand."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from mtdlab.methods.perturbations import (
+    OFFSET,
+    EmbeddingNoise,
+    changed_share,
+    cut_features,
+    cut_tokens,
+    perturb,
+    shuffle_positions,
+    sign_step,
+)
+
+
+def test_a_step_goes_along_the_sign_of_the_gradient() -> None:
+    gradient = torch.tensor([[[0.3, -1e-20, 0.0]]])
+    step = sign_step(gradient, 0.5)
+    assert step is not None
+    assert step.tolist() == [[[0.5, -0.5, 0.0]]]
+
+
+def test_there_is_no_step_without_a_gradient_or_an_epsilon() -> None:
+    assert sign_step(None, 0.5) is None
+    assert sign_step(torch.ones(1, 1, 1), 0) is None
+
+
+def test_no_step_leaves_the_embeddings_as_they_are() -> None:
+    words = torch.randn(2, 3, 4)
+    assert perturb(words, None) is words
+
+
+@pytest.mark.parametrize(("length", "of_step"), [(3, 3), (3, 2), (2, 3), (1, 5)])
+def test_only_tokens_that_both_batches_have_are_moved(length: int, of_step: int) -> None:
+    words, step = torch.randn(2, length, 4), torch.randn(2, of_step, 4)
+    moved = perturb(words, step)
+    assert moved.shape == words.shape
+    for row in range(2):
+        for token in range(length):
+            expected = words[row, token]
+            if token < of_step:
+                expected = expected + step[row, token]
+            assert torch.equal(moved[row, token], expected)
+
+
+def test_the_gradient_goes_through_to_the_clean_embeddings() -> None:
+    words = torch.randn(2, 3, 4, requires_grad=True)
+    perturb(words, torch.ones(2, 2, 4)).sum().backward()
+    assert words.grad is not None
+    assert torch.equal(words.grad, torch.ones(2, 3, 4))
+
+
+def test_the_share_that_a_step_changed() -> None:
+    words = torch.ones(2, 2, 5)
+    assert float(changed_share(words, perturb(words, torch.full((2, 1, 5), 0.1)))) == 0.5
+    assert float(changed_share(words, words)) == 0
+
+
+def test_an_epsilon_below_the_resolution_changes_nothing() -> None:
+    """Around 0.04 neighbouring float32 lie 3.7e-9 apart."""
+    words = torch.full((1, 4, 8), 0.04)
+    sign = torch.ones(1, 4, 8)
+    assert float(changed_share(words, perturb(words, sign_step(sign, 1e-9)))) == 0
+    assert float(changed_share(words, perturb(words, sign_step(sign, 5e-9)))) == 1
+
+
+LENGTHS = (10, 7, 2, 1)
+MASK = torch.tensor([[1] * length + [0] * (10 - length) for length in LENGTHS])
+
+
+def numbered() -> Tensor:
+    """Word embeddings (4, 10, 20) that tell their sentence, token and dimension; none is 0."""
+    return torch.arange(1.0, 4 * 10 * 20 + 1).view(4, 10, 20)
+
+
+def stream(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_shuffle_moves_whole_tokens_and_neither_cls_nor_padding(seed: int) -> None:
+    words = numbered()
+    shuffled = shuffle_positions(words, MASK, stream(seed))
+    for row, length in enumerate(LENGTHS):
+        assert torch.equal(shuffled[row, 0], words[row, 0])
+        assert torch.equal(shuffled[row, length:], words[row, length:])
+        moved = sorted(shuffled[row, 1:length].tolist())
+        assert moved == words[row, 1:length].tolist()
+    assert not torch.equal(shuffled[0], words[0])
+    orders = [shuffled[row, 1:7, 0] - words[row, 0, 0] for row in (0, 1)]
+    assert not torch.equal(*orders)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    ("share", "counts"),
+    [(0.3, (3, 2, 0, 0)), (0.15, (1, 1, 0, 0)), (0.5, (5, 3, 1, 0)), (0.99, (9, 6, 1, 0))],
+)
+def test_a_token_cut_off_zeroes_a_share_of_each_sentence(
+    seed: int, share: float, counts: tuple[int, ...]
+) -> None:
+    words = numbered()
+    cut = cut_tokens(words, MASK, share, stream(seed))
+    gone = (cut == 0).all(dim=2)
+    assert gone.sum(dim=1).tolist() == list(counts)
+    assert not gone[:, 0].any()
+    assert not (gone & (MASK == 0)).any()
+    assert torch.equal(cut[~gone], words[~gone])
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.1, 2), (0.04, 0), (0.5, 10), (0.99, 19)])
+def test_a_feature_cut_off_zeroes_the_same_dimensions_along_a_sentence(
+    share: float, count: int
+) -> None:
+    words = numbered()
+    cut = cut_features(words, MASK, share, stream())
+    dimensions = []
+    for row, length in enumerate(LENGTHS):
+        gone = cut[row, :length] == 0
+        assert gone[0].sum() == count
+        assert (gone == gone[0]).all()
+        assert torch.equal(cut[row, :length][~gone], words[row, :length][~gone])
+        assert torch.equal(cut[row, length:], words[row, length:])
+        dimensions.append(tuple(gone[0].tolist()))
+    assert len(set(dimensions)) == (1 if count == 0 else 4)
+
+
+def test_every_token_and_dimension_has_its_turn() -> None:
+    words, draws = numbered(), stream()
+    tokens = sum((cut_tokens(words, MASK, 0.3, draws)[0, :, 0] == 0).float() for _ in range(600))
+    assert isinstance(tokens, Tensor)
+    assert tokens[0] == 0
+    assert torch.allclose(tokens[1:] / 600, torch.full((9,), 1 / 3), atol=0.08)
+    features = sum((cut_features(words, MASK, 0.3, draws)[0, 0] == 0).float() for _ in range(600))
+    assert isinstance(features, Tensor)
+    assert torch.allclose(features / 600, torch.full((20,), 0.3), atol=0.08)
+
+
+def test_each_view_draws_its_own_and_a_seed_gives_the_same() -> None:
+    words, cpu = numbered(), torch.device("cpu")
+    noise = EmbeddingNoise("position-shuffle+token-cutoff:0.3+feature-cutoff:0.1", 3, cpu)
+    first, second = noise(words, MASK), noise(words, MASK)
+    assert not torch.equal(first, second)
+    again = EmbeddingNoise("position-shuffle+token-cutoff:0.3+feature-cutoff:0.1", 3, cpu)
+    assert torch.equal(again(words, MASK), first)
+    draws = stream(3 + OFFSET)
+    by_hand = shuffle_positions(words, MASK, draws)
+    by_hand = cut_features(cut_tokens(by_hand, MASK, 0.3, draws), MASK, 0.1, draws)
+    assert torch.equal(first, by_hand)
+
+
+@pytest.mark.parametrize("augmentation", ["none", "typos:0.1"])
+def test_nothing_is_done_where_nothing_is_named(augmentation: str) -> None:
+    words = numbered()
+    assert EmbeddingNoise(augmentation, 0, torch.device("cpu"))(words, MASK) is words
+
+
+def test_gradients_reach_what_was_not_cut() -> None:
+    words = numbered().requires_grad_()
+    cut = cut_tokens(words, MASK, 0.5, stream())
+    cut.sum().backward()
+    assert words.grad is not None
+    assert torch.equal(words.grad, (cut != 0).float())

@@ -1,0 +1,209 @@
+"""A saved model: what is in the folder, who opens it, and what a broken save leaves."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModel, AutoTokenizer
+
+from mtdlab.config import TrainerSettings
+from mtdlab.device import Device
+from mtdlab.encoders.encoder import load_encoder
+from mtdlab.errors import MtdlabError, TrialError
+from mtdlab.evaluation.pairs import load_pairs
+from mtdlab.methods.heads import Branch, predictor
+from mtdlab.methods.queue import KeyQueue, PublishedQueue
+from mtdlab.training import export as checkpoint
+from mtdlab.training.export import locked, save_model
+from mtdlab.training.inputs import Materials, prepare
+from mtdlab.training.loop import train
+from mtdlab.training.outcome import Outcome
+
+CPU = Device(torch.device("cpu"), torch.float32)
+FACTS = {"study": "small", "trial": 3, "corpus": "a|b: 60 sentences, SHA-256 0123"}
+Run = tuple[TrainerSettings, Materials, Outcome]
+
+
+@pytest.fixture(scope="module")
+def run(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> Run:
+    settings = TrainerSettings(
+        encoder=str(tiny_encoder),
+        corpus=str(tiny_corpus),
+        evaluation=str(tiny_pairs),
+        batch_size=8,
+        queue_size=20,
+        initial_queue_size=5,
+        steps=6,
+        evaluate_every=2,
+        learning_rate=5e-3,
+        device="cpu",
+        precision="float32",
+        max_length=16,
+    )
+    materials = prepare(settings)
+    return settings, materials, train(settings, materials, lambda _step, _evaluation: None)
+
+
+@pytest.fixture
+def folder(run: Run, tmp_path: Path) -> Path:
+    save_model(tmp_path / "models" / "best", *run, FACTS)
+    return tmp_path / "models" / "best"
+
+
+def test_it_scores_what_was_trained(
+    run: Run, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    settings, materials, outcome = run
+    encoder = load_encoder(str(folder), settings.dropout)
+    vectors = materials.test.embed(encoder.model, "cls", CPU)
+    assert materials.test.evaluate(vectors).score == pytest.approx(outcome.after.test.score)
+    assert outcome.after.test != outcome.before.test
+    assert capfd.readouterr().err == ""
+
+
+def test_auto_model_opens_it(run: Run, folder: Path) -> None:
+    model, tokenizer = AutoModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    state = model.state_dict()
+    assert all(torch.equal(state[name], value) for name, value in run[2].weights.items())
+    assert tokenizer.get_vocab() == run[1].encoder.tokenizer.get_vocab()
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_sentence_transformer_opens_it_and_pools_as_we_do(
+    run: Run, tmp_path: Path, pooling: str
+) -> None:
+    library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is absent")
+    settings = run[0].model_copy(update={"pooling": pooling})
+    materials = prepare(settings)
+    outcome = train(settings, materials, lambda _step, _evaluation: None)
+    save_model(tmp_path / pooling, settings, materials, outcome, FACTS)
+    pairs = load_pairs(settings.evaluation, "test")
+    theirs = library.SentenceTransformer(str(tmp_path / pooling), device="cpu")
+    encoder = load_encoder(str(tmp_path / pooling), 0.1)
+    ours = materials.test.embed(encoder.model, pooling, CPU)
+    assert np.allclose(theirs.encode(sorted({*pairs.first, *pairs.second})), ours, atol=1e-5)
+
+
+def test_the_rest_of_the_checkpoint_can_be_taken_up_again(run: Run, folder: Path) -> None:
+    settings, materials, _ = run
+    names = ("heads", "target", "queue")
+    parts = {name: load_file(folder / "mtdlab" / f"{name}.safetensors") for name in names}
+    branch = Branch(materials.encoder.model, settings)
+    assert branch.load_state_dict(parts["target"], strict=True)
+    head = predictor(16, 16, 2, 0.1)
+    prefix = "predictor."
+    head.load_state_dict(
+        {k.removeprefix(prefix): v for k, v in parts["heads"].items() if k.startswith(prefix)}
+    )
+    queue = KeyQueue(20, 16)
+    queue.load_state_dict(parts["queue"])
+    assert queue.fill in (5 + 2 * 8, 20)
+    assert torch.allclose(queue.ordered().norm(dim=1), torch.ones(queue.fill))
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        (
+            {"preset": "published-code", "queue_size": 20, "initial_queue_size": 5},
+            ["queue of 20 keys", "decay\n0.75)", "on the test pairs", "MoCoSE", "published-code"],
+        ),
+        (
+            {"method": "simcse"},
+            ["the other sentences of a batch of 8", "SimCSE (Gao", "on the dev pairs"],
+        ),
+    ],
+    ids=str,
+)
+def test_other_methods_leave_a_checkpoint_too(
+    run: Run, tmp_path: Path, changed: dict[str, Any], told: list[str]
+) -> None:
+    kept = {"encoder", "corpus", "evaluation", "batch_size", "steps", "evaluate_every", "device"}
+    settings = TrainerSettings(**run[0].model_dump(include=kept), max_length=16, **changed)
+    materials = prepare(settings)
+    outcome = train(settings, materials, lambda _step, _evaluation: None)
+    save_model(tmp_path / "best", settings, materials, outcome, FACTS)
+    card = (tmp_path / "best" / "README.md").read_text()
+    assert [text for text in told if text not in card] == []
+    parts = {path.stem for path in (tmp_path / "best" / "mtdlab").glob("*.safetensors")}
+    if settings.method == "simcse":
+        assert parts == {"heads", "dropout"}
+    else:
+        assert parts == {"heads", "target", "queue", "dropout"}
+        queue = PublishedQueue(20, 16, initial=5)
+        queue.load_state_dict(load_file(tmp_path / "best" / "mtdlab" / "queue.safetensors"))
+        assert queue.fill == 20
+        assert torch.allclose(queue.negatives().norm(dim=1), torch.ones(20))
+
+
+def test_it_says_where_it_comes_from(run: Run, folder: Path) -> None:
+    told = json.loads((folder / "mtdlab" / "run.json").read_text())
+    settings, _, outcome = run
+    assert (told["study"], told["trial"], told["seed"]) == ("small", 3, 0)
+    assert told["mtd"] == settings.mtd
+    assert told["scores"]["sts_test"] == outcome.after.test.score
+    assert TrainerSettings(**told["settings"]) == settings
+    card = (folder / "README.md").read_text()
+    assert f"| sts_dev | {outcome.after.dev.score:.2f} |" in card
+    assert f"a maximum traceable distance of {settings.mtd:.2f} steps" in card
+    assert r"| corpus | a\|b: 60 sentences, SHA-256 0123 |" in card
+
+
+def test_a_model_replaces_a_model_and_nothing_else(run: Run, folder: Path) -> None:
+    (folder / "stale.txt").write_text("from before")
+    save_model(folder, *run, FACTS)
+    assert not (folder / "stale.txt").exists()
+    assert [path.name for path in folder.parent.iterdir()] == ["best"]
+    other = folder.parent / "other"
+    other.mkdir()
+    (other / "thesis.tex").write_text("dear")
+    with pytest.raises(MtdlabError, match="other: holds something else than a saved model"):
+        save_model(other, *run, FACTS)
+    with pytest.raises(MtdlabError, match=r"thesis.tex: holds something else"):
+        save_model(other / "thesis.tex", *run, FACTS)
+    assert (other / "thesis.tex").read_text() == "dear"
+
+
+def test_a_save_that_breaks_leaves_the_earlier_model(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_arguments: object) -> str:
+        raise OSError(28, "No space left on device")
+
+    before = (folder / "mtdlab" / "run.json").read_text()
+    monkeypatch.setattr(checkpoint, "model_card", full)
+    with pytest.raises(OSError, match="No space left"):
+        save_model(folder, *run, {"study": "another"})
+    assert (folder / "mtdlab" / "run.json").read_text() == before
+    assert [path.name for path in folder.parent.iterdir()] == ["best"]
+
+
+def test_others_may_read_it(folder: Path) -> None:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert len(files) > 8
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o644}
+    assert folder.stat().st_mode & 0o777 == 0o755
+
+
+def test_what_a_killed_process_left_half_built_goes(folder: Path) -> None:
+    half, neighbour = (folder.parent / name for name in (".best.building-x", ".best-2.building-x"))
+    half.mkdir()
+    neighbour.mkdir()
+    with locked(folder):
+        assert not half.exists()
+    assert neighbour.exists()
+
+
+def test_a_model_that_scores_otherwise_after_saving_is_refused(run: Run, tmp_path: Path) -> None:
+    settings, materials, outcome = run
+    generator = torch.Generator().manual_seed(0)
+    weights = {k: torch.randn(v.shape, generator=generator) for k, v in outcome.weights.items()}
+    wrong = dataclasses.replace(outcome, states={**outcome.states, "encoder": weights})
+    with pytest.raises(TrialError, match=r"^the saved model scores .* on dev, the trained one "):
+        save_model(tmp_path / "best", settings, materials, wrong, FACTS)
+    assert list(tmp_path.iterdir()) == []

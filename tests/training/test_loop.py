@@ -1,0 +1,316 @@
+"""Whole runs of a tiny encoder."""
+
+import copy
+import dataclasses
+import math
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from mtdlab.config import TrainerSettings
+from mtdlab.device import Device
+from mtdlab.errors import MtdlabError, TrialError
+from mtdlab.evaluation.sts import Evaluation
+from mtdlab.methods.heads import Branch, embedding_block, predictor, word_table
+from mtdlab.methods.losses import info_nce
+from mtdlab.methods.momentum import averaged_pairs, ema_update, make_target
+from mtdlab.methods.queue import KeyQueue
+from mtdlab.training.inputs import Materials, prepare, warm
+from mtdlab.training.loop import train
+from mtdlab.training.outcome import Outcome
+
+Settings = Callable[..., TrainerSettings]
+CPU = Device(torch.device("cpu"), torch.float32)
+
+
+def ignore(_step: int, _evaluation: Evaluation | None) -> None:
+    """Nothing to do after a step."""
+
+
+def run(settings: TrainerSettings) -> Outcome:
+    return train(settings, prepare(settings), ignore)
+
+
+def test_the_same_seed_gives_the_same_bits(settings_of: Settings) -> None:
+    first, second = run(settings_of(seed=3)), run(settings_of(seed=3))
+    for name in first.curve:
+        assert np.array_equal(first.curve[name], second.curve[name], equal_nan=True), name
+    assert first.weights.keys() == second.weights.keys()
+    assert all(torch.equal(first.weights[name], second.weights[name]) for name in first.weights)
+    assert first.after.test == second.after.test
+    other = run(settings_of(seed=4))
+    assert not np.array_equal(first.curve["loss"], other.curve["loss"])
+    assert any(not torch.equal(first.weights[name], other.weights[name]) for name in first.weights)
+
+
+def test_the_encoder_of_the_materials_is_left_alone(settings_of: Settings) -> None:
+    materials = prepare(settings_of())
+    before = {name: one.clone() for name, one in materials.encoder.model.state_dict().items()}
+    outcome = train(settings_of(), materials, ignore)
+    after = materials.encoder.model.state_dict()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert any(not torch.equal(before[name], outcome.weights[name]) for name in before)
+
+
+def projected(branch: Any, words: Tensor, mask: Tensor) -> Tensor:
+    """A branch by transformers' own forward pass."""
+    hidden = branch.encoder(inputs_embeds=words, attention_mask=mask).last_hidden_state[:, 0]
+    return branch.projection(branch.pooler(hidden))
+
+
+@pytest.mark.parametrize("in_batch", [True, False])
+def test_steps_are_those_of_a_slow_transcription(settings_of: Settings, in_batch: bool) -> None:
+    """Three steps by hand: no dropout, plain calls, the queue as a list."""
+    settings = settings_of(
+        dropout=0.0,
+        steps=3,
+        evaluate_every=3,
+        ema_decay=0.5,
+        ema_decay_end=0.9,
+        fgsm_epsilon=1e-3,
+        weight_decay=0.01,
+        in_batch_negatives=in_batch,
+    )
+    materials = prepare(settings)
+    outcome = train(settings, materials, ignore)
+
+    torch.manual_seed(settings.seed)
+    online = Branch(copy.deepcopy(materials.encoder.model), settings)
+    target = make_target(online, embedding_block(online.encoder))
+    head = predictor(16, 16, settings.prediction_layers, 0.0)
+    queue = list(KeyQueue(20, 16, initial=5).ordered())
+    table = word_table(online.encoder)
+    parameters = [*online.parameters(), *head.parameters()]
+    optimizer = torch.optim.AdamW(parameters, weight_decay=0.01)
+    batches = materials.tokens.batches(8, settings.seed)
+    gradient, losses = None, []
+    for step in range(3):
+        ids, mask = next(batches)
+        words = table(ids).detach()
+        if gradient is not None:
+            length = min(gradient.shape[1], words.shape[1])
+            words[:, :length] += 1e-3 * gradient[:, :length].sign()
+        shift = torch.zeros_like(words, requires_grad=True)
+        moved = table(ids) + (words - table(ids)).detach() + shift
+        keys = normalize(projected(target, moved, mask), dim=1).detach()
+        queries, negatives = head(projected(online, moved, mask)), torch.stack(queue)
+        loss = info_nce(queries, keys, negatives, 0.05, in_batch_negatives=in_batch)
+        optimizer.zero_grad()
+        loss.backward()
+        gradient = shift.grad
+        for group in optimizer.param_groups:
+            group["lr"] = 1e-3 * (1 - step / 3)
+        optimizer.step()
+        decay = 0.9 - 0.4 * (1 + math.cos(math.pi * step / 3)) / 2
+        ema_update(*averaged_pairs(target, online), decay)
+        queue = [*keys, *queue][:20]
+        losses.append(float(loss.detach()))
+    assert outcome.curve["loss"].tolist() == pytest.approx(losses, rel=1e-4)
+    assert max(losses) > math.log(13) / 2
+    state = online.encoder.state_dict()
+    assert all(torch.allclose(outcome.weights[name], state[name], atol=1e-4) for name in state)
+
+
+def test_the_queue_fills_as_planned(settings_of: Settings) -> None:
+    outcome = run(settings_of(steps=5))
+    assert outcome.curve["queue_fill"].tolist() == [5, 13, 20, 20, 20]
+    outcome = run(settings_of(steps=3, queue_size=0, initial_queue_size=0))
+    assert outcome.curve["queue_fill"].tolist() == [0, 0, 0]
+
+
+def test_the_curve_has_an_entry_a_step_and_scores_where_it_looked(settings_of: Settings) -> None:
+    curve = run(settings_of(ema_decay=0.75, ema_decay_end=0.95)).curve
+    assert {len(column) for column in curve.values()} == {10}
+    for name in ("loss", "ema_decay", "queue_fill", "fgsm_changed"):
+        assert np.isfinite(curve[name]).all(), name
+    for name in ("score", "alignment", "uniformity", "mean_cosine"):
+        assert np.flatnonzero(np.isfinite(curve[name])).tolist() == [3, 7, 9], name
+    assert curve["ema_decay"][[0, 5]] == pytest.approx([0.75, 0.85])
+    assert curve["fgsm_changed"][0] == 0
+    assert curve["fgsm_changed"][1:].min() > 0
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"fgsm_epsilon": 0},
+        {"ema_decay": 0, "prediction_layers": 0, "projection_layers": 0},
+        {"queue_slice": "0-3,10-12"},
+        {"pooling": "mean"},
+        {"prediction_dim": 24},
+        {"batch_size": 1, "steps": 3},
+        {"queue_size": 3, "initial_queue_size": 3},
+        {"preset": "paper"},
+        {"preset": "published-code", "queue_slice": "0-3,10-12"},
+        {"preset": "paper", "detach_keys": False},
+        {"queue_clusters": 4},
+        {"queue_clusters": 1},
+        {"method": "simcse"},
+        {"method": "simcse", "augmentation": "feature-cutoff:0.2"},
+        {"target_dropout": False, "augmentation": "token-cutoff:0.2+position-shuffle"},
+        {"pooling": "first-last", "target_dropout": False, "detach_keys": False},
+    ],
+    ids=str,
+)
+def test_variants_train(settings_of: Settings, changed: dict[str, Any]) -> None:
+    curve = run(settings_of(**changed)).curve
+    assert np.isfinite(curve["loss"]).all()
+    if changed.get("fgsm_epsilon") == 0:
+        assert not curve["fgsm_changed"].any()
+
+
+def test_bfloat16_trains_in_finite_numbers(settings_of: Settings) -> None:
+    outcome = run(settings_of(steps=3, precision="bfloat16"))
+    assert np.isfinite(outcome.curve["loss"]).all()
+    assert all(one.dtype != torch.bfloat16 for one in outcome.weights.values())
+
+
+def test_a_loss_that_is_not_finite_ends_the_run_with_its_step(settings_of: Settings) -> None:
+    with pytest.raises(TrialError, match=r"^the loss is nan at step 2$"):
+        run(settings_of(learning_rate=1e30))
+
+
+def test_a_poisoned_encoder_ends_the_run(settings_of: Settings) -> None:
+    materials = prepare(settings_of())
+    broken = copy.deepcopy(materials.encoder.model)
+    with torch.no_grad():
+        list(broken.parameters())[-1][0] = float("nan")
+    encoder = dataclasses.replace(materials.encoder, model=broken)
+    with pytest.raises(TrialError, match=r"^the loss is nan at step 1$"):
+        train(settings_of(), dataclasses.replace(materials, encoder=encoder), ignore)
+
+
+def test_the_best_checkpoint_is_the_best_dev_step(settings_of: Settings) -> None:
+    settings, seen = settings_of(steps=24, evaluate_every=2, learning_rate=5e-3), {}
+    materials = prepare(settings)
+
+    def on_step(step: int, evaluation: Evaluation | None) -> None:
+        if evaluation is not None:
+            seen[step] = evaluation
+
+    outcome = train(settings, materials, on_step)
+    assert list(seen) == list(range(2, 25, 2))
+    assert outcome.best_step == max(seen, key=lambda step: seen[step].score)
+    assert outcome.after.dev == seen[outcome.best_step]
+    model = copy.deepcopy(materials.encoder.model)
+    model.load_state_dict(outcome.weights)
+    again = materials.test.evaluate(materials.test.embed(model, "cls", CPU))
+    assert again == outcome.after.test
+
+
+def test_the_test_pairs_are_looked_at_once_and_change_nothing(settings_of: Settings) -> None:
+    settings = settings_of(steps=12, evaluate_every=2)
+    materials = prepare(settings)
+    looks = []
+
+    class Watched:
+        """The test task with its gold scores turned round."""
+
+        def __init__(self, materials: Materials) -> None:
+            self.task = copy.copy(materials.test)
+            self.task.gold = -self.task.gold
+
+        def embed(self, *arguments: Any) -> Any:
+            looks.append(arguments)
+            return self.task.embed(*arguments)
+
+        def evaluate(self, vectors: Any) -> Evaluation:
+            return self.task.evaluate(vectors)
+
+    plain = train(settings, materials, ignore)
+    turned = train(settings, dataclasses.replace(materials, test=Watched(materials)), ignore)  # type: ignore[arg-type]
+    assert len(looks) == 1
+    assert turned.best_step == plain.best_step
+    assert all(torch.equal(plain.weights[name], turned.weights[name]) for name in plain.weights)
+    assert turned.after.test.score == pytest.approx(-plain.after.test.score)
+
+
+def test_checkpoints_chosen_on_test_are_the_best_on_test(settings_of: Settings) -> None:
+    settings = settings_of(steps=24, evaluate_every=2, learning_rate=5e-3, select_on="test")
+    seen: dict[int, Evaluation] = {}
+
+    def on_step(step: int, evaluation: Evaluation | None) -> None:
+        if evaluation is not None:
+            seen[step] = evaluation
+
+    outcome = train(settings, prepare(settings), on_step)
+    assert outcome.best_step == max(seen, key=lambda step: seen[step].score)
+    assert outcome.after.test == seen[outcome.best_step]
+    assert outcome.after.test.score == max(each.score for each in seen.values())
+
+
+@pytest.fixture
+def senteval(tiny_pairs: Path, tmp_path: Path) -> Path:
+    shutil.copytree(tiny_pairs, tmp_path / "STS" / "STSBenchmark")
+    return tmp_path
+
+
+def test_a_run_is_scored_on_its_tasks_before_and_after(
+    settings_of: Settings, senteval: Path
+) -> None:
+    outcome = run(settings_of(evaluation=str(senteval), tasks="STSB", learning_rate=5e-3))
+    assert outcome.score_of("STSB") == pytest.approx(outcome.score_of("sts_test"))
+    assert outcome.score_of("sts_test") == (outcome.after.test.score, outcome.before.test.score)
+    assert outcome.all_scores() == {
+        "sts_dev": outcome.after.dev.score,
+        "sts_test": outcome.after.test.score,
+        "STSB": outcome.scores[0].score,
+    }
+    assert all(math.isnan(score) for score in outcome.score_of("sts_average"))
+
+
+def test_tasks_without_data_are_named_before_anything_is_trained(
+    settings_of: Settings, senteval: Path
+) -> None:
+    settings = settings_of(evaluation=str(senteval), tasks="STS12,STSB,MR")
+    for act in (prepare, warm):
+        with pytest.raises(MtdlabError, match=r"lacks data of trainer.tasks \(STS12: .*; MR: "):
+            act(settings)
+
+
+def test_what_on_step_raises_ends_the_run(settings_of: Settings) -> None:
+    steps = []
+
+    def stop(step: int, _evaluation: Evaluation | None) -> None:
+        steps.append(step)
+        if step == 3:
+            raise KeyboardInterrupt("enough")
+
+    with pytest.raises(KeyboardInterrupt, match="enough"):
+        train(settings_of(), prepare(settings_of()), stop)
+    assert steps == [1, 2, 3]
+
+
+def test_a_batch_larger_than_the_corpus_is_refused(settings_of: Settings) -> None:
+    settings = settings_of(batch_size=61)
+    with pytest.raises(MtdlabError, match="batch_size 61 exceeds the corpus, which holds 60"):
+        run(settings)
+    with pytest.raises(MtdlabError, match="batch_size 61 exceeds"):
+        warm(settings)
+
+
+def test_materials_are_loaded_once(settings_of: Settings) -> None:
+    first = prepare(settings_of(seed=1))
+    assert prepare(settings_of(seed=2, queue_size=7, steps=3)) is first
+    assert prepare(settings_of(dropout=0.2)) is not first
+
+
+def test_the_view_before_is_that_of_the_loaded_encoder(settings_of: Settings) -> None:
+    materials = prepare(settings_of())
+    vectors = materials.dev.embed(materials.encoder.model, "cls", CPU)
+    assert materials.before.dev == materials.dev.evaluate(vectors)
+    assert materials.before.spectrum.shape == (16,)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has the device")
+def test_a_device_that_is_not_there_is_refused(settings_of: Settings) -> None:
+    for act in (prepare, warm):
+        with pytest.raises(MtdlabError, match="device cuda:3: this machine has 0 CUDA devices"):
+            act(settings_of(device="cuda:3"))
