@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import torch
 
-from mtdlab.config.settings import TrainerSection
 from mtdlab.errors import MtdlabError
+from mtdlab.settings import TrainerSettings
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Device:
         return f"{name}, {str(self.dtype).removeprefix('torch.')}"
 
 
-def choose_device(settings: TrainerSection) -> Device:
+def choose_device(settings: TrainerSettings) -> Device:
     """The device and precision that settings ask for; `auto` takes what the machine is good at.
 
     bfloat16 only where products in it are faster: on a GPU that has it, and on processors with

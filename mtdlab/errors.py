@@ -1,5 +1,8 @@
 """What can go wrong for a user, each with the exit code that the commands return."""
 
+import difflib
+from collections.abc import Iterable
+
 
 class MtdlabError(Exception):
     """A mistake or a state that a user can mend; the message is one sentence and how to."""
@@ -33,3 +36,12 @@ class TrialError(Exception):
 def one_line(error: Exception) -> str:
     """An unforeseen error's kind and message, whatever lines it has."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A hint for a word that is not known: the nearest that is, or all of them."""
+    options = sorted(known)
+    near = difflib.get_close_matches(word, options, n=1, cutoff=0.5)
+    if near:
+        return f"did you mean {near[0]}?"
+    return f"known are {', '.join(options)}" if options else "there is none yet"

@@ -13,7 +13,7 @@ import pytest
 import torch
 from transformers import BertConfig, BertModel, BertTokenizer
 
-from mtdlab.config import TrainerSettings
+from mtdlab.config import TrainerSettings, make_settings
 
 torch.set_num_threads(1)
 
@@ -109,6 +109,6 @@ def settings_of(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> Sett
         }
         if changed.get("method") != "simcse":
             values |= {"queue_size": 20, "initial_queue_size": 5}
-        return TrainerSettings(**values | changed)
+        return make_settings(**values | changed)
 
     return settings

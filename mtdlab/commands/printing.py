@@ -19,4 +19,6 @@ def print_table(rows: list[dict[Any, Any]]) -> None:
 
 
 def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

@@ -1,7 +1,15 @@
-"""What a study file and a trial's settings are: frozen, typed, checked."""
+"""What a study file is: read, checked, and turned into trials."""
 
 from mtdlab.config.reader import read_settings, read_study
-from mtdlab.config.settings import TrainerSettings
 from mtdlab.config.study import StudySpec, Unit
+from mtdlab.methods.registry import make_settings
+from mtdlab.settings import TrainerSettings
 
-__all__ = ["StudySpec", "TrainerSettings", "Unit", "read_settings", "read_study"]
+__all__ = [
+    "StudySpec",
+    "TrainerSettings",
+    "Unit",
+    "make_settings",
+    "read_settings",
+    "read_study",
+]

@@ -2,13 +2,14 @@
 
 from typing import Any, TypeGuard
 
-from mtdlab.config.search import RELATIVE, Choices, Dimension, Range
-from mtdlab.config.settings import is_number
+from mtdlab.config.search import Choices, Dimension, Range
 from mtdlab.config.source import KeyPath, Source
+from mtdlab.settings import Setting
 
 
-def read_dimension(source: Source, setting: str, value: Any) -> Dimension:
-    path = ("search", setting)
+def read_dimension(source: Source, setting: Setting, value: Any) -> Dimension:
+    """One entry of the search section. Raises SpecError at its place."""
+    path = ("search", setting.name)
     if isinstance(value, list):
         return Choices(_listed(source, path, value))
     if not isinstance(value, dict):
@@ -29,11 +30,11 @@ def _listed(source: Source, path: KeyPath, values: Any) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(values))
 
 
-def _relative(source: Source, path: KeyPath, setting: str, value: dict[str, Any]) -> Choices:
+def _relative(source: Source, path: KeyPath, setting: Setting, value: dict[str, Any]) -> Choices:
     keyword = "times" if "times" in value else "share_of"
-    base = RELATIVE.get(setting)
-    if base is None or value[keyword] != base:
-        allowed = f"{keyword}: {base}" if base else "queue_size and initial_queue_size only"
+    base = setting.relative_to
+    if value[keyword] != base:
+        allowed = f"{keyword}: {base}" if base else "plain values, since it is no multiple"
         raise source.error((*path, keyword), f"{value[keyword]!r}; allowed is {allowed}")
     for key in value.keys() - {keyword, "values"}:
         raise source.unknown((*path, key), [keyword, "values"])
@@ -86,7 +87,7 @@ def _numeric(value: Any) -> TypeGuard[int | float]:
 
 
 def _choices_or_range(
-    source: Source, path: KeyPath, setting: str, value: dict[str, Any]
+    source: Source, path: KeyPath, setting: Setting, value: dict[str, Any]
 ) -> Dimension:
     plain = {_SPELLINGS.get(key, key): item for key, item in value.items()}
     for key in plain.keys() - set(_KEYS):
@@ -100,18 +101,17 @@ def _choices_or_range(
     return _range(source, path, setting, plain)
 
 
-def _range(source: Source, path: KeyPath, setting: str, plain: dict[str, Any]) -> Range:
+def _range(source: Source, path: KeyPath, setting: Setting, plain: dict[str, Any]) -> Range:
     low, high = plain.get("low"), plain.get("high")
     step, log = plain.get("step"), plain.get("log", False)
-    integer = is_number(setting, int)
     if not _numeric(low) or not _numeric(high) or low > high:
         raise source.error(path, f"needs low and high with low <= high, got {low} and {high}")
     if step is not None and (not _numeric(step) or step <= 0):
         raise source.error((*path, "step"), f"{step!r}: a step is above 0")
-    if step is not None and integer and step != int(step):
-        raise source.error((*path, "step"), f"{step!r}: {setting} takes whole numbers")
+    if step is not None and setting.is_integer and step != int(step):
+        raise source.error((*path, "step"), f"{step!r}: {setting.name} takes whole numbers")
     if not isinstance(log, bool):
         raise source.error((*path, "log"), f"{log!r}: write true or false")
     if log and (low <= 0 or step is not None):
         raise source.error(path, "a log range begins above 0 and has no step")
-    return Range(low, high, log, step, integer)
+    return Range(low, high, log, step, setting.is_integer)

@@ -3,7 +3,8 @@
 import copy
 from typing import Any
 
-from mtdlab.config.source import KeyPath, Source, nearest
+from mtdlab.config.source import KeyPath, Source
+from mtdlab.errors import nearest
 
 SECTIONS = ("trainer", "search")
 """What a profile changes setting by setting; anything else it replaces whole."""

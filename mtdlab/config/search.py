@@ -4,12 +4,9 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-RELATIVE = {"queue_size": "batch_size", "initial_queue_size": "queue_size"}
-"""Settings that may be searched as a multiple of another, and of which."""
 
 MOST_POINTS = 10_000
 """The largest grid: above it, a mistake is likelier than a plan."""
@@ -47,23 +44,33 @@ def parameter_name(setting: str, dimension: Dimension) -> str:
 
 
 def resolve(
-    search: Mapping[str, Dimension], parameters: Mapping[str, Any], fixed: Mapping[str, Any]
+    search: Mapping[str, Dimension],
+    parameters: Mapping[str, Any],
+    given: Mapping[str, Any],
+    default: Callable[[str, Mapping[str, Any]], Any],
 ) -> dict[str, Any]:
-    """Trainer settings from a point of the search: `fixed`, plus `parameters` made absolute.
+    """Trainer settings from a point of the search: `given`, plus `parameters` made absolute.
 
-    `fixed` holds every setting, so that a multiple may refer to one that is left at its default.
+    default   the value of a setting that neither has, beside those that they have.
+
+    A searched setting that `parameters` lack, because the point's method has no such setting,
+    is left out.
     """
-    settings = dict(fixed)
+    settings = dict(given)
     relative = []
     for setting, dimension in search.items():
-        value = parameters[parameter_name(setting, dimension)]
+        name = parameter_name(setting, dimension)
+        if name not in parameters:
+            continue
         if isinstance(dimension, Choices) and dimension.relative_to:
-            relative.append((setting, dimension.relative_to, value))
+            relative.append((setting, dimension.relative_to, parameters[name]))
         else:
-            settings[setting] = value
-    # queue_size before initial_queue_size, which may be a share of it
-    for setting, base, factor in sorted(relative, key=lambda item: item[0] != "queue_size"):
-        settings[setting] = round(factor * settings[base])
+            settings[setting] = parameters[name]
+    # a base before the settings that are multiples of it
+    multiples = {setting for setting, _, _ in relative}
+    for setting, base, factor in sorted(relative, key=lambda item: item[1] in multiples):
+        value = settings[base] if base in settings else default(base, settings)
+        settings[setting] = round(factor * value)
     return settings
 
 

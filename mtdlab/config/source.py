@@ -4,7 +4,6 @@ Numbers, booleans and nulls are read as YAML 1.2 reads them (3e-5 is a number, n
 010 is ten). Duplicate keys, aliases and tags are refused: a study file needs none of them.
 """
 
-import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from mtdlab.errors import MtdlabError
+from mtdlab.errors import MtdlabError, nearest
 
 MAXIMUM_BYTES = 1_000_000
 LARGEST = 2**63 - 1
@@ -118,15 +117,6 @@ class Source:
                 self.given[path[:end]] = assignment
         self.given[path] = assignment
         self.places = {at: place for at, place in self.places.items() if at[: len(path)] != path}
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """A hint for a word that is not known: the nearest that is, or all of them."""
-    options = sorted(known)
-    near = difflib.get_close_matches(word, options, n=1, cutoff=0.5)
-    if near:
-        return f"did you mean {near[0]}?"
-    return f"known are {', '.join(options)}" if options else "there is none yet"
 
 
 def read(path: Path) -> Source:

@@ -1,11 +1,15 @@
 """What a study is: fixed settings, what varies, seeds, sampler, and the trials that follow."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from mtdlab.config.search import Choices, Dimension, Partial, fingerprint, grid, resolve
-from mtdlab.config.settings import TrainerSection, TrainerSettings, is_number
+from mtdlab.methods.registry import DEFAULT, settings_class
+from mtdlab.methods.user_modules import UserModule
+from mtdlab.settings import Setting, TrainerSettings, settings_of
 
 Sampler = Literal["grid", "random", "tpe", "qmc"]
 Pruner = Literal["none", "median", "hyperband"]
@@ -14,7 +18,7 @@ STUDY_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 
 @dataclass(frozen=True)
 class Unit:
-    """One trial to do: a setting with one seed.
+    """One trial to run: a configuration with one seed.
 
     `parameters` is None where the sampler has still to choose them.
     """
@@ -26,9 +30,11 @@ class Unit:
 
 @dataclass(frozen=True)
 class StudySpec:
-    """A checked study: `trainer` fixed, `search` varied, one trial per setting and seed.
+    """A checked study: `trainer` fixed, `search` varied, one trial per configuration and seed.
 
-    skip  partial points of the grid that are not run.
+    trainer       the settings that the file gives, without defaults.
+    skip          partial points of the grid that are not run.
+    user_modules  imported modules that define methods of this study.
     """
 
     name: str
@@ -41,10 +47,28 @@ class StudySpec:
     trials: int | None
     text: str
     skip: tuple[Partial, ...] = field(default=(), hash=False)
+    description: str = ""
+    user_modules: tuple[UserModule, ...] = ()
 
-    def fixed(self) -> TrainerSection:
-        """The trainer section with its defaults, whose values may still miss the searched ones."""
-        return TrainerSection(**self.trainer)
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods that trials may use."""
+        searched = self.search.get("method")
+        if isinstance(searched, Choices):
+            return searched.values
+        return (str(self.trainer.get("method", DEFAULT)),)
+
+    @cached_property
+    def known(self) -> Mapping[str, Setting]:
+        """Every setting of the study's methods, by name."""
+        return known_settings(self.methods)
+
+    def fixed(self, method: str | None = None) -> TrainerSettings:
+        """The trainer section with a method's defaults, whose values may still miss the searched.
+
+        By default that of the first method; of several, each takes the settings that it has.
+        """
+        return section(method or self.methods[0], self.trainer, among=self.methods)
 
     def augmentations(self) -> tuple[str, ...]:
         """Every augmentation that a trial may use."""
@@ -62,17 +86,36 @@ class StudySpec:
 
     def settings(self, parameters: dict[str, Any], seed: int) -> TrainerSettings:
         """The settings of one trial. Raises ValueError where they do not go together."""
-        resolved = resolve(self.search, parameters, self.fixed().model_dump())
-        return TrainerSettings(**resolved | {"seed": seed})
+        method = str(parameters.get("method", self.methods[0]))
+        kind = settings_class(method)
+        given = _of_method(kind, self.trainer, among=self.methods)
+
+        def default(name: str, settings: Mapping[str, Any]) -> Any:
+            return getattr(kind.partial(settings), name)
+
+        resolved = resolve(self.search, parameters, given, default)
+        return kind(**resolved | {"method": method, "seed": seed})
+
+    def parameters_of(self, point: Mapping[str, Any]) -> dict[str, Any]:
+        """A point of the search without the parameters of settings that its method lacks.
+
+        Points that become equal are one configuration.
+        """
+        method = point.get("method")
+        if method is None:
+            return dict(point)
+        fields = settings_class(str(method)).model_fields
+        return {name: value for name, value in point.items() if name.split("/")[0] in fields}
 
     def units(self) -> list[Unit]:
         """Every trial of the study, in the order to run them.
 
-        A grid goes seed by seed, so that a study cut short has seen every setting; a sampled
-        study goes setting by setting, so that the sampler learns from all seeds.
+        A grid goes seed by seed, so that a study cut short has run every configuration; a sampled
+        study goes configuration by configuration, so that the sampler learns from all seeds.
         """
         if self.sampler == "grid":
-            points = {fingerprint(point): point for point in grid(self.search, self.skip)}
+            every = map(self.parameters_of, grid(self.search, self.skip))
+            points = {fingerprint(point): point for point in every}
             return [Unit(key, seed, point) for seed in self.seeds for key, point in points.items()]
         settings = (f"sample-{index:05d}" for index in range(self.trials or 0))
         return [Unit(setting, seed, None) for setting in settings for seed in self.seeds]
@@ -84,20 +127,53 @@ class StudySpec:
         planned is refused trial by trial, as any other point that the file lost.
         """
         grid = self.sampler == "grid"
-        return {
+        sections = {method: self._dumped(method) for method in self.methods}
+        identity = {
             "metric": self.metric,
             "sampler": self.sampler,
             "pruner": self.pruner,
-            "trainer": self.fixed().model_dump(mode="json", exclude={"seed", *self.search}),
+            "trainer": sections if "method" in self.search else sections[self.methods[0]],
             "search": {
-                setting: "searched" if grid and self._can_grow(setting) else str(dimension)
+                setting: "searched" if grid and self.known[setting].is_number else str(dimension)
                 for setting, dimension in self.search.items()
             },
         }
+        if self.user_modules:
+            identity["imports"] = {module.name: module.sha256 for module in self.user_modules}
+        return identity
 
-    def _can_grow(self, setting: str) -> bool:
-        """Optuna lets the numbers of a study become more, but not its words."""
-        return is_number(setting, int) or is_number(setting, float)
+    def _dumped(self, method: str) -> dict[str, Any]:
+        return self.fixed(method).model_dump(mode="json", exclude={"seed", *self.search})
+
+
+def known_settings(methods: tuple[str, ...]) -> dict[str, Setting]:
+    """Every setting that any of the methods has, by name.
+
+    Raises MtdlabError for a method that is not known.
+    """
+    known: dict[str, Setting] = {}
+    for method in methods:
+        known = {**settings_of(settings_class(method)), **known}
+    return known
+
+
+def section(
+    method: str, trainer: Mapping[str, Any], among: tuple[str, ...] = ()
+) -> TrainerSettings:
+    """A method's settings from a trainer section; with several methods, those that it has.
+
+    Raises pydantic.ValidationError where a value is wrong.
+    """
+    kind = settings_class(method)
+    return kind.partial({**_of_method(kind, trainer, among), "method": method})
+
+
+def _of_method(
+    kind: type[TrainerSettings], trainer: Mapping[str, Any], among: tuple[str, ...]
+) -> dict[str, Any]:
+    if len(among) < 2:
+        return dict(trainer)
+    return {name: value for name, value in trainer.items() if name in kind.model_fields}
 
 
 def is_study_name(name: str) -> bool:

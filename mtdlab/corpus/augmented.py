@@ -12,7 +12,6 @@ from functools import reduce
 from pathlib import Path
 from random import Random
 
-from mtdlab.config.augmentation import TEXT_LEVEL, Augmentation
 from mtdlab.corpus.corpus import Corpus
 from mtdlab.corpus.lines import Tally
 from mtdlab.corpus.noise import repetition, typos
@@ -20,6 +19,7 @@ from mtdlab.corpus.rewrite import Rewriter
 from mtdlab.corpus.synonyms import Synonyms
 from mtdlab.device import Device
 from mtdlab.errors import MtdlabError
+from mtdlab.settings.augmentation import TEXT_LEVEL, Augmentation
 
 SEED = 0
 RULES = 1

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import optuna
-import torch
 from joblib import Parallel, delayed, parallel_config
 
 from mtdlab.config import StudySpec, TrainerSettings
@@ -25,12 +24,14 @@ from mtdlab.cost.step_kinds import kind_of
 from mtdlab.errors import MtdlabError
 from mtdlab.sweep.samplers import distributions, suggest
 from mtdlab.sweep.slots import default_jobs, threads_each
-from mtdlab.training.outcome import Curve
+from mtdlab.training.state import EVALUATED
 
 SECONDS = 6.0
 """For the measurement, after the processes have started."""
 DRAWN = 30
 """Settings drawn to stand for those of a study that samples."""
+MEASURED = 4
+"""Columns of a training curve beside the evaluations': the loss, and what a method records."""
 EMPTY_DATABASE, TRIAL_ROWS, EVALUATION_ROW = 160_000, 6_000, 40
 """Bytes of a database without trials, of a trial's rows beside its curves, of an evaluation's."""
 TOKENIZER = 1_000_000
@@ -191,7 +192,7 @@ def loaded_by(settings: TrainerSettings) -> tuple[str, ...]:
 
 def database_bytes(settings: TrainerSettings) -> int:
     """What a trial adds to the database: its curves, its spectra, its rows."""
-    curves = len(Curve(1, torch.device("cpu")).columns())
+    curves = MEASURED + len(EVALUATED)
     evaluations = math.ceil(settings.steps / settings.evaluate_every)
     return 4 * curves * settings.steps + EVALUATION_ROW * evaluations + TRIAL_ROWS
 
@@ -201,7 +202,7 @@ def _checkpoints(trials: Sequence[TrainerSettings], weights: int) -> int:
 
     Each has the encoder, and the target where the method has one.
     """
-    branches = max(1 if each.method == "simcse" else 2 for each in trials)
+    branches = max(each.encoder_copies for each in trials)
     return 2 * branches * weights
 
 

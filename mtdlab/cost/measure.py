@@ -179,8 +179,10 @@ def peak_memory() -> int:
 
 def _smaller(settings: TrainerSettings, batch: int) -> TrainerSettings:
     """A step with fewer sentences, and with the queue full from the first one on."""
-    full = {"batch_size": batch, "initial_queue_size": settings.queue_size}
-    return settings.model_copy(update=full)
+    changed = {"batch_size": batch}
+    if "initial_queue_size" in type(settings).model_fields:
+        changed["initial_queue_size"] = settings.model_dump()["queue_size"]
+    return settings.model_copy(update=changed)
 
 
 def _line(points: Sequence[tuple[float, float]]) -> np.poly1d:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from mtdlab.config.settings import Pooling
 from mtdlab.device import Device
 from mtdlab.encoders.encoder import encode
+from mtdlab.settings import Pooling
 
 Vectors = NDArray[np.float32]
 Rows = NDArray[np.intp]

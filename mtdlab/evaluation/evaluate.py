@@ -7,8 +7,6 @@ from typing import get_args
 
 from torch import nn
 
-from mtdlab.config.settings import Pooling, TrainerSection
-from mtdlab.config.tasks import BUILTIN, KNOWN, parse_tasks
 from mtdlab.device import choose_device
 from mtdlab.encoders.embed import MAX_LENGTH
 from mtdlab.encoders.encoder import load_encoder
@@ -18,6 +16,8 @@ from mtdlab.evaluation.pairs import Pairs, read_table
 from mtdlab.evaluation.suite import Advance, Embedder, Suite
 from mtdlab.evaluation.table import Report
 from mtdlab.evaluation.tasks import sts_benchmark_pairs
+from mtdlab.settings import Pooling, TrainerSettings
+from mtdlab.settings.tasks import BUILTIN, KNOWN, parse_tasks
 
 
 def evaluate(
@@ -41,7 +41,7 @@ def evaluate(
     Raises MtdlabError for what is unknown, damaged or cannot be loaded, and where no task's
     data are there.
     """
-    settings = TrainerSection(encoder=model, pooling=_pooling(pooling))
+    settings = TrainerSettings(encoder=model, pooling=_pooling(pooling))
     data = _data_folder(data)
     chosen = _tasks(tasks) or (KNOWN if data else (BUILTIN,))
     spaces = _spaces(chosen, data, pairs)

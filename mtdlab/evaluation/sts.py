@@ -11,11 +11,11 @@ from scipy.stats import spearmanr
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from analysis.geometry import alignment, mean_cosine, normalise_rows, uniformity
-from mtdlab.config.settings import Pooling
 from mtdlab.device import Device
 from mtdlab.encoders.embed import Sentences, Vectors
 from mtdlab.errors import TrialError
 from mtdlab.evaluation.pairs import Pairs
+from mtdlab.settings import Pooling
 
 NAN = float("nan")
 POSITIVE_ABOVE = 4.0

@@ -14,8 +14,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from analysis.geometry import alignment, normalise_rows, uniformity
 from analysis.tasks import TRANSFER
 from analysis.whitening import fit_whitening
-from mtdlab.config.settings import Pooling
-from mtdlab.config.tasks import BUILTIN
 from mtdlab.device import Device
 from mtdlab.encoders.embed import Sentences, Vectors
 from mtdlab.evaluation.labels import Labelled, Transfer
@@ -23,6 +21,8 @@ from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.sts import POSITIVE_ABOVE, spearman
 from mtdlab.evaluation.tasks import Task, load_task, parts_of, task_folder
 from mtdlab.evaluation.transfer import Examples, nested_accuracy, split_accuracy
+from mtdlab.settings import Pooling
+from mtdlab.settings.tasks import BUILTIN
 
 Floats = NDArray[np.float64]
 Advance = Callable[[str, int, int], None]

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from analysis.tasks import STS, TRANSFER
-from mtdlab.config.settings import Pooling
-from mtdlab.config.tasks import BUILTIN
 from mtdlab.evaluation.suite import Space, TaskScore
+from mtdlab.settings import Pooling
+from mtdlab.settings.tasks import BUILTIN
 from mtdlab.terminal import in_columns
 
 TABLES = (

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 
-from mtdlab.config.tasks import BUILTIN
 from mtdlab.evaluation.labels import (
     BINARY,
     Labelled,
@@ -16,6 +15,7 @@ from mtdlab.evaluation.labels import (
     read_trec,
 )
 from mtdlab.evaluation.pairs import STS_BENCHMARK, SUBSETS, Pairs, load_pairs, read_sick, read_year
+from mtdlab.settings.tasks import BUILTIN
 
 Task = Pairs | Transfer
 _FOLDERS = {year: f"STS/{year}-en-test" for year in SUBSETS} | {

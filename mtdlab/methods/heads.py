@@ -4,14 +4,15 @@ Letters: N batch, L tokens, D dimension.
 """
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 
-from mtdlab.config import TrainerSettings
 from mtdlab.encoders.dropout import Dropout
-from mtdlab.encoders.encoder import encode
+from mtdlab.settings import Pooling
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 def projection(dimension: int, layers: int, dropout: float) -> nn.Sequential:
@@ -39,22 +40,36 @@ def _normed(before: int, after: int, dropout: float) -> nn.Sequential:
 
 
 class Branch(nn.Module):
-    """What both branches have: encoder, pooler (a Linear; SimCSE adds tanh), projection."""
+    """Encoder, pooler (a Linear with an optional activation), projection: what a branch computes.
 
-    def __init__(self, encoder: PreTrainedModel, settings: TrainerSettings) -> None:
+    The pooler is a new one: the encoder's own serves no sentence embedding.
+    """
+
+    def __init__(
+        self,
+        encoder: "PreTrainedModel",
+        *,
+        pooling: Pooling,
+        dropout: float,
+        projection_layers: int = 0,
+        activation: nn.Module | None = None,
+    ) -> None:
         super().__init__()
         dimension = int(encoder.config.hidden_size)
         self.encoder = encoder
-        self.pooling = settings.pooling
+        self.pooling = pooling
         self.pooler = nn.Linear(dimension, dimension)
-        self.activation = nn.Tanh() if settings.method == "simcse" else nn.Identity()
-        self.projection = projection(dimension, settings.projection_layers, settings.dropout)
+        self.activation = activation or nn.Identity()
+        self.projection = projection(dimension, projection_layers, dropout)
 
     def forward(self, word_embeddings: Tensor, attention_mask: Tensor, dropout: Dropout) -> Tensor:
         """Projected vectors (N, D) of word embeddings (N, L, D) under a mask (N, L).
 
         `dropout` is a stream that both branches draw from: what each drops is its own.
         """
+        # here, since transformers takes seconds to import and reading a study file needs none of it
+        from mtdlab.encoders.encoder import encode
+
         sentence = encode(
             self.encoder,
             attention_mask,
@@ -66,13 +81,13 @@ class Branch(nn.Module):
         return projected
 
 
-def word_table(encoder: PreTrainedModel) -> nn.Module:
+def word_table(encoder: "PreTrainedModel") -> nn.Module:
     """The module that turns token ids into word embeddings."""
     table: nn.Module = encoder.get_input_embeddings()
     return table
 
 
-def embedding_block(encoder: PreTrainedModel) -> nn.Module:
+def embedding_block(encoder: "PreTrainedModel") -> nn.Module:
     """All of the encoder before its first layer: what the two branches share.
 
     Sharing it, as the published code does, leaves the largest table out of the average.

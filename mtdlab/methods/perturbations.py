@@ -6,31 +6,56 @@ Letters: N batch, L tokens, D dimension.
 import math
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from mtdlab.config.augmentation import EMBEDDING_LEVEL, Augmentation, parse_augmentation
+from mtdlab.settings.augmentation import EMBEDDING_LEVEL, Augmentation, parse_augmentation
 
 OFFSET = 1_000_003
-"""Between a run's seed and this stream's: torch's own with that seed made the heads."""
+"""Added to a run's seed for this stream: torch's generator with that seed made the heads."""
 
 
-def sign_step(gradient: Tensor | None, epsilon: float) -> Tensor | None:
-    """ε·sign(∇_x L), (N, L, D): how FGSM moves the word embeddings (MoCoSE, equation 1)."""
-    if gradient is None or epsilon == 0:
-        return None
-    return torch.sign(gradient) * epsilon
+class Fgsm(nn.Module):
+    """Moves word embeddings by ε·sign(∇_x L) (MoCoSE, equation 1).
 
-
-def perturb(embeddings: Tensor, step: Tensor | None) -> Tensor:
-    """Word embeddings (N, L, D) moved by an FGSM step, made as a rule on another batch.
-
-    Batches are padded to their own longest sentence, so only the tokens that both have move.
+    The gradient is as a rule that of the previous batch, which costs nothing extra; it is part of
+    the state, so that a resumed run takes the same step.
     """
-    if step is None:
-        return embeddings
-    length = min(step.shape[1], embeddings.shape[1])
-    moved = embeddings[:, :length] + step[:, :length]
-    return torch.cat([moved, embeddings[:, length:]], dim=1)
+
+    def __init__(self, epsilon: float) -> None:
+        super().__init__()
+        self.epsilon = epsilon
+        self.gradient: Tensor | None = None
+        self._watched: Tensor | None = None
+
+    def forward(self, words: Tensor) -> Tensor:
+        """Word embeddings (N, L, D) moved by the step, where there is a gradient.
+
+        Batches are padded to their own longest sentence, so only the tokens that both have move.
+        """
+        if self.gradient is None or self.epsilon == 0:
+            return words
+        step = torch.sign(self.gradient) * self.epsilon
+        length = min(step.shape[1], words.shape[1])
+        return torch.cat([words[:, :length] + step[:, :length], words[:, length:]], dim=1)
+
+    def watch(self, words: Tensor) -> None:
+        """Have the backward pass leave its gradient of these word embeddings (N, L, D)."""
+        if self.epsilon:
+            words.retain_grad()
+            self._watched = words
+
+    def keep_gradient(self) -> None:
+        """After the backward pass: the watched gradient is that of the next step."""
+        if self._watched is not None:
+            self.gradient, self._watched = self._watched.grad, None
+
+    def get_extra_state(self) -> Tensor:
+        """The gradient, for the state dict; without elements where there is none."""
+        return torch.empty(0) if self.gradient is None else self.gradient
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Take the gradient back from a state dict."""
+        self.gradient = state.clone() if state.numel() else None
 
 
 def changed_share(before: Tensor, after: Tensor) -> Tensor:
@@ -41,22 +66,32 @@ def changed_share(before: Tensor, after: Tensor) -> Tensor:
     return (before != after).float().mean()
 
 
-class EmbeddingNoise:
+class EmbeddingNoise(nn.Module):
     """The augmentations of word embeddings that a setting names, in its order.
 
-    Every call draws its own from a stream of the run's seed, so that two views differ.
+    Every call draws from a random stream of its own, so that two views differ. The position in
+    the stream is part of the state.
     """
 
     def __init__(self, augmentation: str, seed: int, device: torch.device) -> None:
+        super().__init__()
         parsed = parse_augmentation(augmentation)
         self._wanted = [each for each in parsed if each.name in EMBEDDING_LEVEL]
         self._generator = torch.Generator(device).manual_seed(seed + OFFSET)
 
-    def __call__(self, words: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, words: Tensor, mask: Tensor) -> Tensor:
         """Word embeddings (N, L, D) under a mask (N, L), as one view sees them."""
         for augmentation in self._wanted:
             words = _augmented(augmentation, words, mask, self._generator)
         return words
+
+    def get_extra_state(self) -> Tensor:
+        """The generator's state, for the state dict."""
+        return self._generator.get_state()
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Continue the stream where a state dict was written."""
+        self._generator.set_state(state.cpu())
 
 
 def _augmented(

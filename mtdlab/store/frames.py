@@ -9,8 +9,7 @@ from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
 from analysis.frames import CURVE_COLUMNS, SCORE_COLUMNS, TRIAL_COLUMNS, StudyFrames, empty
-from mtdlab.config.source import nearest
-from mtdlab.errors import NothingToReport
+from mtdlab.errors import NothingToReport, nearest
 from mtdlab.store.database import explained, reading_engine, shown, storage_url
 from mtdlab.store.tables import Array, ArrayRow, ScoreRow, StudyRow, TrialRow
 

@@ -11,8 +11,8 @@ from typing import Any
 from joblib import Parallel, delayed, parallel_config
 
 from mtdlab.config import StudySpec
-from mtdlab.config.settings import TrainerSection
 from mtdlab.errors import MtdlabError, StorageError
+from mtdlab.settings import TrainerSettings
 from mtdlab.store import FINISHED, Store, Watcher
 from mtdlab.store.database import writing_engine
 from mtdlab.sweep.finished import Ended
@@ -110,7 +110,7 @@ def _refuse_another_question(spec: StudySpec, recorded: dict[str, Any]) -> None:
 
 
 def _defaults(trainer: dict[str, Any]) -> dict[str, Any]:
-    defaults = TrainerSection().model_dump(mode="json")
+    defaults = TrainerSettings().model_dump(mode="json")
     return {name: defaults[name] for name in trainer}
 
 

@@ -13,31 +13,31 @@ from optuna.distributions import (
 
 from mtdlab.config import StudySpec
 from mtdlab.config.search import Choices, Dimension, grid_values, parameter_name
-from mtdlab.config.settings import is_number
+from mtdlab.settings import Setting
 
 
 def distributions(spec: StudySpec) -> dict[str, BaseDistribution]:
     """Each searched parameter's distribution."""
     kind = _along_grid if spec.sampler == "grid" else _drawn
     return {
-        parameter_name(setting, dimension): kind(setting, dimension)
+        parameter_name(setting, dimension): kind(spec.known[setting], dimension)
         for setting, dimension in spec.search.items()
     }
 
 
-def _along_grid(setting: str, dimension: Dimension) -> BaseDistribution:
+def _along_grid(setting: Setting, dimension: Dimension) -> BaseDistribution:
     """The range that a grid's numbers span: unlike choices, Optuna lets it grow with the file."""
-    values = grid_values(setting, dimension)
+    values = grid_values(setting.name, dimension)
     if isinstance(dimension, Choices) and dimension.relative_to:
         return FloatDistribution(min(values), max(values))
-    if is_number(setting, int):
+    if setting.is_integer:
         return IntDistribution(min(values), max(values))
-    if is_number(setting, float):
+    if setting.is_number:
         return FloatDistribution(min(values), max(values))
     return CategoricalDistribution(values)
 
 
-def _drawn(_setting: str, dimension: Dimension) -> BaseDistribution:
+def _drawn(_setting: Setting, dimension: Dimension) -> BaseDistribution:
     if isinstance(dimension, Choices):
         return CategoricalDistribution(dimension.values)
     low, high, log, step = dimension.low, dimension.high, dimension.log, dimension.step

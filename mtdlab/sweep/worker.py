@@ -12,10 +12,10 @@ import optuna
 from pydantic import ValidationError
 
 from mtdlab.config import StudySpec, TrainerSettings
-from mtdlab.config.settings import rule_broken
-from mtdlab.config.tasks import needed
 from mtdlab.errors import MtdlabError, TrialError, one_line
 from mtdlab.evaluation.sts import Evaluation
+from mtdlab.settings import first_error
+from mtdlab.settings.tasks import needed
 from mtdlab.store import Claim, Result, Store
 from mtdlab.sweep.best_model import Trained, keep_if_best
 from mtdlab.sweep.environment import environment
@@ -92,10 +92,12 @@ def _run(
         settings = spec.settings(parameters, claim.seed)
     except ValidationError as error:
         desk.store.begin(claim, identity, trial.number, parameters, None, None)
-        result = Result("FAIL", rule_broken(error))
+        result = Result("FAIL", first_error(error))
     else:
-        mtd = settings.mtd
-        desk.store.begin(claim, identity, trial.number, parameters, attributes(settings), mtd)
+        mtd = math.nan if settings.mtd is None else settings.mtd
+        desk.store.begin(
+            claim, identity, trial.number, parameters, attributes(settings), settings.mtd
+        )
         result, trained = _train(spec, settings, _Watch(desk, claim, trial, stop))
     result = _finish(desk, claim, result, trained)
     score = result.values.get("score", math.nan)

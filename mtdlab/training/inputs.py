@@ -11,10 +11,6 @@ from numpy.typing import NDArray
 from torch import nn
 
 from analysis.spectrum import singular_values
-from mtdlab.config import TrainerSettings
-from mtdlab.config.augmentation import parse_augmentation
-from mtdlab.config.settings import Pooling, TrainerSection
-from mtdlab.config.tasks import BUILTIN, parse_tasks
 from mtdlab.corpus.augmented import augment
 from mtdlab.corpus.corpus import Corpus, open_corpus
 from mtdlab.corpus.tokens import Batch, TokenStore, paired_batches, tokenise
@@ -25,6 +21,10 @@ from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.pairs import load_pairs
 from mtdlab.evaluation.sts import Evaluation, StsTask
 from mtdlab.evaluation.suite import Embedder, Suite, TaskScore, score_tasks
+from mtdlab.methods.base import View as View_
+from mtdlab.settings import Pooling, TrainerSettings
+from mtdlab.settings.augmentation import parse_augmentation
+from mtdlab.settings.tasks import BUILTIN, parse_tasks
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ class Materials:
     scores_before: tuple[TaskScore, ...]
     augmented: TokenStore | None = None
 
-    def batches(self, size: int, seed: int) -> Iterator[Views]:
+    def batches(self, views: tuple[View_, ...], size: int, seed: int) -> Iterator[Views]:
         """Endless batches of the corpus. Raises MtdlabError where it holds less than one."""
-        if self.augmented is not None:
+        if self.augmented is not None and len(views) > 1:
             return paired_batches(self.augmented, self.tokens, size, seed)
         return ((batch,) for batch in self.tokens.batches(size, seed))
 
@@ -154,7 +154,7 @@ def open_suite(tasks: str, evaluation: str, encoder: Encoder) -> Suite:
     return suite
 
 
-def warm(settings: TrainerSection, augmentations: Iterable[str] = (), batch_size: int = 0) -> None:
+def warm(settings: TrainerSettings, augmentations: Iterable[str] = (), batch_size: int = 0) -> None:
     """Check that texts, encoder and device are there; prepare the tokens that workers share.
 
     augmentations  all that runs will use, where not only the settings' own; the models that they

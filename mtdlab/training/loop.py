@@ -1,125 +1,125 @@
-"""Momentum-contrastive training: the whole life of a step on one page.
+"""Contrastive training: the whole life of a step on one page, the same for every method.
 
-MoCoSE, algorithm 1, by default in the variant `intended`: `mtdlab/config/presets.py` has the
-others, and SimCSE, which is the same loop around other parts (`model.py`).
+MoCoSE, algorithm 1. What a method reads, computes and updates stands in its file in
+`mtdlab/methods/`.
 """
 
 import copy
-import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
-from torch import Tensor
-from torch.nn.functional import normalize
-from transformers import PreTrainedModel
 
-from mtdlab.config import TrainerSettings
-from mtdlab.config.schedules import ema_decay_at, learning_rate_at
 from mtdlab.device import Device, choose_device
 from mtdlab.errors import TrialError
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.evaluation.suite import Embedder, score_tasks
-from mtdlab.methods.mocose import Model
-from mtdlab.methods.perturbations import changed_share, perturb, sign_step
-from mtdlab.training.inputs import Materials, View, Views
-from mtdlab.training.outcome import Best, Curve, Outcome
+from mtdlab.methods.base import Tokens
+from mtdlab.methods.registry import find_method
+from mtdlab.settings import TrainerSettings
+from mtdlab.settings.schedules import learning_rate_at
+from mtdlab.training.inputs import Materials, View
+from mtdlab.training.outcome import Outcome
+from mtdlab.training.state import RunState
 
 OnStep = Callable[[int, Evaluation | None], None]
 
 
-def train(settings: TrainerSettings, materials: Materials, on_step: OnStep) -> Outcome:
+def start(settings: TrainerSettings, inputs: Materials) -> RunState:
+    """A run before its first step. Seeds torch's global generator.
+
+    Raises MtdlabError where the corpus is smaller than a batch.
+    """
+    torch.manual_seed(settings.seed)
+    device = choose_device(settings)
+    kind = find_method(settings.method)
+    method = kind(copy.deepcopy(inputs.encoder.model), settings, device)
+    views = kind.views(settings, augmented=inputs.augmented is not None)
+    batches = inputs.batches(views, settings.batch_size, settings.seed)
+    return RunState(method, batches, settings, device.device)
+
+
+def train(
+    settings: TrainerSettings,
+    inputs: Materials,
+    on_step: OnStep,
+    state: RunState | None = None,
+) -> Outcome:
     """Train one encoder; score its best checkpoint, chosen on the pairs that `select_on` names.
 
     `on_step(steps_done, evaluation)` is called after every step, with that evaluation where
-    there was one; what it raises ends the run. Raises TrialError where the run breaks down,
-    MtdlabError where the corpus is smaller than a batch.
+    there was one; what it raises ends the run, and `state` is then where it stopped. A state
+    of an earlier call continues. Raises TrialError where the run fails, MtdlabError where the
+    corpus is smaller than a batch.
     """
     started = time.perf_counter()
-    torch.manual_seed(settings.seed)
     device = choose_device(settings)
-    encoder = copy.deepcopy(materials.encoder.model)
-    model = Model(encoder, settings, device)
-    optimizer = torch.optim.AdamW(model.trained(), weight_decay=settings.weight_decay, fused=True)
-    batches = materials.batches(settings.batch_size, settings.seed)
-    curve, best, gradient = Curve(settings.steps, device.device), Best(), None
-    chooser = materials.test if settings.select_on == "test" else materials.dev
-    parts = model.parts()
+    state = state or start(settings, inputs)
+    method, optimizer, curve = state.method, state.optimizer, state.curve
+    encoder = method.encoder
+    chosen_on = inputs.test if settings.select_on == "test" else inputs.dev
 
-    for step, views in enumerate(itertools.islice(batches, settings.steps)):
-        decay = ema_decay_at(step, settings)
+    while state.step < settings.steps:
+        step = state.step
         for group in optimizer.param_groups:
             group["lr"] = learning_rate_at(step, settings)
-        if settings.ema_order == "before-target":
-            model.average(decay)
-
-        ids, masks = _moved(views, device)
-        clean = model.look_up(ids)
-        if settings.fgsm_gradient == "current" and settings.fgsm_epsilon:
-            gradient = model.gradient(clean, masks)
-        nudge = sign_step(gradient, settings.fgsm_epsilon)
-        words = [perturb(one, nudge) for one in clean]
-        words[0].retain_grad()
-        queries, keys = model.encode(words, masks)
-
-        loss = model.loss(queries, keys)
-        loss.backward()
-        gradient = words[0].grad
+        result = method(step, _moved(next(state.batches), device))
+        result.loss.backward()
         optimizer.step()
         optimizer.zero_grad()
-
-        if settings.ema_order == "after-step":
-            model.average(decay)
-        curve.record(step, loss, changed_share(clean[0], words[0]), decay, model.queue.fill)
-        model.queue.enqueue(normalize(keys.float(), dim=1))
+        method.update(step, result)
+        curve.record(step, result.loss, result.measures)
 
         evaluation = None
         if (step + 1) % settings.evaluate_every == 0 or step + 1 == settings.steps:
             curve.check(step)
-            vectors = chooser.embed(encoder, settings.pooling, device)
-            evaluation = chooser.evaluate(vectors)
-            curve.evaluations[step] = evaluation
-            best.consider(step, evaluation.score, vectors, parts)
-        on_step(step + 1, evaluation)
+            vectors = chosen_on.embed(encoder, settings.pooling, device)
+            evaluation = chosen_on.evaluate(vectors)
+            curve.record_evaluation(step, evaluation)
+            state.best.consider(step, evaluation.score, vectors, method.parts())
+        state.step += 1
+        on_step(state.step, evaluation)
 
-    return _finish(settings, materials, device, encoder, curve, best, started)
+    return _finish(settings, inputs, device, state, started)
 
 
-def _moved(views: Views, device: Device) -> tuple[list[Tensor], list[Tensor]]:
-    """Ids and masks of a batch's views, each (N, L), on the device."""
-    moved = [[part.to(device.device, non_blocking=True) for part in view] for view in views]
-    return [ids for ids, _ in moved], [mask for _, mask in moved]
+def _moved(views: Iterable[Tokens], device: Device) -> list[Tokens]:
+    """Ids and masks (N, L) of a batch's views, on the device."""
+    target = device.device
+    return [
+        (ids.to(target, non_blocking=True), mask.to(target, non_blocking=True))
+        for ids, mask in views
+    ]
 
 
 def _finish(
     settings: TrainerSettings,
-    materials: Materials,
+    inputs: Materials,
     device: Device,
-    encoder: PreTrainedModel,
-    curve: Curve,
-    best: Best,
+    state: RunState,
     started: float,
 ) -> Outcome:
-    """Put the best checkpoint back and score it on what it was not chosen by: only now."""
+    """Load the best checkpoint and score it on the pairs that it was not chosen on: only now."""
+    best = state.best
     if best.step < 0:
         raise TrialError("collapsed: every cosine is the same, so there is no score to choose by")
+    encoder = state.method.encoder
     encoder.load_state_dict(best.states["encoder"])
     dev_vectors, test_vectors = (
         best.vectors
         if split == settings.select_on
         else pairs.embed(encoder, settings.pooling, device)
-        for split, pairs in (("dev", materials.dev), ("test", materials.test))
+        for split, pairs in (("dev", inputs.dev), ("test", inputs.test))
     )
-    after = View.of(materials.dev, dev_vectors, materials.test, test_vectors)
-    scores = score_tasks(Embedder(encoder, settings.pooling, device), materials.suite)
-    seconds = time.perf_counter() - started
+    after = View.of(inputs.dev, dev_vectors, inputs.test, test_vectors)
+    scores = score_tasks(Embedder(encoder, settings.pooling, device), inputs.suite)
     return Outcome(
         best_step=best.step + 1,
-        before=materials.before,
+        before=inputs.before,
         after=after,
-        curve=curve.columns(),
+        curve=state.curve.columns(),
         states=best.states,
         scores=tuple(scores),
-        scores_before=materials.scores_before,
-        wall_seconds=seconds,
+        scores_before=inputs.scores_before,
+        wall_seconds=time.perf_counter() - started,
     )

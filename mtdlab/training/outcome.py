@@ -1,91 +1,13 @@
-"""What a run leaves behind: its curve, its best checkpoint, what it scored.
+"""The result of a run: its training curve, its best checkpoint and their scores."""
 
-Letters: T steps, D dimension.
-"""
-
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor, nn
 
-from mtdlab.config.tasks import LOOKS, needed
-from mtdlab.encoders.embed import Vectors
-from mtdlab.errors import TrialError
-from mtdlab.evaluation.sts import Evaluation
 from mtdlab.evaluation.suite import TaskScore
+from mtdlab.settings.tasks import LOOKS, needed
 from mtdlab.training.inputs import View
-
-Column = NDArray[np.float32]
-State = dict[str, Tensor]
-
-
-class Curve:
-    """Per-step values of a run, kept on its device so that no step waits for a copy."""
-
-    def __init__(self, steps: int, device: torch.device) -> None:
-        self.loss = torch.full((steps,), torch.nan, device=device)
-        self.fgsm_changed = torch.zeros(steps, device=device)
-        self.ema_decay = np.full(steps, np.nan, dtype=np.float32)
-        self.queue_fill = np.full(steps, np.nan, dtype=np.float32)
-        self.evaluations: dict[int, Evaluation] = {}
-
-    def record(self, step: int, loss: Tensor, changed: Tensor, decay: float, fill: int) -> None:
-        """Note what a step (0 the first) saw."""
-        self.loss[step] = loss.detach()
-        self.fgsm_changed[step] = changed
-        self.ema_decay[step] = decay
-        self.queue_fill[step] = fill
-
-    def check(self, step: int) -> None:
-        """Raise TrialError where a loss up to `step` is not finite."""
-        bad = (~torch.isfinite(self.loss[: step + 1])).nonzero()
-        if len(bad):
-            at = int(bad[0])
-            raise TrialError(f"the loss is {float(self.loss[at])} at step {at + 1}")
-
-    def columns(self) -> dict[str, Column]:
-        """Every column (T,) by name; an evaluation stands at the step it followed."""
-        columns = {
-            "loss": self.loss.cpu().numpy(),
-            "fgsm_changed": self.fgsm_changed.cpu().numpy(),
-            "ema_decay": self.ema_decay,
-            "queue_fill": self.queue_fill,
-        }
-        for name in ("score", "alignment", "uniformity", "mean_cosine"):
-            column = np.full(len(self.loss), np.nan, dtype=np.float32)
-            for step, evaluation in self.evaluations.items():
-                column[step] = getattr(evaluation, name)
-            columns[name] = column
-        return columns
-
-
-@dataclass
-class Best:
-    """The checkpoint with the best score so far on the pairs that choose.
-
-    Its step (0 the first), what the sentences it was chosen by were to it (S, D), and the state
-    of every part of it: encoder, heads, target, queue.
-    """
-
-    step: int = -1
-    score: float = float("-inf")
-    vectors: Vectors = field(default_factory=lambda: np.empty((0, 0), dtype=np.float32))
-    states: dict[str, State] = field(default_factory=dict)
-
-    def consider(
-        self, step: int, score: float, vectors: Vectors, parts: Mapping[str, nn.Module]
-    ) -> None:
-        """Keep this checkpoint if it beats the best; a missing score never does."""
-        if score > self.score:
-            self.step, self.score, self.vectors = step, score, vectors
-            self.states = {name: _copied(part) for name, part in parts.items()}
-
-
-def _copied(part: nn.Module) -> State:
-    return {name: value.cpu().clone() for name, value in part.state_dict().items()}
+from mtdlab.training.state import Column, State
 
 
 @dataclass(frozen=True)

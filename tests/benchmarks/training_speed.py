@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from transformers import BertConfig, BertModel, BertTokenizer
 
-from mtdlab.config import TrainerSettings
+from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.corpus.corpus import Corpus, open_corpus
 from mtdlab.corpus.tokens import TokenStore, tokenise
 from mtdlab.device import Device, choose_device
@@ -66,7 +66,7 @@ MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 
 def settings_for(steps: int) -> TrainerSettings:
     """The paper's settings, evaluated after the last step only."""
-    return TrainerSettings(
+    return make_settings(
         batch_size=64,
         queue_size=512,
         initial_queue_size=128,

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from mtdlab.config import read_study
-from mtdlab.config.augmentation import (
+from mtdlab.errors import MtdlabError
+from mtdlab.settings.augmentation import (
     EMBEDDING_LEVEL,
     TEXT_LEVEL,
     Augmentation,
     parse_augmentation,
 )
-from mtdlab.errors import MtdlabError
 
 
 @pytest.mark.parametrize(

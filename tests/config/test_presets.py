@@ -6,17 +6,16 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from mtdlab.config import TrainerSettings, read_settings, read_study
-from mtdlab.config.settings import TrainerSection
+from mtdlab.config import make_settings, read_settings, read_study
 from mtdlab.config.source import SpecError
 
 
 def changed(**given: Any) -> dict[str, Any]:
     """What differs from the defaults."""
-    defaults = TrainerSettings()
+    defaults = make_settings()
     return {
         name: value
-        for name, value in TrainerSettings(**given).model_dump().items()
+        for name, value in make_settings(**given).model_dump().items()
         if value != getattr(defaults, name)
     }
 
@@ -78,9 +77,9 @@ def test_what_is_filled_in(given: dict[str, Any], expected: dict[str, Any]) -> N
     [{"preset": "paper", "ema_decay": 0.3}, {"preset": "published-code"}, {"method": "simcse"}],
 )
 def test_filled_settings_fill_to_themselves(given: dict[str, Any]) -> None:
-    section = TrainerSection(**given)
-    assert TrainerSection(**section.model_dump()) == section
-    assert TrainerSettings(**section.model_dump()).model_dump() == section.model_dump()
+    section = make_settings(**given)
+    assert make_settings(**section.model_dump()) == section
+    assert make_settings(**section.model_dump()).model_dump() == section.model_dump()
 
 
 @pytest.mark.parametrize(
@@ -98,7 +97,7 @@ def test_filled_settings_fill_to_themselves(given: dict[str, Any]) -> None:
 )
 def test_what_simcse_does_not_have_is_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
-        TrainerSettings(method="simcse", **given)
+        make_settings(method="simcse", **given)
 
 
 def test_a_preset_in_a_file_and_in_an_override(tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ import pytest
 
 from mtdlab.config import StudySpec, read_settings, read_study
 from mtdlab.config.search import Choices, Range
-from mtdlab.config.settings import TrainerSettings
 from mtdlab.config.source import MAXIMUM_BYTES, SpecError
 from mtdlab.errors import MtdlabError
+from mtdlab.methods.registry import make_settings
+from mtdlab.settings import TrainerSettings
 
 Read = Callable[..., StudySpec]
 
@@ -76,7 +77,7 @@ def test_the_least_file_trains_the_defaults_once(read: Read) -> None:
     spec = read("study: a\n")
     [unit] = spec.units()
     assert unit.parameters is not None
-    assert spec.settings(unit.parameters, unit.seed) == TrainerSettings()
+    assert spec.settings(unit.parameters, unit.seed) == make_settings()
 
 
 def test_a_byte_order_mark_and_windows_line_ends_are_read(path: Path) -> None:
@@ -284,10 +285,10 @@ def test_a_mistake_in_an_override_is_shown_there(read: Read, override: str, mess
 
 def test_settings_of_a_single_run(path: Path) -> None:
     path.write_text(GOOD)
-    assert read_settings(path, ["trainer.steps=7"]) == TrainerSettings(
+    assert read_settings(path, ["trainer.steps=7"]) == make_settings(
         batch_size=64, learning_rate=3e-5, dropout=0, steps=7
     )
-    assert read_settings(None, ["trainer.steps=7", "trainer.seed=2"]) == TrainerSettings(
+    assert read_settings(None, ["trainer.steps=7", "trainer.seed=2"]) == make_settings(
         steps=7, seed=2
     )
     with pytest.raises(SpecError, match=r"did you mean steps\?"):

@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from mtdlab.config import TrainerSettings
-from mtdlab.config.schedules import ema_decay_at, learning_rate_at
+from mtdlab.config import make_settings
+from mtdlab.settings.schedules import ema_decay_at, learning_rate_at
 
-SETTINGS = TrainerSettings(ema_decay=0.75, ema_decay_end=0.95, learning_rate=4e-5, steps=100)
+SETTINGS = make_settings(ema_decay=0.75, ema_decay_end=0.95, learning_rate=4e-5, steps=100)
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ def test_the_decay_goes_from_start_to_end_along_a_cosine(step: int, decay: float
 
 @pytest.mark.parametrize("step", [0, 50, 99])
 def test_a_decay_without_an_end_is_constant(step: int) -> None:
-    assert ema_decay_at(step, TrainerSettings(ema_decay=0.6, steps=100)) == 0.6
+    assert ema_decay_at(step, make_settings(ema_decay=0.6, steps=100)) == 0.6
 
 
 @pytest.mark.parametrize(
@@ -30,13 +30,13 @@ def test_a_decay_without_an_end_is_constant(step: int) -> None:
 def test_the_published_schedule_has_its_own_length_and_counts_from_1(
     call: int, decay: float
 ) -> None:
-    settings = TrainerSettings(preset="published-code", steps=15_625)
+    settings = make_settings(preset="published-code", steps=15_625)
     digits = len(str(decay).partition(".")[2])
     assert round(ema_decay_at(call - 1, settings), max(3, digits)) == decay
 
 
 def test_a_schedule_of_given_length_that_runs_after_the_step() -> None:
-    settings = TrainerSettings(ema_decay=0.75, ema_decay_end=0.95, ema_schedule_steps=50, steps=100)
+    settings = make_settings(ema_decay=0.75, ema_decay_end=0.95, ema_schedule_steps=50, steps=100)
     assert [ema_decay_at(step, settings) for step in (0, 25, 50, 75)] == pytest.approx(
         [0.75, 0.85, 0.95, 0.85]
     )
@@ -48,4 +48,4 @@ def test_the_learning_rate_falls_linearly_to_zero(step: int, rate: float) -> Non
 
 
 def test_a_single_step_has_the_full_rate() -> None:
-    assert learning_rate_at(0, TrainerSettings(steps=1, learning_rate=1e-3)) == 1e-3
+    assert learning_rate_at(0, make_settings(steps=1, learning_rate=1e-3)) == 1e-3

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from mtdlab.config import TrainerSettings
-from mtdlab.config.settings import TrainerSection, parse_slices
+from mtdlab.config import make_settings
+from mtdlab.methods.queue import parse_slices
 
 
 @pytest.mark.parametrize(
@@ -56,25 +56,25 @@ from mtdlab.config.settings import TrainerSection, parse_slices
 )
 def test_what_cannot_be_trained_is_refused(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
-        TrainerSettings(**values)
+        make_settings(**values)
 
 
 def test_legal_edges_are_accepted() -> None:
-    TrainerSettings(batch_size=1, queue_size=1, initial_queue_size=1)
-    TrainerSettings(batch_size=2, queue_size=0, initial_queue_size=0)
-    TrainerSettings(queue_size=100, initial_queue_size=100, batch_size=64)
-    TrainerSettings(ema_decay=0, dropout=0, fgsm_epsilon=0, max_length=3, weight_decay=0)
+    make_settings(batch_size=1, queue_size=1, initial_queue_size=1)
+    make_settings(batch_size=2, queue_size=0, initial_queue_size=0)
+    make_settings(queue_size=100, initial_queue_size=100, batch_size=64)
+    make_settings(ema_decay=0, dropout=0, fgsm_epsilon=0, max_length=3, weight_decay=0)
 
 
 def test_settings_are_frozen() -> None:
     with pytest.raises(ValidationError, match="frozen"):
-        TrainerSettings().steps = 3  # type: ignore[misc]
+        make_settings().steps = 3  # type: ignore[misc]
 
 
 def test_a_section_lets_pass_what_only_fails_beside_another_setting() -> None:
-    assert TrainerSection(queue_size=64).initial_queue_size == 128
+    assert make_settings(queue_size=64).initial_queue_size == 128
     with pytest.raises(ValidationError, match="less than 1"):
-        TrainerSection(dropout=1)
+        make_settings(dropout=1)
 
 
 def test_slices() -> None:
@@ -83,12 +83,12 @@ def test_slices() -> None:
 
 
 def test_mtd_of_the_papers_optimum() -> None:
-    settings = TrainerSettings(ema_decay=0.85, queue_size=512, batch_size=64)
+    settings = make_settings(ema_decay=0.85, queue_size=512, batch_size=64)
     assert settings.mtd == pytest.approx(1 / 0.15 + 8)
 
 
 def test_mtd_of_a_schedule_is_the_mean_over_the_run() -> None:
-    settings = TrainerSettings(
+    settings = make_settings(
         ema_decay=0.75, ema_decay_end=0.95, steps=4, queue_size=128, batch_size=64
     )
     decays = [0.95 - 0.2 * (1 + math.cos(math.pi * step / 4)) / 2 for step in range(4)]
@@ -96,9 +96,9 @@ def test_mtd_of_a_schedule_is_the_mean_over_the_run() -> None:
 
 
 def test_mtd_of_a_schedule_that_reaches_1_is_that_of_its_start() -> None:
-    settings = TrainerSettings(preset="published-code", steps=20_000)
+    settings = make_settings(preset="published-code", steps=20_000)
     assert settings.mtd == pytest.approx(1 / 0.25 + 8)
 
 
 def test_mtd_of_simcse_is_0() -> None:
-    assert TrainerSettings(method="simcse").mtd == 0
+    assert make_settings(method="simcse").mtd == 0

@@ -9,8 +9,7 @@ import pytest
 import torch
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from mtdlab.config import TrainerSettings
-from mtdlab.config.augmentation import parse_augmentation
+from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.corpus import augmented as module
 from mtdlab.corpus.augmented import AugmentedCorpus, augment
 from mtdlab.corpus.corpus import open_corpus
@@ -19,6 +18,7 @@ from mtdlab.corpus.tokens import paired_batches, tokenise
 from mtdlab.device import Device
 from mtdlab.encoders.encoder import Encoder, load_encoder
 from mtdlab.errors import MtdlabError
+from mtdlab.settings.augmentation import parse_augmentation
 from mtdlab.training import inputs as materials
 from mtdlab.training.inputs import prepare, warm
 from mtdlab.training.loop import train
@@ -185,7 +185,7 @@ def settings_of(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> Sett
             "max_length": 16,
             "augmentation": augmentation,
         }
-        return TrainerSettings(**values | changed)
+        return make_settings(**values | changed)
 
     return settings
 

@@ -26,7 +26,6 @@ from transformers import (
     T5Tokenizer,
 )
 
-from mtdlab.config.augmentation import parse_augmentation
 from mtdlab.corpus import rewrite, synonyms
 from mtdlab.corpus.augmented import augment
 from mtdlab.corpus.corpus import open_corpus
@@ -35,6 +34,7 @@ from mtdlab.corpus.synonyms import Synonyms
 from mtdlab.corpus.tokens import tokenise
 from mtdlab.device import Device
 from mtdlab.errors import MtdlabError
+from mtdlab.settings.augmentation import parse_augmentation
 from tests.conftest import WORDS
 
 CPU = Device(torch.device("cpu"), torch.float32)

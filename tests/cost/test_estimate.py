@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from mtdlab.config import StudySpec, TrainerSettings, read_study
+from mtdlab.config import StudySpec, TrainerSettings, make_settings, read_study
 from mtdlab.corpus.corpus import open_corpus
 from mtdlab.corpus.tokens import tokenise
 from mtdlab.cost import estimate as estimates
@@ -26,7 +26,7 @@ from mtdlab.training.inputs import prepare
 
 @pytest.fixture
 def tiny(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> TrainerSettings:
-    return TrainerSettings(
+    return make_settings(
         encoder=str(tiny_encoder),
         corpus=str(tiny_corpus),
         evaluation=str(tiny_pairs),
@@ -79,7 +79,7 @@ def clock(trials: list[TrainerSettings], *seconds: Measured) -> estimates._Clock
 
 def test_a_trials_time_by_hand() -> None:
     """10 steps, 3 evaluations on 100 tokens, a last look at both sets and at the tasks."""
-    trial = TrainerSettings(steps=10, evaluate_every=4)
+    trial = make_settings(steps=10, evaluate_every=4)
     found = clock([trial], seen(3.0), seen(5.0))
     assert found.trials == [pytest.approx(10 * 4 + 3 * (1 + 2) + (2 + 2 * 2) + (10 + 7))]
     # the sweep and a worker import and open; tokens are made once; a worker scores what it opened
@@ -87,9 +87,7 @@ def test_a_trials_time_by_hand() -> None:
 
 
 def test_choosing_on_test_looks_at_test_more_often() -> None:
-    dev, test = (
-        TrainerSettings(steps=10, evaluate_every=5, select_on=on) for on in ("dev", "test")
-    )
+    dev, test = (make_settings(steps=10, evaluate_every=5, select_on=on) for on in ("dev", "test"))
     seconds = clock([dev, test], seen(1.0)).trials
     # two evaluations of 100 more tokens, one last look of 100 less
     assert seconds[1] - seconds[0] == pytest.approx(1.0)
@@ -97,7 +95,7 @@ def test_choosing_on_test_looks_at_test_more_often() -> None:
 
 def test_workers_share_trials_as_they_come() -> None:
     """Steps of 10, 1, 1 seconds on two workers: the second does both short ones meanwhile."""
-    trials = [TrainerSettings(steps=1, batch_size=size) for size in (256, 4, 8)]
+    trials = [make_settings(steps=1, batch_size=size) for size in (256, 4, 8)]
     found = clock(trials, seen(100.0, 1.0, 1.0))
     rest = found.trials[1] - 1
     saving = math.log(4) * (1 + 2) / 2
@@ -106,7 +104,7 @@ def test_workers_share_trials_as_they_come() -> None:
 
 
 def test_a_worker_that_loads_anew_takes_its_time() -> None:
-    alike = [TrainerSettings(max_length=32, seed=seed) for seed in (0, 1, 2)]
+    alike = [make_settings(max_length=32, seed=seed) for seed in (0, 1, 2)]
     other = [alike[0], alike[1].model_copy(update={"max_length": 16}), alike[2]]
     same = clock(alike, seen(1.0)).whole(3, 1)
     anew = clock(other, seen(1.0, 1.0))
@@ -114,7 +112,7 @@ def test_a_worker_that_loads_anew_takes_its_time() -> None:
 
 
 def test_kinds_differ_by_what_a_step_costs() -> None:
-    base = TrainerSettings()
+    base = make_settings()
     same = [
         {"ema_decay": 0.5},
         {"seed": 7},

@@ -13,9 +13,9 @@ import torch
 from torch import nn
 from transformers import T5Config, T5EncoderModel
 
-from mtdlab.config.settings import Pooling
 from mtdlab.encoders.encoder import PACKAGED, encode, encoder_path, load_encoder, pool
 from mtdlab.errors import MtdlabError
+from mtdlab.settings import Pooling
 
 
 @pytest.fixture

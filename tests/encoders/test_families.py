@@ -21,11 +21,11 @@ from transformers import (
     RobertaConfig,
 )
 
-from mtdlab.config import TrainerSettings
-from mtdlab.config.settings import Pooling
+from mtdlab.config import make_settings
 from mtdlab.device import Device
 from mtdlab.encoders.encoder import load_encoder
 from mtdlab.evaluation.suite import Embedder, Suite, score_tasks
+from mtdlab.settings import Pooling
 from mtdlab.training.inputs import prepare
 from mtdlab.training.loop import train
 
@@ -95,7 +95,7 @@ def test_dropout_and_positions(folder: Path) -> None:
 
 @pytest.mark.parametrize("pooling", get_args(Pooling))
 def test_a_short_run(folder: Path, tiny_corpus: Path, tiny_pairs: Path, pooling: Pooling) -> None:
-    settings = TrainerSettings(
+    settings = make_settings(
         encoder=str(folder),
         corpus=str(tiny_corpus),
         evaluation=str(tiny_pairs),

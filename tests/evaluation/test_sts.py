@@ -9,7 +9,6 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
-from mtdlab.config.settings import Pooling
 from mtdlab.device import Device
 from mtdlab.encoders import embed
 from mtdlab.encoders.embed import MAX_LENGTH
@@ -17,6 +16,7 @@ from mtdlab.encoders.encoder import Encoder, encode, load_encoder
 from mtdlab.errors import TrialError
 from mtdlab.evaluation.pairs import Pairs, load_pairs
 from mtdlab.evaluation.sts import StsTask
+from mtdlab.settings import Pooling
 
 CPU = Device(torch.device("cpu"), torch.float32)
 STS_BENCHMARK = Path(__file__).parents[3] / "shared/data/senteval/STS/STSBenchmark"

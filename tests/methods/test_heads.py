@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import nn
 
-from mtdlab.config import TrainerSettings
-from mtdlab.config.settings import Pooling
+from mtdlab.config import make_settings
 from mtdlab.encoders.dropout import NO_DROPOUT
 from mtdlab.encoders.encoder import load_encoder
 from mtdlab.methods.heads import Branch, embedding_block, predictor, projection, word_table
+from mtdlab.settings import Pooling
 
 
 def kinds(module: nn.Module) -> list[str]:
@@ -57,7 +57,7 @@ def test_dropout_of_the_heads_is_the_settings() -> None:
 def test_a_branch_is_encoder_pooler_and_projection(tiny_encoder: Path, pooling: Pooling) -> None:
     model = load_encoder(str(tiny_encoder), 0.0).model
     values: dict[str, Any] = {"pooling": pooling, "projection_layers": 0}
-    branch = Branch(model, TrainerSettings(**values)).eval()
+    branch = Branch(model, make_settings(**values)).eval()
     ids = torch.tensor([[2, 6, 7, 3], [2, 8, 3, 0]])
     mask = torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]])
     layers = model(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states

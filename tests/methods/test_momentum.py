@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from transformers import BertConfig, BertModel
 
-from mtdlab.config import TrainerSettings
+from mtdlab.config import make_settings
 from mtdlab.encoders.dropout import NO_DROPOUT
 from mtdlab.methods.heads import Branch, embedding_block, word_table
 from mtdlab.methods.momentum import averaged_pairs, ema_update, make_target
@@ -24,7 +24,7 @@ def online() -> Branch:
         intermediate_size=32,
         max_position_embeddings=16,
     )
-    return Branch(BertModel(config, add_pooling_layer=False), TrainerSettings())
+    return Branch(BertModel(config, add_pooling_layer=False), make_settings())
 
 
 @pytest.fixture

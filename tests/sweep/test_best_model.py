@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mtdlab import load_study
-from mtdlab.config import TrainerSettings, read_study
+from mtdlab.config import make_settings, read_study
 from mtdlab.errors import MtdlabError
 from mtdlab.sweep import best_model as keep
 from mtdlab.sweep import run as runs
@@ -85,4 +85,4 @@ def test_a_single_run_refuses_such_a_folder_before_it_trains(tmp_path, monkeypat
     monkeypatch.setattr(single, "prepare", trained)
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(MtdlabError, match="holds something else than a saved model"):
-        single.run_once(TrainerSettings(), tmp_path)
+        single.run_once(make_settings(), tmp_path)

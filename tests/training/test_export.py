@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer
 
-from mtdlab.config import TrainerSettings
+from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.device import Device
 from mtdlab.encoders.encoder import load_encoder
 from mtdlab.errors import MtdlabError, TrialError
@@ -31,7 +31,7 @@ Run = tuple[TrainerSettings, Materials, Outcome]
 
 @pytest.fixture(scope="module")
 def run(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> Run:
-    settings = TrainerSettings(
+    settings = make_settings(
         encoder=str(tiny_encoder),
         corpus=str(tiny_corpus),
         evaluation=str(tiny_pairs),
@@ -124,7 +124,7 @@ def test_other_methods_leave_a_checkpoint_too(
     run: Run, tmp_path: Path, changed: dict[str, Any], told: list[str]
 ) -> None:
     kept = {"encoder", "corpus", "evaluation", "batch_size", "steps", "evaluate_every", "device"}
-    settings = TrainerSettings(**run[0].model_dump(include=kept), max_length=16, **changed)
+    settings = make_settings(**run[0].model_dump(include=kept), max_length=16, **changed)
     materials = prepare(settings)
     outcome = train(settings, materials, lambda _step, _evaluation: None)
     save_model(tmp_path / "best", settings, materials, outcome, FACTS)
@@ -147,7 +147,7 @@ def test_it_says_where_it_comes_from(run: Run, folder: Path) -> None:
     assert (told["study"], told["trial"], told["seed"]) == ("small", 3, 0)
     assert told["mtd"] == settings.mtd
     assert told["scores"]["sts_test"] == outcome.after.test.score
-    assert TrainerSettings(**told["settings"]) == settings
+    assert make_settings(**told["settings"]) == settings
     card = (folder / "README.md").read_text()
     assert f"| sts_dev | {outcome.after.dev.score:.2f} |" in card
     assert f"a maximum traceable distance of {settings.mtd:.2f} steps" in card

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from mtdlab.config import TrainerSettings
+from mtdlab.config import make_settings
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.training.inputs import prepare
 from mtdlab.training.loop import train
@@ -17,7 +17,7 @@ from mtdlab.training.loop import train
 def test_no_step_waits_for_the_gpu(
     tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path, augmentation: str
 ) -> None:
-    settings = TrainerSettings(
+    settings = make_settings(
         encoder=str(tiny_encoder),
         corpus=str(tiny_corpus),
         evaluation=str(tiny_pairs),

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from mtdlab.config import TrainerSettings
+from mtdlab.config import make_settings
 from mtdlab.encoders import encoder, fast
 from mtdlab.encoders.dropout import Dropout
 from mtdlab.encoders.packing import Packing
@@ -22,7 +22,7 @@ from mtdlab.training.inputs import Materials, prepare
 from mtdlab.training.loop import train
 from mtdlab.training.outcome import Outcome
 
-SETTINGS = TrainerSettings(
+SETTINGS = make_settings(
     batch_size=16,
     queue_size=64,
     initial_queue_size=16,

@@ -3,9 +3,11 @@
 import math
 from typing import Protocol
 
+from mtdlab.settings.trainer import TrainerSettings
 
-class Scheduled(Protocol):
-    """The settings that schedules read."""
+
+class EmaSchedule(Protocol):
+    """The settings of an EMA schedule."""
 
     @property
     def ema_decay(self) -> float: ...
@@ -16,12 +18,10 @@ class Scheduled(Protocol):
     @property
     def ema_order(self) -> str: ...
     @property
-    def learning_rate(self) -> float: ...
-    @property
     def steps(self) -> int: ...
 
 
-def ema_decay_at(step: int, settings: Scheduled) -> float:
+def ema_decay_at(step: int, settings: EmaSchedule) -> float:
     """η of a step (0 the first): constant, or a cosine from start to end over T steps.
 
     η(t) = end − (end − start)(1 + cos(π t / T)) / 2 (MoCoSE, section 3), T the run's steps or
@@ -36,6 +36,6 @@ def ema_decay_at(step: int, settings: Scheduled) -> float:
     return end - (end - start) * (1 + math.cos(math.pi * t / period)) / 2
 
 
-def learning_rate_at(step: int, settings: Scheduled) -> float:
+def learning_rate_at(step: int, settings: TrainerSettings) -> float:
     """The learning rate of a step (0 the first): linear to 0 over the run, no warm-up."""
     return settings.learning_rate * (1 - step / settings.steps)

@@ -1,0 +1,44 @@
+"""The settings of methods that keep a history: a momentum encoder and a queue of its keys."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from analysis.trace import d_trace
+from mtdlab.settings import TrainerSettings, setting
+from mtdlab.settings.trainer import Count
+
+Decay = Annotated[float, Field(ge=0, lt=1)]
+
+
+class HistorySettings(TrainerSettings):
+    """EMA decay and queue size: with the batch size, the maximum traceable distance."""
+
+    ema_decay: Decay = setting(
+        0.85,
+        "share of its old weights that the momentum encoder keeps at a step",
+        symbol="η",
+        step_cost="none",
+    )
+    queue_size: Count = setting(
+        512,
+        "keys of earlier batches that serve as negatives",
+        symbol="K",
+        unit="keys",
+        step_cost="scales",
+        relative_to="batch_size",
+    )
+
+    @property
+    def mtd(self) -> float:
+        """Maximum traceable distance in steps, 1/(1 − η) + K/N (MoCoSE, equation 4)."""
+        return d_trace(self.ema_decay, self.queue_size, self.batch_size)
+
+    @property
+    def encoder_copies(self) -> int:
+        """The trained encoder and the momentum encoder."""
+        return 2
+
+    def head_operations(self, width: int) -> float:
+        """Multiplications for a sentence beside its encoder: head, and similarity to the queue."""
+        return float(width**2 + self.queue_size * width)

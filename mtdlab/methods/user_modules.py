@@ -1,0 +1,123 @@
+"""Modules that a user names on the command line: where their methods come from.
+
+They are executed only because `--import` or MTDLAB_IMPORT names them, never because a study file
+does. Their content is recorded with the study as SHA-256.
+"""
+
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+
+from mtdlab.errors import MtdlabError, one_line
+from mtdlab.methods.registry import register
+
+VARIABLE = "MTDLAB_IMPORT"
+
+
+@dataclass(frozen=True)
+class UserModule:
+    """An imported module: its name, and what to import it by in another process.
+
+    spec     an absolute file path, or a module name that Python finds.
+    sha256   of the file, or of all of a package's Python files.
+    """
+
+    name: str
+    spec: str
+    sha256: str
+
+
+def named_modules(given: Iterable[str] = ()) -> tuple[str, ...]:
+    """Module names and files from --import and MTDLAB_IMPORT (separated by commas), once each."""
+    configured = os.environ.get(VARIABLE, "").split(",")
+    return tuple(dict.fromkeys(name.strip() for name in (*given, *configured) if name.strip()))
+
+
+def import_modules(names: Iterable[str]) -> tuple[UserModule, ...]:
+    """Import modules and register their methods: every subclass of Method that they define.
+
+    A name is that of a file (with .py, or one of that name in the working folder) or of a module
+    that Python finds. Raises MtdlabError where one is missing, fails, or defines no method.
+    """
+    return tuple(_import_once(_absolute(name)) for name in names)
+
+
+def ensure_imported(modules: Iterable[UserModule]) -> None:
+    """Import in this process what another one imported. Raises MtdlabError where it changed."""
+    for module in modules:
+        found = _import_once(module.spec)
+        if found.sha256 != module.sha256:
+            raise MtdlabError(f"--import {module.spec}: it changed while the sweep was running")
+
+
+def _absolute(name: str) -> str:
+    path = Path(name if name.endswith(".py") else f"{name}.py")
+    if path.is_file():
+        return str(path.resolve())
+    if name.endswith(".py"):
+        raise MtdlabError(f"--import {name}: there is no such file")
+    return name
+
+
+@lru_cache
+def _import_once(spec: str) -> UserModule:
+    module = _executed(spec)
+    methods = _methods_of(module)
+    if not methods:
+        raise MtdlabError(
+            f"--import {spec}: it defines no method; a method is a subclass of "
+            "mtdlab.methods.base.Method with a name of its own"
+        )
+    for method in methods:
+        register(method)
+    return UserModule(module.__name__, spec, _digest(module))
+
+
+def _executed(spec: str) -> ModuleType:
+    try:
+        if not spec.endswith(".py"):
+            return importlib.import_module(spec)
+        path = Path(spec)
+        found = importlib.util.spec_from_file_location(path.stem, path)
+        assert found is not None
+        assert found.loader is not None, "a file that ends in .py has a loader"
+        module = importlib.util.module_from_spec(found)
+        # dataclasses and pydantic look their module up there
+        sys.modules.setdefault(path.stem, module)
+        found.loader.exec_module(module)
+        return module
+    except Exception as error:
+        # the user's own code: anything may be raised
+        raise MtdlabError(f"--import {spec}: {one_line(error)}") from error
+
+
+def _methods_of(module: ModuleType) -> list[type]:
+    from mtdlab.methods.base import Method
+
+    return [
+        member
+        for member in vars(module).values()
+        if isinstance(member, type)
+        and issubclass(member, Method)
+        and not inspect.isabstract(member)
+        and member.__module__.split(".")[0] == module.__name__.split(".")[0]
+    ]
+
+
+def _digest(module: ModuleType) -> str:
+    file = Path(str(module.__file__))
+    package = file.name == "__init__.py"
+    files = sorted(file.parent.rglob("*.py")) if package else [file]
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(path.relative_to(file.parent).as_posix().encode() + b"\0")
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

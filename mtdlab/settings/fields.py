@@ -1,0 +1,81 @@
+"""How a setting is declared: default, description, symbol, unit and traits on its field, once.
+
+Everything that needs a list of settings reads the fields: the study file's checks, the cost
+estimate, the report's labels, the documentation, the JSON Schema.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+from pydantic.fields import FieldInfo
+
+StepCost = Literal["none", "scales", "switch", "kind"]
+"""How a setting acts on the cost of a training step: not at all, in proportion to the operations
+that it adds, by whether it is above 0, or in a way that has to be measured for each value."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting as its field declares it.
+
+    annotation   the type that its values have.
+    symbol       the letter that papers use, or nothing.
+    loaded       whether it decides which encoder, texts or device a run loads.
+    step_cost    how it acts on the cost of a training step.
+    relative_to  the setting that a study may search it as a multiple of, or nothing.
+    """
+
+    name: str
+    annotation: Any
+    default: Any
+    description: str
+    symbol: str = ""
+    unit: str = ""
+    loaded: bool = False
+    step_cost: StepCost = "kind"
+    relative_to: str = ""
+
+    @property
+    def is_number(self) -> bool:
+        """Whether every value is a number, so that a grid over it is an ordered range."""
+        return self.annotation in (int, float)
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether every value is a whole number."""
+        return self.annotation is int
+
+
+def setting(
+    default: Any,
+    description: str,
+    *,
+    symbol: str = "",
+    unit: str = "",
+    loaded: bool = False,
+    step_cost: StepCost = "kind",
+    relative_to: str = "",
+    **bounds: Any,
+) -> Any:
+    """A field of a settings class. Bounds are pydantic's: ge, gt, le, lt, min_length, pattern."""
+    traits: Any = {
+        "symbol": symbol,
+        "unit": unit,
+        "loaded": loaded,
+        "step_cost": step_cost,
+        "relative_to": relative_to,
+    }
+    return Field(default, description=description, json_schema_extra={"traits": traits}, **bounds)
+
+
+def settings_of(model: type[BaseModel]) -> Mapping[str, Setting]:
+    """Every setting of a settings class by name, in the order of declaration."""
+    return {name: _setting(name, field) for name, field in model.model_fields.items()}
+
+
+def _setting(name: str, field: FieldInfo) -> Setting:
+    extra = field.json_schema_extra
+    traits: Any = extra.get("traits", {}) if isinstance(extra, dict) else {}
+    return Setting(name, field.annotation, field.default, field.description or "", **traits)

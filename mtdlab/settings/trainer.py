@@ -1,0 +1,163 @@
+"""What every training run has, whatever its method: the settings that all methods share.
+
+A method adds its own in a subclass, in the method's file.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
+
+from mtdlab.settings.augmentation import parse_augmentation
+from mtdlab.settings.fields import setting
+from mtdlab.settings.tasks import parse_tasks
+
+Positive = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=0)]
+Pooling = Literal["cls", "mean", "first-last", "last2"]
+
+
+def _checked_augmentation(text: str) -> str:
+    return "+".join(map(str, parse_augmentation(text))) or "none"
+
+
+def _checked_tasks(text: str) -> str:
+    return ",".join(parse_tasks(text))
+
+
+def _joined(names: Any) -> Any:
+    """A list of task names as the text that stands for it."""
+    return ",".join(map(str, names)) if isinstance(names, list) else names
+
+
+class TrainerSettings(BaseModel):
+    """One run's settings. Frozen, every value checked; an unknown key is an error.
+
+    `partial` makes one whose values are checked by themselves, but not yet against each other:
+    the trainer section of a study file, beside which others are searched.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    method: str = setting("mocose", "training method; `mtdlab methods` lists them")
+    encoder: str = setting(
+        "builtin", "`builtin`, a folder, or a Hugging Face name", loaded=True, min_length=1
+    )
+    pooling: Pooling = setting("cls", "how token vectors become a sentence vector", loaded=True)
+    corpus: str = setting(
+        "builtin",
+        "training text: `builtin`, a file, a folder, or `dataset:NAME#COLUMN`",
+        loaded=True,
+        min_length=1,
+    )
+    evaluation: str = setting(
+        "builtin",
+        "`builtin`, or a folder in SentEval's layout, or STS-B's alone",
+        loaded=True,
+        min_length=1,
+    )
+    tasks: Annotated[str, BeforeValidator(_joined), AfterValidator(_checked_tasks)] = setting(
+        "",
+        "tasks scored at the end of each trial: `[STS12, SICKR]`, `sts`, `transfer`",
+        loaded=True,
+        step_cost="none",
+    )
+    select_on: Literal["dev", "test"] = setting(
+        "dev",
+        "pairs on which the checkpoint is chosen; `test` reproduces published choices and "
+        "is marked in every figure",
+        step_cost="none",
+    )
+    batch_size: Positive = setting(
+        64, "sentences of a training step", symbol="N", unit="sentences", step_cost="scales"
+    )
+    temperature: float = setting(
+        0.05, "temperature of the contrastive loss", symbol="τ", step_cost="none", gt=0
+    )
+    augmentation: Annotated[str, AfterValidator(_checked_augmentation)] = setting(
+        "none", "augmentations beside dropout, joined with `+`"
+    )
+    learning_rate: float = setting(
+        3e-5, "initial learning rate of AdamW; it decays linearly to 0", step_cost="none", gt=0
+    )
+    weight_decay: float = setting(1e-6, "weight decay of AdamW", step_cost="none", ge=0)
+    dropout: float = setting(0.1, "dropout rate of encoder and heads", loaded=True, ge=0, lt=1)
+    max_length: int = setting(
+        32,
+        "tokens that training keeps of a sentence",
+        unit="tokens",
+        loaded=True,
+        step_cost="scales",
+        ge=3,
+    )
+    steps: Positive = setting(15625, "training steps", unit="steps", step_cost="none")
+    evaluate_every: Positive = setting(
+        100, "steps between two evaluations", unit="steps", step_cost="none"
+    )
+    seed: Count = setting(
+        0,
+        "fixes a run's random numbers; a study lists its seeds under `seeds`",
+        step_cost="none",
+    )
+    device: str = setting(
+        "auto",
+        "`auto`, `cpu`, `cuda`, or `cuda:1`",
+        loaded=True,
+        pattern=r"^(auto|cpu|cuda(:\d+)?)$",
+    )
+    precision: Literal["auto", "float32", "bfloat16"] = setting(
+        "auto", "`auto`: bfloat16 only where it is faster", loaded=True
+    )
+
+    @classmethod
+    def partial(cls, values: Mapping[str, Any]) -> Self:
+        """Settings whose values need not go together yet. Raises ValidationError."""
+        return cls.model_validate(dict(values), context={"partial": True})
+
+    @classmethod
+    def fill(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Defaults that depend on the values given; the fields' own where there are none."""
+        del values
+        return {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _filled(cls, values: Any) -> Any:
+        return {**cls.fill(values), **values} if isinstance(values, dict) else values
+
+    @model_validator(mode="after")
+    def _together(self, info: ValidationInfo) -> Self:
+        if not (info.context or {}).get("partial"):
+            self.check()
+        return self
+
+    def check(self) -> None:
+        """Raise ValueError where values do not go together."""
+
+    @property
+    def mtd(self) -> float | None:
+        """Maximum traceable distance in steps; None for a method without momentum or queue."""
+        return None
+
+    @property
+    def encoder_copies(self) -> int:
+        """How many sets of encoder weights a checkpoint holds."""
+        return 1
+
+    def head_operations(self, width: int) -> float:
+        """Multiplications for a sentence beside its encoder of dimension `width`: heads, queue."""
+        return float(width**2)
+
+
+def first_error(error: ValidationError) -> str:
+    """The sentence of the first rule that settings break."""
+    return error.errors()[0]["msg"].removeprefix("Value error, ")

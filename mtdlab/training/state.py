@@ -1,0 +1,170 @@
+"""Everything that a training step changes, as one object that can be saved and loaded.
+
+Letters: T steps, S evaluation sentences, D dimension.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from mtdlab.encoders.embed import Vectors
+from mtdlab.errors import TrialError
+from mtdlab.evaluation.sts import Evaluation
+from mtdlab.methods.base import Method
+from mtdlab.settings import TrainerSettings
+
+Column = NDArray[np.float32]
+State = dict[str, Tensor]
+
+EVALUATED = ("score", "alignment", "uniformity", "mean_cosine")
+"""Columns of the training curve with a value where an evaluation followed the step."""
+
+
+class Curve:
+    """Per-step values of a run, kept on its device so that no step waits for a copy."""
+
+    def __init__(self, steps: int, device: torch.device) -> None:
+        self.steps, self.device = steps, device
+        self._columns: dict[str, Tensor] = {"loss": self._empty()}
+
+    def record(self, step: int, loss: Tensor, measures: Mapping[str, Tensor | float]) -> None:
+        """Record the loss () of a step (0 the first) and what else the method measured."""
+        for name, value in {"loss": loss.detach(), **measures}.items():
+            self._column(name)[step] = value
+
+    def record_evaluation(self, step: int, evaluation: Evaluation) -> None:
+        """Record an evaluation at the step that it followed."""
+        for name in EVALUATED:
+            self._column(name)[step] = getattr(evaluation, name)
+
+    def check(self, step: int) -> None:
+        """Raise TrialError where a loss up to `step` is not finite."""
+        loss = self._columns["loss"]
+        bad = (~torch.isfinite(loss[: step + 1])).nonzero()
+        if len(bad):
+            at = int(bad[0])
+            raise TrialError(f"the loss is {float(loss[at])} at step {at + 1}")
+
+    def columns(self) -> dict[str, Column]:
+        """Every column (T,) by name; NaN where nothing was recorded."""
+        return {name: column.float().cpu().numpy() for name, column in self._columns.items()}
+
+    def state_dict(self) -> State:
+        """The columns as tensors (T,)."""
+        return dict(self._columns)
+
+    def load_state_dict(self, state: State) -> None:
+        """Take the columns back."""
+        self._columns = {name: column.to(self.device).clone() for name, column in state.items()}
+
+    def _column(self, name: str) -> Tensor:
+        if name not in self._columns:
+            self._columns[name] = self._empty()
+        return self._columns[name]
+
+    def _empty(self) -> Tensor:
+        return torch.full((self.steps,), torch.nan, dtype=torch.float64, device=self.device)
+
+
+@dataclass
+class Best:
+    """The best checkpoint so far on the pairs that choose it.
+
+    step      0 the first; -1 before there is one.
+    vectors   (S, D) embeddings of the sentences that it was chosen on.
+    states    the state of each of the method's parts.
+    """
+
+    step: int = -1
+    score: float = float("-inf")
+    vectors: Vectors = field(default_factory=lambda: np.empty((0, 0), dtype=np.float32))
+    states: dict[str, State] = field(default_factory=dict)
+
+    def consider(
+        self, step: int, score: float, vectors: Vectors, parts: Mapping[str, nn.Module]
+    ) -> None:
+        """Keep this checkpoint if it beats the best; a missing score never does."""
+        if score > self.score:
+            self.step, self.score, self.vectors = step, score, vectors
+            self.states = {name: _copied(part.state_dict()) for name, part in parts.items()}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Numbers, and tensors by part."""
+        vectors = torch.from_numpy(self.vectors)
+        return {"step": self.step, "score": self.score, "vectors": vectors, "states": self.states}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take the checkpoint back."""
+        self.step, self.score, self.states = state["step"], state["score"], state["states"]
+        self.vectors = state["vectors"].numpy()
+
+
+def _copied(state: Mapping[str, Tensor]) -> State:
+    return {name: value.cpu().clone() for name, value in state.items()}
+
+
+class RunState:
+    """A run between two steps: `step` are done.
+
+    method     weights, queue, FGSM gradient, random streams of dropout and augmentation.
+    batches    the order of sentences and the position in it.
+    The learning rate and the EMA decay are functions of the step and need no state.
+    """
+
+    def __init__(
+        self, method: Method[Any], batches: Any, settings: TrainerSettings, device: torch.device
+    ) -> None:
+        self.step = 0
+        self.method, self.batches = method, batches
+        self.optimizer = torch.optim.AdamW(
+            method.trained(), weight_decay=settings.weight_decay, fused=True
+        )
+        self.curve, self.best = Curve(settings.steps, device), Best()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Tensors and plain numbers, nested: what `load_state_dict` takes."""
+        return {
+            "step": self.step,
+            "method": self.method.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "batches": self.batches.state_dict(),
+            "curve": self.curve.state_dict(),
+            "best": self.best.state_dict(),
+            "random": _random_states(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue where a state was taken, bit for bit on the same kind of processor.
+
+        The state must be of a run with the same settings and texts. Raises RuntimeError where
+        its tensors have other shapes.
+        """
+        self.step = int(state["step"])
+        self.method.load_state_dict(state["method"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        for part in ("batches", "curve", "best"):
+            getattr(self, part).load_state_dict(state[part])
+        torch.set_rng_state(state["random"]["cpu"])
+        if "cuda" in state["random"]:
+            torch.cuda.set_rng_state_all(state["random"]["cuda"])
+
+    def save(self, path: Path) -> None:
+        """Write the state to a file that `load` reads. Raises OSError where that fails."""
+        torch.save(self.state_dict(), path)
+
+    def load(self, path: Path) -> None:
+        """Read a state from a file; nothing in it is executed."""
+        self.load_state_dict(torch.load(path, weights_only=True))
+
+
+def _random_states() -> dict[str, Any]:
+    states: dict[str, Any] = {"cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        states["cuda"] = torch.cuda.get_rng_state_all()
+    return states
