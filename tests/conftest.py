@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import BertConfig, BertModel, BertTokenizer
+from torch import nn
+from transformers import BertConfig, BertModel, BertTokenizer, PreTrainedModel
 
 from mtdlab.config import TrainerSettings, make_settings
+from mtdlab.methods.heads import Branch
 
 torch.set_num_threads(1)
 
@@ -23,6 +25,17 @@ WORDS = """
 a the dog cat man woman bird child runs sleeps eats sings walks reads red old small happy
 in on near park house river garden street today slowly quietly again
 """.split()  # noqa: SIM905
+
+
+def branch_of(encoder: PreTrainedModel, settings: TrainerSettings) -> Branch:
+    """A branch as the settings' method builds it."""
+    return Branch(
+        encoder,
+        pooling=settings.pooling,
+        dropout=settings.dropout,
+        projection_layers=getattr(settings, "projection_layers", 0),
+        activation=nn.Tanh() if settings.method == "simcse" else None,
+    )
 
 
 @pytest.fixture(scope="session", autouse=True)

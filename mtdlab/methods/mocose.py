@@ -249,15 +249,15 @@ class MoCoSE(Method[MoCoSESettings]):
         settings = self.settings
         decay = ema_decay_at(step, settings)
         if settings.ema_order == "before-target":
-            self._average(decay)
+            self.average(decay)
         masks = [mask for _, mask in views]
-        clean = self._look_up([ids for ids, _ in views])
+        clean = self.look_up([ids for ids, _ in views])
         if settings.fgsm_gradient == "current" and settings.fgsm_epsilon:
-            self.fgsm.gradient = self._gradient(clean, masks)
+            self.fgsm.gradient = self.gradient(clean, masks)
         words = [self.fgsm(one) for one in clean]
         self.fgsm.watch(words[0])
-        queries, keys = self._encode(words, masks)
-        loss = self._loss(queries, keys)
+        queries, keys = self.encode(words, masks)
+        loss = self.loss(queries, keys)
         measures: dict[str, Tensor | float] = {
             "fgsm_changed": changed_share(clean[0], words[0]),
             "ema_decay": decay,
@@ -269,7 +269,7 @@ class MoCoSE(Method[MoCoSESettings]):
         """Average the target branch and enqueue the keys."""
         self.fgsm.keep_gradient()
         if self.settings.ema_order == "after-step":
-            self._average(ema_decay_at(step, self.settings))
+            self.average(ema_decay_at(step, self.settings))
         if result.keys is not None:
             self.queue.enqueue(result.keys)
 
@@ -297,10 +297,11 @@ class MoCoSE(Method[MoCoSESettings]):
             f"traceable distance of {settings.mtd:.2f} steps."
         )
 
-    def _average(self, decay: float) -> None:
+    def average(self, decay: float) -> None:
+        """Move the target branch towards the online branch (equation 2)."""
         ema_update(*self._averaged, decay)
 
-    def _look_up(self, ids: Sequence[Tensor]) -> list[Tensor]:
+    def look_up(self, ids: Sequence[Tensor]) -> list[Tensor]:
         """Word embeddings (N, L, D) of each view's token ids (N, L).
 
         A single view is one tensor for both branches. Where keys take gradients too and FGSM needs
@@ -311,7 +312,7 @@ class MoCoSE(Method[MoCoSESettings]):
         table = word_table(self.online.encoder)
         return [table(one) for one in ids]
 
-    def _encode(self, words: Sequence[Tensor], masks: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    def encode(self, words: Sequence[Tensor], masks: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
         """Queries and keys, both (N, D), of word embeddings (N, L, D) under masks (N, L)."""
         noisy = self.noise(words[0], masks[0])
         twin = self.noise(words[-1], masks[-1])
@@ -322,7 +323,8 @@ class MoCoSE(Method[MoCoSESettings]):
                 keys = self.target(twin, masks[-1], dropout)
         return queries, keys
 
-    def _loss(self, queries: Tensor, keys: Tensor) -> Tensor:
+    def loss(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """InfoNCE () of queries (N, D) and keys (N, D) against the queue, or its clusters."""
         negatives = self.queue.negatives()
         if self.settings.queue_clusters:
             negatives = centroids(negatives, self.settings.queue_clusters)
@@ -334,9 +336,9 @@ class MoCoSE(Method[MoCoSESettings]):
             in_batch_negatives=self.settings.in_batch_negatives,
         )
 
-    def _gradient(self, words: Sequence[Tensor], masks: Sequence[Tensor]) -> Tensor:
+    def gradient(self, words: Sequence[Tensor], masks: Sequence[Tensor]) -> Tensor:
         """∇_x L (N, L, D) of the online branch's words: a pass that changes no weight."""
-        (gradient,) = torch.autograd.grad(self._loss(*self._encode(words, masks)), words[0])
+        (gradient,) = torch.autograd.grad(self.loss(*self.encode(words, masks)), words[0])
         return gradient
 
     @contextmanager

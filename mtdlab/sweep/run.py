@@ -12,7 +12,6 @@ from joblib import Parallel, delayed, parallel_config
 
 from mtdlab.config import StudySpec
 from mtdlab.errors import MtdlabError, StorageError
-from mtdlab.settings import TrainerSettings
 from mtdlab.store import FINISHED, Store, Watcher
 from mtdlab.store.database import writing_engine
 from mtdlab.sweep.finished import Ended
@@ -97,8 +96,7 @@ def _open(spec: StudySpec, url: str, command: str) -> Store:
 def _refuse_another_question(spec: StudySpec, recorded: dict[str, Any]) -> None:
     """A change that only adds trials is welcome; any other would mix two questions."""
     mine = spec.identity()
-    # a setting that is younger than the study stood at its default
-    recorded = {**recorded, "trainer": {**_defaults(mine["trainer"]), **recorded["trainer"]}}
+    recorded = {**recorded, "trainer": _completed(recorded["trainer"], mine["trainer"], spec)}
     differences = [
         f"{section}: was {was}, now {now}" for section, was, now in _differing(recorded, mine)
     ]
@@ -109,9 +107,19 @@ def _refuse_another_question(spec: StudySpec, recorded: dict[str, Any]) -> None:
         )
 
 
-def _defaults(trainer: dict[str, Any]) -> dict[str, Any]:
-    defaults = TrainerSettings().model_dump(mode="json")
-    return {name: defaults[name] for name in trainer}
+def _completed(
+    recorded: dict[str, Any], mine: dict[str, Any], spec: StudySpec
+) -> dict[str, Any]:
+    """A recorded trainer section with the settings that methods have now.
+
+    A setting that is younger than the study stood at its default. One that its method had then
+    and lacks now could only have one value.
+    """
+    if "method" in spec.search:
+        return recorded
+    defaults = type(spec.fixed())().model_dump(mode="json")
+    kept = {name: value for name, value in recorded.items() if name in defaults}
+    return {name: defaults[name] for name in mine} | kept
 
 
 def _differing(old: object, new: object, path: str = "") -> Iterator[tuple[str, object, object]]:

@@ -76,7 +76,7 @@ def model_card(run: Mapping[str, Any]) -> str:
     """The card as Markdown, of what `run.json` holds."""
     settings = run["settings"]
     known = settings["pooling"] in ("cls", "mean")
-    told = settings | {"mtd": run["mtd"], "best_step": run["best_step"]}
+    told = {"preset": "none"} | settings | {"mtd": run["mtd"], "best_step": run["best_step"]}
     method = {name: text.format(**told) for name, text in _METHODS[settings["method"]].items()}
     return _CARD.format(
         **told,

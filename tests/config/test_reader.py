@@ -158,7 +158,7 @@ def test_a_misspelt_key_of_a_dimension(read: Read, key: str) -> None:
 
 
 def test_a_key_like_none_lists_what_is_known(read: Read) -> None:
-    with pytest.raises(SpecError, match=r"qqqqqq: unknown key; known are metric, profiles, "):
+    with pytest.raises(SpecError, match=r"qqqqqq: unknown key; known are description, metric, "):
         read("study: a\nqqqqqq: 1\n")
 
 
@@ -295,8 +295,67 @@ def test_settings_of_a_single_run(path: Path) -> None:
         read_settings(None, ["trainer.stepz=7"])
     with pytest.raises(SpecError, match=r"steps: unknown key; did you mean trainer\.steps\?"):
         read_settings(None, ["steps=7"])
-    with pytest.raises(SpecError, match="initial_queue_size 128 exceeds queue_size 5"):
-        read_settings(None, ["trainer.queue_size=5"])
+    with pytest.raises(SpecError, match="initial_queue_size 6 exceeds queue_size 5"):
+        read_settings(None, ["trainer.queue_size=5", "trainer.initial_queue_size=6"])
+
+
+def test_the_initial_queue_follows_the_queue_of_each_configuration(read: Read) -> None:
+    spec = read("study: a\nsearch: {queue_size: [64, 256]}\n")
+    starts = [spec.settings(unit.parameters or {}, 0).model_dump() for unit in spec.units()]
+    assert [each["initial_queue_size"] for each in starts] == [64, 128]
+    # a study begun when the default was 128 throughout has the same identity
+    assert spec.identity()["trainer"]["initial_queue_size"] == 128
+
+
+# methods
+
+
+def test_a_study_may_vary_its_method(read: Read) -> None:
+    spec = read(
+        "study: a\ntrainer: {steps: 7}\n"
+        "search: {method: [mocose, simcse], ema_decay: [0.5, 0.75]}\nseeds: [0, 1]\n"
+    )
+    found = [
+        (each.method, getattr(each, "ema_decay", None), each.seed, each.steps)
+        for each in (spec.settings(unit.parameters or {}, unit.seed) for unit in spec.units())
+    ]
+    assert found == [
+        (method, decay, seed, 7)
+        for seed in (0, 1)
+        for method, decay in (("mocose", 0.5), ("mocose", 0.75), ("simcse", None))
+    ], "SimCSE has no decay: its two points are one configuration"
+
+
+def test_a_setting_of_one_method_does_not_reach_the_others(read: Read) -> None:
+    spec = read("study: a\ntrainer: {queue_size: 64}\nsearch: {method: [mocose, simcse]}\n")
+    first, second = (spec.settings(unit.parameters or {}, 0) for unit in spec.units())
+    assert first.model_dump()["queue_size"] == 64
+    assert "queue_size" not in second.model_dump()
+    assert second.evaluate_every == 125, "each method fills in its own defaults"
+    assert spec.identity()["trainer"].keys() == {"mocose", "simcse"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("trainer: {method: simcs}", r"trainer.method: method 'simcs' is not known; did you mean"),
+        ("trainer: {method: 3}", "trainer.method: 3: write the name of a method, such as mocose"),
+        ("search: {method: mocos}", r"search.method: method 'mocos' is not known"),
+        ("search: {method: [simcse, 1]}", "write a list of methods"),
+        ("search: {method: []}", "write a list of methods"),
+        (
+            "trainer: {method: simcse}\nsearch: {queue_size: [8]}",
+            "search.queue_size: the study's method has no such setting; it belongs to mocose",
+        ),
+        (
+            "trainer: {queue_siz: 8}\nsearch: {method: [mocose, simcse]}",
+            r"trainer.queue_siz: unknown key; did you mean queue_size\?",
+        ),
+    ],
+)
+def test_methods_and_their_settings_are_checked(read: Read, text: str, message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        read(f"study: a\n{text}\n")
 
 
 # search
@@ -375,8 +434,8 @@ def test_a_range_of_whole_numbers_knows_it(read: Read) -> None:
         ("ema_decay", "{distribution: normal, mu: 0}", "'normal'; known are uniform, "),
         ("ema_decay", "{distribution: [uniform]}", "known are uniform, "),
         ("ema_decay", "{distribution: null, values: [0.5]}", "None; known are uniform, "),
-        ("ema_decay", "{times: batch_size, values: [1]}", "queue_size and initial_queue_size only"),
-        ("ema_decay", "{times: null, values: [1]}", "queue_size and initial_queue_size only"),
+        ("ema_decay", "{times: batch_size, values: [1]}", "plain values, since it is no multiple"),
+        ("ema_decay", "{times: null, values: [1]}", "plain values, since it is no multiple"),
         ("queue_size", "{times: steps, values: [1]}", "'steps'; allowed is times: batch_size"),
         ("queue_size", "{times: batch_size}", "needs at least one value"),
         ("queue_size", "{times: batch_size, values: [-1]}", "-1: a multiple is 0 or more"),
@@ -470,8 +529,14 @@ def test_a_fraction_of_a_batch_is_rounded(read: Read) -> None:
             "trainer: {batch_size: 1, queue_size: 0, initial_queue_size: 0}",
             ":2:1: trainer: queue_size 0 leaves no negatives with batch_size 1",
         ),
-        ("trainer: {queue_size: 64}", ":2:1: trainer: initial_queue_size 128 exceeds queue_size"),
-        ("search: {queue_size: [64, 512]}", "'queue_size': 64}: initial_queue_size 128 exceeds"),
+        (
+            "trainer: {queue_size: 64, initial_queue_size: 128}",
+            ":2:1: trainer: initial_queue_size 128 exceeds queue_size",
+        ),
+        (
+            "trainer: {initial_queue_size: 128}\nsearch: {queue_size: [64, 512]}",
+            "'queue_size': 64}: initial_queue_size 128 exceeds",
+        ),
         (
             "trainer: {initial_queue_size: 0}\nsearch: {queue_size: [0, 8], batch_size: [1, 2]}",
             "'queue_size': 0, 'batch_size': 1}: queue_size 0 leaves no negatives",
@@ -483,7 +548,7 @@ def test_a_fraction_of_a_batch_is_rounded(read: Read) -> None:
         ("search: {queue_slice: [0-256, 500-600]}", "500-600 lies outside queue_size 512"),
         ("trainer: {seed: 3}", r":2:11: trainer.seed: a study takes its seeds from seeds: \[0,"),
         ("trainer: {steps: 3}\nsearch: {steps: [3]}", "also fixed under trainer; keep one of"),
-        ("sampler: random", ":2:1: sampler: random needs trials: how many settings to draw"),
+        ("sampler: random", ":2:1: sampler: random needs trials: how many configurations to draw"),
         ("trials: 5", "a grid has as many trials as points; leave it out"),
         ("sampler: random\ntrials: 0", "greater than or equal to 1"),
         ("sampler: random\ntrials: 1000000000000", "less than or equal to 1000000"),

@@ -7,6 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from mtdlab.config import make_settings
+from mtdlab.errors import MtdlabError
+from mtdlab.methods.mocose import MoCoSESettings
 from mtdlab.methods.queue import parse_slices
 
 
@@ -22,7 +24,6 @@ from mtdlab.methods.queue import parse_slices
         ({"fgsm_gradient": "next"}, "'previous' or 'current'"),
         ({"preset": "published"}, "'intended', 'paper' or 'published-code'"),
         ({"preset": ["paper"]}, "'intended', 'paper' or 'published-code'"),
-        ({"method": "moco"}, "'mocose' or 'simcse'"),
         ({"augmentation": "token-cutoff"}, "needs a share above 0"),
         ({"queue_clusters": -1}, "greater than or equal to 0"),
         ({"queue_clusters": 513}, "queue_clusters 513 exceeds the 512 positions in use"),
@@ -50,7 +51,10 @@ from mtdlab.methods.queue import parse_slices
             {"in_batch_negatives": False, "queue_size": 0, "initial_queue_size": 0},
             "leaves no negatives with batch_size 1 or without in_batch_negatives",
         ),
-        ({"queue_size": 64}, "initial_queue_size 128 exceeds queue_size 64"),
+        (
+            {"queue_size": 64, "initial_queue_size": 128},
+            "initial_queue_size 128 exceeds queue_size 64",
+        ),
         ({"queue_slice": "0-513"}, "0-513 lies outside queue_size 512"),
     ],
 )
@@ -72,9 +76,22 @@ def test_settings_are_frozen() -> None:
 
 
 def test_a_section_lets_pass_what_only_fails_beside_another_setting() -> None:
-    assert make_settings(queue_size=64).initial_queue_size == 128
+    section = MoCoSESettings.partial({"queue_size": 64, "initial_queue_size": 128})
+    assert (section.queue_size, section.initial_queue_size) == (64, 128)
     with pytest.raises(ValidationError, match="less than 1"):
-        make_settings(dropout=1)
+        MoCoSESettings.partial({"dropout": 1})
+
+
+@pytest.mark.parametrize(("size", "initial"), [(0, 0), (1, 1), (64, 64), (128, 128), (4096, 128)])
+def test_a_queue_starts_with_128_random_keys_or_full(size: int, initial: int) -> None:
+    assert make_settings(queue_size=size).model_dump()["initial_queue_size"] == initial
+    given = make_settings(queue_size=size, initial_queue_size=0).model_dump()
+    assert given["initial_queue_size"] == 0
+
+
+def test_a_method_that_is_not_known_is_refused_with_the_nearest() -> None:
+    with pytest.raises(MtdlabError, match="method 'moco' is not known; did you mean mocose"):
+        make_settings(method="moco")
 
 
 def test_slices() -> None:
@@ -100,5 +117,5 @@ def test_mtd_of_a_schedule_that_reaches_1_is_that_of_its_start() -> None:
     assert settings.mtd == pytest.approx(1 / 0.25 + 8)
 
 
-def test_mtd_of_simcse_is_0() -> None:
-    assert make_settings(method="simcse").mtd == 0
+def test_simcse_has_no_mtd() -> None:
+    assert make_settings(method="simcse").mtd is None

@@ -248,13 +248,13 @@ def test_a_study_that_samples_is_estimated_from_draws(study: StudySpec, tmp_path
     path = tmp_path / "drawn.yaml"
     path.write_text(
         "study: a\nsampler: random\ntrials: 4\nmetric: sts_dev\nseeds: [0, 1]\n"
-        "search: {batch_size: {low: 4, high: 64}, queue_size: {low: 8, high: 512}}\n"
+        "search: {batch_size: {low: 4, high: 64}, initial_queue_size: {low: 8, high: 900}}\n"
     )
     sizes = [trial.batch_size for trial in estimates.trials_of(read_study(path))]
-    # queues below 128 cannot take the default's random start
+    # a queue of 512 cannot start with more
     assert 5 < len(sizes) < estimates.DRAWN
     assert 4 <= min(sizes) < np.mean(sizes) < max(sizes) <= 64
-    path.write_text(path.read_text().replace("high: 512", "high: 100"))
+    path.write_text(path.read_text().replace("low: 8", "low: 513"))
     with pytest.raises(MtdlabError, match="none of 30 settings drawn can be trained"):
         estimates.trials_of(read_study(path))
     assert len(estimates.trials_of(study)) == 8

@@ -10,8 +10,9 @@ from torch import nn
 from mtdlab.config import make_settings
 from mtdlab.encoders.dropout import NO_DROPOUT
 from mtdlab.encoders.encoder import load_encoder
-from mtdlab.methods.heads import Branch, embedding_block, predictor, projection, word_table
+from mtdlab.methods.heads import embedding_block, predictor, projection, word_table
 from mtdlab.settings import Pooling
+from tests.conftest import branch_of
 
 
 def kinds(module: nn.Module) -> list[str]:
@@ -57,7 +58,7 @@ def test_dropout_of_the_heads_is_the_settings() -> None:
 def test_a_branch_is_encoder_pooler_and_projection(tiny_encoder: Path, pooling: Pooling) -> None:
     model = load_encoder(str(tiny_encoder), 0.0).model
     values: dict[str, Any] = {"pooling": pooling, "projection_layers": 0}
-    branch = Branch(model, make_settings(**values)).eval()
+    branch = branch_of(model, make_settings(**values)).eval()
     ids = torch.tensor([[2, 6, 7, 3], [2, 8, 3, 0]])
     mask = torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]])
     layers = model(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states

@@ -13,11 +13,12 @@ from torch import Tensor, nn
 from mtdlab.config import TrainerSettings
 from mtdlab.device import Device
 from mtdlab.evaluation.sts import Evaluation
+from mtdlab.methods.base import Tokens
 from mtdlab.methods.clusters import centroids
 from mtdlab.methods.losses import info_nce
-from mtdlab.methods.mocose import Model
-from mtdlab.methods.perturbations import sign_step
-from mtdlab.training.inputs import Materials, Views, prepare
+from mtdlab.methods.mocose import MoCoSE
+from mtdlab.methods.simcse import SimCSE
+from mtdlab.training.inputs import Materials, prepare
 from mtdlab.training.loop import train
 
 Settings = Callable[..., TrainerSettings]
@@ -28,11 +29,11 @@ def ignore(_step: int, _evaluation: Evaluation | None) -> None:
     """Nothing to do after a step."""
 
 
-def model_of(settings: TrainerSettings) -> tuple[Model, Tensor, Tensor]:
+def model_of(settings: TrainerSettings) -> tuple[MoCoSE, Tensor, Tensor]:
     """A model, and the ids and mask of a first batch."""
     materials = prepare(settings)
     torch.manual_seed(settings.seed)
-    model = Model(copy.deepcopy(materials.encoder.model), settings, CPU)
+    model = MoCoSE(copy.deepcopy(materials.encoder.model), settings, CPU)
     ids, mask = next(materials.tokens.batches(settings.batch_size, settings.seed))
     return model, ids, mask
 
@@ -98,12 +99,16 @@ def test_a_target_with_dropout_drops(settings_of: Settings) -> None:
     assert not torch.equal(model.encode(words, [mask])[1], model.encode(words, [mask])[1])
 
 
-def test_simcse_has_one_branch_and_averages_nothing(settings_of: Settings) -> None:
-    model, _, _ = model_of(settings_of(method="simcse"))
-    assert model.target is model.online
-    before = {name: one.clone() for name, one in model.online.state_dict().items()}
-    model.average(0.0)
-    assert all(torch.equal(before[name], one) for name, one in model.online.state_dict().items())
+def test_simcse_has_one_branch_and_an_update_changes_nothing(settings_of: Settings) -> None:
+    settings = settings_of(method="simcse")
+    materials = prepare(settings)
+    model = SimCSE(copy.deepcopy(materials.encoder.model), settings, CPU)
+    assert model.parts().keys() == {"encoder", "heads", "dropout"}
+    batch = next(materials.tokens.batches(settings.batch_size, settings.seed))
+    result = model(0, [batch])
+    before = {name: one.clone() for name, one in model.state_dict().items()}
+    model.update(0, result)
+    assert all(torch.equal(before[name], one) for name, one in model.state_dict().items())
 
 
 def test_both_branches_read_one_tensor_unless_keys_take_gradients(settings_of: Settings) -> None:
@@ -132,8 +137,7 @@ def test_the_gradient_of_this_batch_by_differences(settings_of: Settings) -> Non
     words = model.look_up([ids])
     gradient = model.gradient(words, [mask])
     assert all(one.grad is None for one in model.trained())
-    step = sign_step(gradient, 1e-4)
-    assert step is not None
+    step = gradient.sign() * 1e-4
     with torch.no_grad():
         up, down = (
             float(model.loss(*model.encode([moved, words[0]], [mask, mask])))
@@ -155,7 +159,7 @@ def test_clusters_take_the_queues_place_in_the_loss(settings_of: Settings, count
 class TwoViews(Materials):
     """The online branch reads each sentence without its last word, the target all of it."""
 
-    def batches(self, size: int, seed: int) -> Iterator[Views]:
+    def batches(self, _views: Any, size: int, seed: int) -> Iterator[tuple[Tokens, ...]]:
         for ids, mask in self.tokens.batches(size, seed):
             cut = mask.clone()
             cut[torch.arange(len(mask)), mask.sum(dim=1) - 1] = 0
@@ -167,13 +171,13 @@ def test_each_branch_reads_its_own_view(
 ) -> None:
     settings = settings_of(steps=3)
     seen: list[tuple[int, ...]] = []
-    encode = Model.encode
+    encode = MoCoSE.encode
 
-    def watched(model: Model, words: list[Tensor], masks: list[Tensor]) -> Any:
+    def watched(model: MoCoSE, words: list[Tensor], masks: list[Tensor]) -> Any:
         seen.append((words[0].shape[1], words[-1].shape[1]))
         return encode(model, words, masks)
 
-    monkeypatch.setattr(Model, "encode", watched)
+    monkeypatch.setattr(MoCoSE, "encode", watched)
     materials = prepare(settings)
     changed = train(settings, TwoViews(**vars(materials)), ignore).curve["loss"]
     assert np.isfinite(changed).all()

@@ -11,6 +11,7 @@ from mtdlab.config import make_settings
 from mtdlab.encoders.dropout import NO_DROPOUT
 from mtdlab.methods.heads import Branch, embedding_block, word_table
 from mtdlab.methods.momentum import averaged_pairs, ema_update, make_target
+from tests.conftest import branch_of
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def online() -> Branch:
         intermediate_size=32,
         max_position_embeddings=16,
     )
-    return Branch(BertModel(config, add_pooling_layer=False), make_settings())
+    return branch_of(BertModel(config, add_pooling_layer=False), make_settings())
 
 
 @pytest.fixture

@@ -7,36 +7,58 @@ from torch import Tensor
 from mtdlab.methods.perturbations import (
     OFFSET,
     EmbeddingNoise,
+    Fgsm,
     changed_share,
     cut_features,
     cut_tokens,
-    perturb,
     shuffle_positions,
-    sign_step,
 )
+
+
+def moved_by(words: Tensor, gradient: Tensor | None, epsilon: float) -> Tensor:
+    fgsm = Fgsm(epsilon)
+    fgsm.gradient = gradient
+    moved: Tensor = fgsm(words)
+    return moved
 
 
 def test_a_step_goes_along_the_sign_of_the_gradient() -> None:
     gradient = torch.tensor([[[0.3, -1e-20, 0.0]]])
-    step = sign_step(gradient, 0.5)
-    assert step is not None
-    assert step.tolist() == [[[0.5, -0.5, 0.0]]]
+    assert moved_by(torch.zeros(1, 1, 3), gradient, 0.5).tolist() == [[[0.5, -0.5, 0.0]]]
 
 
-def test_there_is_no_step_without_a_gradient_or_an_epsilon() -> None:
-    assert sign_step(None, 0.5) is None
-    assert sign_step(torch.ones(1, 1, 1), 0) is None
-
-
-def test_no_step_leaves_the_embeddings_as_they_are() -> None:
+def test_no_gradient_or_no_epsilon_leaves_the_embeddings_as_they_are() -> None:
     words = torch.randn(2, 3, 4)
-    assert perturb(words, None) is words
+    assert moved_by(words, None, 0.5) is words
+    assert moved_by(words, torch.ones(2, 3, 4), 0) is words
+
+
+def test_the_gradient_of_a_batch_moves_the_next() -> None:
+    fgsm, words = Fgsm(0.5), torch.ones(1, 2, 2, requires_grad=True)
+    embedded = fgsm(words * 1.0)
+    fgsm.watch(embedded)
+    (embedded * torch.tensor([1.0, -2.0])).sum().backward()
+    assert fgsm.gradient is None
+    fgsm.keep_gradient()
+    assert fgsm(torch.zeros(1, 2, 2)).tolist() == [[[0.5, -0.5], [0.5, -0.5]]]
+    fgsm.keep_gradient()
+    assert fgsm.gradient is not None, "a step without a watched batch keeps the gradient"
+
+
+@pytest.mark.parametrize("gradient", [None, torch.tensor([[[1.0, -3.0]]])])
+def test_the_gradient_is_in_the_state(gradient: Tensor | None) -> None:
+    fgsm, other = Fgsm(0.5), Fgsm(0.5)
+    fgsm.gradient = gradient
+    other.gradient = torch.ones(1, 1, 2)
+    other.load_state_dict(fgsm.state_dict())
+    words = torch.zeros(1, 1, 2)
+    assert torch.equal(fgsm(words), other(words))
 
 
 @pytest.mark.parametrize(("length", "of_step"), [(3, 3), (3, 2), (2, 3), (1, 5)])
 def test_only_tokens_that_both_batches_have_are_moved(length: int, of_step: int) -> None:
-    words, step = torch.randn(2, length, 4), torch.randn(2, of_step, 4)
-    moved = perturb(words, step)
+    words, step = torch.randn(2, length, 4), torch.randn(2, of_step, 4).sign()
+    moved = moved_by(words, step, 1.0)
     assert moved.shape == words.shape
     for row in range(2):
         for token in range(length):
@@ -48,14 +70,14 @@ def test_only_tokens_that_both_batches_have_are_moved(length: int, of_step: int)
 
 def test_the_gradient_goes_through_to_the_clean_embeddings() -> None:
     words = torch.randn(2, 3, 4, requires_grad=True)
-    perturb(words, torch.ones(2, 2, 4)).sum().backward()
+    moved_by(words, torch.ones(2, 2, 4), 1.0).sum().backward()
     assert words.grad is not None
     assert torch.equal(words.grad, torch.ones(2, 3, 4))
 
 
 def test_the_share_that_a_step_changed() -> None:
     words = torch.ones(2, 2, 5)
-    assert float(changed_share(words, perturb(words, torch.full((2, 1, 5), 0.1)))) == 0.5
+    assert float(changed_share(words, moved_by(words, torch.ones(2, 1, 5), 0.1))) == 0.5
     assert float(changed_share(words, words)) == 0
 
 
@@ -63,8 +85,8 @@ def test_an_epsilon_below_the_resolution_changes_nothing() -> None:
     """Around 0.04 neighbouring float32 lie 3.7e-9 apart."""
     words = torch.full((1, 4, 8), 0.04)
     sign = torch.ones(1, 4, 8)
-    assert float(changed_share(words, perturb(words, sign_step(sign, 1e-9)))) == 0
-    assert float(changed_share(words, perturb(words, sign_step(sign, 5e-9)))) == 1
+    assert float(changed_share(words, moved_by(words, sign, 1e-9))) == 0
+    assert float(changed_share(words, moved_by(words, sign, 5e-9))) == 1
 
 
 LENGTHS = (10, 7, 2, 1)

@@ -16,13 +16,14 @@ from mtdlab.device import Device
 from mtdlab.encoders.encoder import load_encoder
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.evaluation.pairs import load_pairs
-from mtdlab.methods.heads import Branch, predictor
+from mtdlab.methods.heads import predictor
 from mtdlab.methods.queue import KeyQueue, PublishedQueue
 from mtdlab.training import export as checkpoint
 from mtdlab.training.export import locked, save_model
 from mtdlab.training.inputs import Materials, prepare
 from mtdlab.training.loop import train
 from mtdlab.training.outcome import Outcome
+from tests.conftest import branch_of
 
 CPU = Device(torch.device("cpu"), torch.float32)
 FACTS = {"study": "small", "trial": 3, "corpus": "a|b: 60 sentences, SHA-256 0123"}
@@ -93,7 +94,7 @@ def test_the_rest_of_the_checkpoint_can_be_taken_up_again(run: Run, folder: Path
     settings, materials, _ = run
     names = ("heads", "target", "queue")
     parts = {name: load_file(folder / "mtdlab" / f"{name}.safetensors") for name in names}
-    branch = Branch(materials.encoder.model, settings)
+    branch = branch_of(materials.encoder.model, settings)
     assert branch.load_state_dict(parts["target"], strict=True)
     head = predictor(16, 16, 2, 0.1)
     prefix = "predictor."

@@ -18,13 +18,14 @@ from mtdlab.config import TrainerSettings
 from mtdlab.device import Device
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.evaluation.sts import Evaluation
-from mtdlab.methods.heads import Branch, embedding_block, predictor, word_table
+from mtdlab.methods.heads import embedding_block, predictor, word_table
 from mtdlab.methods.losses import info_nce
 from mtdlab.methods.momentum import averaged_pairs, ema_update, make_target
 from mtdlab.methods.queue import KeyQueue
 from mtdlab.training.inputs import Materials, prepare, warm
 from mtdlab.training.loop import train
 from mtdlab.training.outcome import Outcome
+from tests.conftest import branch_of
 
 Settings = Callable[..., TrainerSettings]
 CPU = Device(torch.device("cpu"), torch.float32)
@@ -82,7 +83,7 @@ def test_steps_are_those_of_a_slow_transcription(settings_of: Settings, in_batch
     outcome = train(settings, materials, ignore)
 
     torch.manual_seed(settings.seed)
-    online = Branch(copy.deepcopy(materials.encoder.model), settings)
+    online = branch_of(copy.deepcopy(materials.encoder.model), settings)
     target = make_target(online, embedding_block(online.encoder))
     head = predictor(16, 16, settings.prediction_layers, 0.0)
     queue = list(KeyQueue(20, 16, initial=5).ordered())
