@@ -107,9 +107,7 @@ def _refuse_another_question(spec: StudySpec, recorded: dict[str, Any]) -> None:
         )
 
 
-def _completed(
-    recorded: dict[str, Any], mine: dict[str, Any], spec: StudySpec
-) -> dict[str, Any]:
+def _completed(recorded: dict[str, Any], mine: dict[str, Any], spec: StudySpec) -> dict[str, Any]:
     """A recorded trainer section with the settings that methods have now.
 
     A setting that is younger than the study stood at its default. One that its method had then
