@@ -13,7 +13,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from mtdlab.config.settings import Pooling
 from mtdlab.device import Device
-from mtdlab.encoders.encoder import encode
+from mtdlab.encoders.pooling import encode
 
 Vectors = NDArray[np.float32]
 Rows = NDArray[np.intp]

@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 
 from mtdlab.config import TrainerSettings
 from mtdlab.encoders.dropout import Dropout
-from mtdlab.encoders.encoder import encode
+from mtdlab.encoders.pooling import encode
 
 
 def projection(dimension: int, layers: int, dropout: float) -> nn.Sequential:

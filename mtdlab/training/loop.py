@@ -22,13 +22,14 @@ from mtdlab.evaluation.sts import Evaluation
 from mtdlab.evaluation.suite import Embedder, score_tasks
 from mtdlab.methods.mocose import Model
 from mtdlab.methods.perturbations import changed_share, perturb, sign_step
-from mtdlab.training.inputs import Materials, View, Views
+from mtdlab.training.batches import Views
+from mtdlab.training.inputs import EncoderScores, RunInputs
 from mtdlab.training.outcome import Best, Curve, Outcome
 
 OnStep = Callable[[int, Evaluation | None], None]
 
 
-def train(settings: TrainerSettings, materials: Materials, on_step: OnStep) -> Outcome:
+def train(settings: TrainerSettings, materials: RunInputs, on_step: OnStep) -> Outcome:
     """Train one encoder; score its best checkpoint, chosen on the pairs that `select_on` names.
 
     `on_step(steps_done, evaluation)` is called after every step, with that evaluation where
@@ -93,7 +94,7 @@ def _moved(views: Views, device: Device) -> tuple[list[Tensor], list[Tensor]]:
 
 def _finish(
     settings: TrainerSettings,
-    materials: Materials,
+    materials: RunInputs,
     device: Device,
     encoder: PreTrainedModel,
     curve: Curve,
@@ -110,7 +111,7 @@ def _finish(
         else pairs.embed(encoder, settings.pooling, device)
         for split, pairs in (("dev", materials.dev), ("test", materials.test))
     )
-    after = View.of(materials.dev, dev_vectors, materials.test, test_vectors)
+    after = EncoderScores.of(materials.dev, dev_vectors, materials.test, test_vectors)
     scores = score_tasks(Embedder(encoder, settings.pooling, device), materials.suite)
     seconds = time.perf_counter() - started
     return Outcome(

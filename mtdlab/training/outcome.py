@@ -16,7 +16,7 @@ from mtdlab.encoders.embed import Vectors
 from mtdlab.errors import TrialError
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.evaluation.suite import TaskScore
-from mtdlab.training.inputs import View
+from mtdlab.training.inputs import EncoderScores
 
 Column = NDArray[np.float32]
 State = dict[str, Tensor]
@@ -96,8 +96,8 @@ class Outcome:
     """
 
     best_step: int
-    before: View
-    after: View
+    before: EncoderScores
+    after: EncoderScores
     curve: dict[str, Column]
     states: dict[str, State]
     scores: tuple[TaskScore, ...]

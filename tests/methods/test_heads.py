@@ -10,7 +10,7 @@ from torch import nn
 from mtdlab.config import TrainerSettings
 from mtdlab.config.settings import Pooling
 from mtdlab.encoders.dropout import NO_DROPOUT
-from mtdlab.encoders.encoder import load_encoder
+from mtdlab.encoders.loading import load_encoder
 from mtdlab.methods.heads import Branch, embedding_block, predictor, projection, word_table
 
 

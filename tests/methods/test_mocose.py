@@ -17,7 +17,8 @@ from mtdlab.methods.clusters import centroids
 from mtdlab.methods.losses import info_nce
 from mtdlab.methods.mocose import Model
 from mtdlab.methods.perturbations import sign_step
-from mtdlab.training.inputs import Materials, Views, prepare
+from mtdlab.training.batches import BatchOrder, Views
+from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import train
 
 Settings = Callable[..., TrainerSettings]
@@ -30,10 +31,10 @@ def ignore(_step: int, _evaluation: Evaluation | None) -> None:
 
 def model_of(settings: TrainerSettings) -> tuple[Model, Tensor, Tensor]:
     """A model, and the ids and mask of a first batch."""
-    materials = prepare(settings)
+    materials = load_inputs(settings)
     torch.manual_seed(settings.seed)
     model = Model(copy.deepcopy(materials.encoder.model), settings, CPU)
-    ids, mask = next(materials.tokens.batches(settings.batch_size, settings.seed))
+    ((ids, mask),) = next(materials.batches(settings.batch_size, settings.seed))
     return model, ids, mask
 
 
@@ -152,11 +153,11 @@ def test_clusters_take_the_queues_place_in_the_loss(settings_of: Settings, count
 
 
 @dataclass(frozen=True)
-class TwoViews(Materials):
+class TwoViews(RunInputs):
     """The online branch reads each sentence without its last word, the target all of it."""
 
-    def batches(self, size: int, seed: int) -> Iterator[Views]:
-        for ids, mask in self.tokens.batches(size, seed):
+    def batches(self, size: int, seed: int) -> Iterator[Views]:  # type: ignore[override]
+        for ((ids, mask),) in BatchOrder([self.tokens], size, seed):
             cut = mask.clone()
             cut[torch.arange(len(mask)), mask.sum(dim=1) - 1] = 0
             yield (ids[:, :-1], cut[:, :-1]), (ids, mask)
@@ -174,7 +175,7 @@ def test_each_branch_reads_its_own_view(
         return encode(model, words, masks)
 
     monkeypatch.setattr(Model, "encode", watched)
-    materials = prepare(settings)
+    materials = load_inputs(settings)
     changed = train(settings, TwoViews(**vars(materials)), ignore).curve["loss"]
     assert np.isfinite(changed).all()
     assert all(target == online + 1 for online, target in seen)
@@ -186,7 +187,7 @@ def test_each_branch_reads_its_own_view(
 )
 def test_augmentations_are_on_in_training_only(settings_of: Settings, augmentation: str) -> None:
     settings = settings_of(augmentation=augmentation, steps=4, fgsm_epsilon=0.0)
-    materials = prepare(settings)
+    materials = load_inputs(settings)
     outcome, plain = (
         train(each, materials, ignore)
         for each in (settings, settings.model_copy(update={"augmentation": "none"}))
@@ -203,7 +204,7 @@ def test_augmentations_are_on_in_training_only(settings_of: Settings, augmentati
 def test_the_average_before_the_targets_pass_does_nothing_at_first(settings_of: Settings) -> None:
     first, second = (
         train(
-            settings := settings_of(ema_order=order, ema_decay=0.5), prepare(settings), ignore
+            settings := settings_of(ema_order=order, ema_decay=0.5), load_inputs(settings), ignore
         ).curve["loss"]
         for order in ("after-step", "before-target")
     )

@@ -17,7 +17,7 @@ from torch.nn.functional import cosine_similarity, cross_entropy, normalize, pad
 from mtdlab.config import TrainerSettings
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.methods.heads import Branch, predictor
-from mtdlab.training.inputs import Materials, prepare
+from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import train
 
 Settings = Callable[..., TrainerSettings]
@@ -29,12 +29,12 @@ def ignore(_step: int, _evaluation: Evaluation | None) -> None:
 
 
 def losses_of(settings: TrainerSettings) -> list[float]:
-    losses: list[float] = train(settings, prepare(settings), ignore).curve["loss"].tolist()
+    losses: list[float] = train(settings, load_inputs(settings), ignore).curve["loss"].tolist()
     return losses
 
 
-def padded_batches(materials: Materials, settings: TrainerSettings) -> Iterator[tuple[Tensor, ...]]:
-    for ids, mask in materials.tokens.batches(settings.batch_size, settings.seed):
+def padded_batches(materials: RunInputs, settings: TrainerSettings) -> Iterator[tuple[Tensor, ...]]:
+    for ((ids, mask),) in materials.batches(settings.batch_size, settings.seed):
         room = settings.max_length - ids.shape[1]
         yield pad(ids, (0, room)), pad(mask, (0, room))
 
@@ -54,7 +54,7 @@ def published_average(target: nn.Module, online: nn.Module, decay: float) -> Non
 
 def published_program(settings: TrainerSettings) -> tuple[list[float], list[int]]:
     """The losses, and the columns of the queue that each step used."""
-    materials = prepare(settings)
+    materials = load_inputs(settings)
     torch.manual_seed(settings.seed)
     online = Branch(copy.deepcopy(materials.encoder.model), settings)
     head = predictor(16, 16, 2, 0.0)
@@ -123,7 +123,7 @@ def published(settings_of: Settings) -> Settings:
 def test_the_preset_is_the_published_program(published: Settings) -> None:
     settings = published()
     expected, columns = published_program(settings)
-    outcome = train(settings, prepare(settings), ignore)
+    outcome = train(settings, load_inputs(settings), ignore)
     assert outcome.curve["queue_fill"].tolist() == columns == [16, 32, 40, *[24] * 6]
     assert outcome.curve["loss"].tolist() == pytest.approx(expected, rel=1e-4)
 
@@ -151,7 +151,7 @@ def test_each_setting_of_the_preset_matters(published: Settings, changed: dict[s
 
 def simcse_program(settings: TrainerSettings) -> list[float]:
     """One encoder, twice; S[i, j] = cos(z1_i, z2_j) / τ; cross-entropy with label i."""
-    materials = prepare(settings)
+    materials = load_inputs(settings)
     torch.manual_seed(settings.seed)
     branch = Branch(copy.deepcopy(materials.encoder.model), settings)
     encoder, dense = branch.encoder, branch.pooler
