@@ -1,5 +1,7 @@
 """mtdlab: how the history in a negative queue shapes a contrastive sentence encoder."""
 
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -7,6 +9,23 @@ if TYPE_CHECKING:
 
 __all__ = ["load_study"]
 __version__ = "0.1.0"
+
+
+def _check_analysis() -> None:
+    """Raise ImportError where another `analysis` hides the package of that name beside this one."""
+    spec = find_spec("analysis")
+    found = spec.origin if spec else None
+    ours = Path(__file__).parents[1] / "analysis" / "__init__.py"
+    if found is None or not ours.exists():
+        return  # the import itself names what is missing
+    if Path(found).resolve() != ours.resolve():
+        raise ImportError(
+            f"{found} hides mtdlab's own package `analysis`; rename it, or start Python in "
+            "another folder"
+        )
+
+
+_check_analysis()
 
 
 def __getattr__(name: str) -> Any:

@@ -18,18 +18,18 @@ import torch
 from torch import Tensor
 
 from mtdlab.device import choose_device
-from mtdlab.encoders.encoder import load_encoder
+from mtdlab.encoders.loading import load_encoder
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.methods.base import Method, Step, Tokens
 from mtdlab.methods.registry import is_builtin, register
 from mtdlab.settings import TrainerSettings
 from mtdlab.training.export import save_model
-from mtdlab.training.inputs import Materials, prepare
+from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import start, train
 from mtdlab.training.outcome import Outcome
 from mtdlab.training.state import RunState
 
-Check = Callable[[TrainerSettings, Materials], None]
+Check = Callable[[TrainerSettings, RunInputs], None]
 
 STEPS, STOP = 6, 3
 _BRIEF = {
@@ -74,10 +74,10 @@ def run_check(check: Check, method: type[Method[Any]], **settings: Any) -> None:
     if not is_builtin(method.name):
         register(method)
     made = method.Settings(**{"method": method.name, **_BRIEF, **settings})
-    check(made, prepare(made))
+    check(made, load_inputs(made))
 
 
-def check_declared(settings: TrainerSettings, inputs: Materials) -> None:
+def check_declared(settings: TrainerSettings, inputs: RunInputs) -> None:
     """Name, title, source and a sentence for the model card; every own setting is described."""
     method = start(settings, inputs).method
     for name in ("name", "title", "source"):
@@ -92,7 +92,7 @@ def check_declared(settings: TrainerSettings, inputs: Materials) -> None:
     assert "encoder" in method.parts(), "parts() lacks the encoder"
 
 
-def check_trains(settings: TrainerSettings, inputs: Materials) -> None:
+def check_trains(settings: TrainerSettings, inputs: RunInputs) -> None:
     """A run ends with finite losses and changed weights, and leaves the loaded encoder alone."""
     before = _copied(inputs.encoder.model.state_dict())
     outcome = train(settings, inputs, _ignore)
@@ -105,7 +105,7 @@ def check_trains(settings: TrainerSettings, inputs: Materials) -> None:
     )
 
 
-def check_state_round_trip(settings: TrainerSettings, inputs: Materials) -> None:
+def check_state_round_trip(settings: TrainerSettings, inputs: RunInputs) -> None:
     """A state that is saved and loaded is the same state."""
     state = _stopped_at(settings, inputs, STOP)
     with tempfile.TemporaryDirectory() as folder:
@@ -116,7 +116,7 @@ def check_state_round_trip(settings: TrainerSettings, inputs: Materials) -> None
     _assert_equal(state.state_dict(), other.state_dict(), "state")
 
 
-def check_resume(settings: TrainerSettings, inputs: Materials) -> None:
+def check_resume(settings: TrainerSettings, inputs: RunInputs) -> None:
     """A run that is stopped and resumed from its state ends with the same bits."""
     whole = train(settings, inputs, _ignore)
     for stop in (1, STOP, settings.steps - 1):
@@ -128,7 +128,7 @@ def check_resume(settings: TrainerSettings, inputs: Materials) -> None:
         _assert_same_run(whole, train(settings, inputs, _ignore, resumed), stop)
 
 
-def check_failed_loss(settings: TrainerSettings, inputs: Materials) -> None:
+def check_failed_loss(settings: TrainerSettings, inputs: RunInputs) -> None:
     """A forward pass that raises leaves the queue as it was."""
     state = _stopped_at(settings, inputs, STOP)
     queue = state.method.parts().get("queue")
@@ -146,7 +146,7 @@ def check_failed_loss(settings: TrainerSettings, inputs: Materials) -> None:
     _assert_equal(before, queue.state_dict(), "the queue after a loss that raised")
 
 
-def check_keys_follow_the_loss(settings: TrainerSettings, inputs: Materials) -> None:
+def check_keys_follow_the_loss(settings: TrainerSettings, inputs: RunInputs) -> None:
     """The forward pass leaves the queue alone; update enqueues its keys, detached."""
     state = start(settings, inputs)
     queue = state.method.parts().get("queue")
@@ -169,7 +169,7 @@ def check_keys_follow_the_loss(settings: TrainerSettings, inputs: Materials) -> 
     )
 
 
-def check_export(settings: TrainerSettings, inputs: Materials) -> None:
+def check_export(settings: TrainerSettings, inputs: RunInputs) -> None:
     """An exported checkpoint, loaded again, scores the same on the dev pairs."""
     outcome = train(settings, inputs, _ignore)
     with tempfile.TemporaryDirectory() as parent:
@@ -189,7 +189,7 @@ def _ignore(_step: int, _evaluation: Evaluation | None) -> None:
     """Nothing to do after a step."""
 
 
-def _stopped_at(settings: TrainerSettings, inputs: Materials, steps: int) -> RunState:
+def _stopped_at(settings: TrainerSettings, inputs: RunInputs, steps: int) -> RunState:
     """The state of a run after some steps."""
 
     def stop(step: int, _evaluation: Evaluation | None) -> None:

@@ -1,7 +1,8 @@
-"""A small world in plain English: a corpus without a download and pairs graded by meaning.
+"""The built-in synthetic data set: an English corpus and pairs graded by meaning, no download.
 
-People, animals and things do what they do at places and times; every event can be said in many
-ways. Everything is drawn from fixed seeds, so the texts are the same on every machine.
+Sentences are rendered from events (people, animals and things acting at places and times), each
+of which has many wordings. Everything is drawn from fixed seeds, so the texts are the same on every
+machine.
 """
 
 from __future__ import annotations

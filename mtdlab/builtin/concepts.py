@@ -1,8 +1,8 @@
-"""The words of the built-in world and the taxonomy that says how near two of them are.
+"""The words of the built-in synthetic data set, and the taxonomy that gives their nearness.
 
 A concept is one meaning with several words for it ("doctor", "physician"). Concepts hang in a
 tree of kinds (an onion is a vegetable, a vegetable is food), and nearness is read off the tree
-alone, never off the spelling. The tables are plain text so that the world can be read: one line
+alone, never off the spelling. The tables are plain text so that they can be read: one line
 for a kind, `;` between concepts, `,` between words for the same concept.
 """
 
@@ -105,7 +105,7 @@ class Concept:
     """One meaning: its place in the taxonomy and the words that name it.
 
     Attributes:
-        name: the first word, unique within the world.
+        name: the first word, unique within the data set.
         path: kinds from the broadest to the narrowest, ending in the concept itself.
         words: the expressions for the concept; a leading `~` marks a word without "a".
     """

@@ -1,6 +1,6 @@
-"""Sentences that say what the words of the world mean, for masked-word training.
+"""Sentences that define the words of the built-in data set, for masked-word training.
 
-They tell which words name the same concept, which concepts are of one kind, and which forms belong
+They state which words name the same concept, which concepts are of one kind, and which forms belong
 to one verb. No sentence describes an event, so none can be in a graded pair.
 """
 

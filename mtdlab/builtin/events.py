@@ -1,7 +1,7 @@
-"""Events of the built-in world: who does what to whom, where, when and how, and how alike two are.
+"""Events of the built-in synthetic data set: who does what to whom, where, when and how.
 
-The gold similarity of two events is computed here, from the concepts alone. Rendering an event in
-words is `render`'s business and cannot change it.
+The gold similarity of two events is computed here, from the concepts alone; how `render` words
+an event cannot change it.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ _POOL = 64  # batches that are sorted by length together
 
 
 @dataclass(frozen=True)
-class WarmUp:
-    """The settings of the shipped encoder. Learning rate: linear rise, then linear decay.
+class PretrainSettings:
+    """The settings of the shipped encoder. Learning rate: linear warm-up, then linear decay.
 
     It stops a third of the way down the decay. Taken to its end, masked words alone bring [CLS]
     to a score that contrastive training only lowers, and a study has nothing left to show.
@@ -44,7 +44,7 @@ class WarmUp:
     decay_steps: int = 6_000
     batch_size: int = 128
     learning_rate: float = 2e-3
-    rise: int = 200
+    warmup_steps: int = 200
     weight_decay: float = 0.1
     masked_share: float = 0.3
     masked_share_of_function_words: float = 0.06
@@ -67,7 +67,7 @@ def make_tokenizer(sentences: list[str]) -> BertTokenizer:
 
 
 def new_model(vocabulary_size: int) -> BertForMaskedLM:
-    """A BERT of 2 layers x 128, without dropout: so short a warm-up does not overfit."""
+    """A BERT of 2 layers x 128, without dropout: so short a training does not overfit."""
     return BertForMaskedLM(
         BertConfig(
             vocab_size=vocabulary_size,
@@ -104,7 +104,7 @@ def mask_words(
     return torch.where(chosen & (draw >= 0.9), others, masked), chosen
 
 
-def _chances(tokenizer: BertTokenizer, settings: WarmUp) -> Tensor:
+def _chances(tokenizer: BertTokenizer, settings: PretrainSettings) -> Tensor:
     chances = torch.full((len(tokenizer),), settings.masked_share)
     function_ids = tokenizer.convert_tokens_to_ids(sorted(function_words()))
     chances[function_ids] = settings.masked_share_of_function_words
@@ -112,11 +112,11 @@ def _chances(tokenizer: BertTokenizer, settings: WarmUp) -> Tensor:
     return chances
 
 
-def warm_up(
+def pretrain(
     model: BertForMaskedLM,
     tokenizer: BertTokenizer,
     sentences: list[str],
-    settings: WarmUp,
+    settings: PretrainSettings,
     report: Callable[[int, float], None],
 ) -> None:
     """Train `model` in place; `report(step, loss)` is called after every step, from 1 on."""
@@ -129,7 +129,7 @@ def warm_up(
     )
     model.train()
     for step in range(settings.steps):
-        rate = min((step + 1) / settings.rise, 1 - step / settings.decay_steps)
+        rate = min((step + 1) / settings.warmup_steps, 1 - step / settings.decay_steps)
         for group in optimizer.param_groups:
             group["lr"] = settings.learning_rate * rate
         ids = pad_sequence(next(batches), batch_first=True)
@@ -157,14 +157,14 @@ def encoder_of(model: BertForMaskedLM) -> BertModel:
     return encoder
 
 
-def build(out: Path, settings: WarmUp, report: Callable[[int, float], None]) -> None:
-    """Write config, weights and tokenizer of a freshly warmed-up encoder to the folder `out`."""
+def build(out: Path, settings: PretrainSettings, report: Callable[[int, float], None]) -> None:
+    """Write config, weights and tokenizer of a freshly pre-trained encoder to the folder `out`."""
     torch.manual_seed(settings.seed)
     definitions = defining_sentences()
     sentences = builtin_sentences() + definitions * settings.repeat_definitions
     tokenizer = make_tokenizer(sentences)
     model = new_model(len(tokenizer))
-    warm_up(model, tokenizer, sentences, settings, report)
+    pretrain(model, tokenizer, sentences, settings, report)
     encoder_of(model).save_pretrained(out)
     tokenizer.save_pretrained(out)
 
@@ -174,7 +174,7 @@ def main() -> int:
     if len(sys.argv) != 2:
         print("usage: python -m mtdlab.builtin.pretrain OUT", file=sys.stderr)
         return 2
-    settings = WarmUp()
+    settings = PretrainSettings()
 
     def progress(step: int, loss: float) -> None:
         if step % 100 == 0 or step == settings.steps:

@@ -1,7 +1,6 @@
-"""What usually happens to whom and where: the company every action of the world keeps.
+"""Which agents, patients and places usually go with each action of the built-in data set.
 
-A reader, or a masked-word model, can tell from it which words are alike: those that do the same
-things in the same places.
+A masked-word model can learn from it which words are alike: those with the same actions and places.
 """
 
 from __future__ import annotations

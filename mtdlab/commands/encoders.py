@@ -45,7 +45,10 @@ def evaluate(
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(help="Folder in SentEval's layout. Default: MTDLAB_DATA.", show_default=False),
+        typer.Option(
+            help="Folder in SentEval's layout. Default: MTDLAB_DATA, or senteval in it.",
+            show_default=False,
+        ),
     ] = None,
     pooling: Annotated[str, typer.Option(help="cls, mean, first-last or last2.")] = "cls",
     whiten: Annotated[

@@ -1,13 +1,14 @@
-"""Training sentences: the built-in world's, text files', or a Hugging Face dataset's."""
+"""Training sentences: the built-in data set's, text files', or a Hugging Face dataset's."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from mtdlab.builtin import builtin_sentences
 from mtdlab.corpus import dataset
 from mtdlab.corpus.lines import Tally, read_file, reading
+from mtdlab.data_paths import find_data
 from mtdlab.errors import MtdlabError
 
 SUFFIXES = (".txt", ".gz")
@@ -48,8 +49,8 @@ def open_corpus(name: str) -> Corpus:
     """A corpus by name: `builtin`, a text file's path, a folder's, or `dataset:NAME#COLUMN`.
 
     A file has one sentence a line, in gzip or not; of a folder, the files that end in .txt or
-    .gz are read, sorted by name. Raises MtdlabError where nothing can be read or there is no
-    sentence.
+    .gz are read, sorted by name. A relative path may also be one in the folder MTDLAB_DATA.
+    Raises MtdlabError where nothing can be read or there is no sentence.
     """
     corpus = Corpus(name, _fingerprint(name))
     if next(corpus.sentences(), None) is None:
@@ -58,14 +59,18 @@ def open_corpus(name: str) -> Corpus:
 
 
 def _fingerprint(name: str) -> str:
-    """Of a file's bytes, a folder's files one by one, a dataset's column, or the world's text."""
+    """Of a file's bytes, a folder's files one by one, a dataset's column, or the built-in text."""
     if name == "builtin":
         return hashlib.sha256("\n".join(builtin_sentences()).encode()).hexdigest()[:16]
     if name.startswith(dataset.PREFIX):
         return dataset.fingerprint(name)
     digests = [_digest(path) for path in _files(name)]
-    whole = digests[0] if Path(name).is_file() else hashlib.sha256(b"".join(digests)).digest()
+    whole = digests[0] if find_data("corpus", name).is_file() else _joint(digests)
     return whole.hex()[:16]
+
+
+def _joint(digests: Iterable[bytes]) -> bytes:
+    return hashlib.sha256(b"".join(digests)).digest()
 
 
 def _digest(path: Path) -> bytes:
@@ -78,8 +83,8 @@ def _files(name: str) -> list[Path]:
 
     Raises MtdlabError where there is none.
     """
-    with reading(Path(name)):
-        path = Path(name)
+    path = find_data("corpus", name)
+    with reading(path):
         if not path.is_dir():
             path.stat()
             if not path.is_file():

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from mtdlab.corpus.chunks import chunks
 from mtdlab.corpus.corpus import open_corpus
 from mtdlab.corpus.lines import Tally
-from mtdlab.encoders.encoder import load_tokenizer
+from mtdlab.encoders.loading import load_tokenizer
 
 EDGES = (8, 16, 32, 64, 128, 256, 512)
 """Up to how many tokens each bin of the histogram reaches; one more is open above."""

@@ -8,13 +8,11 @@ import itertools
 import json
 import mmap
 import os
-import shutil
 import sys
-import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -22,11 +20,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from mtdlab.corpus.arrays import GrowingArray
 from mtdlab.corpus.chunks import chunks
 from mtdlab.corpus.corpus import Corpus
 from mtdlab.corpus.lines import Tally
 from mtdlab.errors import MtdlabError
+from mtdlab.files import new_folder
 
 FORMAT = 2
 """Part of a cache's name; goes up when lines are read, or tokens kept, in another way."""
@@ -65,43 +63,6 @@ class TokenStore:
         """
         if self.ids.nbytes > MAPPED and isinstance(pages := self.ids.base, mmap.mmap):
             pages.madvise(mmap.MADV_DONTNEED)
-
-    def batches(self, size: int, seed: int) -> Iterator[Batch]:
-        """Endless batches of `size`: a fresh permutation an epoch, its ragged end left out.
-
-        Raises MtdlabError where the corpus holds less than one batch.
-        """
-        return map(self.batch, self.rows(size, seed))
-
-    def rows(self, size: int, seed: int) -> Iterator[NDArray[np.int64]]:
-        """Which sentences make up each of the endless batches. Raises as `batches` does."""
-        if len(self) < size:
-            raise MtdlabError(
-                f"batch_size {size} exceeds the corpus, which holds {len(self)} sentences"
-            )
-        random = np.random.default_rng(seed)
-        while True:
-            order = random.permutation(len(self))
-            for start in range(0, len(self) - size + 1, size):
-                yield order[start : start + size]
-            # 80 MB for ten million sentences: not beside the next one
-            del order
-
-
-def paired_batches(
-    first: TokenStore, second: TokenStore, size: int, seed: int
-) -> Iterator[tuple[Batch, Batch]]:
-    """Endless batches of two views: the same rows of both, in `first.batches`' order.
-
-    Each view is padded to its own longest sentence. Raises MtdlabError where the corpus holds
-    less than one batch.
-    """
-    assert len(first) == len(second), "row i of both is the same sentence"
-
-    def views(rows: NDArray[np.int64]) -> tuple[Batch, Batch]:
-        return first.batch(rows), second.batch(rows)
-
-    return map(views, first.rows(size, seed))
 
 
 def cache_folder() -> Path:
@@ -145,13 +106,9 @@ def _fingerprint(tokenizer: PreTrainedTokenizerBase) -> str:
 def _prepare(
     corpus: Corpus, tokenizer: PreTrainedTokenizerBase, max_length: int, folder: Path
 ) -> None:
-    """Tokenise beside the final place, then rename: a crash leaves no half cache."""
-    building = None
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        building = Path(tempfile.mkdtemp(prefix=".building-", dir=folder.parent))
-        tally = _write(corpus, tokenizer, max_length, building)
-        building.rename(folder)
+        with new_folder(folder) as building:
+            tally = _write(corpus, tokenizer, max_length, building)
         if remarks := tally.remarks():
             print(f"corpus {corpus.name}: {'; '.join(remarks)}", file=sys.stderr)
     except OSError as error:
@@ -162,9 +119,6 @@ def _prepare(
                 f"tokens cannot be kept in {folder.parent}: {reason}; free some space, "
                 "or set MTDLAB_CACHE to another folder"
             ) from None
-    finally:
-        if building is not None:
-            shutil.rmtree(building, ignore_errors=True)
 
 
 def _write(
@@ -196,3 +150,41 @@ def _write(
             ids.append(rows)
             lengths.append(counts)
     return tally
+
+
+class GrowingArray:
+    """An .npy file of rows of one shape; closing it writes how many there are."""
+
+    def __init__(self, path: Path, dtype: np.dtype[Any], row: tuple[int, ...]) -> None:
+        self._file = path.open("wb")
+        self._dtype, self._row, self._count = dtype, row, 0
+        self._write_header()
+
+    def append(self, rows: NDArray[Any]) -> None:
+        """Add rows (n, *row) at the end."""
+        self._file.write(np.ascontiguousarray(rows, self._dtype).data)
+        self._count += len(rows)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        with self._file:
+            self._file.seek(0)
+            self._write_header()
+
+    def _write_header(self) -> None:
+        """NumPy leaves room for the first length to grow, so every header is equally long."""
+        np.lib.format.write_array_header_1_0(
+            self._file,
+            {
+                "descr": np.lib.format.dtype_to_descr(self._dtype),
+                "fortran_order": False,
+                "shape": (self._count, *self._row),
+            },
+        )

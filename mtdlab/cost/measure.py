@@ -21,7 +21,7 @@ from mtdlab.cost.step_kinds import Kind, family_of, kind_of, operations
 from mtdlab.device import choose_device
 from mtdlab.encoders.embed import MAX_LENGTH, Sentences
 from mtdlab.sweep.slots import take_gpu
-from mtdlab.training.inputs import Materials, prepare
+from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import train
 
 FIRST_BATCHES = (2, 6)
@@ -67,8 +67,8 @@ class _Bench:
     peaks: list[tuple[float, int]] = field(default_factory=list)
     sentences: dict[Kind, float] = field(default_factory=dict)
 
-    def materials(self, settings: TrainerSettings) -> Materials:
-        return prepare(self.sample.of(settings))
+    def materials(self, settings: TrainerSettings) -> RunInputs:
+        return load_inputs(self.sample.of(settings))
 
     def work(self, settings: TrainerSettings) -> float:
         kind = kind_of(settings.model_copy(update={"batch_size": 1}))
@@ -155,7 +155,7 @@ def measure(kinds: Sequence[TrainerSettings], sample: Sample, seconds: float) ->
     began = time.time()
     take_gpu()
     with cache_in(sample.folder):
-        first = prepare(sample.of(kinds[0]))
+        first = load_inputs(sample.of(kinds[0]))
         bench = _Bench(kinds, sample, time.perf_counter() + 0.75 * seconds)
         bench.measure()
         token = {}
@@ -195,7 +195,7 @@ def _line(points: Sequence[tuple[float, float]]) -> np.poly1d:
     return np.poly1d([seconds.sum() / work.sum(), 0.0])
 
 
-def _seconds_a_step(settings: TrainerSettings, materials: Materials, seconds: float) -> float:
+def _seconds_a_step(settings: TrainerSettings, materials: RunInputs, seconds: float) -> float:
     """Without the first, which allocates and has no FGSM gradient yet."""
     device, ends = choose_device(settings).device, []
 
@@ -213,7 +213,7 @@ def _seconds_a_step(settings: TrainerSettings, materials: Materials, seconds: fl
 
 
 def _seconds_a_token(
-    settings: TrainerSettings, materials: Materials, sample: Sample, seconds: float
+    settings: TrainerSettings, materials: RunInputs, sample: Sample, seconds: float
 ) -> float:
     """Of embedding: ever more sentences of middle length, while the next look at them fits.
 

@@ -17,12 +17,12 @@ from mtdlab.config import TrainerSettings
 from mtdlab.corpus.corpus import Corpus, open_corpus
 from mtdlab.corpus.lines import Tally
 from mtdlab.corpus.tokens import token_folder, tokenise
-from mtdlab.encoders.embed import MAX_LENGTH, Sentences
-from mtdlab.encoders.encoder import Encoder, load_encoder
-from mtdlab.evaluation.pairs import Pairs, load_pairs
+from mtdlab.encoders.embed import Sentences
+from mtdlab.encoders.loading import Encoder
+from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.sts import StsTask
 from mtdlab.evaluation.suite import Suite
-from mtdlab.training.inputs import open_suite
+from mtdlab.training.inputs import open_inputs
 
 SENTENCES = 8192
 """Of the corpus: enough for steps of any size, soon tokenised."""
@@ -67,12 +67,10 @@ def take_sample(settings: TrainerSettings, folder: Path) -> Sample:
     Raises MtdlabError where encoder, corpus or evaluation files are missing or do not fit.
     """
     started = time.perf_counter()
-    pairs = {split: load_pairs(settings.evaluation, split) for split in ("dev", "test")}
-    corpus = open_corpus(settings.corpus)
-    encoder = load_encoder(settings.encoder, settings.dropout)
-    limit = encoder.token_limit(MAX_LENGTH)
-    looks = {split: StsTask(graded, encoder.tokenizer, limit) for split, graded in pairs.items()}
-    suite = open_suite(settings.tasks, settings.evaluation, encoder)
+    opened = open_inputs(settings)
+    encoder, suite = opened.encoder, opened.suite
+    pairs = {"dev": opened.dev_pairs, "test": opened.test_pairs}
+    looks = {"dev": opened.dev, "test": opened.test}
     load = time.perf_counter() - started
     width = int(encoder.model.config.hidden_size)
     for split, graded in pairs.items():
@@ -86,7 +84,7 @@ def take_sample(settings: TrainerSettings, folder: Path) -> Sample:
         look=_seconds_to_look(looks, width),
         score=_seconds_to_score(suite, width),
         load=load,
-        tokenise=_seconds_to_tokenise(corpus, encoder, settings.max_length, folder),
+        tokenise=_seconds_to_tokenise(opened.corpus, encoder, settings.max_length, folder),
     )
 
 

@@ -1,7 +1,7 @@
 """Which steps cost the same, and how the cost of the others grows."""
 
 from mtdlab.settings import TrainerSettings, settings_of
-from mtdlab.training.inputs import Materials
+from mtdlab.training.inputs import RunInputs
 
 Kind = tuple[tuple[str, object], ...]
 
@@ -24,7 +24,7 @@ def family_of(settings: TrainerSettings) -> Kind:
     return tuple(item for item in kind_of(settings) if known[item[0]].step_cost != "scales")
 
 
-def operations(settings: TrainerSettings, materials: Materials) -> float:
+def operations(settings: TrainerSettings, materials: RunInputs) -> float:
     """Floating point operations of a step, roughly: both branches, heads, queue."""
     width = int(materials.encoder.model.config.hidden_size)
     blocks = [

@@ -12,7 +12,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from mtdlab.device import Device
-from mtdlab.encoders.encoder import encode
+from mtdlab.encoders.pooling import encode
 from mtdlab.settings import Pooling
 
 Vectors = NDArray[np.float32]

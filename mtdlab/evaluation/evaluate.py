@@ -7,9 +7,10 @@ from typing import get_args
 
 from torch import nn
 
+from mtdlab.data_paths import VARIABLE
 from mtdlab.device import choose_device
 from mtdlab.encoders.embed import MAX_LENGTH
-from mtdlab.encoders.encoder import load_encoder
+from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.mteb_tree import write_mteb
 from mtdlab.evaluation.pairs import Pairs, read_table
@@ -18,6 +19,9 @@ from mtdlab.evaluation.table import Report
 from mtdlab.evaluation.tasks import sts_benchmark_pairs
 from mtdlab.settings import Pooling, TrainerSettings
 from mtdlab.settings.tasks import BUILTIN, KNOWN, parse_tasks
+
+SENTEVAL = "senteval"
+"""SentEval's folder, where MTDLAB_DATA names a folder of several data sets."""
 
 
 def evaluate(
@@ -34,7 +38,8 @@ def evaluate(
     """Score `builtin`, a folder or a Hugging Face name.
 
     tasks    names separated by commas, `sts`, `transfer`; None: all, or without data `builtin`.
-    data     a folder in SentEval's layout; None: the one that MTDLAB_DATA names, if any.
+    data     a folder in SentEval's layout; None: MTDLAB_DATA, if it is set, or the folder
+             `senteval` in it.
     pairs    a tab-separated file of first, second, score, for alignment and uniformity.
     mteb     a folder for MTEB's tree of results.
 
@@ -42,7 +47,7 @@ def evaluate(
     data are there.
     """
     settings = TrainerSettings(encoder=model, pooling=_pooling(pooling))
-    data = _data_folder(data)
+    data = senteval_folder(data)
     chosen = _tasks(tasks) or (KNOWN if data else (BUILTIN,))
     spaces = _spaces(chosen, data, pairs)
     encoder = load_encoder(model, settings.dropout)
@@ -77,13 +82,16 @@ def _pooling(text: str) -> Pooling:
     return known[text]
 
 
-def _data_folder(data: Path | None) -> Path | None:
-    named = "--data" if data else "MTDLAB_DATA"
-    if data is None and (variable := os.environ.get("MTDLAB_DATA")):
-        data = Path(variable)
-    if data is not None and not data.is_dir():
-        raise MtdlabError(f"{named} {data}: no such folder; give one in SentEval's layout")
-    return data
+def senteval_folder(data: Path | None) -> Path | None:
+    """SentEval's folder: `data`, else MTDLAB_DATA or the folder `senteval` in it, if any."""
+    variable = os.environ.get(VARIABLE)
+    folder = data or (Path(variable) if variable else None)
+    if folder is not None and not folder.is_dir():
+        named = "--data" if data else VARIABLE
+        raise MtdlabError(f"{named} {folder}: no such folder; give one in SentEval's layout")
+    if data is None and folder is not None and (folder / SENTEVAL).is_dir():
+        return folder / SENTEVAL
+    return folder
 
 
 def _spaces(tasks: Sequence[str], data: Path | None, pairs: Path | None) -> dict[str, Pairs]:

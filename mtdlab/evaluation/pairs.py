@@ -1,4 +1,4 @@
-"""Graded sentence pairs: the built-in world's, and the STS tasks' in SentEval's layout."""
+"""Graded sentence pairs: the built-in data set's, and the STS tasks' in SentEval's layout."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtdlab.builtin import builtin_pairs
+from mtdlab.data_paths import find_data
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.files import parse_score, parse_sentence, read_lines, read_rows
+from mtdlab.settings.tasks import BUILTIN
 
 Split = Literal["train", "dev", "test"]
 Row = tuple[str, str, float]
@@ -41,18 +43,27 @@ class Pairs:
 def load_pairs(source: str, split: Split) -> Pairs:
     """A split of `builtin` (dev or test), or of a folder with STS-B's sts-SPLIT.csv.
 
-    The folder may be SentEval's, which has STS-B's inside.
+    The folder may be SentEval's, which has STS-B's inside; a relative path may also be one in
+    the folder MTDLAB_DATA.
 
     STS-B is tab-separated: column 5 the score, 6 and 7 the sentences (from 1). Pairs without
     a score are left out. Raises MtdlabError with file and line where a file does not fit.
     """
-    if source != "builtin":
-        inside = Path(source) / STS_BENCHMARK
-        folder = inside if inside.is_dir() else Path(source)
+    if (folder := evaluation_folder(source)) is not None:
+        inside = folder / STS_BENCHMARK
+        folder = inside if inside.is_dir() else folder
         return read_table(folder / f"sts-{split}.csv", first=5, second=6, gold=4)
     if split == "train":
         raise MtdlabError("evaluation builtin: has no train pairs; dev and test are there")
     return _pairs(builtin_pairs(split))
+
+
+def evaluation_folder(source: str) -> Path | None:
+    """The folder that `trainer.evaluation` names; None for the built-in pairs.
+
+    Raises MtdlabError where a relative path is neither here nor in the folder MTDLAB_DATA.
+    """
+    return None if source == BUILTIN else find_data("evaluation", source)
 
 
 def read_table(path: Path, *, first: int, second: int, gold: int, header: bool = False) -> Pairs:

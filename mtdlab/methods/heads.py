@@ -68,7 +68,7 @@ class Branch(nn.Module):
         `dropout` is a stream that both branches draw from: what each drops is its own.
         """
         # here, since transformers takes seconds to import and reading a study file needs none of it
-        from mtdlab.encoders.encoder import encode
+        from mtdlab.encoders.pooling import encode
 
         sentence = encode(
             self.encoder,

@@ -8,7 +8,7 @@ from mtdlab.config import TrainerSettings
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.store import Store
 from mtdlab.training.export import save_model
-from mtdlab.training.inputs import Materials
+from mtdlab.training.inputs import RunInputs
 from mtdlab.training.outcome import Outcome
 
 
@@ -17,7 +17,7 @@ class Trained:
     """A finished run with what it takes to save its model."""
 
     settings: TrainerSettings
-    materials: Materials
+    materials: RunInputs
     outcome: Outcome
     facts: dict[str, Any]
 

@@ -10,12 +10,12 @@ import torch
 
 from mtdlab.config import TrainerSettings
 from mtdlab.device import choose_device
-from mtdlab.training.inputs import Materials
+from mtdlab.training.inputs import RunInputs
 
 PACKAGES = ("mtdlab", "torch", "transformers", "optuna", "numpy")
 
 
-def environment(settings: TrainerSettings, materials: Materials) -> dict[str, str]:
+def environment(settings: TrainerSettings, materials: RunInputs) -> dict[str, str]:
     """Corpus, encoder, evaluation, device, threads, versions and commit."""
     weights = sum(parameter.numel() for parameter in materials.encoder.model.parameters())
     corpus, sentences = materials.corpus, len(materials.tokens)

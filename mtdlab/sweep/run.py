@@ -140,10 +140,10 @@ def _work(
     from mtdlab.sweep.slots import default_jobs
     from mtdlab.sweep.worker import run_next
     from mtdlab.training.export import refuse_other_things
-    from mtdlab.training.inputs import warm
+    from mtdlab.training.inputs import check_inputs
 
     refuse_other_things(models / spec.name)
-    warm(spec.fixed(), spec.augmentations(), spec.smallest_batch())
+    check_inputs(spec.fixed(), spec.augmentations(), spec.smallest_batch())
     counts = store.counts()
     jobs, jobs_per_gpu = wanted
     jobs = min(jobs or default_jobs(jobs_per_gpu), counts["WAITING"])

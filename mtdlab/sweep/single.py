@@ -10,7 +10,7 @@ from mtdlab.sweep.environment import environment
 from mtdlab.sweep.signals import Interrupted, stop_on_signals
 from mtdlab.terminal import progress_bar
 from mtdlab.training.export import locked, refuse_other_things, save_model
-from mtdlab.training.inputs import prepare
+from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
 
 
@@ -23,7 +23,7 @@ def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, An
     if out is not None:
         # before the training, not after it
         refuse_other_things(out)
-    materials = prepare(settings)
+    materials = load_inputs(settings)
     with stop_on_signals() as stop, progress_bar() as bar:
         task = bar.add_task("steps", total=settings.steps)
 

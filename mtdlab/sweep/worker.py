@@ -25,7 +25,7 @@ from mtdlab.sweep.owner import this_process
 from mtdlab.sweep.signals import Interrupted, Stop
 from mtdlab.sweep.slots import take_gpu
 from mtdlab.training.export import locked
-from mtdlab.training.inputs import prepare
+from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
 from mtdlab.training.outcome import Outcome
 
@@ -150,7 +150,7 @@ def _train(
     spec: StudySpec, settings: TrainerSettings, watch: _Watch
 ) -> tuple[Result, Trained | None]:
     try:
-        materials = prepare(settings)
+        materials = load_inputs(settings)
         outcome = train(settings, materials, watch)
         facts = environment(settings, materials)
         result = _complete(spec, outcome, facts)

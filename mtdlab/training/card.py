@@ -1,7 +1,11 @@
 """The model card of a saved encoder: what it is, how it was made, how to open it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
+
+from mtdlab.methods.registry import find_method
+from mtdlab.settings import TrainerSettings
 
 _FACTS = ("corpus", "encoder", "evaluation", "device", "versions", "study", "trial", "file")
 
@@ -17,7 +21,7 @@ tags:
 
 # A sentence encoder trained by {title}
 
-{negatives} The
+{text} The
 checkpoint is that of step {best_step}, the best of {steps} on the {select_on} pairs.
 
 ## Use
@@ -25,6 +29,9 @@ checkpoint is that of step {best_step}, the best of {steps} on the {select_on} p
 ```python
 {use}
 ```
+
+`pooler_output` of `AutoModel`, where there is one, is not the sentence embedding: this training
+neither used nor changed the encoder's pooler.
 
 ## Scores
 
@@ -36,29 +43,12 @@ Spearman x 100 of cosine similarity; {pooling} pooling.
 
 {facts}
 
-Method: {source} as mtdlab has it, preset {preset}.
+Method: {source} as mtdlab has it{preset}.
 
 {settings}
 
-`mtdlab/` holds {holds} of that step, and the run as JSON.
+`mtdlab/` holds the other parts of that step's checkpoint ({saved}), and the run as JSON.
 """
-
-_METHODS = {
-    "mocose": {
-        "holds": "the projection and prediction heads, the target branch and the queue",
-        "title": "momentum contrast",
-        "source": "MoCoSE (Cao et al., Findings of ACL 2022)",
-        "negatives": """\
-Its negatives came from a queue of {queue_size} keys of an averaged encoder (EMA decay
-{ema_decay}), in batches of {batch_size}: a maximum traceable distance of {mtd:.2f} steps.""",
-    },
-    "simcse": {
-        "holds": "the head",
-        "title": "contrast within the batch",
-        "source": "SimCSE (Gao et al., EMNLP 2021)",
-        "negatives": "Its negatives were the other sentences of a batch of {batch_size}.",
-    },
-}
 
 _SENTENCE_TRANSFORMER = """\
 from sentence_transformers import SentenceTransformer
@@ -66,21 +56,42 @@ from sentence_transformers import SentenceTransformer
 vectors = SentenceTransformer("this folder").encode(["A sentence.", "Another one."])"""
 
 _OTHER = """\
-from mtdlab.encoders.encoder import load_encoder
+from mtdlab.encoders.loading import load_encoder
 
 # SentenceTransformer has no {pooling} pooling
 encoder = load_encoder("this folder", dropout=0.1)"""
 
 
-def model_card(run: Mapping[str, Any]) -> str:
-    """The card as Markdown, of what `run.json` holds."""
+@dataclass(frozen=True)
+class MethodText:
+    """What a card says of a method.
+
+    title   completes "A sentence encoder trained by"; source: the method's name and paper.
+    text    sentences on where the negatives came from.
+    """
+
+    title: str
+    source: str
+    text: str
+
+
+def method_text(settings: TrainerSettings) -> MethodText:
+    """What the settings' method says of itself."""
+    method = find_method(settings.method)
+    return MethodText(method.title, f"{method.title} ({method.source})", method.describe(settings))
+
+
+def model_card(run: Mapping[str, Any], method: MethodText, saved: Iterable[str]) -> str:
+    """The card as Markdown, of what `run.json` holds and the `saved` parts beside the encoder."""
     settings = run["settings"]
+    preset = settings.get("preset")
     known = settings["pooling"] in ("cls", "mean")
-    told = {"preset": "none"} | settings | {"mtd": run["mtd"], "best_step": run["best_step"]}
-    method = {name: text.format(**told) for name, text in _METHODS[settings["method"]].items()}
     return _CARD.format(
-        **told,
-        **method,
+        **vars(method),
+        **{name: settings[name] for name in ("steps", "select_on", "pooling")},
+        preset=f", preset {preset}" if preset else "",
+        saved=", ".join(saved),
+        best_step=run["best_step"],
         use=_SENTENCE_TRANSFORMER if known else _OTHER.format(pooling=settings["pooling"]),
         scores=_table("task", "score", {k: f"{v:.2f}" for k, v in run["scores"].items()}),
         facts=_table("", "", {name: run[name] for name in _FACTS if name in run}),

@@ -1,15 +1,13 @@
-"""A trained encoder as a folder that travels: AutoModel and SentenceTransformer open it.
+"""A trained encoder as a folder that AutoModel and SentenceTransformer open.
 
 FOLDER/           config, weights, tokenizer; modules.json, 1_Pooling for SentenceTransformer
-FOLDER/mtdlab/    heads, target branch, queue, dropout's stream; settings and scores (run.json)
+FOLDER/mtdlab/    heads, target branch, queue, dropout's generator; settings, scores (run.json)
 FOLDER/README.md  the model card
 """
 
 import copy
 import json
 import math
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,10 +19,11 @@ from safetensors.torch import save_file
 from mtdlab.config import TrainerSettings
 from mtdlab.device import choose_device
 from mtdlab.encoders.embed import MAX_LENGTH
-from mtdlab.encoders.encoder import load_encoder
+from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError, TrialError
-from mtdlab.training.card import model_card
-from mtdlab.training.inputs import Materials
+from mtdlab.files import new_folder, remove_leftovers
+from mtdlab.training.card import method_text, model_card
+from mtdlab.training.inputs import RunInputs
 from mtdlab.training.outcome import Outcome
 
 SENTENCE_TRANSFORMER_POOLING = {"cls": "cls_token", "mean": "mean_tokens"}
@@ -35,7 +34,7 @@ SAME_SCORE = 0.01
 def save_model(
     folder: Path,
     settings: TrainerSettings,
-    materials: Materials,
+    inputs: RunInputs,
     outcome: Outcome,
     facts: Mapping[str, Any],
 ) -> None:
@@ -43,22 +42,19 @@ def save_model(
 
     `facts` say where the run came from (study, trial, corpus, versions). The folder is loaded
     and scored again before it takes its place. Raises TrialError where the score differs,
-    MtdlabError where something else than a saved model stands there, OSError where the disk fails.
+    MtdlabError where the folder holds something else than a saved model, OSError where the disk
+    fails.
     """
     folder = folder.absolute()
     refuse_other_things(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    building = Path(tempfile.mkdtemp(prefix=_building(folder), dir=folder.parent))
-    try:
-        run = _run(settings, outcome, facts)
-        _write_encoder(building, settings, materials, outcome)
+    run = _run(settings, outcome, facts)
+    with new_folder(folder, replace=True) as building:
+        _write_encoder(building, settings, inputs, outcome)
         _write_rest(building / "mtdlab", outcome, run)
-        (building / "README.md").write_text(model_card(run), encoding="utf-8")
-        _score_again(building, settings, materials, outcome)
+        card = model_card(run, method_text(settings), sorted(_rest(outcome)))
+        (building / "README.md").write_text(card, encoding="utf-8")
+        _score_again(building, settings, inputs, outcome)
         _let_others_read(building)
-        _replace(folder, building)
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
 
 
 def refuse_other_things(folder: Path) -> None:
@@ -71,19 +67,14 @@ def refuse_other_things(folder: Path) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from saving to `folder` meanwhile; call `save_model` under it.
+    """Keep other processes from saving to `folder`; call `save_model` inside.
 
-    Nobody else is building then, so what lies there half built is a killed process's.
+    No other process builds it then, so what is there half built is left by a killed one.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.parent / f".{folder.name}.lock"):
-        for stale in folder.parent.glob(f"{_building(folder)}*"):
-            shutil.rmtree(stale, ignore_errors=True)
+        remove_leftovers(folder)
         yield
-
-
-def _building(folder: Path) -> str:
-    return f".{folder.name}.building-"
 
 
 def _run(settings: TrainerSettings, outcome: Outcome, facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,12 +91,15 @@ def _run(settings: TrainerSettings, outcome: Outcome, facts: Mapping[str, Any]) 
 
 
 def _write_encoder(
-    folder: Path, settings: TrainerSettings, materials: Materials, outcome: Outcome
+    folder: Path, settings: TrainerSettings, inputs: RunInputs, outcome: Outcome
 ) -> None:
-    model = copy.deepcopy(materials.encoder.model).cpu()
+    model = copy.deepcopy(inputs.encoder.model).cpu()
     model.load_state_dict(outcome.weights)
+    if inputs.encoder.pooler is not None:
+        # AutoModel expects one, and draws it at random where there is none
+        model.pooler = inputs.encoder.pooler
     model.save_pretrained(folder)
-    materials.encoder.tokenizer.save_pretrained(folder)
+    inputs.encoder.tokenizer.save_pretrained(folder)
     kind = SENTENCE_TRANSFORMER_POOLING.get(settings.pooling)
     if kind is None:
         return  # first and last layers: SentenceTransformer has no such pooling
@@ -132,7 +126,7 @@ def _write_encoder(
     _write_json(
         folder / "sentence_bert_config.json",
         {
-            "max_seq_length": materials.encoder.token_limit(MAX_LENGTH),
+            "max_seq_length": inputs.encoder.token_limit(MAX_LENGTH),
             "do_lower_case": False,
         },
     )
@@ -141,9 +135,13 @@ def _write_encoder(
 
 def _write_rest(folder: Path, outcome: Outcome, run: Mapping[str, Any]) -> None:
     folder.mkdir()
-    for name in outcome.states.keys() - {"encoder"}:
+    for name in _rest(outcome):
         save_file(outcome.states[name], folder / f"{name}.safetensors")
     _write_json(folder / "run.json", run)
+
+
+def _rest(outcome: Outcome) -> set[str]:
+    return outcome.states.keys() - {"encoder"}
 
 
 def _write_json(path: Path, value: Any) -> None:
@@ -151,13 +149,13 @@ def _write_json(path: Path, value: Any) -> None:
 
 
 def _score_again(
-    folder: Path, settings: TrainerSettings, materials: Materials, outcome: Outcome
+    folder: Path, settings: TrainerSettings, inputs: RunInputs, outcome: Outcome
 ) -> None:
     encoder = load_encoder(str(folder), settings.dropout)
     device = choose_device(settings)
     encoder.model.to(device.device)  # type: ignore[arg-type]
-    vectors = materials.dev.embed(encoder.model, settings.pooling, device)
-    score = materials.dev.evaluate(vectors).score
+    vectors = inputs.dev.embed(encoder.model, settings.pooling, device)
+    score = inputs.dev.evaluate(vectors).score
     if not abs(score - outcome.after.dev.score) < SAME_SCORE:
         raise TrialError(
             f"the saved model scores {score:.2f} on dev, the trained one "
@@ -166,15 +164,6 @@ def _score_again(
 
 
 def _let_others_read(folder: Path) -> None:
-    """A model is for sharing; temporary folders and saved weights are their owner's alone."""
+    """A model may be shared; temporary folders and saved weights are private to their owner."""
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
-
-
-def _replace(folder: Path, building: Path) -> None:
-    """Swap directories by renaming; between the two renames there is none for an instant."""
-    old = building.with_name(building.name + "-old")
-    if folder.exists():
-        folder.rename(old)
-    building.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)

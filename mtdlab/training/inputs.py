@@ -1,10 +1,9 @@
-"""What trials with the same encoder and text share: loaded once per process."""
+"""What runs with the same encoder and texts share: loaded once per process."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,23 +12,27 @@ from torch import nn
 from analysis.spectrum import singular_values
 from mtdlab.corpus.augmented import augment
 from mtdlab.corpus.corpus import Corpus, open_corpus
-from mtdlab.corpus.tokens import Batch, TokenStore, paired_batches, tokenise
+from mtdlab.corpus.tokens import TokenStore, tokenise
 from mtdlab.device import Device, choose_device
 from mtdlab.encoders.embed import MAX_LENGTH, Vectors
-from mtdlab.encoders.encoder import Encoder, load_encoder
+from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.errors import MtdlabError
-from mtdlab.evaluation.pairs import load_pairs
+from mtdlab.evaluation.pairs import Pairs, evaluation_folder, load_pairs
 from mtdlab.evaluation.sts import Evaluation, StsTask
 from mtdlab.evaluation.suite import Embedder, Suite, TaskScore, score_tasks
-from mtdlab.methods.base import View as View_
-from mtdlab.settings import Pooling, TrainerSettings
+from mtdlab.methods.base import View
+from mtdlab.settings import TrainerSettings, settings_of
 from mtdlab.settings.augmentation import parse_augmentation
-from mtdlab.settings.tasks import BUILTIN, parse_tasks
+from mtdlab.settings.tasks import parse_tasks
+from mtdlab.training.batches import BatchOrder
+
+LOADED = frozenset(name for name, setting in settings_of(TrainerSettings).items() if setting.loaded)
+"""The settings that decide what `load_inputs` loads, beside `augmentation`."""
 
 
 @dataclass(frozen=True)
-class View:
-    """An encoder as the evaluation sentences see it: dev, test, and singular values (D,)."""
+class EncoderScores:
+    """What an encoder scores on the dev and test pairs, and its singular values (D,)."""
 
     dev: Evaluation
     test: Evaluation
@@ -48,17 +51,31 @@ class View:
         )
 
 
-Views = tuple[Batch, ...]
-"""One view of a batch that both branches read, or the online branch's and the target's."""
+@dataclass(frozen=True)
+class OpenedInputs:
+    """Everything that settings name, found and read, before anything is computed from it."""
+
+    encoder: Encoder
+    corpus: Corpus
+    dev_pairs: Pairs
+    test_pairs: Pairs
+    dev: StsTask
+    test: StsTask
+    suite: Suite
+
+    def tokens(self, max_length: int) -> TokenStore:
+        """The corpus' tokens. Raises MtdlabError as `tokenise` does."""
+        return _tokens(self.corpus, self.encoder, max_length)
 
 
 @dataclass(frozen=True)
-class Materials:
-    """Encoder as loaded, corpus, tokens, graded pairs, tasks, and the encoder as it was before.
+class RunInputs:
+    """Encoder as loaded, corpus, tokens, graded pairs, tasks, and the loaded encoder's scores.
 
-    scores_before  what the loaded encoder scores on each of the suite's tasks.
-    augmented      tokens of the corpus with its text augmented, row by row those of the same
-                   sentences as `tokens`; None where the text stays as it is.
+    before, scores_before  what the loaded encoder scores: on dev and test, and on each of the
+                           suite's tasks.
+    augmented              tokens of the corpus with its text augmented, row by row those of the
+                           same sentences as `tokens`; None where the text stays as it is.
     """
 
     encoder: Encoder
@@ -67,94 +84,52 @@ class Materials:
     dev: StsTask
     test: StsTask
     suite: Suite
-    before: View
+    before: EncoderScores
     scores_before: tuple[TaskScore, ...]
     augmented: TokenStore | None = None
 
-    def batches(self, views: tuple[View_, ...], size: int, seed: int) -> Iterator[Views]:
-        """Endless batches of the corpus. Raises MtdlabError where it holds less than one."""
-        if self.augmented is not None and len(views) > 1:
-            return paired_batches(self.augmented, self.tokens, size, seed)
-        return ((batch,) for batch in self.tokens.batches(size, seed))
+    def batches(self, size: int, seed: int, views: Iterable[View] = ("text",)) -> BatchOrder:
+        """Endless batches of the corpus, each with the views that a method reads.
+
+        Raises MtdlabError where the corpus holds less than one batch.
+        """
+        stores = [self._store(view) for view in views]
+        return BatchOrder(stores, size, seed)
+
+    def _store(self, view: View) -> TokenStore:
+        if view == "augmented" and self.augmented is not None:
+            return self.augmented
+        return self.tokens
 
 
-class _Named(NamedTuple):
-    """The settings that say what is loaded."""
+def open_inputs(settings: TrainerSettings) -> OpenedInputs:
+    """Find and read what settings name: pairs, corpus, encoder and tasks.
 
-    encoder: str
-    pooling: Pooling
-    corpus: str
-    evaluation: str
-    tasks: str
-    max_length: int
-    dropout: float
-    device: Device
+    Raises MtdlabError where one of them is missing or does not fit.
+    """
+    dev_pairs, test_pairs = (load_pairs(settings.evaluation, split) for split in ("dev", "test"))
+    corpus = open_corpus(settings.corpus)
+    encoder = load_encoder(settings.encoder, settings.dropout)
+    limit = encoder.token_limit(MAX_LENGTH)
+    dev, test = (StsTask(pairs, encoder.tokenizer, limit) for pairs in (dev_pairs, test_pairs))
+    suite = _open_suite(settings, encoder)
+    return OpenedInputs(encoder, corpus, dev_pairs, test_pairs, dev, test, suite)
 
 
-def prepare(settings: TrainerSettings) -> Materials:
-    """Load what settings name, or take what an earlier trial of this process loaded.
+def load_inputs(settings: TrainerSettings) -> RunInputs:
+    """Load what settings name, or take what an earlier run of this process loaded.
 
     Raises MtdlabError where encoder, corpus, evaluation files or the models of an augmentation
     are missing or do not fit.
     """
-    named = _Named(
-        settings.encoder,
-        settings.pooling,
-        settings.corpus,
-        settings.evaluation,
-        settings.tasks,
-        settings.max_length,
-        settings.dropout,
-        choose_device(settings),
-    )
-    materials, augmented = _prepare(named), _augmented(settings.augmentation, named)
-    return materials if augmented is None else replace(materials, augmented=augmented)
+    loaded = TrainerSettings(**settings.model_dump(include=set(LOADED)))
+    inputs, augmented = _load(loaded), _augmented_tokens(settings.augmentation, loaded)
+    return inputs if augmented is None else replace(inputs, augmented=augmented)
 
 
-@lru_cache(maxsize=8)
-def _augmented(augmentation: str, named: _Named) -> TokenStore | None:
-    """Beside `_prepare`, so that a study of augmentations loads its encoder once."""
-    materials = _prepare(named)
-    corpus = augment(materials.corpus, parse_augmentation(augmentation), named.device)
-    return None if corpus is None else _tokens(corpus, materials.encoder, named.max_length)
-
-
-def _tokens(corpus: Corpus, encoder: Encoder, max_length: int) -> TokenStore:
-    return tokenise(corpus, encoder.tokenizer, encoder.token_limit(max_length))
-
-
-@lru_cache(maxsize=1)
-def _prepare(named: _Named) -> Materials:
-    pooling, device = named.pooling, named.device
-    pairs = {split: load_pairs(named.evaluation, split) for split in ("dev", "test")}
-    corpus = open_corpus(named.corpus)
-    encoder = load_encoder(named.encoder, named.dropout)
-    limit = encoder.token_limit(MAX_LENGTH)
-    dev, test = (StsTask(pairs[split], encoder.tokenizer, limit) for split in ("dev", "test"))
-    tokens = _tokens(corpus, encoder, named.max_length)
-    nn.Module.to(encoder.model, device.device)
-    dev_vectors, test_vectors = (task.embed(encoder.model, pooling, device) for task in (dev, test))
-    before = View.of(dev, dev_vectors, test, test_vectors)
-    suite = open_suite(named.tasks, named.evaluation, encoder)
-    scores = score_tasks(Embedder(encoder.model, pooling, device), suite)
-    return Materials(encoder, corpus, tokens, dev, test, suite, before, tuple(scores))
-
-
-def open_suite(tasks: str, evaluation: str, encoder: Encoder) -> Suite:
-    """The tasks of a trial. Raises MtdlabError where the data of one are not there."""
-    data = None if evaluation == BUILTIN else Path(evaluation)
-    limit = encoder.token_limit(MAX_LENGTH)
-    suite = Suite(parse_tasks(tasks), data, encoder.tokenizer, limit)
-    if suite.missing:
-        lacking = "; ".join(f"{task}: {reason}" for task, reason in suite.missing.items())
-        raise MtdlabError(
-            f"evaluation {evaluation}: lacks data of trainer.tasks ({lacking}); give SentEval's "
-            "folder, or take these tasks out"
-        )
-    return suite
-
-
-def warm(settings: TrainerSettings, augmentations: Iterable[str] = (), batch_size: int = 0) -> None:
+def check_inputs(
+    settings: TrainerSettings, augmentations: Iterable[str] = (), batch_size: int = 0
+) -> None:
     """Check that texts, encoder and device are there; prepare the tokens that workers share.
 
     augmentations  all that runs will use, where not only the settings' own; the models that they
@@ -164,13 +139,52 @@ def warm(settings: TrainerSettings, augmentations: Iterable[str] = (), batch_siz
     Raises MtdlabError where something is missing.
     """
     device = choose_device(settings)
-    for split in ("dev", "test"):
-        load_pairs(settings.evaluation, split)
-    corpus = open_corpus(settings.corpus)
-    encoder = load_encoder(settings.encoder, settings.dropout)
-    open_suite(settings.tasks, settings.evaluation, encoder)
-    tokens = _tokens(corpus, encoder, settings.max_length)
-    next(tokens.batches(batch_size or settings.batch_size, seed=0))
+    opened = open_inputs(settings)
+    BatchOrder([opened.tokens(settings.max_length)], batch_size or settings.batch_size, seed=0)
     for augmentation in augmentations or (settings.augmentation,):
-        if augmented := augment(corpus, parse_augmentation(augmentation), device):
-            _tokens(augmented, encoder, settings.max_length)
+        _augment(opened.corpus, opened.encoder, augmentation, settings.max_length, device)
+
+
+@lru_cache(maxsize=1)
+def _load(settings: TrainerSettings) -> RunInputs:
+    pooling, device = settings.pooling, choose_device(settings)
+    opened = open_inputs(settings)
+    encoder, dev, test = opened.encoder, opened.dev, opened.test
+    tokens = opened.tokens(settings.max_length)
+    nn.Module.to(encoder.model, device.device)
+    dev_vectors, test_vectors = (task.embed(encoder.model, pooling, device) for task in (dev, test))
+    before = EncoderScores.of(dev, dev_vectors, test, test_vectors)
+    scores = score_tasks(Embedder(encoder.model, pooling, device), opened.suite)
+    return RunInputs(encoder, opened.corpus, tokens, dev, test, opened.suite, before, tuple(scores))
+
+
+@lru_cache(maxsize=8)
+def _augmented_tokens(augmentation: str, settings: TrainerSettings) -> TokenStore | None:
+    """Cached apart from `_load`, so that a study of augmentations loads its encoder once."""
+    inputs, device = _load(settings), choose_device(settings)
+    return _augment(inputs.corpus, inputs.encoder, augmentation, settings.max_length, device)
+
+
+def _augment(
+    corpus: Corpus, encoder: Encoder, augmentation: str, max_length: int, device: Device
+) -> TokenStore | None:
+    """Tokens of the augmented text; None where the augmentation leaves the text as it is."""
+    changed = augment(corpus, parse_augmentation(augmentation), device)
+    return None if changed is None else _tokens(changed, encoder, max_length)
+
+
+def _tokens(corpus: Corpus, encoder: Encoder, max_length: int) -> TokenStore:
+    return tokenise(corpus, encoder.tokenizer, encoder.token_limit(max_length))
+
+
+def _open_suite(settings: TrainerSettings, encoder: Encoder) -> Suite:
+    """The tasks of a run. Raises MtdlabError where the data of one are not there."""
+    data, limit = evaluation_folder(settings.evaluation), encoder.token_limit(MAX_LENGTH)
+    suite = Suite(parse_tasks(settings.tasks), data, encoder.tokenizer, limit)
+    if suite.missing:
+        lacking = "; ".join(f"{task}: {reason}" for task, reason in suite.missing.items())
+        raise MtdlabError(
+            f"evaluation {settings.evaluation}: lacks data of trainer.tasks ({lacking}); give "
+            "SentEval's folder, or take these tasks out"
+        )
+    return suite

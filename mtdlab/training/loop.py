@@ -18,14 +18,14 @@ from mtdlab.methods.base import Tokens
 from mtdlab.methods.registry import find_method
 from mtdlab.settings import TrainerSettings
 from mtdlab.settings.schedules import learning_rate_at
-from mtdlab.training.inputs import Materials, View
+from mtdlab.training.inputs import EncoderScores, RunInputs
 from mtdlab.training.outcome import Outcome
 from mtdlab.training.state import RunState
 
 OnStep = Callable[[int, Evaluation | None], None]
 
 
-def start(settings: TrainerSettings, inputs: Materials) -> RunState:
+def start(settings: TrainerSettings, inputs: RunInputs) -> RunState:
     """A run before its first step. Seeds torch's global generator.
 
     Raises MtdlabError where the corpus is smaller than a batch.
@@ -35,13 +35,13 @@ def start(settings: TrainerSettings, inputs: Materials) -> RunState:
     kind = find_method(settings.method)
     method = kind(copy.deepcopy(inputs.encoder.model), settings, device)
     views = kind.views(settings, augmented=inputs.augmented is not None)
-    batches = inputs.batches(views, settings.batch_size, settings.seed)
+    batches = inputs.batches(settings.batch_size, settings.seed, views)
     return RunState(method, batches, settings, device.device)
 
 
 def train(
     settings: TrainerSettings,
-    inputs: Materials,
+    inputs: RunInputs,
     on_step: OnStep,
     state: RunState | None = None,
 ) -> Outcome:
@@ -94,7 +94,7 @@ def _moved(views: Iterable[Tokens], device: Device) -> list[Tokens]:
 
 def _finish(
     settings: TrainerSettings,
-    inputs: Materials,
+    inputs: RunInputs,
     device: Device,
     state: RunState,
     started: float,
@@ -111,7 +111,7 @@ def _finish(
         else pairs.embed(encoder, settings.pooling, device)
         for split, pairs in (("dev", inputs.dev), ("test", inputs.test))
     )
-    after = View.of(inputs.dev, dev_vectors, inputs.test, test_vectors)
+    after = EncoderScores.of(inputs.dev, dev_vectors, inputs.test, test_vectors)
     scores = score_tasks(Embedder(encoder, settings.pooling, device), inputs.suite)
     return Outcome(
         best_step=best.step + 1,

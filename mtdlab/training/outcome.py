@@ -6,7 +6,7 @@ import numpy as np
 
 from mtdlab.evaluation.suite import TaskScore
 from mtdlab.settings.tasks import LOOKS, needed
-from mtdlab.training.inputs import View
+from mtdlab.training.inputs import EncoderScores
 from mtdlab.training.state import Column, State
 
 
@@ -18,8 +18,8 @@ class Outcome:
     """
 
     best_step: int
-    before: View
-    after: View
+    before: EncoderScores
+    after: EncoderScores
     curve: dict[str, Column]
     states: dict[str, State]
     scores: tuple[TaskScore, ...]

@@ -18,6 +18,7 @@ from mtdlab.errors import TrialError
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.methods.base import Method
 from mtdlab.settings import TrainerSettings
+from mtdlab.training.batches import BatchOrder
 
 Column = NDArray[np.float32]
 State = dict[str, Tensor]
@@ -118,7 +119,11 @@ class RunState:
     """
 
     def __init__(
-        self, method: Method[Any], batches: Any, settings: TrainerSettings, device: torch.device
+        self,
+        method: Method[Any],
+        batches: BatchOrder,
+        settings: TrainerSettings,
+        device: torch.device,
     ) -> None:
         self.step = 0
         self.method, self.batches = method, batches

@@ -32,13 +32,13 @@ from worker_speed import Work, together
 
 from mtdlab.corpus.tokens import TokenStore
 from mtdlab.device import Device, choose_device
-from mtdlab.training.inputs import Materials
+from mtdlab.training.inputs import RunInputs
 
 Measurement = Callable[[], None]
 
 
 def measure_training(
-    samples: Samples, size: Size, materials: Materials, steps: int, device: Device
+    samples: Samples, size: Size, inputs: RunInputs, steps: int, device: Device
 ) -> None:
     """One size's speed, and its share of the matrix-product rate of the same moment."""
     for dtype in {torch.float32: None, device.dtype: None}:
@@ -46,16 +46,16 @@ def measure_training(
         samples[f"products {str(dtype).removeprefix('torch.')}"].append(rate / 1e9)
     # the last rate is that of the precision in which the trainer multiplies
     batch = training_speed.settings_for(1).batch_size
-    seconds = training_speed.seconds_per_step(materials, steps)
+    seconds = training_speed.seconds_per_step(inputs, steps)
     with training_speed.plainly():
-        others = {"plain": training_speed.seconds_per_step(materials, steps)}
+        others = {"plain": training_speed.seconds_per_step(inputs, steps)}
     if not peer_speed.why_not():
-        others["peer"] = peer_speed.seconds_per_step(materials, steps, device)
+        others["peer"] = peer_speed.seconds_per_step(inputs, steps, device)
     samples[f"training {size}"].append(batch / seconds)
     for name, theirs in others.items():
         samples[f"{name} {size}"].append(batch / theirs)
         samples[f"times {name} {size}"].append(theirs / seconds)
-    flops = size.flops(batch, batch * float(materials.tokens.lengths.mean()))
+    flops = size.flops(batch, batch * float(inputs.tokens.lengths.mean()))
     samples[f"share {size}"].append(100 * flops / seconds / rate)
 
 
@@ -84,7 +84,7 @@ def training(samples: Samples, steps: int, tokens: TokenStore, device: Device) -
             measure_training,
             samples,
             size,
-            training_speed.materials_of(size, tokens, device),
+            training_speed.inputs_of(size, tokens, device),
             steps * size.repeat,
             device,
         )

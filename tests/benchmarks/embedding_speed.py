@@ -1,6 +1,5 @@
 """How fast sentences become vectors, beside sentence-transformers on the same sentences."""
 
-import os
 import time
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,7 +10,8 @@ from training_speed import MINILM
 from analysis.tasks import STS
 from mtdlab.device import choose_device
 from mtdlab.encoders.embed import MAX_LENGTH, Sentences
-from mtdlab.encoders.encoder import encoder_path, load_encoder
+from mtdlab.encoders.loading import encoder_path, load_encoder
+from mtdlab.evaluation.evaluate import senteval_folder
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.tasks import load_task, task_folder
 from mtdlab.methods.registry import make_settings
@@ -28,9 +28,9 @@ def why_not() -> str:
 
 
 def _data() -> list[tuple[str, Path]]:
-    if not (named := os.environ.get("MTDLAB_DATA")):
+    if (data := senteval_folder(None)) is None:
         return []
-    folders = [(task, task_folder(task, Path(named))) for task in STS]
+    folders = [(task, task_folder(task, data)) for task in STS]
     return [(task, folder) for task, folder in folders if folder is not None and folder.is_dir()]
 
 

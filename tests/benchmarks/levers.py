@@ -22,11 +22,11 @@ from torch.nn.functional import dropout, scaled_dot_product_attention
 from training_speed import SIZES, UNCOUNTED
 
 from mtdlab.device import choose_device
-from mtdlab.encoders import encoder, fast, packing
+from mtdlab.encoders import fast, packing, pooling
 from mtdlab.encoders.dropout import Dropout
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.methods import mocose as model
-from mtdlab.training.inputs import Materials
+from mtdlab.training.inputs import RunInputs
 from mtdlab.training.loop import train
 
 
@@ -70,7 +70,7 @@ def _unfused(*arguments: object, **named: object) -> torch.optim.AdamW:
 WITHOUT: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "nothing (noise)": nullcontext,
     "packing of real tokens": lambda: patch.object(packing, "ROWS", 1 << 40),
-    "[CLS] alone in the last layer": lambda: patch.object(encoder, "first_tokens", _first_of_all),
+    "[CLS] alone in the last layer": lambda: patch.object(pooling, "first_tokens", _first_of_all),
     "dropout from SFC64": _slow_dropout,
     "attention as plain products": lambda: patch.object(fast, "_attend", _fused_attention),
     "fused AdamW": lambda: patch.object(torch.optim, "AdamW", _unfused),
@@ -79,14 +79,14 @@ WITHOUT: dict[str, Callable[[], AbstractContextManager[object]]] = {
 }
 
 
-def seconds_per_step(materials: Materials, steps: int) -> float:
+def seconds_per_step(inputs: RunInputs, steps: int) -> float:
     """Processor time of a step."""
     marks: dict[int, float] = {}
 
     def on_step(done: int, _evaluation: Evaluation | None) -> None:
         marks[done] = time.process_time()
 
-    train(training_speed.settings_for(UNCOUNTED + steps + 1), materials, on_step)
+    train(training_speed.settings_for(UNCOUNTED + steps + 1), inputs, on_step)
     return (marks[UNCOUNTED + steps] - marks[UNCOUNTED]) / steps
 
 
@@ -101,8 +101,8 @@ def main() -> None:
     device = choose_device(training_speed.settings_for(1))
     tokens = training_speed.sentences(given.corpus)
     for size in SIZES:
-        materials = training_speed.materials_of(size, tokens, device)
-        measure = partial(seconds_per_step, materials, given.steps * size.repeat)
+        inputs = training_speed.inputs_of(size, tokens, device)
+        measure = partial(seconds_per_step, inputs, given.steps * size.repeat)
         ratios = defaultdict(list)
         for _ in range(given.rounds):
             whole = measure()

@@ -10,7 +10,7 @@ import torch
 import training_speed
 
 from mtdlab.device import Device
-from mtdlab.training.inputs import Materials
+from mtdlab.training.inputs import RunInputs
 
 
 def why_not() -> str:
@@ -19,7 +19,7 @@ def why_not() -> str:
     return "" if installed else "sentence_transformers is not installed (extra peers)"
 
 
-def seconds_per_step(materials: Materials, steps: int, device: Device) -> float:
+def seconds_per_step(inputs: RunInputs, steps: int, device: Device) -> float:
     """Mean time of `steps` steps on the trainer's own batches, after a few that do not count.
 
     Its model, pooling (mean) and loss with defaults, torch's AdamW, the precision that ours has:
@@ -27,14 +27,14 @@ def seconds_per_step(materials: Materials, steps: int, device: Device) -> float:
     """
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
-    model = _model(materials).to(device.device)
+    model = _model(inputs).to(device.device)
     loss = MultipleNegativesRankingLoss(model)
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
     settings = training_speed.settings_for(1)
-    batches = materials.tokens.batches(settings.batch_size, settings.seed)
+    batches = inputs.batches(settings.batch_size, settings.seed)
     total, start = training_speed.UNCOUNTED + steps, 0.0
     model.train()
-    for step, (ids, mask) in enumerate(itertools.islice(batches, total)):
+    for step, ((ids, mask),) in enumerate(itertools.islice(batches, total)):
         if step == training_speed.UNCOUNTED:
             training_speed.wait(device.device)
             start = time.perf_counter()
@@ -48,11 +48,11 @@ def seconds_per_step(materials: Materials, steps: int, device: Device) -> float:
     return (time.perf_counter() - start) / steps
 
 
-def _model(materials: Materials) -> Any:
-    """The materials' encoder as sentence-transformers takes any: the mean of its tokens."""
+def _model(inputs: RunInputs) -> Any:
+    """The inputs' encoder as sentence-transformers takes any: the mean of its tokens."""
     from sentence_transformers import SentenceTransformer
 
     with TemporaryDirectory(prefix="mtdlab-bench-") as folder:
-        materials.encoder.model.save_pretrained(folder)
-        materials.encoder.tokenizer.save_pretrained(folder)
+        inputs.encoder.model.save_pretrained(folder)
+        inputs.encoder.tokenizer.save_pretrained(folder)
         return SentenceTransformer(folder, device="cpu")

@@ -17,12 +17,12 @@ from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.corpus.corpus import Corpus, open_corpus
 from mtdlab.corpus.tokens import TokenStore, tokenise
 from mtdlab.device import Device, choose_device
-from mtdlab.encoders import encoder
-from mtdlab.encoders.encoder import Encoder, load_tokenizer
+from mtdlab.encoders import pooling
+from mtdlab.encoders.loading import Encoder, load_tokenizer
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.sts import Evaluation, StsTask
 from mtdlab.evaluation.suite import Suite
-from mtdlab.training.inputs import Materials, View
+from mtdlab.training.inputs import EncoderScores, RunInputs
 from mtdlab.training.loop import train
 
 VOCABULARY, LENGTH, SENTENCES, PAIRS = 30_522, 32, 4096, 8
@@ -92,7 +92,7 @@ def sentences(corpus: str | None) -> TokenStore:
     return TokenStore(ids, lengths, "random")
 
 
-def materials_of(size: Size, tokens: TokenStore, device: Device) -> Materials:
+def inputs_of(size: Size, tokens: TokenStore, device: Device) -> RunInputs:
     """A BERT with random weights, those tokens, a handful of graded pairs."""
     torch.manual_seed(0)
     config = BertConfig(
@@ -109,8 +109,8 @@ def materials_of(size: Size, tokens: TokenStore, device: Device) -> Materials:
     tokenizer = BertTokenizer(vocab={word: at for at, word in enumerate(special + words)})
     task = StsTask(Pairs(words[:PAIRS], words[PAIRS:], np.linspace(0, 5, PAIRS)), tokenizer, LENGTH)
     vectors = task.embed(model, "cls", device)
-    before = View.of(task, vectors, task, vectors)
-    return Materials(
+    before = EncoderScores.of(task, vectors, task, vectors)
+    return RunInputs(
         encoder=Encoder(model, tokenizer),
         corpus=Corpus("random", "random"),
         tokens=tokens,
@@ -122,7 +122,7 @@ def materials_of(size: Size, tokens: TokenStore, device: Device) -> Materials:
     )
 
 
-def seconds_per_step(materials: Materials, steps: int) -> float:
+def seconds_per_step(inputs: RunInputs, steps: int) -> float:
     """Mean time of `steps` steps of a real run, in seconds.
 
     The run has a few steps before them, and one after them: that one ends with the evaluation.
@@ -136,14 +136,14 @@ def seconds_per_step(materials: Materials, steps: int) -> float:
             wait(device)
             marks[done] = time.perf_counter()
 
-    train(settings, materials, on_step)
+    train(settings, inputs, on_step)
     return (marks[UNCOUNTED + steps] - marks[UNCOUNTED]) / steps
 
 
 @contextmanager
 def plainly() -> Iterator[None]:
     """The same trainer on transformers' own forward pass, with torch's dropout."""
-    with patch.object(encoder, "is_fast", lambda _model: False):
+    with patch.object(pooling, "is_fast", lambda _model: False):
         yield
 
 

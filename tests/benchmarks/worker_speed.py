@@ -46,7 +46,7 @@ def _ready(barrier: Barrier) -> None:
 def _run(work: Work) -> Done:
     torch.set_num_threads(work.threads)
     device = choose_device(training_speed.settings_for(1))
-    materials = training_speed.materials_of(work.size, work.tokens, device)
+    inputs = training_speed.inputs_of(work.size, work.tokens, device)
     globals()["_barrier"].wait()
-    seconds = training_speed.seconds_per_step(materials, work.steps)
+    seconds = training_speed.seconds_per_step(inputs, work.steps)
     return Done(training_speed.settings_for(1).batch_size / seconds, peak_memory() / 1e6)

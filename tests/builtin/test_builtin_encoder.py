@@ -10,9 +10,9 @@ from transformers import AutoModel, AutoTokenizer, BertModel
 
 from mtdlab.builtin import builtin_pairs, builtin_sentences
 from mtdlab.builtin.definitions import defining_sentences
-from mtdlab.builtin.pretrain import WarmUp, build, main, mask_words, new_model, warm_up
+from mtdlab.builtin.pretrain import PretrainSettings, build, main, mask_words, new_model, pretrain
 
-FOLDER = Path(str(files("mtdlab.encoders") / "builtin"))
+FOLDER = Path(str(files("mtdlab.builtin") / "encoder"))
 
 
 @pytest.fixture(scope="module")
@@ -81,21 +81,23 @@ def test_masking_chooses_by_chance_and_never_the_special_tokens():
 
 
 def test_a_few_steps_lower_the_loss_and_repeat_exactly(tokenizer):
-    settings = WarmUp(steps=30, batch_size=32, rise=5)
+    settings = PretrainSettings(steps=30, batch_size=32, warmup_steps=5)
     losses: list[list[float]] = []
     for _ in range(2):
         seen: list[float] = []
         torch.manual_seed(0)
         model = new_model(len(tokenizer))
         sentences = builtin_sentences()[:2_000]
-        warm_up(model, tokenizer, sentences, settings, lambda _, loss, seen=seen: seen.append(loss))
+        pretrain(
+            model, tokenizer, sentences, settings, lambda _, loss, seen=seen: seen.append(loss)
+        )
         losses.append(seen)
     assert sum(losses[0][-5:]) < sum(losses[0][:5]) - 2.5
     assert losses[0] == losses[1]
 
 
 def test_a_rebuilt_tokenizer_is_the_shipped_one(tmp_path, tokenizer):
-    build(tmp_path, WarmUp(steps=1, batch_size=2), lambda _, __: None)
+    build(tmp_path, PretrainSettings(steps=1, batch_size=2), lambda _, __: None)
     assert AutoTokenizer.from_pretrained(tmp_path).get_vocab() == tokenizer.get_vocab()
 
 
@@ -104,7 +106,7 @@ def test_a_word_from_outside_is_spelled_and_read(tokenizer):
 
 
 def test_the_command_wants_one_folder(capsys, monkeypatch):
-    monkeypatch.setattr("sys.argv", ["warmup"])
+    monkeypatch.setattr("sys.argv", ["pretrain"])
     assert main() == 2
     assert "usage: python -m mtdlab.builtin.pretrain OUT" in capsys.readouterr().err
 

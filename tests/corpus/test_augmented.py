@@ -14,13 +14,14 @@ from mtdlab.corpus import augmented as module
 from mtdlab.corpus.augmented import AugmentedCorpus, augment
 from mtdlab.corpus.corpus import open_corpus
 from mtdlab.corpus.lines import Tally
-from mtdlab.corpus.tokens import paired_batches, tokenise
+from mtdlab.corpus.tokens import tokenise
 from mtdlab.device import Device
-from mtdlab.encoders.encoder import Encoder, load_encoder
+from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.settings.augmentation import parse_augmentation
-from mtdlab.training import inputs as materials
-from mtdlab.training.inputs import prepare, warm
+from mtdlab.training import inputs
+from mtdlab.training.batches import BatchOrder
+from mtdlab.training.inputs import check_inputs, load_inputs
 from mtdlab.training.loop import train
 
 CPU = Device(torch.device("cpu"), torch.float32)
@@ -31,9 +32,9 @@ NOISE = "typos:0.4+repetition:0.32"
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A cache of the test's own, on disk and in this process."""
     monkeypatch.setenv("MTDLAB_CACHE", str(tmp_path / "cache"))
-    materials._augmented.cache_clear()
+    inputs._augmented_tokens.cache_clear()
     yield tmp_path / "cache"
-    materials._augmented.cache_clear()
+    inputs._augmented_tokens.cache_clear()
 
 
 @pytest.fixture
@@ -115,11 +116,11 @@ def test_two_stores_deal_out_the_same_sentences(
         tuple(tokenizer(old)["input_ids"]): tokenizer(new, truncation=True, max_length=16)
         for old, new in zip(corpus.sentences(), changed.sentences(), strict=True)
     }
-    pairs, alone = paired_batches(first, second, 8, seed=3), first.batches(8, seed=3)
+    pairs, alone = BatchOrder([first, second], 8, seed=3), BatchOrder([first], 8, seed=3)
     seen = 0
     for _ in range(15):  # two epochs
         (ids, mask), (new_ids, new_mask) = next(pairs)
-        expected_ids, expected_mask = next(alone)
+        ((expected_ids, expected_mask),) = next(alone)
         assert torch.equal(ids, expected_ids)
         assert torch.equal(mask, expected_mask)
         assert new_mask.sum(dim=1).max() == new_ids.shape[1]
@@ -129,14 +130,6 @@ def test_two_stores_deal_out_the_same_sentences(
             assert new == become[old]["input_ids"]
             seen += tuple(new) != old
     assert seen > 60
-
-
-def test_a_store_too_small_for_a_batch_is_refused(
-    tiny_corpus: Path, tokenizer: PreTrainedTokenizerBase
-) -> None:
-    store = tokenise(open_corpus(str(tiny_corpus)), tokenizer, 16)
-    with pytest.raises(MtdlabError, match="batch_size 61 exceeds the corpus, which holds 60"):
-        next(paired_batches(store, store, 61, seed=0))
 
 
 def test_the_fingerprint_tells_corpus_augmentation_and_model_apart(
@@ -190,8 +183,8 @@ def settings_of(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> Sett
     return settings
 
 
-def test_materials_hold_the_augmented_tokens(settings_of: Settings, tiny_corpus: Path) -> None:
-    plain, changed = prepare(settings_of("position-shuffle")), prepare(settings_of(NOISE))
+def test_run_inputs_hold_the_augmented_tokens(settings_of: Settings, tiny_corpus: Path) -> None:
+    plain, changed = load_inputs(settings_of("position-shuffle")), load_inputs(settings_of(NOISE))
     assert plain.augmented is None
     assert plain.encoder is changed.encoder
     assert plain.tokens is changed.tokens
@@ -199,7 +192,7 @@ def test_materials_hold_the_augmented_tokens(settings_of: Settings, tiny_corpus:
     assert changed.augmented is not None
     assert np.array_equal(changed.augmented.ids, expected.ids)
     assert not np.array_equal(changed.augmented.ids, changed.tokens.ids)
-    shorter = prepare(settings_of(NOISE, max_length=8)).augmented
+    shorter = load_inputs(settings_of(NOISE, max_length=8)).augmented
     assert shorter is not None
     assert shorter.ids.shape == (60, 8)
 
@@ -220,13 +213,13 @@ def test_a_study_of_augmentations_loads_its_encoder_once_and_augments_each_once(
         return real_load(name, dropout)
 
     monkeypatch.setattr(AugmentedCorpus, "sentences", sentences)
-    monkeypatch.setattr(materials, "load_encoder", load)
-    materials._prepare.cache_clear()
+    monkeypatch.setattr(inputs, "load_encoder", load)
+    inputs._load.cache_clear()
     values = ("none", "typos:0.1", "typos:0.2")
-    warm(settings_of("none"), values)
+    check_inputs(settings_of("none"), values)
     assert (len(read), len(loaded)) == (2, 1)
     settings = [settings_of(value, seed=seed) for seed in (0, 1) for value in values]
-    stores = [prepare(each).augmented for each in settings]
+    stores = [load_inputs(each).augmented for each in settings]
     assert (len(read), len(loaded)) == (2, 2)
     assert stores[:3] == stores[3:]
     assert len({store.fingerprint for store in stores if store}) == 2
@@ -240,25 +233,25 @@ def test_a_missing_model_is_said_before_anything_is_trained(
         ("paraphrase", "no/model"),
         ("back-translation", "no/model,b"),
     ):
-        for act in (warm, prepare):
+        for act in (check_inputs, load_inputs):
             with pytest.raises(
                 MtdlabError, match=f"^{name} model no/model: neither a folder here nor in"
             ):
                 act(settings_of(f"{name}:{models}"))
-    assert not list((cache / "tokens").glob(".building-*"))
+    assert not list((cache / "tokens").glob(".*building-*"))
 
 
 def test_the_online_branch_reads_the_changed_text_and_the_target_the_original(
     settings_of: Settings,
 ) -> None:
-    named = prepare(settings_of(NOISE))
+    named = load_inputs(settings_of(NOISE))
     assert named.augmented is not None
-    rows = next(named.tokens.rows(8, seed=5))
-    online, target = next(named.batches(8, seed=5))
+    rows = BatchOrder([named.tokens], 8, seed=5).next_rows()
+    online, target = next(named.batches(8, 5, ("augmented", "text")))
     for view, store in ((online, named.augmented), (target, named.tokens)):
         assert torch.equal(view[0], store.batch(rows)[0])
         assert torch.equal(view[1], store.batch(rows)[1])
-    (both,) = next(prepare(settings_of("none")).batches(8, seed=5))
+    (both,) = next(load_inputs(settings_of("none")).batches(8, seed=5))
     assert torch.equal(both[0], target[0])
 
 
@@ -267,7 +260,7 @@ def test_a_run_learns_from_augmented_text(settings_of: Settings) -> None:
         settings = settings_of(
             augmentation, steps=4, evaluate_every=4, queue_size=16, initial_queue_size=8
         )
-        curve = train(settings, prepare(settings), lambda _step, _evaluation: None).curve
+        curve = train(settings, load_inputs(settings), lambda _step, _evaluation: None).curve
         return list(curve["loss"])
 
     changed = losses(NOISE)

@@ -46,7 +46,9 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MtdlabError, match="no such file or directory; give a text file"):
         open_corpus(str(tmp_path / "nowhere.txt"))
     with pytest.raises(MtdlabError, match="null byte; give a text file"):
-        open_corpus("a\0b")
+        open_corpus(str(tmp_path / "a\0b"))
+    with pytest.raises(MtdlabError, match=r"^corpus a/\w+: cannot be read: no such file or folder"):
+        open_corpus("a/" + "b" * 300)
     with pytest.raises(MtdlabError, match="is neither a file nor a folder"):
         open_corpus("/dev/null")
 

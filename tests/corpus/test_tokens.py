@@ -1,8 +1,7 @@
-"""Prepared tokens: kept once, mapped, and dealt out in permutations."""
+"""Prepared tokens: kept once, and mapped from disk."""
 
 import errno
 import gzip
-import itertools
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -134,40 +133,6 @@ def test_a_large_file_is_not_kept_in_memory(
     after = store.batch(rows)
     assert kept() == 0
     assert all(map(torch.equal, before, after))
-
-
-def rows_of(store: TokenStore, count: int, size: int, seed: int) -> list[list[int]]:
-    """Which sentences batches hold, told by their first token of a store numbered so."""
-    batches = itertools.islice(store.batches(size, seed), count)
-    return [ids[:, 0].tolist() for ids, _ in batches]
-
-
-@pytest.fixture
-def numbered() -> TokenStore:
-    return TokenStore(
-        np.arange(10, dtype=np.int32).reshape(10, 1), np.ones(10, dtype=np.int32), "x"
-    )
-
-
-def test_an_epoch_is_a_permutation_without_its_ragged_end(numbered: TokenStore) -> None:
-    batches = rows_of(numbered, 9, 3, seed=0)
-    epochs = [[*itertools.chain(*batches[at : at + 3])] for at in (0, 3, 6)]
-    for epoch in epochs:
-        assert len(set(epoch)) == 9
-    assert epochs[0] != epochs[1] != epochs[2]
-    [whole] = rows_of(numbered, 1, 10, seed=0)
-    assert sorted(whole) == list(range(10))
-    assert whole != list(range(10))
-
-
-def test_the_seed_decides_the_order(numbered: TokenStore) -> None:
-    assert rows_of(numbered, 5, 3, seed=1) == rows_of(numbered, 5, 3, seed=1)
-    assert rows_of(numbered, 5, 3, seed=1) != rows_of(numbered, 5, 3, seed=2)
-
-
-def test_a_batch_larger_than_the_corpus_is_refused(numbered: TokenStore) -> None:
-    with pytest.raises(MtdlabError, match="batch_size 11 exceeds the corpus, which holds 10"):
-        next(numbered.batches(11, seed=0))
 
 
 def test_two_at_once_leave_one_cache(

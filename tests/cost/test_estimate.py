@@ -18,10 +18,10 @@ from mtdlab.cost import measure as measuring
 from mtdlab.cost.measure import Measured, _line, measure
 from mtdlab.cost.sample import Sample, take_sample
 from mtdlab.cost.step_kinds import kind_of, operations
-from mtdlab.encoders.encoder import load_encoder
+from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.sweep.run import sweep
-from mtdlab.training.inputs import prepare
+from mtdlab.training.inputs import load_inputs
 
 
 @pytest.fixture
@@ -200,13 +200,13 @@ def test_real_steps_grow_with_the_batch(tiny: TrainerSettings, tmp_path: Path) -
     assert 0 < found.steps[0] < found.steps[1] < 10
     assert 0 < found.token[tiny.encoder] < 1e-2
     assert found.memory > 50e6
-    small, large = (operations(kind, prepare(kind)) for kind in kinds)
+    small, large = (operations(kind, load_inputs(kind)) for kind in kinds)
     assert large / small == pytest.approx(24)
 
 
 def test_a_sample_knows_the_whole(tiny: TrainerSettings, tmp_path: Path) -> None:
     sample = take_sample(tiny, tmp_path)
-    materials = prepare(tiny)
+    materials = load_inputs(tiny)
     assert sample.dev == sum(map(len, materials.dev.sentences.tokens))
     assert sample.test == sum(map(len, materials.test.sentences.tokens))
     assert (sample.suite, sample.tokenise) == (0, 0.0)

@@ -10,10 +10,12 @@ from typing import get_args
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import nn
 from transformers import T5Config, T5EncoderModel
 
-from mtdlab.encoders.encoder import PACKAGED, encode, encoder_path, load_encoder, pool
+from mtdlab.encoders.loading import PACKAGED, encoder_path, load_encoder
+from mtdlab.encoders.pooling import encode, pool
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Pooling
 
@@ -24,13 +26,19 @@ def damaged(tiny_encoder: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.3])
-def test_one_dropout_rate_throughout_and_no_pooler(tiny_encoder: Path, rate: float) -> None:
-    model = load_encoder(str(tiny_encoder), rate).model
+def test_one_dropout_rate_throughout_and_the_pooler_apart(tiny_encoder: Path, rate: float) -> None:
+    encoder = load_encoder(str(tiny_encoder), rate)
+    model = encoder.model
     rates = {module.p for module in model.modules() if isinstance(module, nn.Dropout)}
     assert rates == {rate}
     assert model.pooler is None
     assert model.dtype == torch.float32
     assert not [name for name, _ in model.named_parameters() if "pooler" in name]
+    assert encoder.pooler is not None
+    saved = load_file(tiny_encoder / "model.safetensors")
+    for name, value in encoder.pooler.named_parameters():
+        assert torch.equal(value, saved[f"pooler.{name}"])
+        assert not value.requires_grad
 
 
 @pytest.mark.parametrize("name", ["nobody/nothing-at-all", "nothing", "./nowhere", "a\0b", "a b"])
@@ -92,7 +100,7 @@ def test_an_encoder_without_dropout_rates_is_refused(damaged: Path) -> None:
 def test_an_absent_network_is_noticed_soon(offline: bool, tmp_path: Path) -> None:
     """In a process of its own: whether to ask the hub is settled when its client is imported."""
     code = (
-        "import time; from mtdlab.encoders.encoder import load_encoder, MtdlabError\n"
+        "import time; from mtdlab.encoders.loading import load_encoder, MtdlabError\n"
         "started = time.monotonic()\n"
         "try: load_encoder('nobody/nothing-at-all', 0.1)\n"
         "except MtdlabError as error: print(error)\n"

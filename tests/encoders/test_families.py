@@ -23,10 +23,10 @@ from transformers import (
 
 from mtdlab.config import make_settings
 from mtdlab.device import Device
-from mtdlab.encoders.encoder import load_encoder
+from mtdlab.encoders.loading import load_encoder
 from mtdlab.evaluation.suite import Embedder, Suite, score_tasks
 from mtdlab.settings import Pooling
-from mtdlab.training.inputs import prepare
+from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
 
 CPU = Device(torch.device("cpu"), torch.float32)
@@ -87,6 +87,7 @@ def test_dropout_and_positions(folder: Path) -> None:
     encoder = load_encoder(str(folder), 0.3)
     rates = {module.p for module in encoder.model.modules() if isinstance(module, nn.Dropout)}
     assert rates == {0.3}
+    assert (encoder.pooler is None) == (encoder.model.config.model_type == "distilbert")
     assert encoder.token_limit(512) == POSITIONS
     assert encoder.token_limit(7) == 7
     ids = torch.full((1, POSITIONS), 6)
@@ -110,7 +111,7 @@ def test_a_short_run(folder: Path, tiny_corpus: Path, tiny_pairs: Path, pooling:
         max_length=16,
         pooling=pooling,
     )
-    outcome = train(settings, prepare(settings), lambda _step, _evaluation: None)
+    outcome = train(settings, load_inputs(settings), lambda _step, _evaluation: None)
     assert np.isfinite(outcome.curve["loss"]).all()
     assert outcome.after.test.score != outcome.before.test.score
     words = [name for name in outcome.weights if name.endswith("word_embeddings.weight")]

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from mtdlab.device import Device
-from mtdlab.encoders.encoder import encoder_path, load_encoder
+from mtdlab.encoders.loading import encoder_path, load_encoder
 from mtdlab.evaluation.mteb_tree import write_mteb
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.suite import Embedder, Suite, TaskScore, score_tasks

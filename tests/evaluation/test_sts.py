@@ -12,7 +12,8 @@ from scipy.stats import spearmanr
 from mtdlab.device import Device
 from mtdlab.encoders import embed
 from mtdlab.encoders.embed import MAX_LENGTH
-from mtdlab.encoders.encoder import Encoder, encode, load_encoder
+from mtdlab.encoders.loading import Encoder, load_encoder
+from mtdlab.encoders.pooling import encode
 from mtdlab.errors import TrialError
 from mtdlab.evaluation.pairs import Pairs, load_pairs
 from mtdlab.evaluation.sts import StsTask

@@ -17,7 +17,7 @@ from analysis.geometry import alignment, normalise_rows, uniformity
 from analysis.tasks import STS
 from analysis.whitening import fit_whitening
 from mtdlab.device import Device
-from mtdlab.encoders.encoder import Encoder, load_encoder
+from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.evaluate import evaluate
 from mtdlab.evaluation.mteb_tree import write_mteb

@@ -9,7 +9,7 @@ from torch import nn
 
 from mtdlab.config import make_settings
 from mtdlab.encoders.dropout import NO_DROPOUT
-from mtdlab.encoders.encoder import load_encoder
+from mtdlab.encoders.loading import load_encoder
 from mtdlab.methods.heads import embedding_block, predictor, projection, word_table
 from mtdlab.settings import Pooling
 from tests.conftest import branch_of

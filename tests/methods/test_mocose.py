@@ -18,7 +18,8 @@ from mtdlab.methods.clusters import centroids
 from mtdlab.methods.losses import info_nce
 from mtdlab.methods.mocose import MoCoSE
 from mtdlab.methods.simcse import SimCSE
-from mtdlab.training.inputs import Materials, prepare
+from mtdlab.training.batches import BatchOrder
+from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import train
 
 Settings = Callable[..., TrainerSettings]
@@ -31,10 +32,10 @@ def ignore(_step: int, _evaluation: Evaluation | None) -> None:
 
 def model_of(settings: TrainerSettings) -> tuple[MoCoSE, Tensor, Tensor]:
     """A model, and the ids and mask of a first batch."""
-    materials = prepare(settings)
+    materials = load_inputs(settings)
     torch.manual_seed(settings.seed)
     model = MoCoSE(copy.deepcopy(materials.encoder.model), settings, CPU)
-    ids, mask = next(materials.tokens.batches(settings.batch_size, settings.seed))
+    ids, mask = next(materials.batches(settings.batch_size, settings.seed))[0]
     return model, ids, mask
 
 
@@ -101,10 +102,10 @@ def test_a_target_with_dropout_drops(settings_of: Settings) -> None:
 
 def test_simcse_has_one_branch_and_an_update_changes_nothing(settings_of: Settings) -> None:
     settings = settings_of(method="simcse")
-    materials = prepare(settings)
+    materials = load_inputs(settings)
     model = SimCSE(copy.deepcopy(materials.encoder.model), settings, CPU)
     assert model.parts().keys() == {"encoder", "heads", "dropout"}
-    batch = next(materials.tokens.batches(settings.batch_size, settings.seed))
+    batch = next(materials.batches(settings.batch_size, settings.seed))[0]
     result = model(0, [batch])
     before = {name: one.clone() for name, one in model.state_dict().items()}
     model.update(0, result)
@@ -156,11 +157,11 @@ def test_clusters_take_the_queues_place_in_the_loss(settings_of: Settings, count
 
 
 @dataclass(frozen=True)
-class TwoViews(Materials):
+class TwoViews(RunInputs):
     """The online branch reads each sentence without its last word, the target all of it."""
 
-    def batches(self, _views: Any, size: int, seed: int) -> Iterator[tuple[Tokens, ...]]:
-        for ids, mask in self.tokens.batches(size, seed):
+    def batches(self, size: int, seed: int, _views: Any = ()) -> Iterator[tuple[Tokens, ...]]:
+        for ((ids, mask),) in BatchOrder([self.tokens], size, seed):
             cut = mask.clone()
             cut[torch.arange(len(mask)), mask.sum(dim=1) - 1] = 0
             yield (ids[:, :-1], cut[:, :-1]), (ids, mask)
@@ -178,7 +179,7 @@ def test_each_branch_reads_its_own_view(
         return encode(model, words, masks)
 
     monkeypatch.setattr(MoCoSE, "encode", watched)
-    materials = prepare(settings)
+    materials = load_inputs(settings)
     changed = train(settings, TwoViews(**vars(materials)), ignore).curve["loss"]
     assert np.isfinite(changed).all()
     assert all(target == online + 1 for online, target in seen)
@@ -190,7 +191,7 @@ def test_each_branch_reads_its_own_view(
 )
 def test_augmentations_are_on_in_training_only(settings_of: Settings, augmentation: str) -> None:
     settings = settings_of(augmentation=augmentation, steps=4, fgsm_epsilon=0.0)
-    materials = prepare(settings)
+    materials = load_inputs(settings)
     outcome, plain = (
         train(each, materials, ignore)
         for each in (settings, settings.model_copy(update={"augmentation": "none"}))
@@ -207,7 +208,7 @@ def test_augmentations_are_on_in_training_only(settings_of: Settings, augmentati
 def test_the_average_before_the_targets_pass_does_nothing_at_first(settings_of: Settings) -> None:
     first, second = (
         train(
-            settings := settings_of(ema_order=order, ema_decay=0.5), prepare(settings), ignore
+            settings := settings_of(ema_order=order, ema_decay=0.5), load_inputs(settings), ignore
         ).curve["loss"]
         for order in ("after-step", "before-target")
     )

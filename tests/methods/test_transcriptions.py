@@ -19,7 +19,7 @@ from mtdlab.config import TrainerSettings
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.methods.heads import predictor
 from mtdlab.methods.simcse import SimCSE
-from mtdlab.training.inputs import Materials, prepare
+from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import train
 from tests.conftest import branch_of
 
@@ -39,9 +39,9 @@ def double() -> Iterator[None]:
     torch.set_default_dtype(torch.float32)
 
 
-def double_inputs(settings: TrainerSettings) -> Materials:
+def double_inputs(settings: TrainerSettings) -> RunInputs:
     """What the settings name, with the encoder's weights in float64."""
-    found = prepare(settings)
+    found = load_inputs(settings)
     model = copy.deepcopy(found.encoder.model).double()
     return dataclasses.replace(found, encoder=dataclasses.replace(found.encoder, model=model))
 
@@ -51,8 +51,8 @@ def losses_of(settings: TrainerSettings) -> list[float]:
     return losses
 
 
-def padded_batches(materials: Materials, settings: TrainerSettings) -> Iterator[tuple[Tensor, ...]]:
-    for ids, mask in materials.tokens.batches(settings.batch_size, settings.seed):
+def padded_batches(materials: RunInputs, settings: TrainerSettings) -> Iterator[tuple[Tensor, ...]]:
+    for ((ids, mask),) in materials.batches(settings.batch_size, settings.seed):
         room = settings.max_length - ids.shape[1]
         yield pad(ids, (0, room)), pad(mask, (0, room))
 

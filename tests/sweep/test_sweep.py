@@ -21,7 +21,7 @@ from mtdlab.sweep import run as runs
 from mtdlab.sweep import worker as workers
 from mtdlab.sweep.optuna_study import Mirror
 from mtdlab.sweep.signals import Interrupted
-from mtdlab.training.inputs import View
+from mtdlab.training.inputs import EncoderScores
 from mtdlab.training.outcome import Outcome
 
 GRID = """
@@ -70,7 +70,7 @@ def study(tmp_path: Path) -> Callable[[str], Path]:
 @pytest.fixture(autouse=True)
 def fresh_desk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mtdlab.training.inputs.warm", lambda *_: None)
+    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: None)
     yield
     workers._desk.cache_clear()
 
@@ -188,7 +188,7 @@ def test_what_breaks_in_training_is_a_failed_trial(
     def broken(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(workers, "prepare", broken)
+    monkeypatch.setattr(workers, "load_inputs", broken)
     result = sweep(study(GRID), url)
     assert result.counts == {"FAIL": 8}
     assert set(load_study("small", url).trials["reason"]) == {reason}
@@ -352,7 +352,7 @@ def outcome_of(scores: list[TaskScore]) -> Outcome:
     """A finished run whose test score is 40 and whose tasks scored as given; 10 before."""
     pairs, spectrum = Evaluation(40.0, 0.1, -2.0, 0.2), np.ones(3)
     before = [TaskScore(each.task, 10.0) for each in scores]
-    view = View(pairs, pairs, spectrum)
+    view = EncoderScores(pairs, pairs, spectrum)
     return Outcome(3, view, view, {}, {}, tuple(scores), tuple(before), 1.0)
 
 

@@ -2,32 +2,50 @@
 
 import dataclasses
 import json
+import logging
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from huggingface_hub import ModelCard
+from safetensors.torch import load_file, save_file
 from transformers import AutoModel, AutoTokenizer
 
 from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.device import Device
-from mtdlab.encoders.encoder import load_encoder
+from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.evaluation.pairs import load_pairs
 from mtdlab.methods.heads import predictor
 from mtdlab.methods.queue import KeyQueue, PublishedQueue
-from mtdlab.training import export as checkpoint
+from mtdlab.training import export
+from mtdlab.training.card import MethodText, model_card
 from mtdlab.training.export import locked, save_model
-from mtdlab.training.inputs import Materials, prepare
+from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import train
 from mtdlab.training.outcome import Outcome
 from tests.conftest import branch_of
 
 CPU = Device(torch.device("cpu"), torch.float32)
 FACTS = {"study": "small", "trial": 3, "corpus": "a|b: 60 sentences, SHA-256 0123"}
-Run = tuple[TrainerSettings, Materials, Outcome]
+Run = tuple[TrainerSettings, RunInputs, Outcome]
+
+
+@contextmanager
+def warnings_of_transformers(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Let `caplog` see what transformers logs, which does not reach the root logger."""
+    logger = logging.getLogger("transformers")
+    logger.addHandler(caplog.handler)
+    try:
+        with caplog.at_level(logging.WARNING, "transformers"):
+            yield
+    finally:
+        logger.removeHandler(caplog.handler)
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +64,8 @@ def run(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> Run:
         precision="float32",
         max_length=16,
     )
-    materials = prepare(settings)
-    return settings, materials, train(settings, materials, lambda _step, _evaluation: None)
+    inputs = load_inputs(settings)
+    return settings, inputs, train(settings, inputs, lambda _step, _evaluation: None)
 
 
 @pytest.fixture
@@ -59,19 +77,52 @@ def folder(run: Run, tmp_path: Path) -> Path:
 def test_it_scores_what_was_trained(
     run: Run, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    settings, materials, outcome = run
+    settings, inputs, outcome = run
     encoder = load_encoder(str(folder), settings.dropout)
-    vectors = materials.test.embed(encoder.model, "cls", CPU)
-    assert materials.test.evaluate(vectors).score == pytest.approx(outcome.after.test.score)
+    vectors = inputs.test.embed(encoder.model, "cls", CPU)
+    assert inputs.test.evaluate(vectors).score == pytest.approx(outcome.after.test.score)
     assert outcome.after.test != outcome.before.test
     assert capfd.readouterr().err == ""
 
 
-def test_auto_model_opens_it(run: Run, folder: Path) -> None:
-    model, tokenizer = AutoModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
-    state = model.state_dict()
+def test_auto_model_opens_it_whole(
+    run: Run, folder: Path, tiny_encoder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with warnings_of_transformers(caplog):
+        model, report = AutoModel.from_pretrained(folder, output_loading_info=True)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    assert caplog.messages == []
+    assert not report["missing_keys"]
+    assert not report["unexpected_keys"]
+    state, before = model.state_dict(), AutoModel.from_pretrained(tiny_encoder).state_dict()
     assert all(torch.equal(state[name], value) for name, value in run[2].weights.items())
+    pooler = state.keys() - run[2].weights.keys()
+    assert pooler == {"pooler.dense.weight", "pooler.dense.bias"}
+    assert all(torch.equal(state[name], before[name]) for name in pooler)
+    # exported, loaded and exported again, it is still that one
+    again = load_encoder(str(folder), 0.1).pooler
+    assert again is not None
+    assert torch.equal(again.state_dict()["dense.weight"], before["pooler.dense.weight"])
     assert tokenizer.get_vocab() == run[1].encoder.tokenizer.get_vocab()
+
+
+def test_a_pooler_that_was_not_loaded_is_not_exported(
+    run: Run, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    """Weights drawn at random would pass for the encoder's own."""
+    bare = tmp_path / "bare"
+    shutil.copytree(tiny_encoder, bare)
+    weights = load_file(bare / "model.safetensors")
+    kept = {name: value for name, value in weights.items() if not name.startswith("pooler.")}
+    assert len(kept) == len(weights) - 2
+    save_file(kept, bare / "model.safetensors", metadata={"format": "pt"})
+    settings, inputs, outcome = run
+    encoder = load_encoder(str(bare), settings.dropout)
+    assert encoder.pooler is None
+    save_model(
+        tmp_path / "best", settings, dataclasses.replace(inputs, encoder=encoder), outcome, FACTS
+    )
+    assert load_file(tmp_path / "best" / "model.safetensors").keys() == kept.keys()
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
@@ -80,21 +131,21 @@ def test_sentence_transformer_opens_it_and_pools_as_we_do(
 ) -> None:
     library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is absent")
     settings = run[0].model_copy(update={"pooling": pooling})
-    materials = prepare(settings)
-    outcome = train(settings, materials, lambda _step, _evaluation: None)
-    save_model(tmp_path / pooling, settings, materials, outcome, FACTS)
+    inputs = load_inputs(settings)
+    outcome = train(settings, inputs, lambda _step, _evaluation: None)
+    save_model(tmp_path / pooling, settings, inputs, outcome, FACTS)
     pairs = load_pairs(settings.evaluation, "test")
     theirs = library.SentenceTransformer(str(tmp_path / pooling), device="cpu")
     encoder = load_encoder(str(tmp_path / pooling), 0.1)
-    ours = materials.test.embed(encoder.model, pooling, CPU)
+    ours = inputs.test.embed(encoder.model, pooling, CPU)
     assert np.allclose(theirs.encode(sorted({*pairs.first, *pairs.second})), ours, atol=1e-5)
 
 
 def test_the_rest_of_the_checkpoint_can_be_taken_up_again(run: Run, folder: Path) -> None:
-    settings, materials, _ = run
+    settings, inputs, _ = run
     names = ("heads", "target", "queue")
     parts = {name: load_file(folder / "mtdlab" / f"{name}.safetensors") for name in names}
-    branch = branch_of(materials.encoder.model, settings)
+    branch = branch_of(inputs.encoder.model, settings)
     assert branch.load_state_dict(parts["target"], strict=True)
     head = predictor(16, 16, 2, 0.1)
     prefix = "predictor."
@@ -112,7 +163,13 @@ def test_the_rest_of_the_checkpoint_can_be_taken_up_again(run: Run, folder: Path
     [
         (
             {"preset": "published-code", "queue_size": 20, "initial_queue_size": 5},
-            ["queue of 20 keys", "decay\n0.75)", "on the test pairs", "MoCoSE", "published-code"],
+            [
+                "queue of 20 keys",
+                "(EMA decay 0.75)",
+                "on the test pairs",
+                "MoCoSE",
+                "published-code",
+            ],
         ),
         (
             {"method": "simcse"},
@@ -126,7 +183,7 @@ def test_other_methods_leave_a_checkpoint_too(
 ) -> None:
     kept = {"encoder", "corpus", "evaluation", "batch_size", "steps", "evaluate_every", "device"}
     settings = make_settings(**run[0].model_dump(include=kept), max_length=16, **changed)
-    materials = prepare(settings)
+    materials = load_inputs(settings)
     outcome = train(settings, materials, lambda _step, _evaluation: None)
     save_model(tmp_path / "best", settings, materials, outcome, FACTS)
     card = (tmp_path / "best" / "README.md").read_text()
@@ -142,6 +199,15 @@ def test_other_methods_leave_a_checkpoint_too(
         assert torch.allclose(queue.negatives().norm(dim=1), torch.ones(20))
 
 
+def test_a_card_says_what_its_method_says(folder: Path) -> None:
+    told = json.loads((folder / "mtdlab" / "run.json").read_text())
+    text = MethodText("another", "another (a preprint)", "It was trained by another.")
+    card = model_card(told, text, ["bank", "heads"])
+    assert "# A sentence encoder trained by another\n" in card
+    assert "It was trained by another. The\ncheckpoint is that of step" in card
+    assert "checkpoint (bank, heads), and the run as JSON" in card
+
+
 def test_it_says_where_it_comes_from(run: Run, folder: Path) -> None:
     told = json.loads((folder / "mtdlab" / "run.json").read_text())
     settings, _, outcome = run
@@ -150,6 +216,11 @@ def test_it_says_where_it_comes_from(run: Run, folder: Path) -> None:
     assert told["scores"]["sts_test"] == outcome.after.test.score
     assert make_settings(**told["settings"]) == settings
     card = (folder / "README.md").read_text()
+    metadata = ModelCard(card).data.to_dict()
+    assert metadata["library_name"] == "sentence-transformers"
+    assert "mtdlab" in metadata["tags"]
+    assert "`pooler_output` of `AutoModel`, where there is one, is not the sentence emb" in card
+    assert "checkpoint (dropout, heads, queue, target), and the run as JSON" in card
     assert f"| sts_dev | {outcome.after.dev.score:.2f} |" in card
     assert f"a maximum traceable distance of {settings.mtd:.2f} steps" in card
     assert r"| corpus | a\|b: 60 sentences, SHA-256 0123 |" in card
@@ -177,7 +248,7 @@ def test_a_save_that_breaks_leaves_the_earlier_model(
         raise OSError(28, "No space left on device")
 
     before = (folder / "mtdlab" / "run.json").read_text()
-    monkeypatch.setattr(checkpoint, "model_card", full)
+    monkeypatch.setattr(export, "model_card", full)
     with pytest.raises(OSError, match="No space left"):
         save_model(folder, *run, {"study": "another"})
     assert (folder / "mtdlab" / "run.json").read_text() == before
@@ -201,10 +272,10 @@ def test_what_a_killed_process_left_half_built_goes(folder: Path) -> None:
 
 
 def test_a_model_that_scores_otherwise_after_saving_is_refused(run: Run, tmp_path: Path) -> None:
-    settings, materials, outcome = run
+    settings, inputs, outcome = run
     generator = torch.Generator().manual_seed(0)
     weights = {k: torch.randn(v.shape, generator=generator) for k, v in outcome.weights.items()}
     wrong = dataclasses.replace(outcome, states={**outcome.states, "encoder": weights})
     with pytest.raises(TrialError, match=r"^the saved model scores .* on dev, the trained one "):
-        save_model(tmp_path / "best", settings, materials, wrong, FACTS)
+        save_model(tmp_path / "best", settings, inputs, wrong, FACTS)
     assert list(tmp_path.iterdir()) == []

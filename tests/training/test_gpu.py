@@ -8,7 +8,7 @@ import torch
 
 from mtdlab.config import make_settings
 from mtdlab.evaluation.sts import Evaluation
-from mtdlab.training.inputs import prepare
+from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
 
 
@@ -33,11 +33,11 @@ def test_no_step_waits_for_the_gpu(
     done = itertools.count(1)
 
     def on_step(_step: int, _evaluation: Evaluation | None) -> None:
-        # between the first steps, which prepare kernels, and the last, which evaluates
+        # between the first steps, which load_inputs kernels, and the last, which evaluates
         torch.cuda.set_sync_debug_mode("error" if 3 <= next(done) < 11 else "default")
 
     try:
-        outcome = train(settings, prepare(settings), on_step)
+        outcome = train(settings, load_inputs(settings), on_step)
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert outcome.curve["loss"].shape == (12,)

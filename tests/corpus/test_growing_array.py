@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mtdlab.corpus.arrays import GrowingArray
+from mtdlab.corpus.tokens import GrowingArray
 
 
 @pytest.mark.parametrize("row", [(), (3,)])

@@ -1,0 +1,110 @@
+"""The order in which a run reads sentences, with a position that can be saved.
+
+Letters: N batch, L tokens.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mtdlab.corpus.tokens import Batch, TokenStore
+from mtdlab.errors import MtdlabError
+
+Views = tuple[Batch, ...]
+"""One view of a batch that both branches read, or the online branch's and the target's.
+
+Each view is token ids and attention mask, both (N, L), padded to its own longest sentence.
+"""
+
+_WORD = 1 << 64
+
+
+class BatchOrder:
+    """Endless batches: a fresh permutation of the sentences each epoch, its ragged end left out.
+
+    Row i of every token store is the same sentence, and a batch has the same rows of each. The
+    state is small: the generator at the start of the epoch, from which the permutation is drawn
+    again, and the number of batches read since.
+    """
+
+    def __init__(self, stores: Sequence[TokenStore], size: int, seed: int) -> None:
+        """Batches of `size` rows of `stores`, one view each.
+
+        Raises MtdlabError where the corpus holds less than one batch.
+        """
+        count = len(stores[0])
+        assert all(len(store) == count for store in stores), "row i of each is the same sentence"
+        if count < size:
+            raise MtdlabError(
+                f"batch_size {size} exceeds the corpus, which holds {count} sentences"
+            )
+        self._stores, self._size, self._count = tuple(stores), size, count
+        self._random = np.random.PCG64(seed)
+        self._start_epoch()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Views:
+        rows = self.next_rows()
+        return tuple(store.batch(rows) for store in self._stores)
+
+    def next_rows(self) -> NDArray[np.int64]:
+        """The rows (N,) of the next batch; the position moves on."""
+        if self._position == self._per_epoch:
+            self._start_epoch()
+        start = self._position * self._size
+        self._position += 1
+        return self._order[start : start + self._size]
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The generator's words (6,) at the start of the epoch, and the batches read since ()."""
+        return {"generator": _words(self._at_start), "position": torch.tensor(self._position)}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Continue where `state_dict` was called: the next batch is the same.
+
+        Raises ValueError for a position that an epoch of this corpus does not have.
+        """
+        position = int(state["position"])
+        if not 0 <= position <= self._per_epoch:
+            raise ValueError(
+                f"position {position}: an epoch has {self._per_epoch} batches of {self._size}"
+            )
+        self._random.state = _generator_state(state["generator"])
+        self._start_epoch()
+        self._position = position
+
+    @property
+    def _per_epoch(self) -> int:
+        return self._count // self._size
+
+    def _start_epoch(self) -> None:
+        self._at_start = self._random.state
+        # 80 MB for ten million sentences: the old permutation is freed before the next is drawn
+        self._order = np.empty(0, dtype=np.int64)
+        self._order = np.random.Generator(self._random).permutation(self._count)
+        self._position = 0
+
+
+def _words(state: Mapping[str, Any]) -> Tensor:
+    """PCG64's state and increment, of 128 bits each, and its half-used draw, as int64 (6,)."""
+    inner = state["state"]
+    halves = [half for name in ("state", "inc") for half in divmod(inner[name], _WORD)]
+    words = np.array([*halves, state["has_uint32"], state["uinteger"]], dtype=np.uint64)
+    return torch.from_numpy(words.view(np.int64))
+
+
+def _generator_state(words: Tensor) -> Any:
+    """PCG64's state of `_words`."""
+    high, low, inc_high, inc_low, has_half, half = map(int, words.numpy().view(np.uint64))
+    return {
+        "bit_generator": "PCG64",
+        "state": {"state": high * _WORD + low, "inc": inc_high * _WORD + inc_low},
+        "has_uint32": has_half,
+        "uinteger": half,
+    }

@@ -1,0 +1,144 @@
+"""Every method of ours keeps the contract; and the checks find a method that does not."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from mtdlab.errors import MtdlabError
+from mtdlab.methods.base import Method, Step, Tokens
+from mtdlab.methods.mocose import MoCoSE
+from mtdlab.methods.registry import BUILTIN, find_method, make_settings, method_names, register
+from mtdlab.methods.simcse import SimCSE
+from mtdlab.testing import (
+    Check,
+    check_failed_loss,
+    check_keys_follow_the_loss,
+    check_resume,
+    check_state_round_trip,
+    method_checks,
+    run_check,
+)
+
+
+@pytest.fixture
+def tiny(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> dict[str, Any]:
+    return {
+        "encoder": str(tiny_encoder),
+        "corpus": str(tiny_corpus),
+        "evaluation": str(tiny_pairs),
+    }
+
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "mocose": {"queue_size": 20, "initial_queue_size": 5, "fgsm_epsilon": 1e-3},
+    "mocose-paper": {"preset": "paper", "queue_size": 20, "fgsm_epsilon": 1e-3},
+    "mocose-published": {"preset": "published-code", "queue_size": 20, "initial_queue_size": 5},
+    "mocose-noise": {"queue_size": 20, "augmentation": "token-cutoff:0.2+position-shuffle"},
+}
+CASES = {name: {} for name in BUILTIN if name not in VARIANTS} | VARIANTS
+
+
+@pytest.mark.parametrize("check", method_checks(), ids=lambda check: check.__name__)
+@pytest.mark.parametrize("case", CASES)
+def test_our_methods_conform(check: Check, case: str, tiny: dict[str, Any]) -> None:
+    run_check(check, find_method(case.split("-")[0]), **tiny, **CASES[case])
+
+
+class ForgetfulNoise(SimCSE):
+    """Draws from a generator that its state lacks."""
+
+    name = "forgetful-noise"
+
+    def __init__(self, encoder: Any, settings: Any, device: Any) -> None:
+        super().__init__(encoder, settings, device)
+        self.generator = torch.Generator().manual_seed(0)
+
+    def forward(self, step: int, views: Sequence[Tokens]) -> Step:
+        result = super().forward(step, views)
+        return Step(result.loss * (1 + torch.rand((), generator=self.generator)))
+
+
+class EarlyQueue(MoCoSE):
+    """Enqueues before the loss."""
+
+    name = "early-queue"
+
+    def loss(self, queries: Any, keys: Any) -> Any:
+        self.queue.enqueue(keys.detach())
+        return super().loss(queries, keys)
+
+
+class Undetached(MoCoSE):
+    """Returns keys that carry a gradient."""
+
+    name = "undetached"
+
+    def forward(self, step: int, views: Sequence[Tokens]) -> Step:
+        result = super().forward(step, views)
+        assert result.keys is not None
+        return Step(result.loss, result.keys * result.loss, result.measures)
+
+
+@pytest.mark.parametrize(
+    ("method", "check", "message"),
+    [
+        (ForgetfulNoise, check_resume, "resumed at step 1, the curve 'loss' differs"),
+        (EarlyQueue, check_keys_follow_the_loss, "the queue after the forward pass"),
+        (Undetached, check_keys_follow_the_loss, "carry a gradient"),
+    ],
+)
+def test_what_breaks_the_contract_is_found(
+    method: type[Method[Any]], check: Check, message: str, tiny: dict[str, Any]
+) -> None:
+    with pytest.raises(AssertionError, match=message):
+        run_check(check, method, **tiny)
+
+
+def test_a_queue_that_changes_before_a_loss_that_raises_is_found(tiny: dict[str, Any]) -> None:
+    class Hasty(MoCoSE):
+        """Enqueues something before it reads the batch."""
+
+        name = "hasty"
+
+        def forward(self, step: int, views: Sequence[Tokens]) -> Step:
+            self.queue.enqueue(torch.ones(1, 16))
+            return super().forward(step, views)
+
+    with pytest.raises(AssertionError, match="the queue after a loss that raised"):
+        run_check(check_failed_loss, Hasty, **tiny)
+
+
+def test_a_state_that_is_not_restored_is_found(
+    tiny: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MoCoSE, "load_state_dict", lambda _self, _state: None)
+    with pytest.raises(AssertionError, match="state"):
+        run_check(check_state_round_trip, MoCoSE, **tiny, **VARIANTS["mocose"])
+
+
+def test_a_name_of_ours_cannot_be_taken() -> None:
+    class Impostor(SimCSE):
+        """Takes a name that exists."""
+
+    with pytest.raises(MtdlabError, match="method simcse: the name is taken"):
+        register(Impostor)
+
+
+def test_a_class_that_is_no_method_is_refused() -> None:
+    class Other:
+        """Not a method."""
+
+        name = "other"
+
+    with pytest.raises(MtdlabError, match="is no subclass of mtdlab"):
+        register(Other)  # type: ignore[arg-type]
+
+
+def test_names_and_settings_of_registered_methods(tiny: dict[str, Any]) -> None:
+    register(ForgetfulNoise)
+    assert method_names()[: len(BUILTIN)] == list(BUILTIN)
+    assert "forgetful-noise" in method_names()
+    assert make_settings(method="forgetful-noise", **tiny).method == "forgetful-noise"

@@ -1,0 +1,52 @@
+"""Folders that appear whole or not at all."""
+
+from pathlib import Path
+
+import pytest
+
+from mtdlab.files import new_folder, remove_leftovers
+
+
+def test_a_folder_appears_whole(tmp_path: Path) -> None:
+    target = tmp_path / "a" / "b"
+    with new_folder(target) as building:
+        (building / "one").write_text("1")
+        assert building.parent == target.parent
+        assert not target.exists()
+    assert (target / "one").read_text() == "1"
+    assert list(target.parent.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_an_error_leaves_what_was_there(tmp_path: Path, replace: bool) -> None:
+    target = tmp_path / "b"
+    target.mkdir()
+    (target / "old").touch()
+    with pytest.raises(OSError, match="No such file"), new_folder(target, replace=replace) as new:
+        (new / "missing" / "one").touch()
+    assert [path.name for path in target.iterdir()] == ["old"]
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_an_earlier_folder_is_replaced_only_where_wanted(tmp_path: Path) -> None:
+    target = tmp_path / "b"
+    target.mkdir()
+    (target / "old").touch()
+    with pytest.raises(OSError, match="not empty"), new_folder(target) as building:
+        (building / "new").touch()
+    assert [path.name for path in target.iterdir()] == ["old"]
+    with new_folder(target, replace=True) as building:
+        (building / "new").touch()
+    assert [path.name for path in target.iterdir()] == ["new"]
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_leftovers_are_the_targets_own(tmp_path: Path) -> None:
+    target, other = tmp_path / "b", tmp_path / "b-2"
+    with new_folder(other) as building:
+        left = tmp_path / building.name.replace("b-2", "b")
+        left.mkdir()
+        remove_leftovers(target)
+        assert not left.exists()
+        assert building.exists()
+    assert list(tmp_path.iterdir()) == [other]

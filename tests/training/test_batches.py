@@ -1,0 +1,122 @@
+"""The order of sentences: permutations without their ragged end, at a position that is saved."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from mtdlab.corpus.tokens import TokenStore
+from mtdlab.errors import MtdlabError
+from mtdlab.training.batches import BatchOrder
+
+SENTENCES = 10
+
+
+def numbered(first: int = 0) -> TokenStore:
+    """A store whose rows hold their own number, from `first` on."""
+    ids = np.arange(first, first + SENTENCES, dtype=np.int32).reshape(SENTENCES, 1)
+    return TokenStore(ids, np.ones(SENTENCES, dtype=np.int32), "x")
+
+
+def plain_order(size: int, seed: int) -> Iterator[list[int]]:
+    """The same order, written as a loop that cannot be stopped and continued."""
+    random = np.random.default_rng(seed)
+    while True:
+        order = random.permutation(SENTENCES)
+        for start in range(0, SENTENCES - size + 1, size):
+            yield order[start : start + size].tolist()
+
+
+def read(order: BatchOrder, count: int) -> list[list[int]]:
+    """The rows of the next batches, which are their token ids."""
+    return [ids[:, 0].tolist() for ((ids, _),) in itertools.islice(order, count)]
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+@pytest.mark.parametrize("size", [1, 3, 4, 5, 10])
+def test_the_rows_are_those_of_the_plain_loop(size: int, seed: int) -> None:
+    epochs = 4 * (SENTENCES // size)
+    expected = list(itertools.islice(plain_order(size, seed), epochs))
+    assert read(BatchOrder([numbered()], size, seed), epochs) == expected
+    rows = BatchOrder([numbered()], size, seed)
+    assert [rows.next_rows().tolist() for _ in range(epochs)] == expected
+
+
+def test_an_epoch_is_a_permutation_without_its_ragged_end() -> None:
+    batches = read(BatchOrder([numbered()], 3, seed=0), 9)
+    epochs = [[*itertools.chain(*batches[at : at + 3])] for at in (0, 3, 6)]
+    for epoch in epochs:
+        assert len(set(epoch)) == 9
+    assert epochs[0] != epochs[1] != epochs[2]
+    [whole] = read(BatchOrder([numbered()], 10, seed=0), 1)
+    assert sorted(whole) == list(range(10))
+    assert whole != list(range(10))
+
+
+def test_the_seed_decides_the_order() -> None:
+    one, same, other = (read(BatchOrder([numbered()], 3, seed), 5) for seed in (1, 1, 2))
+    assert one == same
+    assert one != other
+
+
+def test_two_views_are_the_same_rows_in_the_same_order() -> None:
+    alone = read(BatchOrder([numbered()], 3, seed=4), 7)
+    both = itertools.islice(BatchOrder([numbered(100), numbered()], 3, seed=4), 7)
+    for rows, ((first, _), (second, _)) in zip(alone, both, strict=True):
+        assert second[:, 0].tolist() == rows
+        assert first[:, 0].tolist() == [100 + row for row in rows]
+
+
+@pytest.mark.parametrize("views", [1, 2])
+@pytest.mark.parametrize("done", [0, 1, 2, 3, 4, 6, 8])
+def test_it_continues_where_its_state_was_saved(tmp_path: Path, done: int, views: int) -> None:
+    """At the start, in the middle and after the last batch of an epoch of three."""
+    stores = [numbered(100), numbered()][:views]
+    first = BatchOrder(stores, 3, seed=5)
+    for _ in range(done):
+        next(first)
+    state = first.state_dict()
+    assert sum(value.numel() for value in state.values()) < 10
+    save_file(state, tmp_path / "order.safetensors")
+    expected = [next(first) for _ in range(8)]
+    # another seed, and already somewhere else: the state decides all of it
+    second = BatchOrder(stores, 3, seed=99)
+    next(second)
+    second.load_state_dict(load_file(tmp_path / "order.safetensors"))
+    for mine, its in zip(expected, itertools.islice(second, 8), strict=True):
+        assert len(mine) == len(its) == views
+        assert all(
+            torch.equal(a, b)
+            for one, other in zip(mine, its, strict=True)
+            for a, b in zip(one, other, strict=True)
+        )
+    assert all(
+        torch.equal(value, second.state_dict()[name]) for name, value in first.state_dict().items()
+    )
+
+
+def test_a_saved_state_does_not_move_with_the_order() -> None:
+    order = BatchOrder([numbered()], 3, seed=0)
+    next(order)
+    state = order.state_dict()
+    before = {name: value.clone() for name, value in state.items()}
+    read(order, 7)
+    assert all(torch.equal(value, before[name]) for name, value in state.items())
+
+
+@pytest.mark.parametrize("position", [-1, 4])
+def test_a_position_that_an_epoch_does_not_have_is_refused(position: int) -> None:
+    order = BatchOrder([numbered()], 3, seed=0)
+    state = order.state_dict() | {"position": torch.tensor(position)}
+    with pytest.raises(ValueError, match=f"position {position}: an epoch has 3 batches of 3"):
+        order.load_state_dict(state)
+
+
+@pytest.mark.parametrize("views", [1, 2])
+def test_a_batch_larger_than_the_corpus_is_refused(views: int) -> None:
+    with pytest.raises(MtdlabError, match="batch_size 11 exceeds the corpus, which holds 10"):
+        BatchOrder([numbered()] * views, 11, seed=0)
