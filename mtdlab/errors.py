@@ -33,3 +33,8 @@ class TrialError(Exception):
 def one_line(error: Exception) -> str:
     """An unforeseen error's kind and message, whatever lines it has."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+def describe(error: Exception) -> str:
+    """An error as the reason or the note of a trial: our own by its message alone."""
+    return str(error) if isinstance(error, TrialError | MtdlabError) else one_line(error)[:500]

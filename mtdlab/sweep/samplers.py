@@ -1,4 +1,4 @@
-"""Optuna's words for a study's search, sampler and pruner."""
+"""A study's search space, sampler and pruner as Optuna's objects."""
 
 import warnings
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ def distributions(spec: StudySpec) -> dict[str, BaseDistribution]:
 
 
 def _along_grid(setting: str, dimension: Dimension) -> BaseDistribution:
-    """The range that a grid's numbers span: unlike choices, Optuna lets it grow with the file."""
+    """The range of a grid's numbers: unlike choices, Optuna accepts a range that grows."""
     values = grid_values(setting, dimension)
     if isinstance(dimension, Choices) and dimension.relative_to:
         return FloatDistribution(min(values), max(values))
@@ -64,19 +64,19 @@ def suggest(trial: optuna.Trial, wanted: Mapping[str, BaseDistribution]) -> dict
 
 
 def sampler(spec: StudySpec, setting: str) -> optuna.samplers.BaseSampler:
-    """The sampler that draws one setting.
+    """The sampler that draws one configuration.
 
-    Its seed comes from the setting's place in the study, so that what is drawn does not depend
-    on which of several workers draws it. QMC is one sequence, which it keeps in the study.
+    Its seed is the configuration's index in the study, so that a draw does not depend on which
+    of several workers makes it. QMC is one sequence, whose position Optuna keeps in the study.
     """
-    place = int(setting.rpartition("-")[2]) if spec.sampler != "grid" else 0
+    index = int(setting.rpartition("-")[2]) if spec.sampler != "grid" else 0
     if spec.sampler == "tpe":
-        return optuna.samplers.TPESampler(seed=place)
+        return optuna.samplers.TPESampler(seed=index)
     if spec.sampler == "qmc":
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             return optuna.samplers.QMCSampler(seed=0, scramble=True)
-    return optuna.samplers.RandomSampler(seed=place)
+    return optuna.samplers.RandomSampler(seed=index)
 
 
 def pruner(spec: StudySpec) -> optuna.pruners.BasePruner:

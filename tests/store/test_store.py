@@ -13,7 +13,7 @@ from analysis.report import write_report
 from mtdlab import load_study
 from mtdlab.config import Unit
 from mtdlab.errors import NothingToReport, StorageError
-from mtdlab.store import Result, Store, Watcher, list_studies
+from mtdlab.store import ProgressReader, Result, Store, list_studies
 from mtdlab.store.database import storage_url, writing_engine
 from mtdlab.store.tables import ArrayRow, TrialRow
 
@@ -105,10 +105,10 @@ def test_only_the_owner_writes(store: Store) -> None:
     claim = store.claim(OWNER)
     other = OWNER | {"pid": 2}
     assert claim is not None
-    assert not store.beat(claim, other, 5)
+    assert not store.heartbeat(claim, other, 5)
     assert not store.finish(claim, other, Result("COMPLETE", values={"score": 1.0}))
     assert not store.release(claim.row, other)
-    assert store.beat(claim, OWNER, 5)
+    assert store.heartbeat(claim, OWNER, 5)
     assert store.counts() == {"RUNNING": 1, "WAITING": 2}
 
 
@@ -130,13 +130,13 @@ def test_other_seeds_wait_for_what_the_first_one_draws(url: str) -> None:
     assert (second.seed, second.parameters) == (1, {"x": 0.3})
 
 
-def test_a_watcher_sees_steps_and_does_not_write(store: Store, url: str) -> None:
+def test_progress_is_read_by_step_without_writing(store: Store, url: str) -> None:
     claim = store.claim(OWNER)
     assert claim is not None
     store.begin(claim, 1, 0, {"x": 1}, SETTINGS, 5.0)
-    store.beat(claim, OWNER, 2)
-    (working,), finished = Watcher(url, 1).look()
-    assert (working.step, working.steps, finished) == (2, 3, 0)
+    store.heartbeat(claim, OWNER, 2)
+    (running,), finished = ProgressReader(url, 1).read()
+    assert (running.step, running.steps, finished) == (2, 3, 0)
 
 
 @pytest.mark.usefixtures("store")
