@@ -1,50 +1,25 @@
-"""Which steps cost the same, and how the cost of the others grows."""
+"""Which training steps cost the same, and how the cost of the others grows."""
 
 from mtdlab.config import TrainerSettings
+from mtdlab.cost.traits import NO_STEP_COST, SCALES_STEP_COST
 from mtdlab.training.inputs import Materials
 
-FREE = (
-    "ema_decay",
-    "ema_decay_end",
-    "ema_schedule_steps",
-    "ema_order",
-    "initial_queue_size",
-    "temperature",
-    "learning_rate",
-    "weight_decay",
-    "steps",
-    "evaluate_every",
-    "seed",
-    "select_on",
-    "tasks",
-    "preset",
-)
-"""Settings that leave the cost of a step as it is."""
-NUMBERS = (
-    "batch_size",
-    "queue_size",
-    "max_length",
-    "projection_layers",
-    "prediction_layers",
-    "prediction_dim",
-)
-"""Settings that change it in proportion to the operations they bring."""
 Kind = tuple[tuple[str, object], ...]
 
 
 def kind_of(settings: TrainerSettings) -> Kind:
-    """What decides the cost of a step, equal for steps that cost the same."""
-    values = settings.model_dump(exclude=set(FREE))
+    """The settings that decide the cost of a step; equal for steps that cost the same."""
+    values = settings.model_dump(exclude=set(NO_STEP_COST))
     return tuple((values | {"fgsm_epsilon": settings.fgsm_epsilon > 0}).items())
 
 
 def family_of(settings: TrainerSettings) -> Kind:
-    """What decides it beside numbers."""
-    return tuple(item for item in kind_of(settings) if item[0] not in NUMBERS)
+    """Those of them that do not scale the cost: steps of one family lie near one line."""
+    return tuple(item for item in kind_of(settings) if item[0] not in SCALES_STEP_COST)
 
 
 def operations(settings: TrainerSettings, materials: Materials) -> float:
-    """Floating point operations of a step, roughly: both branches, heads, queue."""
+    """Approximate floating point operations of a step: both branches, heads, queue."""
     width = int(materials.encoder.model.config.hidden_size)
     blocks = [
         weights.numel()

@@ -15,6 +15,7 @@ from mtdlab.corpus.corpus import open_corpus
 from mtdlab.corpus.tokens import tokenise
 from mtdlab.cost import estimate as estimates
 from mtdlab.cost import measure as measuring
+from mtdlab.cost import traits
 from mtdlab.cost.measure import Measured, _line, measure
 from mtdlab.cost.sample import Sample, take_sample
 from mtdlab.cost.step_kinds import kind_of, operations
@@ -65,7 +66,7 @@ def study(tiny: TrainerSettings, tmp_path: Path) -> StudySpec:
 
 
 SAMPLE = Sample(
-    Path(), [], dev=100, test=200, suite=1000, look=2.0, score=7.0, load=10.0, tokenise=50.0
+    Path(), [], dev=100, test=200, suite=1000, evaluate=2.0, score=7.0, load=10.0, tokenise=50.0
 )
 
 
@@ -137,6 +138,14 @@ def test_kinds_differ_by_what_a_step_costs() -> None:
     assert {kind_of(base.model_copy(update=each)) for each in same} == {kind_of(base)}
     kinds = {kind_of(base.model_copy(update=each)) for each in other}
     assert len(kinds | {kind_of(base)}) == len(other) + 1
+
+
+def test_traits_name_settings_and_copies_follow_the_method() -> None:
+    names = {*traits.LOADED_BY, *traits.NO_STEP_COST, *traits.SCALES_STEP_COST}
+    assert names <= TrainerSettings.model_fields.keys()
+    assert set(traits.NO_STEP_COST).isdisjoint(traits.SCALES_STEP_COST)
+    assert traits.encoder_copies(TrainerSettings()) == 2
+    assert traits.encoder_copies(TrainerSettings(method="simcse")) == 1
 
 
 def test_a_line_through_steps() -> None:
@@ -254,7 +263,7 @@ def test_a_study_that_samples_is_estimated_from_draws(study: StudySpec, tmp_path
     )
     sizes = [trial.batch_size for trial in estimates.trials_of(read_study(path))]
     # queues below 128 cannot take the default's random start
-    assert 5 < len(sizes) < estimates.DRAWN
+    assert 5 < len(sizes) < estimates.SAMPLED_CONFIGURATIONS
     assert 4 <= min(sizes) < np.mean(sizes) < max(sizes) <= 64
     path.write_text(path.read_text().replace("high: 512", "high: 100"))
     with pytest.raises(MtdlabError, match="none of 30 settings drawn can be trained"):
