@@ -7,10 +7,11 @@ import optuna
 import pytest
 
 from mtdlab import load_study
+from mtdlab.commands import training_run
 from mtdlab.config import TrainerSettings, Unit, read_study
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.store import Claim, Result, Store
-from mtdlab.sweep import best_model, single
+from mtdlab.sweep import best_model
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import worker as workers
 
@@ -146,7 +147,7 @@ def test_a_single_run_refuses_such_a_folder_before_it_trains(tmp_path, monkeypat
     def trained(*_arguments: Any) -> None:
         raise AssertionError("it trained first")
 
-    monkeypatch.setattr(single, "prepare", trained)
+    monkeypatch.setattr(training_run, "prepare", trained)
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(MtdlabError, match="holds something else than a saved model"):
-        single.run_once(TrainerSettings(), tmp_path)
+        training_run.run_once(TrainerSettings(), tmp_path)
