@@ -180,7 +180,7 @@ def explained(url: str) -> Iterator[None]:
     """Turn the errors of a database driver into a StorageError with one sentence."""
     try:
         yield
-    except (DBAPIError, NoSuchModuleError, ModuleNotFoundError) as error:
+    except (DBAPIError, sqlite3.Error, NoSuchModuleError, ModuleNotFoundError) as error:
         cause = getattr(error, "orig", None) or error
         reason = str(cause).splitlines()[0] if str(cause) else type(cause).__name__
         hint = ""

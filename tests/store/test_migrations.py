@@ -23,7 +23,7 @@ from mtdlab.store.database import reading_engine, writing_engine
 from mtdlab.store.tables import SCHEMA_VERSION, Base
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import worker as workers
-from tests.store.make_database import DRAWN, GRID, replacement_of_training
+from tests.store.make_database import DRAWN, GRID, make, replacement_of_training
 
 DATA = Path(__file__).parent / "data"
 VERSIONS = range(1, SCHEMA_VERSION + 1)
@@ -203,6 +203,16 @@ def test_a_newer_schema_is_refused_and_left_as_it_is(database: Path) -> None:
     assert database.read_bytes() == before
 
 
+def test_a_damaged_older_database_is_an_error_and_left_as_it_is(database: Path) -> None:
+    whole = database.read_bytes()
+    database.write_bytes(whole[: len(whole) // 2])
+    for opened in (reading_engine, writing_engine):
+        with pytest.raises(StorageError, match="malformed"):
+            opened(url_of(database))
+    assert database.read_bytes() == whole[: len(whole) // 2]
+    assert copies(database) == []
+
+
 OPEN = "import sys; from mtdlab.store.database import writing_engine; writing_engine(sys.argv[1])"
 
 
@@ -274,6 +284,19 @@ def test_a_setting_that_was_renamed_or_removed_is_mapped(
     assert {"tau", "heat"}.isdisjoint(trials)
     assert trials["temperature"].tolist() == [0.05] * 7
     assert runs.sweep(spec, url_of(database), jobs=1).counts == {"COMPLETE": 7, "FAIL": 1}
+
+
+def test_the_newest_database_is_made_again_by_its_script(tmp_path: Path) -> None:
+    make(tmp_path / "again.db")
+    for name in ("grid", "drawn"):
+        kept, again = (
+            load_study(name, str(path))
+            for path in (DATA / f"schema-{SCHEMA_VERSION}.db", tmp_path / "again.db")
+        )
+        columns = ["number", "state", "reason", "seed", "mtd", "score", "best_step"]
+        pd.testing.assert_frame_equal(kept.trials[columns], again.trials[columns])
+        pd.testing.assert_frame_equal(kept.curves, again.curves)
+        assert kept.planned == again.planned
 
 
 def test_what_is_recorded_of_a_study_comes_back(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What is stored comes back as frames: values, order, missing ones, and ten thousand trials."""
 
+import sqlite3
 import time
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from mtdlab import load_study
 from mtdlab.config import Unit
 from mtdlab.errors import NothingToReport, StorageError
 from mtdlab.store import ProgressReader, Result, Store, list_studies
-from mtdlab.store.database import storage_url, writing_engine
+from mtdlab.store.database import explained, storage_url, writing_engine
 from mtdlab.store.tables import ArrayRow, TrialRow
 
 OWNER = {"host": "here", "boot": "1", "pid": 1, "started": "1"}
@@ -159,13 +160,17 @@ def test_reading_never_makes_a_database(tmp_path: Path) -> None:
 
 
 def test_another_programs_database_is_refused(tmp_path: Path) -> None:
-    import sqlite3
-
     path = tmp_path / "other.db"
     with sqlite3.connect(path) as database:
         database.execute("CREATE TABLE t (x)")
     with pytest.raises(StorageError, match="holds no mtdlab study"):
         load_study("small", str(path))
+
+
+def test_an_error_of_the_driver_is_one_sentence_with_the_storage(url: str) -> None:
+    """Copies are made by the driver itself, whose errors SQLAlchemy does not wrap."""
+    with pytest.raises(StorageError, match=r"studies\.db: disk I/O error$"), explained(url):
+        raise sqlite3.OperationalError("disk I/O error")
 
 
 def test_the_storage_is_given_or_comes_from_the_environment(
