@@ -1,28 +1,27 @@
-"""The command line: `mtdlab COMMAND`, and how a command ends.
+"""The command line: `mtdlab COMMAND`, its errors and exit codes.
 
-A command reads its arguments, calls one function and prints. Everything heavy is imported inside
-the command that needs it, so that help answers at once.
+Large packages are imported inside the commands that need them, so that `--help` is fast.
 """
 
 import sys
 
 import typer
 
-from mtdlab.commands import encoders, studies
+from mtdlab.commands import encoders, plan, report, sweep
 from mtdlab.errors import MtdlabError, TrialError
 
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Ask how much history a contrastive sentence encoder should trace: train it over a "
-    "grid of EMA decays and queue sizes, and read the report.",
+    help="Study how the history in the negative queue affects a contrastive sentence encoder: "
+    "train over EMA decays and queue sizes, and report the results.",
 )
 for command in (
-    studies.sweep,
-    studies.report,
-    studies.plan,
-    studies.studies,
+    sweep.sweep,
+    report.report,
+    plan.plan,
+    sweep.studies,
     encoders.train,
     encoders.evaluate,
     encoders.corpus,
@@ -31,7 +30,7 @@ for command in (
 
 
 def main() -> None:
-    """Run a command; a user's mistake is one sentence and an exit code, never a traceback."""
+    """Run a command; report a user's mistake in one sentence, without a traceback."""
     try:
         app()
     except MtdlabError as error:

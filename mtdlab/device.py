@@ -1,5 +1,6 @@
-"""Where a run computes, and with how many bits."""
+"""The device and the precision of a run."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -7,10 +8,13 @@ import torch
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import TrainerSettings
 
+BFLOAT16_FEATURES = ("amx_bf16", "avx512_bf16")
+"""Processor features with instructions for bfloat16 matrix products, as torch names them."""
+
 
 @dataclass(frozen=True)
 class Device:
-    """A device and the type its matrix products use; the rest stays in float32."""
+    """A device and the data type of its matrix products; everything else stays in float32."""
 
     device: torch.device
     dtype: torch.dtype
@@ -27,12 +31,14 @@ class Device:
 
 
 def choose_device(settings: TrainerSettings) -> Device:
-    """The device and precision that settings ask for; `auto` takes what the machine is good at.
+    """The device and the precision of these settings, with `auto` resolved for this machine.
 
-    bfloat16 only where products in it are faster: on a GPU that has it, and on processors with
-    AMX; elsewhere it is emulated, several times slower than float32.
+    `precision: auto` is bfloat16 where the hardware has instructions for its matrix products
+    (a GPU with native support, a processor with one of `BFLOAT16_FEATURES`), else float32. It
+    depends on the hardware's capabilities alone, never on a measured time, so that equal
+    machines choose alike.
 
-    Raises MtdlabError for a CUDA device that is not there.
+    Raises MtdlabError for a CUDA device that this machine lacks.
     """
     name = settings.device
     if name == "auto":
@@ -45,9 +51,11 @@ def choose_device(settings: TrainerSettings) -> Device:
         )
     if settings.precision != "auto":
         return Device(device, getattr(torch, settings.precision))
-    fast = (
-        torch.cuda.is_bf16_supported(including_emulation=False)
-        if device.type == "cuda"
-        else bool(torch.cpu.get_capabilities().get("amx_bf16"))
-    )
-    return Device(device, torch.bfloat16 if fast else torch.float32)
+    return Device(device, torch.bfloat16 if _has_bfloat16(device) else torch.float32)
+
+
+def _has_bfloat16(device: torch.device) -> bool:
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    features: Mapping[str, object] = torch.cpu.get_capabilities()
+    return any(features.get(name) for name in BFLOAT16_FEATURES)

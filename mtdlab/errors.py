@@ -1,11 +1,11 @@
-"""What can go wrong for a user, each with the exit code that the commands return."""
+"""Errors, with the exit codes that the commands return for them."""
 
 import difflib
 from collections.abc import Iterable
 
 
 class MtdlabError(Exception):
-    """A mistake or a state that a user can mend; the message is one sentence and how to."""
+    """A mistake or a state that the user can correct; the message says how, in one sentence."""
 
     exit_code = 2
 
@@ -23,9 +23,9 @@ class NothingToReport(MtdlabError):
 
 
 class TrialError(Exception):
-    """A trial that cannot go on; `reason` is recorded with the trial.
+    """A trial that cannot continue; `reason` is recorded with the trial.
 
-    Not an `MtdlabError`: the study survives it.
+    Not an `MtdlabError`, since the study continues.
     """
 
     def __init__(self, reason: str) -> None:
@@ -34,7 +34,7 @@ class TrialError(Exception):
 
 
 def one_line(error: Exception) -> str:
-    """An unforeseen error's kind and message, whatever lines it has."""
+    """The type and message of an unexpected error, in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
@@ -45,3 +45,8 @@ def nearest(word: str, known: Iterable[str]) -> str:
     if near:
         return f"did you mean {near[0]}?"
     return f"known are {', '.join(options)}" if options else "there is none yet"
+
+
+def describe(error: Exception) -> str:
+    """An error as the reason or the note of a trial; mtdlab's own errors by their message."""
+    return str(error) if isinstance(error, TrialError | MtdlabError) else one_line(error)[:500]

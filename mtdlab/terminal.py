@@ -1,4 +1,4 @@
-"""What a terminal is shown: columns of text, and bars while something takes its time."""
+"""Terminal output: columns of text and progress bars."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of equally many cells, at least one, as lines whose columns are set to the right."""
+    """Rows of equally many cells, at least one row, as lines with right-aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True))
@@ -17,8 +17,8 @@ def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def progress_bar(*, transient: bool = False) -> "Progress":
-    """Bars on standard error, only where that is a terminal; `transient` ones go when done."""
-    # here, since help must answer without it
+    """Progress bars on standard error if it is a terminal; `transient` ones vanish at the end."""
+    # imported here to keep --help fast
     from rich.console import Console
     from rich.progress import Progress
 

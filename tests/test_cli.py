@@ -126,11 +126,11 @@ def test_the_plan_shows_every_setting_by_its_mtd(run) -> None:
 def test_the_plan_says_what_a_study_costs_or_why_not(run) -> None:
     *table, count, lasting, memory, disk, basis = run("plan studies/mtd.yaml").stdout.splitlines()
     assert "8.67" in table[-1]
-    assert count == "study mtd: 4 settings x 1 seed = 4 trials"
+    assert count == "study mtd: 4 configurations x 1 seed = 4 trials"
     assert re.match(r"time    about \d+ \w+: trials of .* on \d+ workers? with \d+ thread", lasting)
     assert re.match(r"memory  up to [\d.]+ [MG]B: \d+ workers? of [\d.]+ [MG]B$", memory)
     assert re.match(r"disk    [\d.]+ kB of database, [\d.]+ MB for the best model$", disk)
-    assert re.fullmatch(r"from a few steps of [12] of 2 kinds, timed here just now", basis)
+    assert re.fullmatch(r"estimated from a few steps of [12] of 2 kinds of step", basis)
     done = run("plan studies/mtd.yaml --json --set trainer.encoder=no/such")
     assert done.stderr == ""
     found = json.loads(done.stdout)

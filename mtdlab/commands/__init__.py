@@ -1,1 +1,1 @@
-"""The commands, by what they are about: studies, or single encoders and texts."""
+"""The commands: read arguments, call one function, print."""

@@ -1,4 +1,4 @@
-"""Commands about single encoders and texts: train, evaluate, corpus."""
+"""The commands train, evaluate and corpus: a single encoder or text."""
 
 from pathlib import Path
 from typing import Annotated
@@ -21,8 +21,8 @@ def train(
     as_json: AsJson = False,
 ) -> None:
     """Train one encoder and print its scores, without a study."""
+    from mtdlab.commands.training_run import run_once
     from mtdlab.config import read_settings
-    from mtdlab.sweep.single import run_once
 
     settings = read_settings(file, set_ or [], profile)
     row = run_once(settings, out)
@@ -100,11 +100,11 @@ def corpus(
             "or dataset:NAME#COLUMN.",
         ),
     ],
-    encoder: Annotated[str, typer.Option(help="Whose tokens to count.")] = "builtin",
-    max_length: Annotated[int, typer.Option(min=3, help="Tokens that training keeps.")] = 32,
+    encoder: Annotated[str, typer.Option(help="Encoder whose tokenizer is used.")] = "builtin",
+    max_length: Annotated[int, typer.Option(min=3, help="Tokens per sentence in training.")] = 32,
     as_json: AsJson = False,
 ) -> None:
-    """Count what is in a corpus: sentences, what is left out and why, lengths in tokens."""
+    """Count a corpus: sentences, what is left out and why, lengths in tokens."""
     from dataclasses import asdict
 
     from mtdlab.corpus.survey import survey

@@ -1,4 +1,4 @@
-"""Arguments that several commands share."""
+"""Arguments and options of several commands."""
 
 from pathlib import Path
 from typing import Annotated

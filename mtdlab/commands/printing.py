@@ -1,4 +1,4 @@
-"""What commands print: a table for people, or its twin for programs."""
+"""Output of the commands: a table, or one JSON object."""
 
 import json
 from typing import Any
@@ -7,12 +7,12 @@ from mtdlab.terminal import in_columns
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """One JSON object on standard output."""
+    """Print one JSON object on standard output."""
     print(json.dumps(value, indent=2, allow_nan=False))
 
 
 def print_table(rows: list[dict[Any, Any]]) -> None:
-    """Rows with the same keys, at least one, in columns set to the right."""
+    """Print rows with the same keys, at least one, in right-aligned columns."""
     cells = [[_cell(value) for value in row.values()] for row in rows]
     header = list(rows[0])
     print("\n".join(in_columns([header, *cells])))

@@ -128,7 +128,7 @@ class StudySpec:
         """
         grid = self.sampler == "grid"
         sections = {method: self._dumped(method) for method in self.methods}
-        identity = {
+        return {
             "metric": self.metric,
             "sampler": self.sampler,
             "pruner": self.pruner,
@@ -138,9 +138,11 @@ class StudySpec:
                 for setting, dimension in self.search.items()
             },
         }
-        if self.user_modules:
-            identity["imports"] = {module.name: module.sha256 for module in self.user_modules}
-        return identity
+
+    @property
+    def imports(self) -> dict[str, str]:
+        """SHA-256 of each imported module, by its name."""
+        return {module.name: module.sha256 for module in self.user_modules}
 
     def _dumped(self, method: str) -> dict[str, Any]:
         return self.fixed(method).model_dump(mode="json", exclude={"seed", *self.search})

@@ -1,7 +1,7 @@
 """What a study costs on this machine: time, memory and disk, before it runs.
 
 A few real steps of each kind are timed in as many processes, with as many threads, as the sweep
-would start; the rest is counting.
+would start; the rest is computed from counts.
 """
 
 import heapq
@@ -22,42 +22,31 @@ from mtdlab.cost.measure import Measured, measure, peak_memory
 from mtdlab.cost.sample import Sample, take_sample
 from mtdlab.cost.step_kinds import kind_of
 from mtdlab.errors import MtdlabError
-from mtdlab.sweep.samplers import distributions, suggest
+from mtdlab.sweep.samplers import suggest
 from mtdlab.sweep.slots import default_jobs, threads_each
+from mtdlab.training.inputs import LOADED
 from mtdlab.training.state import EVALUATED
 
 SECONDS = 6.0
-"""For the measurement, after the processes have started."""
-DRAWN = 30
-"""Settings drawn to stand for those of a study that samples."""
-MEASURED = 4
-"""Columns of a training curve beside the evaluations': the loss, and what a method records."""
+"""Duration of the measurement, after the processes have started."""
+METHOD_COLUMNS = 4
+"""Columns of a training curve beside those of its evaluations, at most, for our methods."""
+SAMPLED_CONFIGURATIONS = 30
+"""Configurations drawn as representatives of those of a study that samples."""
 EMPTY_DATABASE, TRIAL_ROWS, EVALUATION_ROW = 160_000, 6_000, 40
-"""Bytes of a database without trials, of a trial's rows beside its curves, of an evaluation's."""
+"""Bytes: a database without trials, a trial's rows without its curves, one evaluation's row."""
 TOKENIZER = 1_000_000
-"""Bytes of a saved model beside its weights."""
-LOADING = (
-    "encoder",
-    "pooling",
-    "corpus",
-    "evaluation",
-    "tasks",
-    "max_length",
-    "dropout",
-    "device",
-    "precision",
-)
-"""Settings by which a worker loads: with others it loads again."""
+"""Bytes of a saved model without its weights."""
 
 
 @dataclass(frozen=True)
 class Estimate:
     """A study's cost. Seconds and bytes.
 
-    trial            of the shortest and of the longest trial
-    start            before the first step of the first trial
-    memory           of all workers and the process that started them, at most
-    kinds, measured  kinds of step in the study, and how many of them were timed as they are
+    trial            duration of the shortest and of the longest trial
+    start            duration before the first step of the first trial
+    memory           maximum of all workers and the process that started them
+    kinds, measured  kinds of step in the study, and how many of them were timed directly
     """
 
     trials: int
@@ -77,9 +66,9 @@ class Estimate:
 def estimate(
     spec: StudySpec, jobs: int | None = None, jobs_per_gpu: int = 1, seconds: float = SECONDS
 ) -> Estimate:
-    """Measure and count, for as many workers as a sweep would start.
+    """Estimate a study's cost with as many workers as a sweep would start.
 
-    Raises MtdlabError where something that the study names is not there.
+    Raises MtdlabError where the study names an encoder or a text that is missing.
     """
     trials = trials_of(spec)
     kinds = list({kind_of(each): each for each in trials}.values())
@@ -87,13 +76,14 @@ def estimate(
     jobs = min(jobs or default_jobs(jobs_per_gpu), count)
     with tempfile.TemporaryDirectory() as folder:
         sample = take_sample(trials[0], Path(folder))
-        asked = time.time()
+        requested = time.time()
         with parallel_config("loky", inner_max_num_threads=threads_each(jobs)):
-            seen: list[Measured] = Parallel(n_jobs=jobs)(
+            measured: list[Measured] = Parallel(n_jobs=jobs)(
                 delayed(measure)(kinds, sample, seconds) for _ in range(jobs)
             )
-    worker = _mean([each.memory + _checkpoints(trials, each.weights) for each in seen])
-    clock = _Clock(trials, sample, seen, imports=_mean([each.began - asked for each in seen]))
+    worker = _mean([each.memory + _checkpoints(trials, each.weights) for each in measured])
+    imports = _mean([each.began - requested for each in measured])
+    clock = _Clock(trials, sample, measured, imports)
     return Estimate(
         trials=count,
         workers=jobs,
@@ -105,56 +95,61 @@ def estimate(
         worker_memory=int(worker),
         database=EMPTY_DATABASE
         + sum(database_bytes(each) for each in itertools.islice(itertools.cycle(trials), count)),
-        model=_checkpoints(trials, seen[0].weights) // 2 + TOKENIZER,
+        model=_checkpoints(trials, measured[0].weights) // 2 + TOKENIZER,
         kinds=len(kinds),
-        measured=seen[0].direct,
+        measured=measured[0].direct,
     )
 
 
 def trials_of(spec: StudySpec) -> list[TrainerSettings]:
-    """Every trial's settings, or some that a sampled study might draw.
+    """Every trial's settings, or a sample of those that a sampled study might draw.
 
-    Raises MtdlabError where none that is drawn can be trained.
+    Raises MtdlabError where none of the drawn settings can be trained.
     """
     if spec.sampler == "grid":
         return [spec.settings(unit.parameters or {}, unit.seed) for unit in spec.units()]
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     found = []
-    for _ in range(DRAWN):
-        parameters = suggest(study.ask(), distributions(spec))
+    for _ in range(SAMPLED_CONFIGURATIONS):
+        parameters = suggest(study.ask(), spec)
         try:
             found.append(spec.settings(parameters, spec.seeds[0]))
         except ValueError:
             continue
     if not found:
-        raise MtdlabError(f"none of {DRAWN} settings drawn can be trained")
+        raise MtdlabError(f"none of {SAMPLED_CONFIGURATIONS} settings drawn can be trained")
     return found
 
 
 class _Clock:
-    """How long things take, from what the workers saw on average."""
+    """Durations, from the average of what the workers measured."""
 
     def __init__(
-        self, trials: list[TrainerSettings], sample: Sample, seen: list[Measured], imports: float
+        self,
+        trials: list[TrainerSettings],
+        sample: Sample,
+        measured: list[Measured],
+        imports: float,
     ) -> None:
         kinds = dict.fromkeys(map(kind_of, trials))
-        means = np.mean([each.steps for each in seen], axis=0)
+        means = np.mean([each.steps for each in measured], axis=0)
         self.steps = dict(zip(kinds, map(float, means), strict=True))
-        self.token = {name: _mean([each.token[name] for each in seen]) for name in seen[0].token}
+        encoders = measured[0].token
+        self.token = {name: _mean([each.token[name] for each in measured]) for name in encoders}
         self.sample, self.settings = sample, trials
         self.trials = [self._trial(each) for each in trials]
-        # a worker opens what the sweep has opened before it, and scores the encoder as it is
+        # a worker loads what the sweep has checked before, and scores the untrained encoder
         first = self.token[trials[0].encoder]
-        self.loading = sample.load + self._looks(first, sample.dev + sample.test, 2)
+        self.loading = sample.load + self._evaluate(first, sample.dev + sample.test, 2)
         self.loading += first * sample.suite + sample.score
         self.start = 2 * imports + sample.load + sample.tokenise + self.loading
 
-    def _looks(self, token: float, tokens: int, count: int) -> float:
-        return token * tokens + count * self.sample.look
+    def _evaluate(self, token: float, tokens: int, count: int) -> float:
+        return token * tokens + count * self.sample.evaluate
 
     def _trial(self, settings: TrainerSettings) -> float:
-        """Steps, evaluations, and the last look at the best checkpoint."""
+        """Steps, evaluations, and the final scoring of the best checkpoint."""
         token, sample = self.token[settings.encoder], self.sample
         chosen, other = sample.dev, sample.test
         if settings.select_on == "test":
@@ -162,16 +157,16 @@ class _Clock:
         evaluations = math.ceil(settings.steps / settings.evaluate_every)
         return (
             settings.steps * self.steps[kind_of(settings)]
-            + evaluations * self._looks(token, chosen, 1)
-            + self._looks(token, other, 2)
+            + evaluations * self._evaluate(token, chosen, 1)
+            + self._evaluate(token, other, 2)
             + token * sample.suite
             + sample.score
         )
 
     def whole(self, count: int, jobs: int) -> float:
-        """From the command to its end: each worker takes the next trial as soon as it is free.
+        """From the start of the command to its end; a free worker takes the next trial.
 
-        A model is saved whenever a trial is the best so far, about ln(count) times by chance.
+        A model is saved whenever a trial is the best so far: on average about ln(count) times.
         """
         free = [(self.start, loaded_by(self.settings[0]))] * jobs
         for place in range(count):
@@ -181,29 +176,25 @@ class _Clock:
                 seconds += self.loading
             seconds += self.trials[place % len(self.settings)]
             heapq.heappush(free, (seconds, loaded_by(settings)))
-        saving = self._looks(self.token[self.settings[0].encoder], self.sample.dev, 1)
+        saving = self._evaluate(self.token[self.settings[0].encoder], self.sample.dev, 1)
         return max(seconds for seconds, _ in free) + math.log(count + 1) * saving / jobs
 
 
 def loaded_by(settings: TrainerSettings) -> tuple[str, ...]:
-    """What a worker has loaded for a trial; with anything else it loads again."""
-    return tuple(str(getattr(settings, name)) for name in LOADING)
+    """The values by which a worker decides whether it has to load again."""
+    return tuple(str(getattr(settings, name)) for name in sorted(LOADED))
 
 
 def database_bytes(settings: TrainerSettings) -> int:
-    """What a trial adds to the database: its curves, its spectra, its rows."""
-    curves = MEASURED + len(EVALUATED)
+    """Bytes that a trial adds to the database: curves, spectra, rows."""
+    curves = METHOD_COLUMNS + len(EVALUATED)
     evaluations = math.ceil(settings.steps / settings.evaluate_every)
     return 4 * curves * settings.steps + EVALUATION_ROW * evaluations + TRIAL_ROWS
 
 
 def _checkpoints(trials: Sequence[TrainerSettings], weights: int) -> int:
-    """Bytes of two: the best checkpoint so far and the one that takes its place.
-
-    Each has the encoder, and the target where the method has one.
-    """
-    branches = max(each.encoder_copies for each in trials)
-    return 2 * branches * weights
+    """Bytes of two checkpoints: the best so far and the one that replaces it."""
+    return 2 * max(each.encoder_copies for each in trials) * weights
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -1,8 +1,8 @@
-"""What a step costs here and now, in a process like those that a sweep starts.
+"""The duration of a step on this machine, in a process like those that a sweep starts.
 
-Steps that differ in numbers alone (batch, queue, lengths, heads) lie near a line in their
-floating point operations: the largest and the smallest are measured, the rest where there is
-time, and what is too slow to measure by a smaller batch.
+For steps that differ only in sizes (batch, queue, lengths, heads), the duration is nearly linear
+in the floating point operations: the largest and the smallest are measured, the rest as far as
+there is time. Steps that are too slow are derived from a smaller batch.
 """
 
 import resource
@@ -25,27 +25,27 @@ from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import train
 
 FIRST_BATCHES = (2, 6)
-"""Sentences of the first, careful steps: two points, since a step has a cost of its own."""
-FEWEST, MOST, BRIEFEST = 3, 40, 0.3
-"""Steps of a measurement, and seconds after which a slow one may have fewer."""
-TELLING = 1.5
-"""How much more than all before it a smaller batch has to bring."""
+"""Batch sizes of the first steps: two, since a step has a constant cost too."""
+MIN_STEPS, MAX_STEPS, MIN_SECONDS = 3, 40, 0.3
+"""Of one measurement; a slow one may have fewer steps once MIN_SECONDS have passed."""
+MIN_GROWTH = 1.5
+"""A smaller batch is measured only if its operations exceed all earlier ones by this factor."""
 
 
-class _Enough(Exception):
-    """Seen as many steps as there is time for."""
+class _TimeUp(Exception):
+    """The time for this measurement is over."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What one worker saw. Seconds, bytes.
+    """The measurement of one worker. Seconds, bytes.
 
-    began        when it began to measure, on the clock of `time.time`
-    steps        of each kind, in the order given
-    token        to embed one token, by encoder
-    memory       its peak, at the largest step
-    weights      of the encoder
-    direct       how many kinds were measured as they are, not derived
+    began        when the measurement began, on the clock of `time.time`
+    steps        duration of a step of each kind, in the order given
+    token        duration of embedding one token, by encoder
+    memory       peak memory at the largest step
+    weights      size of the encoder
+    direct       how many kinds were measured directly, not derived
     """
 
     began: float
@@ -57,7 +57,7 @@ class Measured:
 
 
 @dataclass
-class _Bench:
+class _StepTimer:
     """Measured points: (kind, settings, operations, seconds); kind is -1 for a smaller batch."""
 
     kinds: Sequence[TrainerSettings]
@@ -73,7 +73,7 @@ class _Bench:
     def work(self, settings: TrainerSettings) -> float:
         kind = kind_of(settings.model_copy(update={"batch_size": 1}))
         if kind not in self.sentences:
-            # once a kind: it may mean to load another encoder
+            # once per kind, since it may load another encoder
             sentence = operations(settings, self.materials(settings)) / settings.batch_size
             self.sentences[kind] = sentence
         return settings.batch_size * self.sentences[kind]
@@ -88,7 +88,7 @@ class _Bench:
         self.peaks.append((work, peak_memory()))
 
     def measure(self) -> None:
-        """Largest of each family first, then the smallest, then the rest, while there is time."""
+        """Largest of each family first, then the smallest, then the rest, as far as time allows."""
         order = self._order()
         first = self.kinds[order[0]]
         for batch in FIRST_BATCHES:
@@ -98,19 +98,19 @@ class _Bench:
             self._measure_kind(index, share)
 
     def _measure_kind(self, index: int, share: float) -> None:
-        """As it is where that fits, else by the largest batch that does and that tells more."""
+        """Measure a kind directly if there is time, else with the largest batch that there is."""
         kind, batch = self.kinds[index], self.kinds[index].batch_size
         known = max(
             (work for _, each, work, _ in self.points if family_of(each) == family_of(kind)),
             default=0.0,
         )
-        while batch > FIRST_BATCHES[0] and FEWEST * self._derived(_smaller(kind, batch)) > share:
+        while batch > FIRST_BATCHES[0] and MIN_STEPS * self._derived(_smaller(kind, batch)) > share:
             batch //= 2
         if batch == kind.batch_size:
             self.time(index, _smaller(kind, batch), share / 2)
-        elif self.work(_smaller(kind, batch)) >= TELLING * known:
+        elif self.work(_smaller(kind, batch)) >= MIN_GROWTH * known:
             self.time(-1, _smaller(kind, batch), 0)
-            # a longer step may fit, now that its overhead is better known
+            # now that the constant cost is better known, a larger batch may fit
             self._measure_kind(index, share)
 
     def _order(self) -> list[int]:
@@ -125,7 +125,7 @@ class _Bench:
         return list(dict.fromkeys(largest + smallest + rest))
 
     def steps(self) -> list[float]:
-        """Seconds a step of every kind: as measured, or along the line of its family."""
+        """Seconds per step of every kind: measured directly, or from its family's line."""
         direct = {index: seconds for index, _, _, seconds in self.points if index >= 0}
         return [
             direct[index] if index in direct else self._derived(kind)
@@ -143,7 +143,7 @@ class _Bench:
         return sum(family_of(each) == family for _, each, _, _ in self.points)
 
     def memory(self) -> int:
-        """The peak, stretched to the largest step where only a smaller one was measured."""
+        """Peak memory, extrapolated to the largest step where only a smaller one was measured."""
         largest = max(map(self.work, self.kinds))
         (small, low), (big, high) = self.peaks[0], max(self.peaks)
         slope = (high - low) / (big - small) if big > small else 0.0
@@ -151,26 +151,26 @@ class _Bench:
 
 
 def measure(kinds: Sequence[TrainerSettings], sample: Sample, seconds: float) -> Measured:
-    """Time steps of every kind, and embedding, within about so many seconds after loading."""
+    """Time steps of every kind, and embedding, for about `seconds` after loading."""
     began = time.time()
     take_gpu()
     with cache_in(sample.folder):
         first = load_inputs(sample.of(kinds[0]))
-        bench = _Bench(kinds, sample, time.perf_counter() + 0.75 * seconds)
-        bench.measure()
+        timer = _StepTimer(kinds, sample, time.perf_counter() + 0.75 * seconds)
+        timer.measure()
         token = {}
         for name in dict.fromkeys(kind.encoder for kind in kinds):
             one = next(kind for kind in kinds if kind.encoder == name)
-            token[name] = _seconds_a_token(one, bench.materials(one), sample, 0.25 * seconds)
+            token[name] = _seconds_a_token(one, timer.materials(one), sample, 0.25 * seconds)
         weights = sum(each.numel() * 4 for each in first.encoder.model.parameters())
-        direct = sum(index >= 0 for index, *_ in bench.points)
-        return Measured(began, bench.steps(), token, bench.memory(), weights, direct)
+        direct = sum(index >= 0 for index, *_ in timer.points)
+        return Measured(began, timer.steps(), token, timer.memory(), weights, direct)
 
 
 def peak_memory() -> int:
-    """This process' largest memory so far, in bytes."""
+    """The peak memory of this process so far, in bytes."""
     try:
-        # unlike getrusage, not that of the process which this one was forked from
+        # getrusage may report the peak of the parent process
         lines = Path("/proc/self/status").read_text().splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024
     except (OSError, StopIteration):
@@ -178,7 +178,7 @@ def peak_memory() -> int:
 
 
 def _smaller(settings: TrainerSettings, batch: int) -> TrainerSettings:
-    """A step with fewer sentences, and with the queue full from the first one on."""
+    """The same step with a smaller batch and a queue that is full from the first step."""
     changed = {"batch_size": batch}
     if "initial_queue_size" in type(settings).model_fields:
         changed["initial_queue_size"] = settings.model_dump()["queue_size"]
@@ -186,7 +186,7 @@ def _smaller(settings: TrainerSettings, batch: int) -> TrainerSettings:
 
 
 def _line(points: Sequence[tuple[float, float]]) -> np.poly1d:
-    """Seconds by operations, rising; through nothing where the points say no more."""
+    """Seconds as a rising line of operations; through the origin where no other line fits."""
     work, seconds = np.array(points).T
     if len(set(work)) > 1:
         slope, start = np.polyfit(work, seconds, 1)
@@ -196,18 +196,19 @@ def _line(points: Sequence[tuple[float, float]]) -> np.poly1d:
 
 
 def _seconds_a_step(settings: TrainerSettings, materials: RunInputs, seconds: float) -> float:
-    """Without the first, which allocates and has no FGSM gradient yet."""
+    """The first step is left out: it allocates memory and has no FGSM gradient yet."""
     device, ends = choose_device(settings).device, []
 
     def on_step(_step: int, _evaluation: object) -> None:
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         ends.append(time.perf_counter())
-        if len(ends) > 1 and (ends[-1] - ends[0] > max(seconds, BRIEFEST) or len(ends) > MOST):
-            raise _Enough
+        over = ends[-1] - ends[0] > max(seconds, MIN_SECONDS)
+        if len(ends) > 1 and (over or len(ends) > MAX_STEPS):
+            raise _TimeUp
 
     endless = settings.model_copy(update={"steps": 10_000, "evaluate_every": 10_000})
-    with suppress(_Enough):
+    with suppress(_TimeUp):
         train(endless, materials, on_step)
     return (ends[-1] - ends[0]) / (len(ends) - 1)
 
@@ -215,9 +216,9 @@ def _seconds_a_step(settings: TrainerSettings, materials: RunInputs, seconds: fl
 def _seconds_a_token(
     settings: TrainerSettings, materials: RunInputs, sample: Sample, seconds: float
 ) -> float:
-    """Of embedding: ever more sentences of middle length, while the next look at them fits.
+    """Seconds per token of embedding, with as many sentences of middle length as time allows.
 
-    Of like length, as in the batches of a whole evaluation, which need next to no padding.
+    Their lengths are similar, as in the batches of a whole evaluation, which have little padding.
     """
     device, count, taken, left = choose_device(settings), 8, 0.0, seconds
     model, tokenizer = materials.encoder.model, materials.encoder.tokenizer

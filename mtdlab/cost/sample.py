@@ -1,4 +1,4 @@
-"""A little of a study's texts, so that a few seconds show what all of them take."""
+"""A sample of a study's texts, from which the cost of all of them is estimated."""
 
 import itertools
 import os
@@ -25,19 +25,19 @@ from mtdlab.evaluation.suite import Suite
 from mtdlab.training.inputs import open_inputs
 
 SENTENCES = 8192
-"""Of the corpus: enough for steps of any size, soon tokenised."""
+"""Of the corpus: enough for steps of any size, and quickly tokenised."""
 PAIRS, EMBEDDED = 16, 512
-"""Graded pairs that a sampled run looks at, and sentences whose embedding is timed."""
+"""Graded pairs in the evaluation of the sample, and sentences whose embedding is timed."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A folder with the beginning of a corpus and a few pairs, and how large the whole is.
+    """A folder with the beginning of a corpus and a few pairs, and the size of the whole.
 
-    embedded         sentences drawn from the evaluation's, the shortest first.
-    dev, test, suite tokens of all of its sentences.
-    look, score      seconds that a look at both pairs' vectors takes, and that of the tasks'.
-    load, tokenise   seconds to open everything, and to make the tokens if they are not there.
+    embedded         sentences drawn from the evaluation sentences, the shortest first.
+    dev, test, suite number of tokens of all of the evaluation's sentences.
+    evaluate, score  seconds to evaluate the vectors of one split's pairs, and of all tasks.
+    load, tokenise   seconds to load everything, and to tokenise where that is not done yet.
     """
 
     folder: Path
@@ -45,7 +45,7 @@ class Sample:
     dev: int
     test: int
     suite: int
-    look: float
+    evaluate: float
     score: float
     load: float
     tokenise: float
@@ -62,7 +62,7 @@ class Sample:
 
 
 def take_sample(settings: TrainerSettings, folder: Path) -> Sample:
-    """Open what settings name and write a sample of it to `folder`.
+    """Load what the settings name and write a sample of it to `folder`.
 
     Raises MtdlabError where encoder, corpus or evaluation files are missing or do not fit.
     """
@@ -70,7 +70,7 @@ def take_sample(settings: TrainerSettings, folder: Path) -> Sample:
     opened = open_inputs(settings)
     encoder, suite = opened.encoder, opened.suite
     pairs = {"dev": opened.dev_pairs, "test": opened.test_pairs}
-    looks = {"dev": opened.dev, "test": opened.test}
+    splits = {"dev": opened.dev, "test": opened.test}
     load = time.perf_counter() - started
     width = int(encoder.model.config.hidden_size)
     for split, graded in pairs.items():
@@ -78,10 +78,10 @@ def take_sample(settings: TrainerSettings, folder: Path) -> Sample:
     return Sample(
         folder,
         _drawn(pairs),
-        dev=_tokens(looks["dev"].sentences),
-        test=_tokens(looks["test"].sentences),
+        dev=_tokens(splits["dev"].sentences),
+        test=_tokens(splits["test"].sentences),
         suite=_tokens(suite.sentences),
-        look=_seconds_to_look(looks, width),
+        evaluate=_seconds_to_evaluate(splits, width),
         score=_seconds_to_score(suite, width),
         load=load,
         tokenise=_seconds_to_tokenise(opened.corpus, encoder, settings.max_length, folder),
@@ -90,7 +90,7 @@ def take_sample(settings: TrainerSettings, folder: Path) -> Sample:
 
 @contextmanager
 def cache_in(folder: Path) -> Iterator[None]:
-    """Keep tokens in `folder` meanwhile, not among those of whole corpora."""
+    """Cache tokens in `folder` meanwhile, not beside those of whole corpora."""
     before = os.environ.get("MTDLAB_CACHE")
     os.environ["MTDLAB_CACHE"] = str(folder)
     try:
@@ -120,15 +120,15 @@ def _tokens(sentences: Sentences) -> int:
     return sum(map(len, sentences.tokens))
 
 
-def _seconds_to_look(looks: dict[Any, StsTask], width: int) -> float:
+def _seconds_to_evaluate(splits: dict[Any, StsTask], width: int) -> float:
     started = time.perf_counter()
-    for look in looks.values():
-        look.evaluate(_vectors(look.sentences, width))
-    return (time.perf_counter() - started) / len(looks)
+    for task in splits.values():
+        task.evaluate(_vectors(task.sentences, width))
+    return (time.perf_counter() - started) / len(splits)
 
 
 def _seconds_to_score(suite: Suite, width: int) -> float:
-    """Of the pairs' tasks: classifiers take as long as their features let them."""
+    """Of the tasks of pairs alone: the time of a classifier depends on its features."""
     vectors = _vectors(suite.sentences, width)
     started = time.perf_counter()
     for task in suite.tasks:
@@ -142,7 +142,7 @@ def _vectors(sentences: Sentences, width: int) -> Any:
 
 
 def _seconds_to_tokenise(corpus: Corpus, encoder: Encoder, max_length: int, folder: Path) -> float:
-    """For the whole corpus, from its beginning; 0 where its tokens are there already."""
+    """For the whole corpus, estimated from its beginning; 0 where it is tokenised already."""
     tally = Tally()
     beginning = list(itertools.islice(corpus.sentences(tally), SENTENCES))
     path = folder / "sentences.txt"

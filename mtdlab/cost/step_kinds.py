@@ -1,4 +1,4 @@
-"""Which steps cost the same, and how the cost of the others grows."""
+"""Which training steps cost the same, and how the cost of the others grows."""
 
 from mtdlab.settings import TrainerSettings, settings_of
 from mtdlab.training.inputs import RunInputs
@@ -7,7 +7,7 @@ Kind = tuple[tuple[str, object], ...]
 
 
 def kind_of(settings: TrainerSettings) -> Kind:
-    """What decides the cost of a step, equal for steps that cost the same."""
+    """The settings that decide the cost of a step; equal for steps that cost the same."""
     found: list[tuple[str, object]] = []
     for name, setting in settings_of(type(settings)).items():
         value = getattr(settings, name)
@@ -19,13 +19,13 @@ def kind_of(settings: TrainerSettings) -> Kind:
 
 
 def family_of(settings: TrainerSettings) -> Kind:
-    """What decides it beside the settings that scale it."""
+    """Those of them that do not scale the cost: steps of one family lie near one line."""
     known = settings_of(type(settings))
     return tuple(item for item in kind_of(settings) if known[item[0]].step_cost != "scales")
 
 
 def operations(settings: TrainerSettings, materials: RunInputs) -> float:
-    """Floating point operations of a step, roughly: both branches, heads, queue."""
+    """Approximate floating point operations of a step: encoder passes, heads, queue."""
     width = int(materials.encoder.model.config.hidden_size)
     blocks = [
         weights.numel()

@@ -1,17 +1,18 @@
-"""What a study leaves behind, in one database with Optuna's own tables. The only SQL."""
+"""The study database: mtdlab's tables beside Optuna's own. All SQL is in this package."""
 
+from mtdlab.store.claims import Claim, Owner, Result
 from mtdlab.store.frames import list_studies, load_study
-from mtdlab.store.store import Claim, Owner, Result, Store
-from mtdlab.store.watch import FINISHED, Watcher, Working
+from mtdlab.store.progress import FINISHED, ProgressReader, RunningTrial
+from mtdlab.store.store import Store
 
 __all__ = [
     "FINISHED",
     "Claim",
     "Owner",
+    "ProgressReader",
     "Result",
+    "RunningTrial",
     "Store",
-    "Watcher",
-    "Working",
     "list_studies",
     "load_study",
 ]

@@ -1,9 +1,9 @@
-"""Opening the study database: its URL, its engine, its schema, and what can be wrong with it.
+"""Opening the study database: its URL, its engines, and the errors that can occur.
 
 SQLite: rollback journal, synchronous=FULL, and every writing transaction begins with BEGIN
 IMMEDIATE, since a deferred one reads before it holds the lock and two workers could claim the
-same trial. A crash loses at most the transaction it interrupts. Reading verbs open the file
-read-only and never create one; what they see is the last committed state.
+same trial. A crash loses at most the transaction that it interrupts. Commands that only read
+open the file read-only and never create one; they see the last committed state.
 """
 
 import os
@@ -14,24 +14,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, select
+from sqlalchemy import Connection, Engine, create_engine, event, insert
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
-from sqlalchemy.orm import Session
 
 from mtdlab.errors import StorageError
+from mtdlab.store.migrations import copy_and_migrate, migrated_copy, schema_version
 from mtdlab.store.tables import SCHEMA_VERSION, Base, Schema
 
 DEFAULT_STORAGE = "sqlite:///mtdlab.db"
 LOCK_TIMEOUT_SECONDS = 60.0
-BIRTH_SECONDS = 2.0
-"""A database that another process is making right now has no bytes for a moment."""
+CREATION_SECONDS = 2.0
+"""A database that another process is creating has no bytes for a moment."""
 
 
 def storage_url(given: str | None) -> str:
-    """The storage to use: as given, else MTDLAB_STORAGE, else OPTUNA_STORAGE, else the default.
+    """The storage to use: `given`, else MTDLAB_STORAGE, else OPTUNA_STORAGE, else the default.
 
-    A bare path is taken as a SQLite file. Raises StorageError where it is no URL.
+    A bare path names a SQLite file.
     """
     text = given or os.environ.get("MTDLAB_STORAGE") or os.environ.get("OPTUNA_STORAGE")
     text = text or DEFAULT_STORAGE
@@ -39,7 +39,7 @@ def storage_url(given: str | None) -> str:
 
 
 def shown(url: str) -> str:
-    """A storage URL that may be printed: without its password."""
+    """A storage URL without its password, for printing."""
     return _parsed(url).render_as_string(hide_password=True)
 
 
@@ -51,7 +51,7 @@ def _parsed(url: str) -> URL:
 
 
 def sqlite_file(url: str) -> Path | None:
-    """The file behind a SQLite URL, None for another database or one in memory."""
+    """The file of a SQLite URL, None for another database or one in memory."""
     parsed = _parsed(url)
     if parsed.get_backend_name() != "sqlite" or parsed.database in (None, "", ":memory:"):
         return None
@@ -78,15 +78,17 @@ def _enforce_foreign_keys(engine: Engine) -> None:
 
 
 def engine_arguments(url: str) -> dict[str, Any]:
-    """What a writing engine on `url` is made with, ours and Optuna's alike."""
+    """Arguments of every writing engine on `url`, mtdlab's and Optuna's."""
     sqlite = _parsed(url).get_backend_name() == "sqlite"
     return {"connect_args": {"timeout": LOCK_TIMEOUT_SECONDS}} if sqlite else {}
 
 
 def writing_engine(url: str) -> Engine:
-    """An engine that may write, on a database with our tables; makes both where missing.
+    """An engine that may write, on a database with the newest tables.
 
-    Raises StorageError for a file that is no database, is empty, or has a newer schema.
+    Creates database and tables where they are missing, and migrates older tables after a copy
+    of the file. Raises StorageError for a file that is no database or is empty, for a newer
+    schema, and where the copy cannot be made.
     """
     path = sqlite_file(url)
     if path is not None:
@@ -96,19 +98,22 @@ def writing_engine(url: str) -> Engine:
         immediate(engine)
         _enforce_foreign_keys(engine)
         with engine.begin() as connection:
-            Base.metadata.create_all(connection)
-            with Session(connection) as session:
-                if session.get(Schema, 1) is None:
-                    session.add(Schema(id=1, version=SCHEMA_VERSION))
-                session.commit()
-        _check_schema(engine, url)
+            version = schema_version(connection)
+            if version is None:
+                Base.metadata.create_all(connection)
+                connection.execute(insert(Schema).values(id=1, version=SCHEMA_VERSION))
+            elif version < SCHEMA_VERSION:
+                copy_and_migrate(connection, version, path, shown(url))
+            else:
+                _refuse_newer(version, url)
     return engine
 
 
 def reading_engine(url: str) -> Engine:
-    """An engine that cannot write, on an existing database with our tables.
+    """An engine that cannot write, on an existing database with mtdlab's tables.
 
-    Raises StorageError where there is none.
+    An older schema is read from a migrated copy in memory. Raises StorageError where there is
+    no such database, for a newer schema, and for an older one that is not in a SQLite file.
     """
     path = sqlite_file(url)
     target: URL | str = _parsed(url)
@@ -121,10 +126,27 @@ def reading_engine(url: str) -> Engine:
         target = f"sqlite:///file:{path.resolve()}?mode=ro&uri=true"
     with explained(url):
         engine = create_engine(target, **engine_arguments(url))
-        if not inspect(engine).has_table(Schema.__tablename__):
+        with engine.connect() as connection:
+            version = schema_version(connection)
+        if version is None:
             raise StorageError(f"{shown(url)} holds no mtdlab study; name another with --storage")
-        _check_schema(engine, url)
-    return engine
+        if version == SCHEMA_VERSION:
+            return engine
+        _refuse_newer(version, url)
+        if path is None:
+            raise StorageError(
+                f"{shown(url)} has schema {version}, this mtdlab reads {SCHEMA_VERSION}; "
+                "run mtdlab sweep on one of its studies, which migrates it"
+            )
+        return migrated_copy(path, version)
+
+
+def _refuse_newer(version: int, url: str) -> None:
+    if version > SCHEMA_VERSION:
+        raise StorageError(
+            f"{shown(url)} has schema {version}, this mtdlab knows {SCHEMA_VERSION}; "
+            "use the mtdlab that wrote it, or a newer one"
+        )
 
 
 def _check_file(path: Path) -> None:
@@ -136,7 +158,7 @@ def _check_file(path: Path) -> None:
         return
     try:
         beginning = _beginning(path)
-        deadline = time.monotonic() + BIRTH_SECONDS
+        deadline = time.monotonic() + CREATION_SECONDS
         while not beginning and time.monotonic() < deadline:
             time.sleep(0.05)
             beginning = _beginning(path)
@@ -153,22 +175,12 @@ def _beginning(path: Path) -> bytes:
         return file.read(16)
 
 
-def _check_schema(engine: Engine, url: str) -> None:
-    with Session(engine) as session:
-        version = session.scalars(select(Schema.version)).first()
-    if version != SCHEMA_VERSION:
-        raise StorageError(
-            f"{shown(url)} has schema {version}, this mtdlab knows {SCHEMA_VERSION}; "
-            "use the mtdlab that wrote it, or a newer one"
-        )
-
-
 @contextmanager
 def explained(url: str) -> Iterator[None]:
-    """Turn what a database driver raises into a StorageError with one sentence."""
+    """Turn the errors of a database driver into a StorageError with one sentence."""
     try:
         yield
-    except (DBAPIError, NoSuchModuleError, ModuleNotFoundError) as error:
+    except (DBAPIError, sqlite3.Error, NoSuchModuleError, ModuleNotFoundError) as error:
         cause = getattr(error, "orig", None) or error
         reason = str(cause).splitlines()[0] if str(cause) else type(cause).__name__
         hint = ""

@@ -1,6 +1,7 @@
-"""A study as frames, read from its database without touching it."""
+"""A study as pandas frames, read from its database without writing to it."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,12 @@ from sqlalchemy.orm import Session
 from analysis.frames import CURVE_COLUMNS, SCORE_COLUMNS, TRIAL_COLUMNS, StudyFrames, empty
 from mtdlab.errors import NothingToReport, nearest
 from mtdlab.store.database import explained, reading_engine, shown, storage_url
+from mtdlab.store.setting_names import present_settings
 from mtdlab.store.tables import Array, ArrayRow, ScoreRow, StudyRow, TrialRow
 
 
 def list_studies(storage: str | None = None) -> pd.DataFrame:
-    """A row per study: study, metric, planned, and how many trials are in each state.
+    """A row per study: study, metric, planned, and the number of trials in each state.
 
     Raises StorageError where there is no such database.
     """
@@ -39,9 +41,9 @@ def load_study(study: str, storage: str | None = None, *, curves: bool = True) -
     """A study's trials, curves, spectra and scores as frames, complete or still running.
 
     `storage` is a database URL or a SQLite file; by default MTDLAB_STORAGE, then
-    OPTUNA_STORAGE, then mtdlab.db here. Without `curves`, most of a large study's values, that
-    frame stays empty. Raises StorageError where there is no such database
-    and NothingToReport where it holds no such study.
+    OPTUNA_STORAGE, then mtdlab.db in the working folder. `curves=False` leaves that frame
+    empty, which holds most of a large study's values. Raises StorageError where there is no
+    such database and NothingToReport where it holds no such study.
     """
     url = storage_url(storage)
     with explained(url), Session(reading_engine(url)) as session:
@@ -62,6 +64,7 @@ def load_study(study: str, storage: str | None = None, *, curves: bool = True) -
             study_file=row.file_text,
             command=row.command,
             facts=_facts(trials),
+            **_description(row),
         )
 
 
@@ -73,21 +76,30 @@ def _find(session: Session, name: str, url: str) -> StudyRow:
     raise NothingToReport(f"no study {name} in {shown(url)}; {nearest(name, names)}")
 
 
+def _description(row: StudyRow) -> dict[str, Any]:
+    known = {each.name for each in fields(StudyFrames)}
+    return {"description": row.description} if "description" in known else {}
+
+
 def _trials(rows: Sequence[TrialRow]) -> pd.DataFrame:
+    """`TRIAL_COLUMNS`, then the other settings, then `note` where a trial has one."""
+    if not rows:
+        return empty(TRIAL_COLUMNS)
     records = [
-        (row.settings or {})
+        present_settings(row.settings or {})
         | {name: getattr(row, name) for name in TRIAL_COLUMNS if hasattr(TrialRow, name)}
         for row in rows
     ]
-    if not records:
-        return empty(TRIAL_COLUMNS)
     frame = pd.DataFrame.from_records(records)
     first = frame.reindex(columns=list(TRIAL_COLUMNS))
     for name, kind in TRIAL_COLUMNS.items():
-        column = first[name]
-        said = column.astype("object").where(column.notna(), "").astype("str")
-        first[name] = said if kind == "str" else pd.to_numeric(column)
+        values = first[name]
+        text = values.astype("object").where(values.notna(), "").astype("str")
+        first[name] = text if kind == "str" else pd.to_numeric(values)
     rest = frame.drop(columns=[name for name in TRIAL_COLUMNS if name in frame])
+    notes = [row.note for row in rows]
+    if any(notes):
+        rest["note"] = pd.Series(notes, dtype="str")
     return pd.concat([first, rest], axis=1)
 
 
@@ -129,7 +141,7 @@ def _scores(session: Session, of_study: Select[Any]) -> pd.DataFrame:
 
 
 def _facts(rows: Sequence[TrialRow]) -> dict[str, str]:
-    """What trials were run with; where they differ, every value there was."""
+    """What trials were run with; where they differ, every value."""
     seen: dict[str, dict[str, None]] = {}
     for row in rows:
         for name, value in (row.environment or {}).items():

@@ -1,23 +1,32 @@
-"""Our tables, beside Optuna's in the same database.
+"""The tables of mtdlab, beside Optuna's in the same database.
 
-A row of `mtdlab_trials` is a unit of work (one setting, one seed) from the plan to the result:
-it is the claim, and the truth about whether it was done. Optuna's trial of the same number
-mirrors it for Optuna's samplers and for everyone's other tools.
+A row of `mtdlab_trials` is one unit of work (a configuration with a seed) from plan to result:
+its state decides whether the trial is waiting, claimed or finished. Optuna's trial of the same
+number repeats it for Optuna's samplers and for other tools. A change here needs a migration
+(`migrations.py`), a higher `SCHEMA_VERSION` and a database of the new version in the tests.
 """
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import JSON, Dialect, ForeignKey, LargeBinary, TypeDecorator, UniqueConstraint
+from sqlalchemy import (
+    JSON,
+    Dialect,
+    ForeignKey,
+    LargeBinary,
+    TypeDecorator,
+    UniqueConstraint,
+    text,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 Array = NDArray[np.float32]
 
 
 class FloatArray(TypeDecorator[Array]):
-    """A vector of numbers as little-endian float32: a curve or a spectrum in one value."""
+    """A vector stored as little-endian float32 bytes: a curve or a spectrum in one value."""
 
     impl = LargeBinary
     cache_ok = True
@@ -34,11 +43,15 @@ class FloatArray(TypeDecorator[Array]):
 class Base(DeclarativeBase):
     """The tables of this package."""
 
-    type_annotation_map = {dict[str, Any]: JSON(none_as_null=True), Array: FloatArray}  # noqa: RUF012
+    type_annotation_map = {  # noqa: RUF012
+        dict[str, Any]: JSON(none_as_null=True),
+        dict[str, str]: JSON(none_as_null=True),
+        Array: FloatArray,
+    }
 
 
 class Schema(Base):
-    """Which version of these tables a database holds: one row."""
+    """The version of these tables in a database: one row."""
 
     __tablename__ = "mtdlab_schema"
 
@@ -47,7 +60,7 @@ class Schema(Base):
 
 
 class StudyRow(Base):
-    """A study: what its file says, and the command that ran it."""
+    """A study: its file, and the command that ran it."""
 
     __tablename__ = "mtdlab_studies"
 
@@ -58,10 +71,15 @@ class StudyRow(Base):
     identity: Mapped[dict[str, Any]]
     file_text: Mapped[str]
     command: Mapped[str]
+    description: Mapped[str] = mapped_column(default="", server_default="")
+    imports: Mapped[dict[str, str]] = mapped_column(default=dict, server_default=text("'{}'"))
+    """SHA-256 of each module or file that the study's methods were imported from."""
+    precision: Mapped[str | None]
+    """What `precision: auto` means in this study, so that all of its trials compute alike."""
 
 
 class TrialRow(Base):
-    """One setting with one seed."""
+    """One configuration with one seed."""
 
     __tablename__ = "mtdlab_trials"
     __table_args__ = (UniqueConstraint("study_id", "setting", "seed"),)
@@ -74,7 +92,7 @@ class TrialRow(Base):
     setting: Mapped[str]
     seed: Mapped[int]
     leads: Mapped[bool]
-    """Whether it is the first of its setting: where a sampler draws, it draws for the others."""
+    """Whether it is its configuration's first seed, for which a sampler draws the parameters."""
     parameters: Mapped[dict[str, Any] | None]
     state: Mapped[str] = mapped_column(default="WAITING", index=True)
 
@@ -86,6 +104,9 @@ class TrialRow(Base):
     settings: Mapped[dict[str, Any] | None]
 
     reason: Mapped[str] = mapped_column(default="")
+    """Why the trial failed or was pruned."""
+    note: Mapped[str] = mapped_column(default="", server_default="")
+    """What went wrong beside the result, such as a model that could not be saved."""
     mtd: Mapped[float | None]
     score: Mapped[float | None]
     score_before: Mapped[float | None]
@@ -110,7 +131,7 @@ class ScoreRow(Base):
 
 
 class ArrayRow(Base):
-    """A trial's curve (`curve/loss`, one value a step) or spectrum (`spectrum/after`)."""
+    """A trial's curve (`curve/loss`, one value per step) or spectrum (`spectrum/after`)."""
 
     __tablename__ = "mtdlab_arrays"
 

@@ -1,1 +1,1 @@
-"""The study: open, claim, run, tell, resume."""
+"""Sweeps: open a study, claim its trials, run and record them, resume."""

@@ -1,20 +1,20 @@
-"""The best trial's model: kept in a folder while the sweep goes on."""
+"""The model of a study's best trial, kept in a folder while the sweep runs."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mtdlab.config import TrainerSettings
-from mtdlab.errors import MtdlabError, TrialError
-from mtdlab.store import Store
-from mtdlab.training.export import save_model
+from mtdlab.errors import StorageError, describe
+from mtdlab.store import Claim, Store
+from mtdlab.training.export import locked, save_model
 from mtdlab.training.inputs import RunInputs
 from mtdlab.training.outcome import Outcome
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A finished run with what it takes to save its model."""
+    """A finished run with everything that saving its model needs."""
 
     settings: TrainerSettings
     materials: RunInputs
@@ -22,17 +22,22 @@ class Trained:
     facts: dict[str, Any]
 
 
-def keep_if_best(folder: Path, store: Store, trained: Trained, score: float) -> str:
-    """Save a model that beats every finished trial; says what went wrong, or nothing.
+def save_if_best(folder: Path, store: Store, claim: Claim, trained: Trained) -> str:
+    """Save the model of a recorded trial if it is the study's best; returns an error as a note.
 
-    A model that cannot be saved costs the folder, not the trial. Call it under the folder's
-    lock and record the trial before letting go, or two trials could both think themselves best.
+    Call it after the trial's result is recorded. Of two workers that finish at once, the one
+    with the lower score then finds the other's result and leaves the folder alone, whichever of
+    the two holds the folder's lock first. No error in saving ends the sweep; StorageError may
+    be raised.
     """
-    best = store.best_score()
-    if best is not None and score <= best:
-        return ""
     try:
-        save_model(folder, trained.settings, trained.materials, trained.outcome, trained.facts)
-    except (OSError, MtdlabError, TrialError) as error:
-        return f"the model was not saved: {error}"
+        with locked(folder):
+            if store.best_trial() == claim.row:
+                save_model(
+                    folder, trained.settings, trained.materials, trained.outcome, trained.facts
+                )
+    except StorageError:
+        raise
+    except Exception as error:
+        return f"model not saved: {describe(error)}"
     return ""

@@ -1,4 +1,4 @@
-"""What a trial ran with, in words: for whoever wants to run it again."""
+"""What a trial ran with, as text, for running it again."""
 
 import platform
 import subprocess

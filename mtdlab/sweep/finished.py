@@ -1,4 +1,4 @@
-"""A trial that ended, and the words for it."""
+"""A finished trial, and its line in the progress output."""
 
 import math
 from collections.abc import Mapping
@@ -7,8 +7,8 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How a trial ended, for whoever watches."""
+class FinishedTrial:
+    """How a trial ended, as the progress display needs it."""
 
     number: int
     seed: int
@@ -18,10 +18,11 @@ class Ended:
     mtd: float = math.nan
     score: float = math.nan
     wall_seconds: float = math.nan
+    note: str = ""
 
 
 def clock(seconds: float) -> str:
-    """Seconds as people say them: 45 s, 12 min, 3 h 20 min."""
+    """A duration: 45 s, 12 min, 3 h 20 min."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -36,10 +37,10 @@ def describe(parameters: Mapping[str, Any]) -> str:
     )
 
 
-def sentence(trial: Ended) -> str:
+def line(trial: FinishedTrial) -> str:
     """A finished trial in one line."""
     what = f"trial {trial.number}  seed {trial.seed}  {describe(trial.parameters)}"
     if trial.state == "COMPLETE":
-        told = f"{what}  mtd {trial.mtd:.2f}  score {trial.score:.2f}  {trial.wall_seconds:.0f} s"
-        return f"{told}  ({trial.reason})" if trial.reason else told
+        done = f"{what}  mtd {trial.mtd:.2f}  score {trial.score:.2f}  {trial.wall_seconds:.0f} s"
+        return f"{done}  ({trial.note})" if trial.note else done
     return f"{what}  {trial.state.lower()}: {trial.reason}"

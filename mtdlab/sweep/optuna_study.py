@@ -1,4 +1,4 @@
-"""The Optuna study beside our rows: made, brought into step, written as Optuna writes it."""
+"""The Optuna study beside mtdlab's tables: created, written to, and synchronised with them."""
 
 import time
 from typing import Any
@@ -15,51 +15,51 @@ from mtdlab.store.database import engine_arguments, explained, immediate
 from mtdlab.sweep.owner import is_dead
 from mtdlab.sweep.samplers import distributions, pruner, sampler, suggest
 
-FIRST_OPENINGS = 20
+OPEN_ATTEMPTS = 20
 
 
-class Mirror:
+class OptunaStudy:
     """One study in Optuna's tables. Open it inside the process that uses it."""
 
     def __init__(self, url: str, spec: StudySpec) -> None:
-        """Open the study, making it where it is missing. May raise StorageError."""
+        """Open the study, creating it where it is missing. May raise StorageError."""
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self.spec = spec
         with explained(url):
-            # the cache that Optuna puts before a database must see every trial that is made
+            # get_storage adds a cache, which has to see every trial that is created
             self.storage = get_storage(_open(url))
             self.study = _create(self.storage, spec)
         self.study_id = self.storage.get_study_id_from_name(spec.name)
 
     def trial_ids(self) -> set[int]:
-        """The ids of all trials that Optuna has of this study."""
+        """The ids of all trials of this study in Optuna's tables."""
         return {trial._trial_id for trial in self.storage.get_all_trials(self.study_id)}
 
     def begin(self, claim: Claim) -> tuple[optuna.Trial, dict[str, Any]]:
         """A running Optuna trial for a claim, and its parameters, drawn where they are missing."""
-        wanted = distributions(self.spec)
         if claim.optuna_id is not None and claim.parameters is not None:
             self.storage.set_trial_state_values(claim.optuna_id, TrialState.RUNNING)
             return optuna.Trial(self.study, claim.optuna_id), claim.parameters
         if claim.parameters is not None:
+            wanted = distributions(self.spec)
             template = optuna.trial.create_trial(
                 state=TrialState.RUNNING,
                 params=claim.parameters,
-                distributions=wanted,
+                distributions={name: wanted[name] for name in claim.parameters},
                 user_attrs=self._attributes(claim.parameters, claim.seed),
             )
             identity = self.storage.create_new_trial(self.study_id, template_trial=template)
             return optuna.Trial(self.study, identity), claim.parameters
-        # not study.ask, which would first hand out a trial that an interrupt put back
+        # not study.ask, which would first return a trial that an interrupt put back as waiting
         self.study.sampler = sampler(self.spec, claim.setting)
         trial = optuna.Trial(self.study, self.storage.create_new_trial(self.study_id))
-        parameters = suggest(trial, wanted)
+        parameters = suggest(trial, self.spec)
         for name, value in self._attributes(parameters, claim.seed).items():
             trial.set_user_attr(name, value)
         return trial, parameters
 
     def _attributes(self, parameters: dict[str, Any], seed: int) -> dict[str, Any]:
-        """What a trial says of itself: every resolved setting, and its MTD."""
+        """A trial's user attributes: every resolved setting, and its MTD."""
         try:
             settings = self.spec.settings(parameters, seed)
         except ValueError:
@@ -67,40 +67,43 @@ class Mirror:
         return attributes(settings)
 
     def release(self, optuna_id: int) -> None:
-        """Put a trial back as waiting: it was interrupted, it has not failed."""
+        """Put an interrupted trial back as waiting."""
         if not self.storage.get_trial(optuna_id).state.is_finished():
             self.storage.set_trial_state_values(optuna_id, TrialState.WAITING)
 
-    def tell(self, optuna_id: int, state: str, score: float | None, reason: str = "") -> None:
-        """Finish a trial; one that is finished already stays as it is."""
+    def record(
+        self, optuna_id: int, state: str, score: float | None, reason: str = "", note: str = ""
+    ) -> None:
+        """Record a trial's end; one that is finished already stays as it is."""
         trial = self.storage.get_trial(optuna_id)
         if trial.state.is_finished():
             return
-        if reason:
-            self.storage.set_trial_user_attr(optuna_id, "reason", reason)
+        for name, text in (("reason", reason), ("note", note)):
+            if text:
+                self.storage.set_trial_user_attr(optuna_id, name, text)
         value = score if state == "COMPLETE" else None
         self.study.tell(trial.number, value, state=TrialState[state], skip_if_finished=True)
 
-    def bring_into_step(self, store: Store) -> None:
-        """Mend what a killed process left: dead owners' trials, results that were not told.
+    def synchronise(self, store: Store) -> None:
+        """Repair what killed processes left: trials of dead owners, results not recorded here.
 
-        A trial that Optuna has running and nobody owns was lost between two transactions; it
-        failed, and its setting is taken again as another trial.
+        A trial that is running in Optuna's tables and has no owner was lost between two
+        transactions: it failed, and its configuration runs again as another trial.
         """
-        owned = store.running()
-        dead = [run for run in owned if is_dead(run.owner, run.heartbeat)]
-        for run in dead:
-            if store.release(run.row, run.owner) and run.optuna_id is not None:
-                self.release(run.optuna_id)
+        owned = store.owned()
+        dead = [trial for trial in owned if is_dead(trial.owner, trial.heartbeat)]
+        for each in dead:
+            if store.release(each.row, each.owner) and each.optuna_id is not None:
+                self.release(each.optuna_id)
         finished = store.finished()
         for trial in self._unfinished():
             if trial._trial_id in finished:
-                self.tell(trial._trial_id, *finished[trial._trial_id])
+                self.record(trial._trial_id, *finished[trial._trial_id])
         if len(dead) == len(owned):
             known = store.begun()
             for trial in self._unfinished():
                 if trial._trial_id not in known:
-                    self.tell(trial._trial_id, "FAIL", None, "its worker ended before it began")
+                    self.record(trial._trial_id, "FAIL", None, "its worker ended before it began")
 
     def _unfinished(self) -> list[FrozenTrial]:
         states = (TrialState.RUNNING, TrialState.WAITING)
@@ -108,21 +111,21 @@ class Mirror:
 
 
 def attributes(settings: TrainerSettings) -> dict[str, Any]:
-    """A run's settings and its MTD, under the words used everywhere."""
+    """A run's settings and its MTD by name."""
     return settings.model_dump() | {"mtd": settings.mtd}
 
 
 def _open(url: str) -> RDBStorage:
-    """Optuna's storage with safe claims. Two processes may make the tables at once: try again."""
-    for attempt in range(FIRST_OPENINGS):
+    """Optuna's storage with safe claims. Retries where two processes create the tables at once."""
+    for attempt in range(OPEN_ATTEMPTS):
         try:
             storage = RDBStorage(url, engine_kwargs=engine_arguments(url))
             immediate(storage.engine)
             storage.engine.dispose()
             return storage
         except (IntegrityError, OperationalError, ProgrammingError) as error:
-            made = isinstance(error, IntegrityError) or "already exists" in str(error)
-            if not made or attempt == FIRST_OPENINGS - 1:
+            created = isinstance(error, IntegrityError) or "already exists" in str(error)
+            if not created or attempt == OPEN_ATTEMPTS - 1:
                 raise
             time.sleep(0.1)
     raise AssertionError("unreachable: the last attempt returns or raises")

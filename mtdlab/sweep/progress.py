@@ -1,4 +1,4 @@
-"""What a running sweep shows: every trial at work, the whole, the best so far, the time left."""
+"""The progress display of a sweep: running trials, the study, best score, time left."""
 
 import math
 import time
@@ -10,21 +10,21 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
-from mtdlab.store import Working
-from mtdlab.sweep.finished import Ended, clock, describe, sentence
+from mtdlab.store import RunningTrial
+from mtdlab.sweep.finished import FinishedTrial, clock, describe, line
 
 
 @dataclass
 class Tally:
-    """Counts and times of the trials that this sweep has seen end."""
+    """Counts and times of the trials that finished during this sweep."""
 
     planned: int
     finished: int
     jobs: int
-    best: Ended | None = None
+    best: FinishedTrial | None = None
     seconds: list[float] = field(default_factory=list)
 
-    def add(self, trial: Ended) -> None:
+    def add(self, trial: FinishedTrial) -> None:
         """Count a trial."""
         self.finished += 1
         if math.isfinite(trial.wall_seconds):
@@ -33,20 +33,20 @@ class Tally:
             self.best = trial
 
     def left(self) -> str:
-        """How long the rest will take, from the trials so far."""
+        """The estimated time to the end, from the trials so far."""
         if not self.seconds:
             return ""
         average = sum(self.seconds) / len(self.seconds)
         return f"about {clock((self.planned - self.finished) * average / self.jobs)} left"
 
-    def line(self) -> str:
+    def summary(self) -> str:
         """The best so far and the time left."""
         best = f"best {self.best.score:.2f} (mtd {self.best.mtd:.2f})" if self.best else ""
         return ", ".join(part for part in (best, self.left()) if part)
 
 
 class Display:
-    """Bars on a terminal, plain lines elsewhere; all of it on standard error."""
+    """Progress bars on a terminal, plain lines elsewhere; both on standard error."""
 
     def __init__(self, tally: Tally) -> None:
         self.tally = tally
@@ -59,7 +59,7 @@ class Display:
             console=self.console,
             disable=not self.console.is_terminal,
         )
-        self.whole = self.progress.add_task(
+        self.study = self.progress.add_task(
             "trials", total=tally.planned, completed=tally.finished, note=""
         )
         self.bars: dict[int, TaskID] = {}
@@ -77,26 +77,26 @@ class Display:
     ) -> None:
         self.progress.stop()
 
-    def ended(self, trial: Ended) -> None:
-        """Show a trial that ended."""
+    def finished(self, trial: FinishedTrial) -> None:
+        """Show a finished trial."""
         self.tally.add(trial)
-        text = sentence(trial)
+        text = line(trial)
         if not self.console.is_terminal:
-            text = f"[{self.tally.finished}/{self.tally.planned}] {text}  ({self.tally.line()})"
+            text = f"[{self.tally.finished}/{self.tally.planned}] {text}  ({self.tally.summary()})"
         self.console.print(text, markup=False, soft_wrap=True)
 
-    def working(self, trials: Iterable[Working], finished: int) -> None:
-        """Move the bars: one a trial at work, whichever process it runs in."""
-        self.progress.update(self.whole, completed=finished, note=self.tally.line())
-        at_work = {trial.row: trial for trial in trials}
-        for row in self.bars.keys() - at_work.keys():
+    def update(self, trials: Iterable[RunningTrial], finished: int) -> None:
+        """Update the bars: one for each running trial, whichever process it runs in."""
+        self.progress.update(self.study, completed=finished, note=self.tally.summary())
+        running = {trial.row: trial for trial in trials}
+        for row in self.bars.keys() - running.keys():
             self.progress.remove_task(self.bars.pop(row))
-        for row, trial in at_work.items():
+        for row, trial in running.items():
             if row not in self.bars:
                 name = f"  {describe(trial.parameters)} seed={trial.seed}"
                 self.bars[row] = self.progress.add_task(name, total=trial.steps, note="steps")
             self.progress.update(self.bars[row], completed=trial.step)
 
-    def say(self, text: str) -> None:
-        """A line above the bars."""
+    def message(self, text: str) -> None:
+        """Print a line above the bars."""
         self.console.print(text, markup=False, soft_wrap=True)

@@ -1,7 +1,6 @@
-"""Optuna's words for a study's search, sampler and pruner."""
+"""A study's search space, sampler and pruner as Optuna's objects."""
 
 import warnings
-from collections.abc import Mapping
 
 import optuna
 from optuna.distributions import (
@@ -26,7 +25,7 @@ def distributions(spec: StudySpec) -> dict[str, BaseDistribution]:
 
 
 def _along_grid(setting: Setting, dimension: Dimension) -> BaseDistribution:
-    """The range that a grid's numbers span: unlike choices, Optuna lets it grow with the file."""
+    """The range of a grid's numbers: unlike choices, Optuna accepts a range that grows."""
     values = grid_values(setting.name, dimension)
     if isinstance(dimension, Choices) and dimension.relative_to:
         return FloatDistribution(min(values), max(values))
@@ -46,37 +45,44 @@ def _drawn(_setting: Setting, dimension: Dimension) -> BaseDistribution:
     return FloatDistribution(low, high, log=log, step=step)
 
 
-def suggest(trial: optuna.Trial, wanted: Mapping[str, BaseDistribution]) -> dict[str, object]:
-    """Draw a value for each parameter from the trial's sampler."""
+def suggest(trial: optuna.Trial, spec: StudySpec) -> dict[str, object]:
+    """Draw a value for each parameter from the trial's sampler.
+
+    The method is drawn first, then only what it has.
+    """
+    wanted = distributions(spec)
     values: dict[str, object] = {}
-    for name, kind in wanted.items():
-        if isinstance(kind, CategoricalDistribution):
-            values[name] = trial.suggest_categorical(name, kind.choices)
-        elif isinstance(kind, IntDistribution):
-            values[name] = trial.suggest_int(
-                name, kind.low, kind.high, step=kind.step, log=kind.log
-            )
-        elif isinstance(kind, FloatDistribution):
-            values[name] = trial.suggest_float(
-                name, kind.low, kind.high, step=kind.step, log=kind.log
-            )
+    if (methods := wanted.pop("method", None)) is not None:
+        values["method"] = _suggested(trial, "method", methods)
+    for name in spec.parameters_of(values | dict.fromkeys(wanted)):
+        if name in wanted:
+            values[name] = _suggested(trial, name, wanted[name])
     return values
 
 
-def sampler(spec: StudySpec, setting: str) -> optuna.samplers.BaseSampler:
-    """The sampler that draws one setting.
+def _suggested(trial: optuna.Trial, name: str, kind: BaseDistribution) -> object:
+    if isinstance(kind, IntDistribution):
+        return trial.suggest_int(name, kind.low, kind.high, step=kind.step, log=kind.log)
+    if isinstance(kind, FloatDistribution):
+        return trial.suggest_float(name, kind.low, kind.high, step=kind.step, log=kind.log)
+    assert isinstance(kind, CategoricalDistribution), "the third of Optuna's three kinds"
+    return trial.suggest_categorical(name, kind.choices)
 
-    Its seed comes from the setting's place in the study, so that what is drawn does not depend
-    on which of several workers draws it. QMC is one sequence, which it keeps in the study.
+
+def sampler(spec: StudySpec, setting: str) -> optuna.samplers.BaseSampler:
+    """The sampler that draws one configuration.
+
+    Its seed is the configuration's index in the study, so that a draw does not depend on which
+    of several workers makes it. QMC is one sequence, whose position Optuna keeps in the study.
     """
-    place = int(setting.rpartition("-")[2]) if spec.sampler != "grid" else 0
+    index = int(setting.rpartition("-")[2]) if spec.sampler != "grid" else 0
     if spec.sampler == "tpe":
-        return optuna.samplers.TPESampler(seed=place)
+        return optuna.samplers.TPESampler(seed=index)
     if spec.sampler == "qmc":
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             return optuna.samplers.QMCSampler(seed=0, scramble=True)
-    return optuna.samplers.RandomSampler(seed=place)
+    return optuna.samplers.RandomSampler(seed=index)
 
 
 def pruner(spec: StudySpec) -> optuna.pruners.BasePruner:

@@ -1,4 +1,4 @@
-"""Stopping a sweep: a signal asks, every worker's next step answers."""
+"""Stopping a sweep: a signal requests it, every worker stops after its current step."""
 
 import os
 import signal
@@ -13,22 +13,22 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
 class Interrupted(Exception):
-    """The run was asked to stop."""
+    """A stop of the run was requested."""
 
 
 @dataclass(frozen=True)
-class Stop:
-    """A request to stop that all workers of one sweep see: a file, and their parent's life."""
+class StopRequest:
+    """Shared by all workers of one sweep: a file that exists once a stop is requested."""
 
     path: Path
     parent: int
 
     def requested(self) -> bool:
-        """Whether to leave after this step: asked to, or the sweep itself is gone."""
+        """Whether to stop after this step: requested, or the sweep's own process has ended."""
         return self.path.exists() or self._orphaned()
 
-    def leave_if_orphaned(self) -> None:
-        """End a worker whose sweep was killed: nobody is left to take what it returns."""
+    def exit_if_orphaned(self) -> None:
+        """End a worker whose sweep was killed: no process is left to read its results."""
         if self._orphaned():
             os._exit(1)
 
@@ -36,23 +36,23 @@ class Stop:
         return os.getpid() != self.parent != os.getppid()
 
     def ignore_terminal(self) -> None:
-        """Leave a terminal's Ctrl-C, which reaches workers too, to the sweep itself."""
+        """Ignore Ctrl-C in workers, which a terminal sends to them too: the sweep handles it."""
         if os.getpid() != self.parent:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager
-def stop_on_signals() -> Iterator[Stop]:
+def stop_on_signals() -> Iterator[StopRequest]:
     """Turn the first signal into a request to stop; a second one leaves at once."""
     with tempfile.TemporaryDirectory(prefix="mtdlab-") as folder:
-        stop = Stop(Path(folder) / "stop", os.getpid())
+        stop = StopRequest(Path(folder) / "stop", os.getpid())
 
-        def ask(number: int, _frame: FrameType | None) -> None:
+        def request(number: int, _frame: FrameType | None) -> None:
             if stop.path.exists():
                 os._exit(128 + number)
             stop.path.write_text(str(number))
 
-        previous = {number: signal.signal(number, ask) for number in SIGNALS}
+        previous = {number: signal.signal(number, request) for number in SIGNALS}
         try:
             yield stop
         finally:
@@ -60,6 +60,6 @@ def stop_on_signals() -> Iterator[Stop]:
                 signal.signal(number, handler)
 
 
-def exit_code(stop: Stop) -> int:
-    """128 plus the signal that asked: 130 for Ctrl-C, 143 for SIGTERM."""
+def exit_code(stop: StopRequest) -> int:
+    """128 plus the number of the signal: 130 for Ctrl-C, 143 for SIGTERM."""
     return 128 + int(stop.path.read_text() or signal.SIGINT)

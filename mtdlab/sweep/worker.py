@@ -2,7 +2,7 @@
 
 import math
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,97 +12,102 @@ import optuna
 from pydantic import ValidationError
 
 from mtdlab.config import StudySpec, TrainerSettings
-from mtdlab.errors import MtdlabError, TrialError, one_line
+from mtdlab.errors import describe
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.settings import first_error
 from mtdlab.settings.tasks import needed
 from mtdlab.store import Claim, Result, Store
-from mtdlab.sweep.best_model import Trained, keep_if_best
+from mtdlab.sweep.best_model import Trained, save_if_best
 from mtdlab.sweep.environment import environment
-from mtdlab.sweep.finished import Ended
-from mtdlab.sweep.optuna_study import Mirror, attributes
+from mtdlab.sweep.finished import FinishedTrial
+from mtdlab.sweep.optuna_study import OptunaStudy, attributes
 from mtdlab.sweep.owner import this_process
-from mtdlab.sweep.signals import Interrupted, Stop
+from mtdlab.sweep.signals import Interrupted, StopRequest
 from mtdlab.sweep.slots import take_gpu
-from mtdlab.training.export import locked
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
 from mtdlab.training.outcome import Outcome
 
-BEAT_SECONDS = 2.0
+HEARTBEAT_SECONDS = 2.0
 
 
-class _Lost(Exception):
-    """Another worker took this trial while this one was asleep."""
+class _ClaimLost(Exception):
+    """Another worker claimed this trial while this process was suspended."""
 
 
 @dataclass
-class _Desk:
-    """What a worker keeps open for one study."""
+class _OpenStudy:
+    """What a worker process keeps open for one study.
 
-    mirror: Mirror
+    precision  what `precision: auto` means in this study; None where no trial uses it.
+    """
+
+    optuna: OptunaStudy
     store: Store
+    precision: str | None
     model: Path
     owner: dict[str, Any] = field(default_factory=this_process)
 
 
 @lru_cache(maxsize=1)
-def _desk(url: str, spec: StudySpec, models: Path) -> _Desk:
-    mirror = Mirror(url, spec)
-    return _Desk(mirror, Store(url, mirror.study_id), models / spec.name)
+def _open_study(url: str, spec: StudySpec, models: Path) -> _OpenStudy:
+    opened = OptunaStudy(url, spec)
+    store = Store(url, opened.study_id)
+    row = store.study()
+    return _OpenStudy(opened, store, row.precision if row else None, models / spec.name)
 
 
-def run_next(spec: StudySpec, url: str, models: Path, stop: Stop) -> Ended | None:
-    """Take a waiting trial and bring it to its end; None where there is none to take.
+def run_next(spec: StudySpec, url: str, models: Path, stop: StopRequest) -> FinishedTrial | None:
+    """Claim a waiting trial and run it to its end; None where none can be claimed.
 
     A trial that fails is recorded and returned, not raised. One that is interrupted goes back
     to waiting. Raises StorageError where the database fails.
     """
     stop.ignore_terminal()
     if stop.requested():
-        stop.leave_if_orphaned()
+        stop.exit_if_orphaned()
         return None
     take_gpu()
-    desk = _desk(url, spec, models)
-    claim = desk.store.claim(desk.owner)
+    study = _open_study(url, spec, models)
+    claim = study.store.claim(study.owner)
     if claim is None:
         return None
-    trial, parameters = desk.mirror.begin(claim)
+    trial, parameters = study.optuna.begin(claim)
     try:
-        return _run(spec, desk, claim, trial, parameters, stop)
+        return _run(spec, study, claim, trial, parameters, stop)
     except Interrupted:
-        if desk.store.release(claim.row, desk.owner):
-            desk.mirror.release(trial._trial_id)
-        stop.leave_if_orphaned()
-    except _Lost:
+        if study.store.release(claim.row, study.owner):
+            study.optuna.release(trial._trial_id)
+        stop.exit_if_orphaned()
+    except _ClaimLost:
         pass
     return None
 
 
 def _run(
     spec: StudySpec,
-    desk: _Desk,
+    study: _OpenStudy,
     claim: Claim,
     trial: optuna.Trial,
     parameters: dict[str, Any],
-    stop: Stop,
-) -> Ended:
-    identity, mtd, trained = trial._trial_id, math.nan, None
+    stop: StopRequest,
+) -> FinishedTrial:
+    optuna_id, mtd, trained = trial._trial_id, math.nan, None
     try:
         settings = spec.settings(parameters, claim.seed)
     except ValidationError as error:
-        desk.store.begin(claim, identity, trial.number, parameters, None, None)
+        study.store.begin(claim, optuna_id, trial.number, parameters, None, None)
         result = Result("FAIL", first_error(error))
     else:
         mtd = math.nan if settings.mtd is None else settings.mtd
-        desk.store.begin(
-            claim, identity, trial.number, parameters, attributes(settings), settings.mtd
+        study.store.begin(
+            claim, optuna_id, trial.number, parameters, attributes(settings), settings.mtd
         )
-        result, trained = _train(spec, settings, _Watch(desk, claim, trial, stop))
-    result = _finish(desk, claim, result, trained)
+        result, trained = _train(spec, settings, _TrialMonitor(study, claim, trial, stop))
+    note = _record(study, claim, result, trained)
     score = result.values.get("score", math.nan)
-    desk.mirror.tell(identity, result.state, score, result.reason)
-    return Ended(
+    study.optuna.record(optuna_id, result.state, score, result.reason, note)
+    return FinishedTrial(
         trial.number,
         claim.seed,
         parameters,
@@ -111,26 +116,30 @@ def _run(
         mtd,
         score,
         result.values.get("wall_seconds", math.nan),
+        note,
     )
 
 
-def _finish(desk: _Desk, claim: Claim, result: Result, trained: Trained | None) -> Result:
-    """Record a trial's end, and its model where it is the best so far."""
-    with locked(desk.model):
-        if trained is not None:
-            reason = keep_if_best(desk.model, desk.store, trained, result.values["score"])
-            result = replace(result, reason=reason)
-        if not desk.store.finish(claim, desk.owner, result):
-            raise _Lost
-    return result
+def _record(study: _OpenStudy, claim: Claim, result: Result, trained: Trained | None) -> str:
+    """Record a trial's result, then save its model if it is the best; returns the trial's note."""
+    if not study.store.finish(claim, study.owner, result):
+        raise _ClaimLost
+    if trained is None:
+        return ""
+    note = save_if_best(study.model, study.store, claim, trained)
+    if note:
+        study.store.add_note(claim, note)
+    return note
 
 
-class _Watch:
-    """Called after every step: stops, prunes, and says that the trial is alive."""
+class _TrialMonitor:
+    """Called after every step: stops and prunes the trial, and records its heartbeat."""
 
-    def __init__(self, desk: _Desk, claim: Claim, trial: optuna.Trial, stop: Stop) -> None:
-        self.desk, self.claim, self.trial, self.stop = desk, claim, trial, stop
-        self.step, self.last_beat = 0, time.monotonic()
+    def __init__(
+        self, study: _OpenStudy, claim: Claim, trial: optuna.Trial, stop: StopRequest
+    ) -> None:
+        self.study, self.claim, self.trial, self.stop = study, claim, trial, stop
+        self.step, self.last_heartbeat = 0, time.monotonic()
 
     def __call__(self, step: int, evaluation: Evaluation | None) -> None:
         self.step = step
@@ -140,48 +149,54 @@ class _Watch:
             self.trial.report(evaluation.score, step)
             if self.trial.should_prune():
                 raise optuna.TrialPruned
-        if time.monotonic() - self.last_beat > BEAT_SECONDS:
-            if not self.desk.store.beat(self.claim, self.desk.owner, step):
-                raise _Lost
-            self.last_beat = time.monotonic()
+        if time.monotonic() - self.last_heartbeat > HEARTBEAT_SECONDS:
+            if not self.study.store.heartbeat(self.claim, self.study.owner, step):
+                raise _ClaimLost
+            self.last_heartbeat = time.monotonic()
 
 
 def _train(
-    spec: StudySpec, settings: TrainerSettings, watch: _Watch
+    spec: StudySpec, settings: TrainerSettings, monitor: _TrialMonitor
 ) -> tuple[Result, Trained | None]:
+    settings = _with_precision(settings, monitor.study.precision)
     try:
         materials = load_inputs(settings)
-        outcome = train(settings, materials, watch)
+        outcome = train(settings, materials, monitor)
         facts = environment(settings, materials)
         result = _complete(spec, outcome, facts)
-    except (Interrupted, _Lost):
+    except (Interrupted, _ClaimLost):
         raise
     except Exception as error:
-        # whatever else breaks is this trial's end, not the study's
-        return _ended_early(error, watch.step), None
+        # any other error ends this trial, not the study
+        return _ended_early(error, monitor.step), None
     if result.state != "COMPLETE":
         return result, None
-    origin = {"study": spec.name, "trial": watch.trial.number, "file": spec.text}
+    origin = {"study": spec.name, "trial": monitor.trial.number, "file": spec.text}
     return result, Trained(settings, materials, outcome, origin | facts)
+
+
+def _with_precision(settings: TrainerSettings, precision: str | None) -> TrainerSettings:
+    """`precision: auto` replaced by what it means in this study, on whichever machine."""
+    if settings.precision != "auto" or precision is None:
+        return settings
+    return settings.model_copy(update={"precision": precision})
 
 
 def _ended_early(error: Exception, step: int) -> Result:
     if isinstance(error, optuna.TrialPruned):
         return Result("PRUNED", f"pruned at step {step}")
-    if isinstance(error, TrialError | MtdlabError):
-        return Result("FAIL", str(error))
-    oom = (
+    out_of_memory = (
         isinstance(error, MemoryError)
         or "out of memory" in str(error).lower()
         or type(error).__name__ == "OutOfMemoryError"
     )
-    return Result("FAIL", "oom: out of memory" if oom else one_line(error)[:500])
+    return Result("FAIL", "oom: out of memory" if out_of_memory else describe(error))
 
 
 def _complete(spec: StudySpec, outcome: Outcome, facts: dict[str, str]) -> Result:
     score, before = outcome.score_of(spec.metric)
     if not math.isfinite(score):
-        return Result("FAIL", f"no {spec.metric}: {_why(spec.metric, outcome)}")
+        return Result("FAIL", f"no {spec.metric}: {_reason(spec.metric, outcome)}")
     pairs = outcome.after.dev if spec.metric == "sts_dev" else outcome.after.test
     return Result(
         "COMPLETE",
@@ -204,6 +219,6 @@ def _complete(spec: StudySpec, outcome: Outcome, facts: dict[str, str]) -> Resul
     )
 
 
-def _why(metric: str, outcome: Outcome) -> str:
+def _reason(metric: str, outcome: Outcome) -> str:
     reasons = [each.reason for each in outcome.scores if each.task in needed(metric)]
     return next(filter(None, reasons), "collapsed: every cosine is the same")

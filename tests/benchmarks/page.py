@@ -12,7 +12,7 @@ import training_speed
 from training_speed import SIZES
 
 from mtdlab.corpus.tokens import TokenStore
-from mtdlab.device import Device
+from mtdlab.device import BFLOAT16_FEATURES, Device
 from mtdlab.sweep.environment import _versions
 
 Samples = defaultdict[str, list[float]]
@@ -21,11 +21,12 @@ Samples = defaultdict[str, list[float]]
 
 def conditions(device: Device, tokens: TokenStore, corpus: str | None) -> dict[str, str]:
     """The machine and the versions that the figures hold for."""
-    amx = torch.cpu.get_capabilities().get("amx_bf16")
-    absent = "AMX absent, so bfloat16 would be emulated on the processor"
+    features = torch.cpu.get_capabilities()
+    present = [name for name in BFLOAT16_FEATURES if features.get(name)]
+    bfloat16 = f"bfloat16 instructions: {', '.join(present) or 'none'}"
     return {
         "processor": _processor(),
-        "capability": f"{torch.backends.cpu.get_cpu_capability()}, {'AMX' if amx else absent}",
+        "capability": f"{torch.backends.cpu.get_cpu_capability()}, {bfloat16}",
         "device": str(device),
         "threads": str(torch.get_num_threads()),
         "sentences": f"{corpus or 'random'}, {tokens.lengths.mean():.1f} tokens on average",

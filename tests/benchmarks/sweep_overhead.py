@@ -22,8 +22,8 @@ from mtdlab.config.search import Choices, Dimension
 from mtdlab.config.study import Sampler
 from mtdlab.store import Result
 from mtdlab.sweep import run, worker
-from mtdlab.sweep.samplers import distributions, suggest
-from mtdlab.sweep.signals import Stop
+from mtdlab.sweep.samplers import suggest
+from mtdlab.sweep.signals import StopRequest
 
 CURVE_STEPS, SPECTRUM = 500, 128
 """Numbers in each curve and spectrum of a trial's result, which ours stores and Optuna's lacks."""
@@ -75,30 +75,30 @@ def study(trials: int, sampler: Sampler) -> StudySpec:
 
 
 def our_trials(folder: Path, trials: int, sampler: Sampler) -> Cost:
-    """Trials by the sweep's own path, claim to tell, with one heartbeat each."""
+    """Trials by the sweep's own path, from claim to result, with one heartbeat each."""
     url, spec = f"sqlite:///{folder / sampler}.db", study(trials, sampler)
-    stop = Stop(folder / "stop", os.getpid())
+    stop = StopRequest(folder / "stop", os.getpid())
     run._open(spec, url, "")
     models = folder / "models"
-    worker._desk(url, spec, models)
+    worker._open_study(url, spec, models)
     with patch.object(worker, "_train", _instant), WriteCounter() as writes:
         start = time.perf_counter()
         ended = [worker.run_next(spec, url, models, stop) for _ in range(trials)]
         seconds = time.perf_counter() - start
-    worker._desk.cache_clear()
+    worker._open_study.cache_clear()
     assert all(trial is not None and trial.state == "COMPLETE" for trial in ended)
     return Cost(seconds / trials, writes.count / trials)
 
 
 def optuna_trials(folder: Path, trials: int) -> Cost:
     """Trials by `study.optimize`, with the parameters of ours and a random sampler."""
-    wanted = distributions(study(trials, "random"))
+    spec = study(trials, "random")
     bare = optuna.create_study(
         storage=f"sqlite:///{folder / 'optuna'}.db", sampler=optuna.samplers.RandomSampler(seed=0)
     )
 
     def objective(trial: optuna.Trial) -> float:
-        suggest(trial, wanted)
+        suggest(trial, spec)
         return 0.0
 
     with WriteCounter() as writes:
@@ -112,7 +112,7 @@ def _instant(
     _spec: StudySpec, _settings: TrainerSettings, watch: worker._Watch
 ) -> tuple[Result, None]:
     """A result as large as a real one, after a single step that says it is alive."""
-    watch.last_beat = -math.inf
+    watch.last_heartbeat = -math.inf
     watch(1, None)
     curve, spectrum = (np.zeros(size, dtype=np.float32) for size in (CURVE_STEPS, SPECTRUM))
     numbers = (

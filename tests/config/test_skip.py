@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from mtdlab.commands.plan import planned
 from mtdlab.config import StudySpec, read_study
-from mtdlab.config.plan import planned
 from mtdlab.config.source import SpecError
 
 GRID = """\

@@ -17,7 +17,7 @@ from mtdlab.cost import estimate as estimates
 from mtdlab.cost import measure as measuring
 from mtdlab.cost.measure import Measured, _line, measure
 from mtdlab.cost.sample import Sample, take_sample
-from mtdlab.cost.step_kinds import kind_of, operations
+from mtdlab.cost.step_kinds import family_of, kind_of, operations
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.sweep.run import sweep
@@ -65,7 +65,7 @@ def study(tiny: TrainerSettings, tmp_path: Path) -> StudySpec:
 
 
 SAMPLE = Sample(
-    Path(), [], dev=100, test=200, suite=1000, look=2.0, score=7.0, load=10.0, tokenise=50.0
+    Path(), [], dev=100, test=200, suite=1000, evaluate=2.0, score=7.0, load=10.0, tokenise=50.0
 )
 
 
@@ -135,6 +135,23 @@ def test_kinds_differ_by_what_a_step_costs() -> None:
     assert {kind_of(base.model_copy(update=each)) for each in same} == {kind_of(base)}
     kinds = {kind_of(base.model_copy(update=each)) for each in other}
     assert len(kinds | {kind_of(base)}) == len(other) + 1
+
+
+def test_a_checkpoint_holds_the_momentum_encoder_too_where_there_is_one() -> None:
+    assert make_settings().encoder_copies == 2
+    assert make_settings(method="simcse").encoder_copies == 1
+
+
+def test_settings_say_how_they_act_on_the_cost_of_a_step() -> None:
+    base = make_settings()
+    same = base.model_copy(update={"temperature": 0.1, "steps": 7, "fgsm_epsilon": 1e-3})
+    larger = base.model_copy(update={"queue_size": 64, "batch_size": 8})
+    other = base.model_copy(update={"queue_clusters": 4})
+    assert kind_of(same) == kind_of(base)
+    assert kind_of(larger) != kind_of(base)
+    assert family_of(larger) == family_of(base)
+    assert family_of(other) != family_of(base)
+    assert kind_of(base.model_copy(update={"fgsm_epsilon": 0.0})) != kind_of(base)
 
 
 def test_a_line_through_steps() -> None:
@@ -251,8 +268,8 @@ def test_a_study_that_samples_is_estimated_from_draws(study: StudySpec, tmp_path
         "search: {batch_size: {low: 4, high: 64}, initial_queue_size: {low: 8, high: 900}}\n"
     )
     sizes = [trial.batch_size for trial in estimates.trials_of(read_study(path))]
-    # a queue of 512 cannot start with more
-    assert 5 < len(sizes) < estimates.DRAWN
+    # queues below 128 cannot take the default's random start
+    assert 5 < len(sizes) < estimates.SAMPLED_CONFIGURATIONS
     assert 4 <= min(sizes) < np.mean(sizes) < max(sizes) <= 64
     path.write_text(path.read_text().replace("low: 8", "low: 513"))
     with pytest.raises(MtdlabError, match="none of 30 settings drawn can be trained"):

@@ -1,5 +1,6 @@
 """What is stored comes back as frames: values, order, missing ones, and ten thousand trials."""
 
+import sqlite3
 import time
 from pathlib import Path
 
@@ -13,8 +14,8 @@ from analysis.report import write_report
 from mtdlab import load_study
 from mtdlab.config import Unit
 from mtdlab.errors import NothingToReport, StorageError
-from mtdlab.store import Result, Store, Watcher, list_studies
-from mtdlab.store.database import storage_url, writing_engine
+from mtdlab.store import ProgressReader, Result, Store, list_studies
+from mtdlab.store.database import explained, storage_url, writing_engine
 from mtdlab.store.tables import ArrayRow, TrialRow
 
 OWNER = {"host": "here", "boot": "1", "pid": 1, "started": "1"}
@@ -105,10 +106,10 @@ def test_only_the_owner_writes(store: Store) -> None:
     claim = store.claim(OWNER)
     other = OWNER | {"pid": 2}
     assert claim is not None
-    assert not store.beat(claim, other, 5)
+    assert not store.heartbeat(claim, other, 5)
     assert not store.finish(claim, other, Result("COMPLETE", values={"score": 1.0}))
     assert not store.release(claim.row, other)
-    assert store.beat(claim, OWNER, 5)
+    assert store.heartbeat(claim, OWNER, 5)
     assert store.counts() == {"RUNNING": 1, "WAITING": 2}
 
 
@@ -130,13 +131,13 @@ def test_other_seeds_wait_for_what_the_first_one_draws(url: str) -> None:
     assert (second.seed, second.parameters) == (1, {"x": 0.3})
 
 
-def test_a_watcher_sees_steps_and_does_not_write(store: Store, url: str) -> None:
+def test_progress_is_read_by_step_without_writing(store: Store, url: str) -> None:
     claim = store.claim(OWNER)
     assert claim is not None
     store.begin(claim, 1, 0, {"x": 1}, SETTINGS, 5.0)
-    store.beat(claim, OWNER, 2)
-    (working,), finished = Watcher(url, 1).look()
-    assert (working.step, working.steps, finished) == (2, 3, 0)
+    store.heartbeat(claim, OWNER, 2)
+    (running,), finished = ProgressReader(url, 1).read()
+    assert (running.step, running.steps, finished) == (2, 3, 0)
 
 
 @pytest.mark.usefixtures("store")
@@ -159,13 +160,17 @@ def test_reading_never_makes_a_database(tmp_path: Path) -> None:
 
 
 def test_another_programs_database_is_refused(tmp_path: Path) -> None:
-    import sqlite3
-
     path = tmp_path / "other.db"
     with sqlite3.connect(path) as database:
         database.execute("CREATE TABLE t (x)")
     with pytest.raises(StorageError, match="holds no mtdlab study"):
         load_study("small", str(path))
+
+
+def test_an_error_of_the_driver_is_one_sentence_with_the_storage(url: str) -> None:
+    """Copies are made by the driver itself, whose errors SQLAlchemy does not wrap."""
+    with pytest.raises(StorageError, match=r"studies\.db: disk I/O error$"), explained(url):
+        raise sqlite3.OperationalError("disk I/O error")
 
 
 def test_the_storage_is_given_or_comes_from_the_environment(

@@ -1,16 +1,18 @@
-"""The best trial's model, kept while the sweep goes on."""
+"""The best trial's model, kept in a folder while the sweep runs."""
 
 from pathlib import Path
 from typing import Any
 
+import optuna
 import pytest
 
 from mtdlab import load_study
-from mtdlab.config import make_settings, read_study
-from mtdlab.errors import MtdlabError
-from mtdlab.sweep import best_model as keep
+from mtdlab.commands import training_run
+from mtdlab.config import Unit, make_settings, read_study
+from mtdlab.errors import MtdlabError, TrialError
+from mtdlab.store import Claim, Result, Store
+from mtdlab.sweep import best_model
 from mtdlab.sweep import run as runs
-from mtdlab.sweep import single
 from mtdlab.sweep import worker as workers
 
 STUDY = """
@@ -35,7 +37,7 @@ def spec(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path, tmp_path: Path
     text = STUDY.replace("ENCODER", str(tiny_encoder)).replace("CORPUS", str(tiny_corpus))
     (tmp_path / "study.yaml").write_text(text.replace("PAIRS", str(tiny_pairs)))
     yield read_study(tmp_path / "study.yaml")
-    workers._desk.cache_clear()
+    workers._open_study.cache_clear()
 
 
 def sweep(spec: Any, place: Path) -> runs.SweepResult:
@@ -44,13 +46,13 @@ def sweep(spec: Any, place: Path) -> runs.SweepResult:
 
 def test_the_folder_holds_the_best_trial_of_the_study(spec, tmp_path, monkeypatch) -> None:
     saved: list[tuple[int, float]] = []
-    save = keep.save_model
+    save = best_model.save_model
 
     def watched(folder: Path, settings: Any, materials: Any, outcome: Any, facts: Any) -> None:
         saved.append((facts["trial"], outcome.after.test.score))
         save(folder, settings, materials, outcome, facts)
 
-    monkeypatch.setattr(keep, "save_model", watched)
+    monkeypatch.setattr(best_model, "save_model", watched)
     assert sweep(spec, tmp_path).counts == {"COMPLETE": 6}
     trials = load_study("kept", f"sqlite:///{tmp_path / 's.db'}").trials
     records = trials["score"].cummax()
@@ -60,14 +62,77 @@ def test_the_folder_holds_the_best_trial_of_the_study(spec, tmp_path, monkeypatc
     assert (tmp_path / "models" / "kept" / "config.json").exists()
 
 
-def test_a_full_disk_costs_the_model_not_the_trial(spec, tmp_path, monkeypatch) -> None:
-    def full(*_arguments: Any) -> None:
-        raise OSError(28, "No space left on device")
+@pytest.mark.parametrize(
+    ("error", "note"),
+    [
+        (OSError(28, "No space left on device"), "OSError: [Errno 28] No space left on device"),
+        (KeyError("esimcse"), "KeyError: 'esimcse'"),
+        (TrialError("the saved model scores 1.00 on dev"), "the saved model scores 1.00 on dev"),
+    ],
+)
+def test_a_model_that_cannot_be_saved_is_a_note_on_its_trial(
+    spec, tmp_path, monkeypatch, capsys, error: Exception, note: str
+) -> None:
+    url = f"sqlite:///{tmp_path / 's.db'}"
+    recorded: list[str] = []
 
-    monkeypatch.setattr(keep, "save_model", full)
+    def broken(_folder: Path, _settings: Any, _inputs: Any, _outcome: Any, facts: Any) -> None:
+        recorded.append(load_study("kept", url).trials["state"][facts["trial"]])
+        raise error
+
+    monkeypatch.setattr(best_model, "save_model", broken)
     assert sweep(spec, tmp_path).counts == {"COMPLETE": 6}
-    reasons = load_study("kept", f"sqlite:///{tmp_path / 's.db'}").trials["reason"]
-    assert reasons[0] == "the model was not saved: [Errno 28] No space left on device"
+    trials = load_study("kept", url).trials
+    assert trials["note"][0] == f"model not saved: {note}"
+    assert (trials["reason"] == "").all()
+    assert trials["score"].notna().all()
+    # the result was in the database before the model was saved
+    assert set(recorded) == {"COMPLETE"}
+    assert f"(model not saved: {note})" in capsys.readouterr().err.replace("\n", " ")
+    trial = optuna.load_study(study_name="kept", storage=url).trials[0]
+    assert trial.user_attrs["note"] == f"model not saved: {note}"
+
+
+def test_a_models_folder_that_cannot_be_made_is_a_note_too(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "models").write_text("a file where the folder would be")
+    claim = finished(store, 40.0)
+    trained = best_model.Trained(*[None] * 4)  # type: ignore[arg-type]
+    note = best_model.save_if_best(tmp_path / "models" / "kept", store, claim, trained)
+    assert note.startswith("model not saved: ")
+    assert store.counts() == {"COMPLETE": 1, "WAITING": 1}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    store = Store(f"sqlite:///{tmp_path / 'two.db'}", study_id=1)
+    store.write_study("two", "sts_test", {"sampler": "grid"}, "", "")
+    store.add_units([Unit("a", 0, {}), Unit("b", 0, {})])
+    return store
+
+
+def finished(store: Store, score: float) -> Claim:
+    owner = {"pid": score}
+    claim = store.claim(owner)
+    assert claim is not None
+    store.begin(claim, claim.row, claim.row, {}, {}, 1.0)
+    assert store.finish(claim, owner, Result("COMPLETE", values={"score": score}))
+    return claim
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_two_workers_that_finish_at_once_the_better_one_saves(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    """Whichever of them gets the folder's lock first."""
+    saved: list[float] = []
+    monkeypatch.setattr(
+        best_model, "save_model", lambda _folder, score, *_others: saved.append(score)
+    )
+    claims = [(finished(store, score), score) for score in (41.0, 40.0)]
+    for claim, score in (claims[first], claims[1 - first]):
+        trained = best_model.Trained(score, None, None, {})  # type: ignore[arg-type]
+        assert best_model.save_if_best(tmp_path / "two", store, claim, trained) == ""
+    assert saved == [41.0]
 
 
 def test_a_folder_with_something_else_is_refused_before_anything_runs(spec, tmp_path) -> None:
@@ -82,7 +147,7 @@ def test_a_single_run_refuses_such_a_folder_before_it_trains(tmp_path, monkeypat
     def trained(*_arguments: Any) -> None:
         raise AssertionError("it trained first")
 
-    monkeypatch.setattr(single, "prepare", trained)
+    monkeypatch.setattr(training_run, "load_inputs", trained)
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(MtdlabError, match="holds something else than a saved model"):
-        single.run_once(make_settings(), tmp_path)
+        training_run.run_once(make_settings(), tmp_path)

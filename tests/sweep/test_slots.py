@@ -1,4 +1,4 @@
-"""Workers find a GPU each: every place once, the emptiest GPU first."""
+"""Every worker gets a GPU: each slot once, the GPU with the fewest workers first."""
 
 from pathlib import Path
 
@@ -8,11 +8,11 @@ import torch
 from mtdlab.sweep import slots
 
 
-def test_places_go_round_the_gpus_and_come_back(tmp_path: Path) -> None:
-    held = [slots.take_place(tmp_path, gpus=2) for _ in range(5)]
+def test_slots_alternate_between_gpus_and_are_released(tmp_path: Path) -> None:
+    held = [slots.lock_slot(tmp_path, gpus=2) for _ in range(5)]
     assert [gpu for gpu, _ in held] == [0, 1, 0, 1, 0]
     held[1][1].release()
-    assert slots.take_place(tmp_path, gpus=2)[0] == 1
+    assert slots.lock_slot(tmp_path, gpus=2)[0] == 1
 
 
 def test_a_worker_computes_on_the_gpu_it_took(

@@ -19,7 +19,8 @@ from mtdlab.store import Result, Store
 from mtdlab.sweep import owner as owners
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import worker as workers
-from mtdlab.sweep.optuna_study import Mirror
+from mtdlab.sweep.open_study import open_study
+from mtdlab.sweep.optuna_study import OptunaStudy
 from mtdlab.sweep.signals import Interrupted
 from mtdlab.training.inputs import EncoderScores
 from mtdlab.training.outcome import Outcome
@@ -68,11 +69,11 @@ def study(tmp_path: Path) -> Callable[[str], Path]:
 
 
 @pytest.fixture(autouse=True)
-def fresh_desk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+def fresh_study(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: None)
     yield
-    workers._desk.cache_clear()
+    workers._open_study.cache_clear()
 
 
 @pytest.fixture
@@ -119,11 +120,11 @@ def test_what_a_grid_skips_may_become_less_but_not_more(study, url) -> None:
     assert sweep(study(GRID + skip), url).counts == {"COMPLETE": 6}
     assert (0.75, 16, 0) not in settings_done(url)
     more = "skip: [{ema_decay: 0.75}]\n"
-    with pytest.raises(MtdlabError, match=r"holds 2 trials that the file no longer asks for"):
+    with pytest.raises(MtdlabError, match=r"holds 2 trials that the file no longer has"):
         sweep(study(GRID + more), url)
     assert sweep(study(GRID), url).ran == 2
     assert settings_done(url) == ALL
-    with pytest.raises(MtdlabError, match=r"holds 2 trials that the file no longer asks for"):
+    with pytest.raises(MtdlabError, match=r"holds 2 trials that the file no longer has"):
         sweep(study(GRID + skip), url)
 
 
@@ -164,8 +165,9 @@ def test_a_failed_trial_is_recorded_with_its_reason_and_the_sweep_goes_on(
     assert (result.counts, result.exit_code) == ({"COMPLETE": 7, "FAIL": 1}, 3)
     trials = load_study("small", url).trials
     assert trials.loc[trials["state"] == "FAIL", "reason"].tolist() == ["the loss is nan at step 3"]
-    told = [t for t in optuna.load_study(study_name="small", storage=url).trials if t.value is None]
-    assert [t.user_attrs["reason"] for t in told] == ["the loss is nan at step 3"]
+    recorded = optuna.load_study(study_name="small", storage=url).trials
+    failed = [trial for trial in recorded if trial.value is None]
+    assert [t.user_attrs["reason"] for t in failed] == ["the loss is nan at step 3"]
 
     objective(score)
     assert sweep(study(GRID), url).ran == 0
@@ -219,17 +221,17 @@ def test_an_interrupted_trial_goes_back_to_waiting_and_is_taken_again(
 
 @pytest.mark.parametrize("killed_after", ["claim", "ask", "begin", "finish"])
 @pytest.mark.usefixtures("objective")
-def test_what_a_killed_worker_left_is_mended(study, url, killed_after: str) -> None:
+def test_what_a_killed_worker_left_is_repaired(study, url, killed_after: str) -> None:
     """A process that ends between any two transactions costs nothing but its own trial."""
     spec = read_study(study(GRID))
     dead = {"host": owners.this_process()["host"], "boot": "another", "pid": 1, "started": "0"}
-    runs._open(spec, url, "")
-    mirror = Mirror(url, spec)
-    store = Store(url, mirror.study_id)
+    open_study(spec, url, "")
+    optuna_study = OptunaStudy(url, spec)
+    store = Store(url, optuna_study.study_id)
     claim = store.claim(dead)
     assert claim is not None
     if killed_after != "claim":
-        trial, parameters = mirror.begin(claim)
+        trial, parameters = optuna_study.begin(claim)
     if killed_after in ("begin", "finish"):
         store.begin(claim, trial._trial_id, trial.number, parameters, {"steps": 4}, 3.0)
     if killed_after == "finish":
@@ -246,7 +248,7 @@ def test_what_a_killed_worker_left_is_mended(study, url, killed_after: str) -> N
 @pytest.mark.usefixtures("objective")
 def test_a_live_owners_trial_is_left_alone(study, url) -> None:
     spec = read_study(study(GRID))
-    store = runs._open(spec, url, "")
+    store = open_study(spec, url, "")
     assert store.claim(owners.this_process()) is not None
     assert sweep(study(GRID), url).counts == {"COMPLETE": 7, "RUNNING": 1}
 
@@ -255,10 +257,10 @@ def test_a_worker_that_lost_its_trial_discards_its_result(study, url, objective)
     thief = {"host": "elsewhere"}
 
     def robbed(settings: TrainerSettings, watch: Any) -> Result:
-        mine = watch.desk.owner
+        mine = watch.study.owner
         if settings.queue_size == 8 and settings.seed == 0 and settings.ema_decay == 0.5:
-            assert watch.desk.store.release(watch.claim.row, mine)
-            assert watch.desk.store.claim(thief) is not None
+            assert watch.study.store.release(watch.claim.row, mine)
+            assert watch.study.store.claim(thief) is not None
         return score(settings, watch)
 
     objective(robbed)
@@ -285,7 +287,7 @@ def test_random_draws_do_not_depend_on_who_draws(study, tmp_path) -> None:
     for name in ("one.db", "two.db"):
         url = f"sqlite:///{tmp_path / name}"
         sweep(path, url)
-        workers._desk.cache_clear()
+        workers._open_study.cache_clear()
         drawn.append(load_study("drawn", url).trials["ema_decay"].tolist())
     assert drawn[0] == drawn[1]
 
@@ -312,11 +314,11 @@ def test_a_pruned_trial_is_recorded_as_pruned(study, url, objective) -> None:
 
 
 @pytest.mark.usefixtures("objective")
-def test_more_trials_are_welcome_another_question_is_not(study, url) -> None:
+def test_trials_may_be_added_but_other_settings_are_refused(study, url) -> None:
     sweep(study(GRID), url)
     more = GRID.replace("[0, 1]", "[0, 1, 2]").replace("values: [1, 2]", "values: [1, 2, 4]")
     assert sweep(study(more), url).counts == {"COMPLETE": 18}
-    with pytest.raises(MtdlabError, match="holds 10 trials that the file no longer asks for"):
+    with pytest.raises(MtdlabError, match="holds 10 trials that the file no longer has"):
         sweep(study(GRID), url)
     with pytest.raises(MtdlabError, match=r"trainer.steps: was 4, now 5"):
         sweep(study(more.replace("steps: 4", "steps: 5")), url)
@@ -324,11 +326,11 @@ def test_more_trials_are_welcome_another_question_is_not(study, url) -> None:
 
 
 @pytest.mark.usefixtures("objective")
-def test_a_setting_that_is_new_since_then_does_not_make_another_question(study, url) -> None:
+def test_a_setting_that_is_newer_than_the_study_has_its_default(study, url) -> None:
     path = study(GRID)
     sweep(path, url)
     spec = read_study(path)
-    store = Store(url, Mirror(url, spec).study_id)
+    store = Store(url, OptunaStudy(url, spec).study_id)
     identity = spec.identity()
     del identity["trainer"]["in_batch_negatives"]
     store.write_study(spec.name, spec.metric, identity, spec.text, "")
@@ -343,7 +345,7 @@ def test_a_setting_that_is_new_since_then_does_not_make_another_question(study, 
 def test_a_study_deleted_through_optuna_starts_anew(study, url) -> None:
     sweep(study(GRID), url)
     optuna.delete_study(study_name="small", storage=url)
-    workers._desk.cache_clear()
+    workers._open_study.cache_clear()
     again = sweep(study(GRID), url)
     assert (again.ran, again.counts) == (8, {"COMPLETE": 8})
 

@@ -1,4 +1,4 @@
-"""One training run by itself, without a study."""
+"""A training run without a study, for the command train."""
 
 import math
 from pathlib import Path
@@ -15,10 +15,10 @@ from mtdlab.training.loop import train
 
 
 def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, Any]:
-    """Train, optionally save the best checkpoint as a model folder; scores and MTD.
+    """Train one encoder and return its scores and MTD; saves the best checkpoint to `out`.
 
-    Raises TrialError where the run breaks down, KeyboardInterrupt where it is interrupted,
-    MtdlabError where the folder cannot take a model.
+    Raises TrialError where training fails, KeyboardInterrupt where it is interrupted, and
+    MtdlabError where `out` holds something else than a saved model.
     """
     if out is not None:
         # before the training, not after it

@@ -1,4 +1,4 @@
-"""A look at a study while others work on it: it never writes, and never makes them wait."""
+"""The progress of a study, read while workers write: it never writes and never blocks them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ FINISHED = ("COMPLETE", "FAIL", "PRUNED")
 
 
 @dataclass(frozen=True)
-class Working:
-    """A trial at work, in whichever process: its parameters, and `step` of `steps`."""
+class RunningTrial:
+    """A trial that some process is training: its parameters, and `step` of `steps`."""
 
     row: int
     seed: int
@@ -24,7 +24,7 @@ class Working:
     steps: int
 
 
-class Watcher:
+class ProgressReader:
     """Reads one study's progress. Every method may raise StorageError."""
 
     def __init__(self, url: str, study_id: int) -> None:
@@ -32,17 +32,17 @@ class Watcher:
         self.study_id = study_id
         self._engine = reading_engine(url)
 
-    def look(self) -> tuple[list[Working], int]:
-        """The trials at work that have begun, and how many are finished."""
-        mine = TrialRow.study_id == self.study_id
+    def read(self) -> tuple[list[RunningTrial], int]:
+        """The trials that are being trained, and the number of finished ones."""
+        of_study = TrialRow.study_id == self.study_id
         with explained(self.url), Session(self._engine) as session:
             rows = session.scalars(
                 select(TrialRow).where(
-                    mine, TrialRow.state == "RUNNING", TrialRow.settings.is_not(None)
+                    of_study, TrialRow.state == "RUNNING", TrialRow.settings.is_not(None)
                 )
             )
-            working = [
-                Working(
+            running = [
+                RunningTrial(
                     row.id,
                     row.seed,
                     row.parameters or {},
@@ -51,5 +51,5 @@ class Watcher:
                 )
                 for row in rows
             ]
-            finished = select(func.count()).where(mine, TrialRow.state.in_(FINISHED))
-            return working, session.scalar(finished) or 0
+            finished = select(func.count()).where(of_study, TrialRow.state.in_(FINISHED))
+            return running, session.scalar(finished) or 0

@@ -1,0 +1,101 @@
+"""The command plan: a study's configurations, and an estimate of its cost."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mtdlab.commands.options import AsJson, Jobs, JobsPerGpu, Overrides, Profile, StudyFile
+from mtdlab.commands.printing import print_json, print_table
+from mtdlab.errors import MtdlabError, TrialError, one_line
+from mtdlab.sweep.finished import clock
+
+if TYPE_CHECKING:
+    from mtdlab.config import StudySpec
+
+MAIN_SETTINGS = ("ema_decay", "queue_size", "batch_size", "initial_queue_size")
+"""Settings that the table shows whether they are searched or not: those behind the MTD."""
+
+
+def plan(
+    file: StudyFile,
+    profile: Profile = None,
+    set_: Overrides = None,
+    measure: Annotated[
+        bool,
+        typer.Option(
+            "--measure/--no-measure", help="Time a few steps to estimate the cost on this machine."
+        ),
+    ] = True,
+    jobs: Jobs = None,
+    jobs_per_gpu: JobsPerGpu = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Show a study's configurations and their MTD, and estimate its cost on this machine."""
+    from mtdlab.config import read_study
+
+    spec = read_study(file, set_ or [], profile)
+    rows = planned(spec)
+    trials = len(spec.units())
+    if as_json:
+        found = {"estimate": _costs(spec, jobs, jobs_per_gpu)} if measure else {}
+        print_json({"study": spec.name, "trials": trials, "settings": rows} | found)
+        return
+    if rows:
+        print_table(rows)
+    seeds = f"{len(spec.seeds)} seed{'s' if len(spec.seeds) > 1 else ''}"
+    what = f"{len(rows)} configurations" if rows else f"{spec.trials} drawn by {spec.sampler}"
+    print(f"study {spec.name}: {what} x {seeds} = {trials} trials", flush=True)
+    if measure:
+        print("\n".join(_cost_lines(_costs(spec, jobs, jobs_per_gpu))))
+
+
+def planned(spec: "StudySpec") -> list[dict[str, Any]]:
+    """A row per configuration, by MTD: its main settings and those that are searched.
+
+    A setting that the configuration's method lacks is None, and so is the MTD of a method without
+    one. Empty for a sampled study, whose configurations are drawn while it runs.
+    """
+    first = [unit for unit in spec.units() if unit.seed == spec.seeds[0]]
+    rows = []
+    for unit in first:
+        if unit.parameters is None:
+            return []
+        settings = spec.settings(unit.parameters, unit.seed)
+        names = dict.fromkeys((*MAIN_SETTINGS, *spec.search))
+        row = {name: getattr(settings, name, None) for name in names if name in spec.known}
+        rows.append({"mtd": None if settings.mtd is None else round(settings.mtd, 3)} | row)
+    return sorted(rows, key=lambda row: (row["mtd"] is None, row["mtd"]))
+
+
+def _costs(spec: "StudySpec", jobs: int | None, jobs_per_gpu: int) -> dict[str, Any]:
+    """The fields of the estimate; only `reason` where it failed."""
+    from mtdlab.cost.estimate import estimate
+
+    try:
+        return asdict(estimate(spec, jobs, jobs_per_gpu))
+    except (MtdlabError, TrialError) as error:
+        return {"reason": str(error)}
+    except Exception as error:
+        # out of memory, a killed worker, a GPU error: the configurations are shown nevertheless
+        return {"reason": one_line(error)[:200]}
+
+
+def _cost_lines(found: dict[str, Any]) -> list[str]:
+    """Time, memory and disk, a line each; or why there is no estimate."""
+    from rich.filesize import decimal
+
+    if "reason" in found:
+        return [f"no estimate: {found['reason']}"]
+    workers = f"{found['workers']} worker{'s' if found['workers'] > 1 else ''}"
+    shortest, longest = map(clock, found["trial"])
+    duration = shortest if shortest == longest else f"{shortest} to {longest}"
+    return [
+        f"time    about {clock(found['seconds'])}: trials of {duration} on {workers} "
+        f"with {found['threads']} thread{'s' if found['threads'] > 1 else ''} each, "
+        f"after {clock(found['start'])} to start",
+        f"memory  up to {decimal(found['memory'])}: {workers} of {decimal(found['worker_memory'])}",
+        f"disk    {decimal(found['database'])} of database, {decimal(found['model'])} for the best "
+        "model",
+        f"estimated from a few steps of {found['measured']} of {found['kinds']} kinds of step",
+    ]

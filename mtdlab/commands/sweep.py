@@ -1,0 +1,84 @@
+"""The commands sweep and studies."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mtdlab.commands.options import AsJson, Jobs, JobsPerGpu, Overrides, Profile, Storage, StudyFile
+from mtdlab.commands.printing import print_json, print_table
+
+
+def sweep(
+    file: StudyFile,
+    storage: Storage = None,
+    jobs: Jobs = None,
+    jobs_per_gpu: JobsPerGpu = 1,
+    models: Annotated[
+        Path, typer.Option(help="Folder in which the best trial's model is kept.")
+    ] = Path("models"),
+    profile: Profile = None,
+    set_: Overrides = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Run failed trials again.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run or resume a study. Sweeps that run at the same time share its trials."""
+    from mtdlab.config import read_study
+    from mtdlab.store.database import shown, storage_url
+    from mtdlab.sweep.finished import clock
+    from mtdlab.sweep.run import sweep as run
+
+    spec = read_study(file, set_ or [], profile)
+    url = storage_url(storage)
+    command = shlex.join(["mtdlab", *sys.argv[1:]])
+    result = run(
+        spec,
+        url,
+        models=models,
+        jobs=jobs,
+        jobs_per_gpu=jobs_per_gpu,
+        retry_failed=retry_failed,
+        command=command,
+    )
+    done = result.counts.get("COMPLETE", 0)
+    if as_json:
+        print_json(
+            {
+                "study": result.study,
+                "storage": shown(url),
+                "planned": result.planned,
+                "ran": result.ran,
+                "seconds": round(result.seconds, 1),
+                "trials": {state.lower(): n for state, n in result.counts.items()},
+            }
+        )
+    else:
+        others = [
+            f"{count} {state.lower()}"
+            for state, count in result.counts.items()
+            if state != "COMPLETE"
+        ]
+        whole = "complete: " if done == result.planned else ""
+        print(
+            f"study {result.study} in {shown(url)} is {whole}{done} of {result.planned} trials "
+            + (f"done ({', '.join(others)})" if others else "done")
+            + f"; {result.ran} run now in {clock(result.seconds)}"
+        )
+    raise typer.Exit(result.exit_code)
+
+
+def studies(storage: Storage = None, as_json: AsJson = False) -> None:
+    """List the studies of a database."""
+    from mtdlab.store import list_studies
+
+    rows = list_studies(storage).to_dict("records")
+    if as_json:
+        print_json({"studies": rows})
+    elif rows:
+        print_table(rows)
+    else:
+        print("no study yet")

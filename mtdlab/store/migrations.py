@@ -1,0 +1,183 @@
+"""Older schema versions: how each is migrated to the next, and what is copied before.
+
+A migration runs in one transaction. It describes tables by itself, never through `tables.py`,
+which shows the newest version only.
+"""
+
+import os
+import shutil
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import (
+    JSON,
+    Column,
+    Connection,
+    Engine,
+    StaticPool,
+    String,
+    column,
+    create_engine,
+    inspect,
+    select,
+    table,
+    text,
+    update,
+)
+
+from mtdlab.errors import StorageError
+from mtdlab.store.tables import SCHEMA_VERSION, Schema
+
+if TYPE_CHECKING:
+    from alembic.operations import Operations
+
+Migration = Callable[["Operations"], None]
+
+
+def _to_version_2(operations: "Operations") -> None:
+    """Notes on trials; a study's description, imported modules and resolved precision."""
+    operations.add_column(
+        "mtdlab_trials", Column("note", String, nullable=False, server_default="")
+    )
+    for added in (
+        Column("description", String, nullable=False, server_default=""),
+        Column("imports", JSON, nullable=False, server_default=text("'{}'")),
+        Column("precision", String),
+    ):
+        operations.add_column("mtdlab_studies", added)
+    # version 1 wrote into `reason` why the model of a complete trial could not be saved
+    operations.execute(
+        "UPDATE mtdlab_trials SET note = reason, reason = '' WHERE state = 'COMPLETE'"
+    )
+    _record_precision(operations.get_bind())
+
+
+def _record_precision(connection: Connection) -> None:
+    """The precision that `auto` meant in each study's first trial, as its device line has it."""
+    trials = table(
+        "mtdlab_trials",
+        column("study_id"),
+        column("number"),
+        column("settings", JSON),
+        column("environment", JSON),
+    )
+    rows = connection.execute(
+        select(trials.c.study_id, trials.c.settings, trials.c.environment)
+        .where(trials.c.number.is_not(None), trials.c.environment.is_not(None))
+        .order_by(trials.c.number)
+    )
+    precisions: dict[int, str] = {}
+    for study_id, settings, environment in rows:
+        device = (environment or {}).get("device", "")
+        if (settings or {}).get("precision") == "auto" and device:
+            precisions.setdefault(study_id, "bfloat16" if "bfloat16" in device else "float32")
+    studies = table("mtdlab_studies", column("id"), column("precision"))
+    for study_id, precision in precisions.items():
+        connection.execute(
+            update(studies).where(studies.c.id == study_id).values(precision=precision)
+        )
+
+
+MIGRATIONS: tuple[Migration, ...] = (_to_version_2,)
+"""In order: the first migrates version 1 to version 2."""
+
+
+def migrate(connection: Connection, version: int) -> None:
+    """Migrate mtdlab's tables from `version` to the newest, in the connection's transaction."""
+    # imported here, since few databases need it
+    from alembic.operations import Operations
+    from alembic.runtime.migration import MigrationContext
+
+    operations = Operations(MigrationContext.configure(connection))
+    for migration in MIGRATIONS[version - 1 :]:
+        migration(operations)
+    connection.execute(update(Schema).values(version=SCHEMA_VERSION))
+
+
+def copy_and_migrate(
+    connection: Connection, version: int, path: Path | None, shown_url: str
+) -> None:
+    """Migrate a database for writing, after a copy of its file; reports it on standard error.
+
+    The connection must hold the write lock and must not have written yet: the copy is then
+    exactly what is migrated, and one process alone makes it. `path` is None for a database
+    that is no SQLite file; such a one is not copied. Raises StorageError where the copy fails;
+    nothing is migrated then.
+    """
+    copied = "no copy was made"
+    if path is not None:
+        try:
+            copied = f"a copy of the old file is {_copy(path, version)}"
+        except (OSError, sqlite3.Error) as error:
+            raise StorageError(
+                f"{path} has schema {version} and must be migrated to {SCHEMA_VERSION}, but it "
+                f"cannot be copied first ({error}); make room beside it, or name a copy of it "
+                "with --storage"
+            ) from None
+    migrate(connection, version)
+    print(
+        f"mtdlab: {shown_url}: migrated from schema {version} to {SCHEMA_VERSION}; {copied}",
+        file=sys.stderr,
+    )
+
+
+def _copy(path: Path, version: int) -> Path:
+    """Copy a SQLite file beside itself under a name that is free, and flush it to the disk."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.copying-", dir=path.parent)
+    os.close(handle)
+    building = Path(name)
+    try:
+        with closing(_opened(path)) as source, closing(sqlite3.connect(building)) as target:
+            source.backup(target)
+        shutil.copymode(path, building)
+        _flush(building)
+        target_path = _free_name(path, version)
+        building.rename(target_path)
+        _flush(path.parent)
+    finally:
+        building.unlink(missing_ok=True)
+    return target_path
+
+
+def _free_name(path: Path, version: int) -> Path:
+    # an attempt that was cut short after its copy leaves one, which is kept
+    candidate, attempt = path.with_name(f"{path.name}.schema-{version}.bak"), 1
+    while candidate.exists():
+        attempt += 1
+        candidate = path.with_name(f"{path.name}.schema-{version}-{attempt}.bak")
+    return candidate
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def migrated_copy(path: Path, version: int) -> Engine:
+    """An engine on a migrated copy in memory of an older SQLite file, which stays untouched."""
+    memory = sqlite3.connect(":memory:", check_same_thread=False)
+    with closing(_opened(path)) as source:
+        source.backup(memory)
+    engine = create_engine("sqlite://", creator=lambda: memory, poolclass=StaticPool)
+    with engine.begin() as connection:
+        migrate(connection, version)
+    return engine
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=60)
+
+
+def schema_version(connection: Connection) -> int | None:
+    """The version of mtdlab's tables in a database, None where it has none."""
+    if not inspect(connection).has_table(Schema.__tablename__):
+        return None
+    return connection.scalar(select(Schema.version))

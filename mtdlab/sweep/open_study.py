@@ -1,0 +1,90 @@
+"""Opening a study for a sweep: its row and trials created, or compared with the study file."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from mtdlab.config import StudySpec
+from mtdlab.config.study import known_settings
+from mtdlab.errors import MtdlabError
+from mtdlab.methods.registry import BUILTIN
+from mtdlab.store import Store
+from mtdlab.store.database import writing_engine
+from mtdlab.store.setting_names import present_settings
+from mtdlab.sweep.optuna_study import OptunaStudy
+
+
+def open_study(spec: StudySpec, url: str, command: str) -> Store:
+    """Create the study or add the file's new trials to it, and repair what killed sweeps left.
+
+    Raises MtdlabError where the file differs from the recorded one in more than added trials,
+    StorageError where the database fails.
+    """
+    # mtdlab's tables first: a file that is no database is refused before Optuna opens it
+    writing_engine(url)
+    optuna_study = OptunaStudy(url, spec)
+    store = Store(url, optuna_study.study_id)
+    store.forget_deleted(spec.name, optuna_study.trial_ids)
+    recorded = store.study()
+    if recorded is None:
+        _write(store, spec, command)
+    else:
+        _refuse_other_settings(spec, recorded.identity | {"imports": recorded.imports})
+    if missing := store.add_units(spec.units()):
+        raise MtdlabError(
+            f"study {spec.name} holds {len(missing)} trials that the file no longer has "
+            f"(such as seed {missing[0][1]}); put them back, or give the study another name"
+        )
+    _write(store, spec, command)
+    optuna_study.synchronise(store)
+    return store
+
+
+def _write(store: Store, spec: StudySpec, command: str) -> None:
+    store.write_study(
+        spec.name,
+        spec.metric,
+        spec.identity(),
+        spec.text,
+        command,
+        description=spec.description,
+        imports=spec.imports,
+    )
+
+
+def _refuse_other_settings(spec: StudySpec, recorded: dict[str, Any]) -> None:
+    """Only trials may be added to a study: results of other settings are not comparable."""
+    new = spec.identity() | {"imports": spec.imports}
+    old = recorded | {name: present_settings(recorded[name]) for name in ("trainer", "search")}
+    old["trainer"] = _with_present_settings(old["trainer"], new["trainer"], spec)
+    differences = [
+        f"{setting}: was {before}, now {now}" for setting, before, now in _differences(old, new)
+    ]
+    if differences:
+        raise MtdlabError(
+            f"study {spec.name} was begun with another file ({'; '.join(differences)}); "
+            "put that back, or give the study another name"
+        )
+
+
+def _with_present_settings(
+    recorded: dict[str, Any], new: dict[str, Any], spec: StudySpec
+) -> dict[str, Any]:
+    """A recorded trainer section with the settings that its method has now.
+
+    A setting that did not exist yet when the study was begun had its default value. One that is
+    now another method's alone had one possible value with this method.
+    """
+    if "method" in spec.search:
+        return recorded
+    defaults = type(spec.fixed())().model_dump(mode="json")
+    of_others = known_settings(tuple(BUILTIN)).keys() - defaults.keys()
+    kept = {name: value for name, value in recorded.items() if name not in of_others}
+    return {name: defaults[name] for name in new} | kept
+
+
+def _differences(old: object, new: object, path: str = "") -> Iterator[tuple[str, object, object]]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted(old.keys() | new.keys()):
+            yield from _differences(old.get(key), new.get(key), f"{path}.{key}" if path else key)
+    elif old != new:
+        yield path, old, new

@@ -1,0 +1,137 @@
+"""Make a small database of the present schema version, without training: python FILE OUT.
+
+With a change of the schema, the new version's database goes to `data/`; older ones stay as they
+were made, by the code of their time. Two studies, both interrupted: `grid` with a failed trial
+and with one whose model could not be saved, `drawn` with a pruned one.
+"""
+
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from mtdlab.config import TrainerSettings, read_study
+from mtdlab.store import Result
+from mtdlab.sweep import run, worker
+from mtdlab.sweep.signals import Interrupted
+
+GRID = """
+study: grid
+metric: sts_test
+trainer: {batch_size: 8, steps: 4, evaluate_every: 2}
+search:
+  ema_decay: [0.5, 0.75]
+  queue_size: {times: batch_size, values: [1, 2]}
+  initial_queue_size: [0]
+seeds: [0, 1]
+"""
+DRAWN = """
+study: drawn
+metric: sts_dev
+trainer: {batch_size: 8, steps: 4, evaluate_every: 2, initial_queue_size: 0}
+search:
+  ema_decay: {low: 0.5, high: 0.9}
+  queue_size: {low: 8, high: 64, step: 8}
+sampler: random
+pruner: median
+trials: 3
+seeds: [0, 1]
+"""
+NOTE = "model not saved: OSError: [Errno 28] No space left on device"
+ENVIRONMENT = {
+    "corpus": "builtin: 24,000 sentences",
+    "encoder": "builtin: 0.89 million weights, cls pooling",
+    "device": "cpu, float32, threads a trial: 1",
+}
+STEP_CURVES = ("loss", "fgsm_changed", "ema_decay", "queue_fill")
+EVALUATION_CURVES = ("score", "alignment", "uniformity", "mean_cosine")
+Run = tuple[str, str]
+RUNS: dict[str, list[Run]] = {
+    "grid": [
+        ("COMPLETE", ""),
+        ("FAIL", "the loss is nan at step 3"),
+        ("COMPLETE", ""),
+        ("COMPLETE", ""),
+        ("COMPLETE", ""),
+        ("COMPLETE", ""),
+    ],
+    "drawn": [("COMPLETE", ""), ("PRUNED", "pruned at step 2")],
+}
+
+
+def result_of(settings: TrainerSettings, index: int) -> Result:
+    """A complete trial's result; curves and spectra are random numbers."""
+    random = np.random.default_rng(index)
+    arrays = {f"curve/{name}": random.random(4) for name in STEP_CURVES + EVALUATION_CURVES}
+    for name in EVALUATION_CURVES:
+        arrays[f"curve/{name}"][[0, 2]] = np.nan
+    for moment in ("before", "after"):
+        arrays[f"spectrum/{moment}"] = np.sort(random.random(5))[::-1]
+    score = 40 + 10 * settings.ema_decay + settings.seed
+    values = {
+        "score": score,
+        "score_before": 10.5,
+        "alignment": 0.25,
+        "uniformity": -2.5,
+        "mean_cosine": 0.125,
+        "best_step": 4,
+        "wall_seconds": 1.5,
+    }
+    return Result(
+        "COMPLETE",
+        values=values,
+        scores={"sts_dev": score + 1, "sts_test": score},
+        arrays={name: array.astype(np.float32) for name, array in arrays.items()},
+        environment=ENVIRONMENT,
+    )
+
+
+def replacement_of_training(runs: Iterator[tuple[int, Run]]) -> Any:
+    """A function in the place of `worker._train`; interrupts the sweep after the last run."""
+
+    def train(_spec: Any, settings: TrainerSettings, monitor: Any) -> tuple[Result, None]:
+        index, (state, reason) = next(runs, (0, ("", "")))
+        if not state:
+            monitor.stop.path.write_text("2")
+            raise Interrupted
+        if state == "COMPLETE":
+            if index == 2:
+                monitor.study.store.add_note(monitor.claim, NOTE)
+            return result_of(settings, index), None
+        return Result(state, reason, environment=ENVIRONMENT), None
+
+    return train
+
+
+def make(out: Path) -> None:
+    """Write the database to `out`, in small pages, since Optuna has many small tables."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        patch("mtdlab.training.inputs.check_inputs"),
+    ):
+        for name, text in (("grid", GRID), ("drawn", DRAWN)):
+            file = Path(folder) / f"{name}.yaml"
+            file.write_text(text)
+            runs = iter(list(enumerate(RUNS[name])))
+            with patch.object(worker, "_train", replacement_of_training(runs)):
+                run.sweep(
+                    read_study(file),
+                    f"sqlite:///{out}",
+                    jobs=1,
+                    models=Path(folder) / "models",
+                    command=f"mtdlab sweep {name}.yaml",
+                )
+            worker._open_study.cache_clear()
+    with closing(sqlite3.connect(out)) as database:
+        database.execute("PRAGMA page_size = 1024")
+        database.execute("VACUUM")
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]))

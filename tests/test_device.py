@@ -1,0 +1,41 @@
+"""The device and precision that `auto` resolves to."""
+
+import pytest
+import torch
+
+from mtdlab.config import make_settings
+from mtdlab.device import choose_device
+from mtdlab.errors import MtdlabError
+
+
+@pytest.mark.parametrize(
+    ("features", "dtype"),
+    [
+        ({"avx512_f": True}, torch.float32),
+        ({"avx512_bf16": False, "amx_bf16": False}, torch.float32),
+        ({"avx512_bf16": True, "amx_bf16": False}, torch.bfloat16),
+        ({"avx512_bf16": True, "amx_bf16": True}, torch.bfloat16),
+        ({"amx_bf16": True}, torch.bfloat16),
+        ({"neon": True}, torch.float32),
+    ],
+)
+def test_auto_is_bfloat16_where_the_processor_has_instructions_for_it(
+    monkeypatch: pytest.MonkeyPatch, features: dict[str, bool], dtype: torch.dtype
+) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: features)
+    assert choose_device(make_settings(device="cpu")).dtype == dtype
+    # a precision that is named is taken as it is
+    assert choose_device(make_settings(device="cpu", precision="float32")).dtype == torch.float32
+
+
+def test_torch_names_the_features_that_auto_asks_for() -> None:
+    features = torch.cpu.get_capabilities()
+    if features["architecture"] != "x86_64":
+        pytest.skip("the features are those of x86 processors")
+    assert {"amx_bf16", "avx512_bf16"} <= features.keys()
+
+
+def test_a_gpu_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(MtdlabError, match="device cuda:3: this machine has 1 CUDA devices"):
+        choose_device(make_settings(device="cuda:3"))
