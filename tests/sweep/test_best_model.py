@@ -82,7 +82,7 @@ def test_a_single_run_refuses_such_a_folder_before_it_trains(tmp_path, monkeypat
     def trained(*_arguments: Any) -> None:
         raise AssertionError("it trained first")
 
-    monkeypatch.setattr(single, "prepare", trained)
+    monkeypatch.setattr(single, "load_inputs", trained)
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(MtdlabError, match="holds something else than a saved model"):
         single.run_once(TrainerSettings(), tmp_path)
