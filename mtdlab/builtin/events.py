@@ -19,7 +19,7 @@ _USUAL = 0.75
 
 @dataclass(frozen=True)
 class Event:
-    """What happened. `patient` is None for actions that stand alone; the rest may be left unsaid.
+    """What happened. `patient` is None for actions without one; the rest may be None too.
 
     Two events are the same meaning exactly when they are equal.
     """

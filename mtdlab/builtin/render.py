@@ -29,7 +29,7 @@ _PASSIVE = (
     "{p} has been {pp} by {a}",
     "what {a} {past} was {p}",
 )
-# Many words and no content, so an encoder has to learn to look past them.
+# Many words and no content, so an encoder has to learn to ignore them.
 _FRAMES = (
     "{}",
     "i heard that {}",

@@ -1,7 +1,7 @@
 """A corpus whose sentences are changed: line i of it is line i of its source, augmented.
 
-What is drawn for a line depends on the line's number alone, so it is the same in every process
-and order. Reading it again gives the same sentences, so an epoch sees what the last one saw.
+What is drawn for a line depends on the line's number alone, so it is the same in every process,
+order and epoch.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ class AugmentedCorpus(Corpus):
 
     @property
     def doing(self) -> str:
-        """What takes the time while it is read: a model, if there is one."""
+        """The progress bar's text: what takes the time while it is read."""
         return ", ".join(augmentation.name for augmentation in self.augmentations)
 
     def sentences(self, tally: Tally | None = None) -> Iterator[str]:
@@ -65,7 +65,7 @@ def augment(
     """The corpus changed by those that act on text; None where none does.
 
     `synonyms`, `paraphrase` and `back-translation` run a model over every sentence, on `device`,
-    while the corpus is read: a million sentences want a GPU. A model in a folder is known by its
+    while the corpus is read: a million sentences need a GPU. A model in a folder is known by its
     files' content, one of the hub by its name. Raises MtdlabError where a folder cannot be read.
     """
     on_text = tuple(each for each in augmentations if each.name in TEXT_LEVEL)

@@ -1,4 +1,4 @@
-"""A corpus in pieces that fit in memory, with a bar on a terminal that says how far it is."""
+"""A corpus in pieces that fit in memory, with a progress bar on a terminal."""
 
 from collections.abc import Iterator
 

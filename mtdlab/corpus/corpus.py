@@ -24,7 +24,7 @@ class Corpus:
 
     @property
     def doing(self) -> str:
-        """What takes the time where its tokens are prepared."""
+        """The progress bar's text while its tokens are prepared."""
         return "tokens"
 
     def sentences(self, tally: Tally | None = None) -> Iterator[str]:

@@ -26,7 +26,7 @@ ROWS = 1024
 
 @dataclass(frozen=True)
 class Source:
-    """What a corpus' name says."""
+    """The parts of a corpus' name."""
 
     name: str
     config: str | None
@@ -48,7 +48,7 @@ class Source:
 
 
 def fingerprint(corpus: str) -> str:
-    """Of the column's values, not of what the library says of itself: any change shows."""
+    """Of the column's values, not of the library's own fingerprint: any change of them counts."""
     digest = hashlib.sha256()
     for values in _batches(corpus, Tally()):
         digest.update(json.dumps(values).encode())
@@ -121,7 +121,7 @@ def _require_reachable(name: str) -> None:
         HfApi().dataset_info(name, timeout=hub.SECONDS)
     except HfHubHTTPError:
         raise MtdlabError(
-            f"corpus {PREFIX}{name}: neither a folder here nor a dataset that the hub gives out; "
+            f"corpus {PREFIX}{name}: neither a folder here nor a public dataset of the hub; "
             "check its spelling, or log in with hf auth login"
         ) from None
     except Exception:

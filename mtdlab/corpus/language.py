@@ -63,7 +63,7 @@ def load_model(kind: Any, name: str, device: Device, augmentation: str) -> Langu
     Raises MtdlabError, saying how to get it, where it is neither here nor to be had, and where
     it lacks the weights of that kind, which would be drawn at random.
     """
-    local = Path(name).is_dir() or not hub.answers()
+    local = Path(name).is_dir() or not hub.reachable()
     try:
         with hub.quiet():
             tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=local)
@@ -79,7 +79,7 @@ def load_model(kind: Any, name: str, device: Device, augmentation: str) -> Langu
             f"{', '.join(sorted(report['missing_keys'])[:3])}; take {_KINDS[kind]}"
         )
     nn.Module.to(model.float(), device.device)
-    # in float32 wherever it runs: what it says must not depend on the training's precision
+    # always in float32: its output must not depend on the training's precision
     return LanguageModel(model.eval(), tokenizer, Device(device.device, torch.float32))
 
 

@@ -20,11 +20,11 @@ CHARACTERS = 100_000
 """Of a line; what follows is left out, so that a file without line ends fills no memory."""
 
 GZIP = b"\x1f\x8b"
-"""How gzip begins, and UTF-8 cannot: the content tells, so the fingerprint of bytes is enough."""
+"""The first bytes of gzip, which UTF-8 cannot have: the kind of file is read off its content."""
 
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 REFRESH = 4096
-"""Lines between two looks at how far a file is read."""
+"""Lines between two updates of the position in a file."""
 
 _ESCAPED = re.compile("[\udc80-\udcff]")
 """What `surrogateescape` makes of bytes that are not UTF-8: one character each."""
@@ -59,14 +59,14 @@ class Tally:
         return line
 
     def remarks(self) -> list[str]:
-        """What was left out or replaced, in words; none where every line is a sentence as is."""
-        said = [
+        """What was left out or replaced, in words; empty where nothing was."""
+        remarks = [
             (self.blank, f"blank lines left out: {self.blank:,} of {self.lines:,}"),
             (self.cut, f"lines cut after {CHARACTERS:,} characters: {self.cut:,}"),
             (self.bad_bytes, f"bytes not UTF-8, now U+FFFD: {self.bad_bytes:,}"),
             (self.nuls, f"NUL characters removed: {self.nuls:,}"),
         ]
-        return [words for count, words in said if count]
+        return [words for count, words in remarks if count]
 
 
 def read_file(path: Path, tally: Tally) -> Iterator[str]:
@@ -89,7 +89,7 @@ def read_file(path: Path, tally: Tally) -> Iterator[str]:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Say in one sentence, as MtdlabError, why a corpus' file cannot be read."""
+    """Turn an error of reading a corpus' file into an MtdlabError of one sentence."""
     try:
         yield
     except (EOFError, zlib.error, gzip.BadGzipFile):

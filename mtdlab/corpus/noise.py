@@ -1,10 +1,10 @@
-"""Augmentations of a sentence that need no model. A word is what stands between spaces."""
+"""Augmentations of a sentence that need no model. Words are separated by spaces."""
 
 import re
 from random import Random
 
 _ROWS = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
-"""A US keyboard; each row stands half a key to the right of the one above."""
+"""A US keyboard; each row is half a key to the right of the one above."""
 
 
 def _neighbours() -> dict[str, str]:

@@ -1,6 +1,6 @@
-"""Sentences written anew by a sequence-to-sequence model: paraphrases and translations.
+"""Sentences rewritten by a sequence-to-sequence model: paraphrases and translations.
 
-Greedy, so that they can be repeated. A million sentences want a GPU.
+Greedy, so that they can be repeated. A million sentences need a GPU.
 """
 
 from collections.abc import Sequence
@@ -21,8 +21,8 @@ BATCH = 128
 class Rewriter:
     """A sequence-to-sequence model: from one language to another, or a paraphrase.
 
-    It must need no language to be named (Marian's opus-mt do not). T5 paraphrasers are asked
-    with the prefix `paraphrase: `.
+    It must not need the name of a language (Marian's opus-mt do not). T5 paraphrasers get the
+    prefix `paraphrase: `.
     """
 
     language: LanguageModel
@@ -32,8 +32,8 @@ class Rewriter:
     def load(cls, name: str, device: Device, augmentation: str) -> Self:
         """A folder or a Hugging Face name. Raises MtdlabError where there is no such model."""
         language = load_model(AutoModelForSeq2SeqLM, name, device, augmentation)
-        asked = augmentation == "paraphrase" and language.model.config.model_type in ("t5", "mt5")
-        return cls(language, "paraphrase: " if asked else "")
+        is_t5 = language.model.config.model_type in ("t5", "mt5")
+        return cls(language, "paraphrase: " if is_t5 and augmentation == "paraphrase" else "")
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
         """What the model makes of each text, on one line."""

@@ -32,7 +32,7 @@ class Survey:
     cut          lines longer than `mtdlab.corpus.lines.CHARACTERS`, cut there
     bad_bytes    that are not UTF-8, each replaced by U+FFFD
     nuls         characters removed
-    duplicates   sentences that stood before, told by a 64-bit hash
+    duplicates   sentences that occurred before, by a 64-bit hash
     too_long     sentences of more than `max_length` tokens, which training cuts there
     """
 

@@ -1,6 +1,6 @@
 """Words replaced by what a masked language model proposes in their place.
 
-Greedy, so that it can be repeated. A million sentences want a GPU.
+Greedy, so that it can be repeated. A million sentences need a GPU.
 
 Letters: V vocabulary.
 """
@@ -57,13 +57,13 @@ class Synonyms:
         language = load_model(AutoModelForMaskedLM, name, device, "synonyms")
         if language.tokenizer.mask_token_id is None or not language.tokenizer.is_fast:
             raise MtdlabError(
-                f"synonyms model {name}: its tokenizer has no mask, or does not say where "
-                "a token stands; take a model like BERT or RoBERTa"
+                f"synonyms model {name}: its tokenizer has no mask, or does not give "
+                "tokens' positions; take a model like BERT or RoBERTa"
             )
         return cls(language)
 
     def __call__(self, texts: Sequence[str], draws: Sequence[Random]) -> list[str]:
-        """Each text with some of its words replaced; its own draw says which."""
+        """Each text with some of its words replaced; its own draw decides which."""
         new = list(texts)
         for places in by_length(texts, BATCH):
             batch = [texts[place] for place in places]

@@ -52,11 +52,11 @@ class TokenStore:
         lengths = self.lengths[rows]
         longest = int(lengths.max())
         ids = torch.from_numpy(self.ids[rows, :longest].astype(np.int64))
-        self._let_go()
+        self._unmap()
         mask = torch.arange(longest) < torch.from_numpy(lengths.astype(np.int64)).unsqueeze(1)
         return ids, mask.long()
 
-    def _let_go(self) -> None:
+    def _unmap(self) -> None:
         """Unmap a large file after a batch, some 0.4 ms: the system keeps its pages for all
         processes, but in this one they would add up to the whole (640 MB for ten million
         sentences).
@@ -75,7 +75,7 @@ def cache_folder() -> Path:
 def tokenise(corpus: Corpus, tokenizer: PreTrainedTokenizerBase, max_length: int) -> TokenStore:
     """The corpus' tokens, from the cache where they are there, else prepared and kept there.
 
-    Says on standard error what of the corpus was left out or replaced. Raises MtdlabError where
+    Prints on standard error what of the corpus was left out or replaced. Raises MtdlabError where
     a file turns out damaged, or the cache's folder cannot be written.
     """
     folder = token_folder(corpus, tokenizer, max_length)

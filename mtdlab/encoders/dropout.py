@@ -20,7 +20,7 @@ class Dropout(nn.Module):
 
     16 bits decide an element, which alone would round the rate to 1/65,536; the threshold of a
     mask is itself drawn between the two neighbours, so that the rate is exact. On a GPU, torch's
-    own, which is fast there. The stream's place travels in a state dict.
+    own, which is fast there. The generator's state is part of the state dict.
     """
 
     def __init__(self, rate: float, seed: int) -> None:
@@ -61,7 +61,7 @@ class Dropout(nn.Module):
         return torch.from_numpy(words.view(np.int64).copy())
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Go on where a state dict was written."""
+        """Continue where a state dict was written."""
         words = state.numpy().view(np.uint64)
         self._bits.state = {**self._bits.state, "state": {"state": words}}
 

@@ -1,6 +1,6 @@
 """Sentence vectors, fast: each distinct sentence once, sentences of like length together.
 
-Letters: S distinct sentences, P places they stand in, B batch, L tokens, D dimension.
+Letters: S distinct sentences, P positions at which they occur, B batch, L tokens, D dimension.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +23,7 @@ TOKENS_PER_BATCH = 4096
 
 
 def _nothing(_done: int) -> None:
-    """Nobody watches."""
+    """No progress is shown."""
 
 
 class Sentences:
@@ -51,7 +51,7 @@ class Sentences:
         return len(self.tokens)
 
     def rows(self, sentences: Sequence[str]) -> Rows:
-        """Where the vectors of these sentences stand, (P,). Raises KeyError for a new one."""
+        """The rows of these sentences' vectors, (P,). Raises KeyError for an unknown sentence."""
         return np.array([self._position[sentence] for sentence in sentences], dtype=np.intp)
 
     def embed(
@@ -64,8 +64,8 @@ class Sentences:
     ) -> Vectors:
         """Sentence vectors (S, D) in float32, without dropout; the model's mode is kept.
 
-        `advance` hears how many sentences each batch brought. A vector may hold values that are
-        not finite where the encoder is broken: who scores it says so.
+        `advance` is called with the number of sentences of each batch. Where the encoder is
+        broken, vectors hold values that are not finite: the caller has to check.
         """
         training = model.training
         model.eval()

@@ -1,7 +1,7 @@
-"""BERT's forward pass for short sentences: real tokens only, and no row that nobody reads.
+"""BERT's forward pass for short sentences: real tokens only, and no row that is not read.
 
 It computes what transformers' BertModel and RobertaModel compute, from the model's own
-parameters, so that weights are loaded, averaged and saved as ever. What it leaves out: padding
+parameters, so that weights are loaded, averaged and saved as usual. What it leaves out: padding
 between the attention blocks, and in the last layer every row but [CLS] where [CLS] is what is read.
 
 Letters: N batch, L tokens, P packed rows (real tokens, and a few of padding), D dimension,

@@ -1,4 +1,4 @@
-"""Whether the Hugging Face hub is there to be asked; and its library without its remarks."""
+"""Whether the Hugging Face hub can be reached; and its libraries without their log messages."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,8 +12,8 @@ SECONDS = 3.0
 
 
 @cache
-def answers() -> bool:
-    """Whether to ask the hub. Its client alone would retry an absent network for 40 seconds."""
+def reachable() -> bool:
+    """Whether the hub can be reached; its own client would retry for 40 seconds."""
     if constants.HF_HUB_OFFLINE:
         return False
     try:
@@ -26,7 +26,7 @@ def answers() -> bool:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without a bar for a second's work, and reports on weights and options not used here."""
+    """Without progress bars, and without reports on weights and options that are not used here."""
     before = logging.get_verbosity()
     logging.disable_progress_bar()
     logging.set_verbosity_error()

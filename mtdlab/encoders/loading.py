@@ -114,7 +114,7 @@ def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
 
 
 def _is_local(name: str) -> bool:
-    return Path(encoder_path(name)).is_dir() or not hub.answers()
+    return Path(encoder_path(name)).is_dir() or not hub.reachable()
 
 
 def _dropout_names(name: str, config: dict[str, object]) -> tuple[str, str]:

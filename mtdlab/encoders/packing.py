@@ -21,7 +21,7 @@ class Packing:
 
     rows       (P,) places in the flattened batch (N L), real tokens first.
     places     (N, L) the packed row of every place; of padding that has none, its [CLS]'s.
-    positions  (P,) where in its sentence each packed row stands.
+    positions  (P,) the position in its sentence of each packed row.
     first      (N,) each sentence's first token among the packed rows.
     bias       (N H, 1, L) 0 at real tokens and -inf at padding, for attention's scores.
     """
@@ -67,11 +67,11 @@ class Packing:
         return padded.flatten(0, 1).index_select(0, self.rows)
 
     def pad(self, packed: Tensor) -> Tensor:
-        """(P, D) to (N, L, D); at padding stands its sentence's first, which nobody may read."""
+        """(P, D) to (N, L, D); padding holds its sentence's first, which is never read."""
         return packed.index_select(0, self.places.flatten()).view(*self.places.shape, -1)
 
     def split(self, packed: Tensor, parts: int) -> tuple[Tensor, ...]:
-        """(P, S D) to S tensors (N H, L, d), as attention's batched products want them."""
+        """(P, S D) to S tensors (N H, L, d), the layout of attention's batched products."""
         small = packed.view(len(packed) * parts * self.heads, -1)
         shape = (parts, self.bias.shape[0], self.places.shape[1], -1)
         return small.index_select(0, self._by_part(parts)).view(shape).unbind()
@@ -81,7 +81,7 @@ class Packing:
         return split.flatten(0, 1).index_select(0, self._joined).view(len(self.rows), -1)
 
     def _by_part(self, parts: int) -> Tensor:
-        """Which row of d stands where `split` wants it, (S N H L,); made once."""
+        """The row of d at each place of `split`'s result, (S N H L,); made once."""
         if parts not in self._split:
             part = torch.arange(parts, device=self.rows.device).view(-1, 1, 1, 1)
             head = torch.arange(self.heads, device=self.rows.device).view(-1, 1)
@@ -91,7 +91,7 @@ class Packing:
 
     @cached_property
     def _joined(self) -> Tensor:
-        """Where each packed row's parts of d stand among rows (N H L), (P H,)."""
+        """The place of each packed row's parts of d among rows (N H L), (P H,)."""
         length = self.places.shape[1]
         head = torch.arange(self.heads, device=self.rows.device)
         sentence, token = (self.rows // length).unsqueeze(1), self.positions.unsqueeze(1)

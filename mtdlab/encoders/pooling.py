@@ -25,8 +25,8 @@ def encode(
     """Sentence vectors (N, D) of token ids (N, L) or word embeddings (N, L, D).
 
     attention_mask  (N, L), 1 for real tokens, which come first.
-    dropout         what training drops, where the fast path serves; elsewhere the model's own
-                    does, and its mode decides.
+    dropout         used on the fast path only; elsewhere the model's own dropout modules are,
+                    and its mode decides whether they drop.
     """
     if is_fast(model) and pooling in ("cls", "mean"):
         words = model.get_input_embeddings()(input_ids) if inputs_embeds is None else inputs_embeds

@@ -1,4 +1,4 @@
-"""Evaluate one encoder on everything that was asked for."""
+"""Evaluate one encoder on the chosen tasks."""
 
 import os
 from collections.abc import Sequence

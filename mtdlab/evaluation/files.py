@@ -1,4 +1,4 @@
-"""Text files of published data sets, line by line; what does not fit is pointed at."""
+"""Text files of published data sets, line by line; what does not fit is named by file and line."""
 
 import math
 from pathlib import Path
@@ -9,7 +9,7 @@ from mtdlab.errors import MtdlabError
 def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[str]:
     """The lines of a file without their ends; a line ends at LF or CR LF and nowhere else.
 
-    `str.splitlines` would also break at characters that stand inside published sentences.
+    `str.splitlines` would also break at characters inside published sentences.
     Raises MtdlabError, with the line, for a file that cannot be read, is empty, or holds bytes
     that are not in `encoding` or a NUL, as UTF-16 does.
     """

@@ -25,12 +25,12 @@ SUBSETS = {
     "STS15": ("answers-forums", "answers-students", "belief", "headlines", "images"),
     "STS16": ("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
 }
-"""What SentEval scores of each year; STS13 is without SMT, whose licence keeps it away."""
+"""What SentEval scores of each year; STS13 is without SMT, whose licence does not allow it."""
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Sentence pairs with a similarity in people's eyes, 0 to 5."""
+    """Sentence pairs with a similarity judged by people, or computed from meaning, 0 to 5."""
 
     first: list[str]
     second: list[str]

@@ -11,7 +11,7 @@ from mtdlab.terminal import progress_bar
 
 @contextmanager
 def progress() -> Iterator[Advance]:
-    """An `Advance` that shows a bar for each thing it hears of."""
+    """An `Advance` that shows a bar for each name it is called with."""
     with progress_bar() as bar:
         rows: dict[str, TaskID] = {}
 

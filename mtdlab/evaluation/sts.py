@@ -1,4 +1,4 @@
-"""How well cosines of sentence vectors agree with people: STS, and the geometry beside it.
+"""How well cosines of sentence vectors agree with people: STS, and the vectors' geometry.
 
 Letters: S distinct sentences, P pairs, D dimension.
 """
@@ -24,7 +24,7 @@ POSITIVE_ABOVE = 4.0
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One look at an encoder: Spearman x 100, and where its sentence vectors lie."""
+    """One evaluation of an encoder: Spearman x 100, and its sentence vectors' geometry."""
 
     score: float
     alignment: float

@@ -29,7 +29,7 @@ Advance = Callable[[str, int, int], None]
 
 
 def nothing(_what: str, _done: int, _total: int) -> None:
-    """Nobody watches."""
+    """No progress is shown."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Embedder:
     """An encoder and how its sentence vectors are read: pooling, device, whitening.
 
     whiten  dimensions kept; each task is whitened by its own sentences, each as often as it
-            stands there, as published. None: not at all.
+            occurs there, as published. None: not at all.
     """
 
     model: PreTrainedModel
@@ -77,7 +77,7 @@ class Embedder:
 
 
 class Suite:
-    """Some tasks and some sets of pairs, read and tokenised; each sentence stands once.
+    """Some tasks and some sets of pairs, read and tokenised, each sentence once.
 
     `missing` names the tasks whose data are not there, each with what was looked for.
     """
@@ -199,7 +199,7 @@ def score_tasks(embedder: Embedder, suite: Suite, *, advance: Advance = nothing)
 
 
 def _check_directions(vectors: Floats) -> None:
-    """Raise ValueError for vectors that carry nothing: a score of them would be a number only."""
+    """Raise ValueError for vectors without information, whose score would mean nothing."""
     if not np.isfinite(vectors).all():
         raise ValueError("sentence vectors are not finite")
     if not vectors.any(axis=1).all():
@@ -222,7 +222,7 @@ def _transfer(
 
 
 def _features(first: Floats, second: Floats) -> Floats:
-    """What a classifier sees: a sentence's vector, or |u - v| beside u * v of a pair."""
+    """A classifier's features: a sentence's vector, or |u - v| beside u * v of a pair."""
     if not len(second):
         return first
     return np.concatenate([np.abs(first - second), first * second], axis=1)

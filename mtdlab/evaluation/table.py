@@ -43,7 +43,7 @@ def average(scores: Sequence[TaskScore]) -> tuple[float | None, int]:
 
 
 def tables(report: Report) -> list[tuple[str, list[TaskScore], int]]:
-    """Title, scores and full size of each of the papers' tables that was asked for."""
+    """Title, scores and full size of each of the papers' tables that was chosen."""
     split = [
         (title, [score for score in report.scores if score.task in names], len(names))
         for title, names in TABLES

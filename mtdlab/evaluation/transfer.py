@@ -1,4 +1,4 @@
-"""Transfer: how well a logistic regression on frozen sentence vectors tells classes apart.
+"""Transfer: accuracy of a logistic regression on frozen sentence vectors.
 
 SentEval's protocol in its scikit-learn form (`tools/validation.py`): stratified folds, shuffled
 with seed 1111; the strength C that is best on held-out folds, among powers of two; accuracy.
@@ -7,7 +7,7 @@ for TREC, a softmax, as SentEval's PyTorch form has. That form, which papers sin
 trains by Adam with early stopping on the held-out folds instead of to the optimum, at weaker
 strengths. With all-MiniLM-L6-v2, mean pooling, a transcription of that form scores 72.81 on MRPC
 (1,725 pairs) and 91.00 on TREC (500 questions); this module 72.06 and 89.00. So compare scores of
-this module with one another; beside published ones they may stand a point or two low.
+this module with one another; they may be a point or two below published ones.
 
 Letters: P sentences or pairs, D features, C strengths. Imports no torch: every worker process
 imports this module.
@@ -54,7 +54,7 @@ Advance = Callable[[int, int], None]
 
 
 def nothing(_done: int, _total: int) -> None:
-    """Nobody watches."""
+    """No progress is shown."""
 
 
 def nested_accuracy(data: Examples, *, advance: Advance = nothing) -> float:
@@ -114,7 +114,7 @@ def _run(
     data: Examples, jobs: list[_Job], advance: Advance, done: int, total: int
 ) -> list[list[float]]:
     found = []
-    # one thread each: the products are small, and threads would fight over the cores
+    # one thread each: the products are small, and more threads would compete for the cores
     with parallel_config("loky", n_jobs=_processors(len(jobs)), inner_max_num_threads=1):
         runs = Parallel(return_as="generator")(delayed(_accuracies)(data, job) for job in jobs)
         for accuracies in runs:

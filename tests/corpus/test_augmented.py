@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.corpus import augmented as module
@@ -35,12 +35,6 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     inputs._augmented_tokens.cache_clear()
     yield tmp_path / "cache"
     inputs._augmented_tokens.cache_clear()
-
-
-@pytest.fixture
-def tokenizer(tiny_encoder: Path) -> PreTrainedTokenizerBase:
-    loaded: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(tiny_encoder)
-    return loaded
 
 
 def augmented(corpus: Path, text: str = NOISE) -> AugmentedCorpus:

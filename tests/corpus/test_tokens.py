@@ -1,5 +1,6 @@
 """Prepared tokens: kept once, and mapped from disk."""
 
+import copy
 import errno
 import gzip
 from concurrent.futures import ThreadPoolExecutor
@@ -24,12 +25,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache of the test's own."""
     monkeypatch.setenv("MTDLAB_CACHE", str(tmp_path))
     return tmp_path / "tokens"
-
-
-@pytest.fixture
-def tokenizer(tiny_encoder: Path) -> PreTrainedTokenizerBase:
-    loaded: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(tiny_encoder)
-    return loaded
 
 
 @pytest.fixture
@@ -207,8 +202,9 @@ def test_ids_take_two_bytes_where_the_vocabulary_allows(
     store: TokenStore, corpus: Corpus, tokenizer: PreTrainedTokenizerBase
 ) -> None:
     assert store.ids.dtype == np.uint16
-    tokenizer.add_tokens([f"extra{number}" for number in range(1 << 16)])
-    wide = tokenise(corpus, tokenizer, 8)
+    larger = copy.deepcopy(tokenizer)
+    larger.add_tokens([f"extra{number}" for number in range(1 << 16)])
+    wide = tokenise(corpus, larger, 8)
     assert wide.ids.dtype == np.int32
     assert np.array_equal(wide.ids, store.ids)
     assert isinstance(wide.lengths, np.memmap)

@@ -23,7 +23,7 @@ from transformers import (
 
 from mtdlab.config import make_settings
 from mtdlab.device import Device
-from mtdlab.encoders.loading import load_encoder
+from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.evaluation.suite import Embedder, Suite, score_tasks
 from mtdlab.settings import Pooling
 from mtdlab.training.inputs import load_inputs
@@ -119,10 +119,16 @@ def test_a_short_run(folder: Path, tiny_corpus: Path, tiny_pairs: Path, pooling:
     assert not torch.equal(outcome.weights[words[0]], start[words[0]])
 
 
-@pytest.mark.parametrize("pooling", get_args(Pooling))
-def test_it_is_scored(folder: Path, pooling: Pooling) -> None:
+@pytest.fixture(scope="module")
+def scored(folder: Path) -> tuple[Encoder, Suite]:
+    """The encoder and the built-in pairs, tokenised once for all poolings."""
     encoder = load_encoder(str(folder), 0.1)
-    suite = Suite(("builtin",), None, encoder.tokenizer, encoder.token_limit(512))
+    return encoder, Suite(("builtin",), None, encoder.tokenizer, encoder.token_limit(512))
+
+
+@pytest.mark.parametrize("pooling", get_args(Pooling))
+def test_it_is_scored(scored: tuple[Encoder, Suite], pooling: Pooling) -> None:
+    encoder, suite = scored
     [score] = score_tasks(Embedder(encoder.model, pooling, CPU), suite)
     assert score.score is not None
     assert (score.n, score.metric) == (1500, "spearman")

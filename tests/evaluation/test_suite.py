@@ -2,7 +2,7 @@
 
 import importlib.util
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from test_senteval import lay_out
+from threadpoolctl import threadpool_limits
 
 from analysis.geometry import alignment, normalise_rows, uniformity
 from analysis.tasks import STS
@@ -19,6 +20,7 @@ from analysis.whitening import fit_whitening
 from mtdlab.device import Device
 from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.errors import MtdlabError
+from mtdlab.evaluation import transfer
 from mtdlab.evaluation.evaluate import evaluate
 from mtdlab.evaluation.mteb_tree import write_mteb
 from mtdlab.evaluation.pairs import Pairs
@@ -153,14 +155,21 @@ def test_the_space_of_a_set_of_pairs(suite_of: Callable[..., Suite], encoder: En
     assert space.uniformity == pytest.approx(uniformity(normalise_rows(list(at.values()))))
 
 
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """For hundreds of tiny fits, which threads only make slower."""
+    with threadpool_limits(1):
+        yield
+
+
 def blobs(size: int, seed: int) -> Examples:
     random = np.random.default_rng(seed)
     labels = np.arange(size) % 3
     return Examples(random.normal(size=(size, 4)) + np.eye(3, 4)[labels], labels)
 
 
-def folds(labels: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    splitter = StratifiedKFold(10, shuffle=True, random_state=1111)
+def folds(labels: np.ndarray, count: int = 10) -> list[tuple[np.ndarray, np.ndarray]]:
+    splitter = StratifiedKFold(count, shuffle=True, random_state=1111)
     return list(splitter.split(np.zeros(len(labels)), labels))
 
 
@@ -168,17 +177,18 @@ def fitted(data: Examples, rows: np.ndarray, strength: float) -> LogisticRegress
     return LogisticRegression(C=strength, max_iter=2000).fit(data.features[rows], data.labels[rows])
 
 
-def best(data: Examples, strengths: list[float]) -> float:
+def best(data: Examples, strengths: list[float], count: int = 10) -> float:
     means = []
     for strength in strengths:
         found = [
             fitted(data, fit, strength).score(data.features[check], data.labels[check])
-            for fit, check in folds(data.labels)
+            for fit, check in folds(data.labels, count)
         ]
         means.append(round(100 * float(np.mean(found)), 2))
     return strengths[int(np.argmax(means))]
 
 
+@pytest.mark.usefixtures("one_thread")
 def test_train_and_test_by_hand() -> None:
     train, test = blobs(120, 0), blobs(60, 1)
     strength = best(train, [0.5, 1, 2, 4, 8, 16, 32])
@@ -189,7 +199,9 @@ def test_train_and_test_by_hand() -> None:
     assert heard == [(done, 11) for done in range(1, 12)]
 
 
-def test_train_dev_and_test_by_hand() -> None:
+@pytest.mark.usefixtures("one_thread")
+def test_train_dev_and_test_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer, "_processors", lambda _jobs: 1)
     train, dev, test = blobs(60, 0), blobs(60, 1), blobs(90, 2)
     everything = np.arange(60)
     accuracies = [
@@ -201,12 +213,16 @@ def test_train_dev_and_test_by_hand() -> None:
     assert split_accuracy(train, dev, test) == pytest.approx(100 * expected)
 
 
-def test_nested_folds_by_hand() -> None:
+@pytest.mark.usefixtures("one_thread")
+def test_nested_folds_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In 4 folds of 4, since 10 of 10 are 600 fits; one process does them as several do."""
+    monkeypatch.setattr(transfer, "FOLDS", 4)
+    monkeypatch.setattr(transfer, "_processors", lambda _jobs: 1)
     data = blobs(90, 3)
     found = []
-    for fit, check in folds(data.labels):
+    for fit, check in folds(data.labels, 4):
         inside = Examples(data.features[fit], data.labels[fit])
-        strength = best(inside, [0.25, 0.5, 1, 2, 4, 8])
+        strength = best(inside, [0.25, 0.5, 1, 2, 4, 8], 4)
         model = fitted(inside, np.arange(len(fit)), strength)
         found.append(model.score(data.features[check], data.labels[check]))
     assert nested_accuracy(data) == pytest.approx(100 * float(np.mean(found)))
