@@ -1,14 +1,13 @@
 """The verdict on a study: does the score peak at an inner level of MTD?"""
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
-from analysis.curves import format_mtd, pair_by_seed, traced_runs
-from analysis.intervals import check_level
-from analysis.shape import (
+from analysis.inference import (
     Estimate,
     Floats,
     Shape,
@@ -17,6 +16,9 @@ from analysis.shape import (
     judge_shape,
     resample_peaks,
 )
+from analysis.intervals import check_level
+from analysis.pairing import pair_by_seed
+from analysis.runs import format_mtd, traced_runs
 
 _UNKNOWN = Estimate(math.nan, math.nan, math.nan)
 
@@ -155,14 +157,20 @@ def _find_peak(scores: Floats, distance: Floats, level: float, seed: int) -> Pea
 
 
 def compute_verdict(
-    trials: pd.DataFrame, *, level: float = 0.95, margin: float = 0.5, seed: int = 0
+    trials: pd.DataFrame,
+    settings: Collection[str],
+    *,
+    level: float = 0.95,
+    margin: float = 0.5,
+    seed: int = 0,
 ) -> Verdict:
     """Judge the shape of the score against MTD, and where it is best.
 
-    trials  `StudyFrames.trials`.
-    level   confidence of every interval; a slope is clear of 0 where its interval is.
-    margin  points (score x 100) below which a difference counts as none.
-    seed    of the bootstrap's random numbers, used from 6 seeds on.
+    trials    `StudyFrames.trials`.
+    settings  which of its columns are settings.
+    level     confidence of every interval; a slope is clear of 0 where its interval is.
+    margin    points (score x 100) below which a difference counts as none.
+    seed      of the bootstrap's random numbers, used from 6 seeds on.
 
     With one seed, one level or no score the shape is "undecided" and the intervals are NaN.
     Raises ValueError for a level outside (0, 1) or a margin that is not above 0.
@@ -170,7 +178,7 @@ def compute_verdict(
     check_level(level)
     if not margin > 0:
         raise ValueError(f"margin is {margin:g}; it must be above 0 points")
-    block = pair_by_seed(trials)
+    block = pair_by_seed(trials, settings)
     scores = block.to_numpy(dtype=np.float64)
     distance = block.columns.to_numpy(dtype=np.float64)
     compared = scores.size > 0

@@ -5,19 +5,21 @@ pairs that could have been looked at (Bonferroni), because the best and the wors
 after the scores are known.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from analysis.curves import complete_block, completed_runs, varied_settings
 from analysis.experiments.catalogue import EXPERIMENTS, Experiment
 from analysis.experiments.collapse import can_collapse
 from analysis.experiments.join import find_differing, join_published
-from analysis.experiments.settings import with_unrecorded
+from analysis.experiments.settings import with_defaults
+from analysis.frames import Settings
+from analysis.inference import Estimate, estimate
 from analysis.intervals import summarise
-from analysis.shape import Estimate, estimate
+from analysis.pairing import complete_block
+from analysis.runs import completed_runs, varied_settings
 from analysis.tasks import STS
 
 _RESULT = ["n", "seeds", "mean", "low", "high", "published"]
@@ -36,8 +38,9 @@ class Gap:
 class Comparison:
     """One experiment as a study shows it.
 
-    runs      the runs that the table is of, with the columns `experiment.by`.
+    runs      the runs that the table is made from, with the columns `experiment.by`.
     table     `compute_experiment`, with the mean of `experiment.measured` if there is any.
+    labels    of the columns `experiment.by`, those that have one.
     others    settings that also vary between these runs: the means are over them.
     left_out  runs not in the table: their seed did not run their other settings at every row.
     balanced  whether every row was run with the same other settings, by the same seeds.
@@ -54,6 +57,7 @@ class Comparison:
     experiment: Experiment
     runs: pd.DataFrame
     table: pd.DataFrame
+    labels: Mapping[str, str]
     others: tuple[str, ...]
     left_out: int
     balanced: bool
@@ -63,33 +67,44 @@ class Comparison:
     paper_gap: Gap | None
     slope: Estimate | None
 
+    @property
+    def same_method(self) -> bool:
+        """Whether the runs are of the method of the published ones."""
+        return "method" not in self.differs
 
-def _runs_of(trials: pd.DataFrame, experiment: Experiment) -> pd.DataFrame:
+
+def _runs_of(trials: pd.DataFrame, experiment: Experiment, settings: Settings) -> pd.DataFrame:
     """The completed runs with the experiment's columns; none unless it was varied.
 
-    Of a study that has runs of MoCoSE, these alone: the experiments are of its settings.
+    Of a study that has runs of the published method, these alone.
     """
-    runs = with_unrecorded(completed_runs(trials))
-    if (runs["method"] == "mocose").any():
-        runs = runs[runs["method"] == "mocose"]
+    runs = with_defaults(completed_runs(trials), settings)
+    if "method" in runs and (runs["method"] == experiment.method).any():
+        runs = runs[runs["method"] == experiment.method]
+    if not set(experiment.recorded) <= set(runs):
+        return runs.iloc[:0]
     if experiment.derive is not None:
         runs = experiment.derive(runs)
     varied = any(runs[name].nunique() > 1 for name in experiment.chosen_by)
     return runs if varied else runs.iloc[:0]
 
 
-def _other_settings(runs: pd.DataFrame, experiment: Experiment) -> list[str]:
-    own = {*experiment.by, *experiment.made_of, "mtd"}
-    return [name for name in varied_settings(runs) if name not in own]
+def _other_settings(
+    runs: pd.DataFrame, experiment: Experiment, settings: Collection[str]
+) -> list[str]:
+    own = {*experiment.by, *experiment.made_of}
+    return [name for name in varied_settings(runs, settings) if name not in own]
 
 
-def _balance(runs: pd.DataFrame, experiment: Experiment) -> tuple[pd.DataFrame, bool]:
+def _balance(
+    runs: pd.DataFrame, experiment: Experiment, settings: Collection[str]
+) -> tuple[pd.DataFrame, bool]:
     """The runs whose seed ran their other settings at every row, or all if there are none.
 
     A setting that some seeds lack at a row would give that row another mixture of settings
     than the next. Where nothing else varied, each row keeps the seeds that it has.
     """
-    others = _other_settings(runs, experiment)
+    others = _other_settings(runs, experiment, settings)
     if not others:
         return runs, True
     row = runs.groupby(list(experiment.by)).ngroup()
@@ -102,12 +117,14 @@ def _balance(runs: pd.DataFrame, experiment: Experiment) -> tuple[pd.DataFrame, 
 def compute_experiment(
     trials: pd.DataFrame,
     experiment: Experiment,
+    settings: Settings,
     *,
     width: int | None = None,
     level: float = 0.95,
 ) -> pd.DataFrame:
     """Score at each value of an experiment's settings.
 
+    settings  `StudyFrames.settings`.
     width  dimension of the study's encoder: published widths are joined as shares of it, and
            not at all where it is None.
 
@@ -117,13 +134,16 @@ def compute_experiment(
     No rows unless the completed runs vary what the experiment is of. Raises ValueError for a
     level outside (0, 1).
     """
-    runs = _balance(_runs_of(trials, experiment), experiment)[0]
+    every = _runs_of(trials, experiment, settings)
+    runs = _balance(every, experiment, settings)[0]
     return _tabulate(runs, experiment, width, level)
 
 
 def _tabulate(
     runs: pd.DataFrame, experiment: Experiment, width: int | None, level: float
 ) -> pd.DataFrame:
+    if not len(runs):
+        return pd.DataFrame(columns=[*experiment.by, *_RESULT])
     table = join_published(summarise(runs, by=experiment.by, level=level), experiment, width)
     if "method" in find_differing(runs, experiment):
         table["published"] = np.nan
@@ -160,6 +180,7 @@ def _slope(scores: pd.DataFrame, published: pd.Series, level: float) -> Estimate
 def compare(
     trials: pd.DataFrame,
     experiment: Experiment,
+    settings: Settings,
     *,
     curves: pd.DataFrame | None = None,
     width: int | None = None,
@@ -167,13 +188,14 @@ def compare(
 ) -> Comparison | None:
     """What a study shows of an experiment; None if it did not vary what that is of.
 
+    settings  `StudyFrames.settings`.
     curves  `StudyFrames.curves`, for what the experiment measures beside the score.
     width   as for `compute_experiment`.
 
     Raises ValueError for a level outside (0, 1).
     """
-    every = _runs_of(trials, experiment)
-    runs, balanced = _balance(every, experiment)
+    every = _runs_of(trials, experiment, settings)
+    runs, balanced = _balance(every, experiment, settings)
     table = _tabulate(runs, experiment, width, level)
     if not len(table):
         return None
@@ -194,7 +216,8 @@ def compare(
         experiment=experiment,
         runs=runs,
         table=table,
-        others=tuple(_other_settings(runs, experiment)),
+        others=tuple(_other_settings(runs, experiment, settings)),
+        labels=_label_columns(experiment, settings),
         left_out=len(every) - len(runs),
         balanced=balanced,
         differs=differs,
@@ -203,6 +226,11 @@ def compare(
         paper_gap=paper_gap,
         slope=slope,
     )
+
+
+def _label_columns(experiment: Experiment, settings: Settings) -> Mapping[str, str]:
+    labels = {name: settings[name].label for name in experiment.by if name in settings}
+    return labels | dict(experiment.labels)
 
 
 def _add_measured(
@@ -215,10 +243,12 @@ def _add_measured(
     return table.merge(means.reset_index(), on=by, how="left")
 
 
-def needs_curves(trials: pd.DataFrame) -> bool:
+def needs_curves(trials: pd.DataFrame, settings: Settings) -> bool:
     """Whether a report on these trials reads the curves, most of a large study's values."""
     measuring = (experiment for experiment in EXPERIMENTS if experiment.measured)
-    return can_collapse(trials) or any(len(_runs_of(trials, each)) for each in measuring)
+    return can_collapse(trials, settings) or any(
+        len(_runs_of(trials, each, settings)) for each in measuring
+    )
 
 
 def compute_experiment_tasks(

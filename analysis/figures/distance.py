@@ -112,14 +112,14 @@ def draw_mtd_curve(
     ax.set_ylabel(name)
 
 
-def draw_simcse(runs: pd.DataFrame, ax: Axes) -> None:
-    """The mean of the SimCSE runs as a point at MTD 0: no queue and no EMA.
+def draw_untraced(runs: pd.DataFrame, ax: Axes, *, label: str) -> None:
+    """The mean of the runs without an MTD as a point at MTD 0.
 
     runs  a row per run with score; no rows draw nothing.
     """
     if len(runs):
         score = [float(runs["score"].mean())]
-        ax.plot([0.0], score, marker="*", markersize=12, linestyle="", color=OTHER, label="SimCSE")
+        ax.plot([0.0], score, marker="*", markersize=12, linestyle="", color=OTHER, label=label)
 
 
 def draw_paired_curve(curve: pd.DataFrame, ax: Axes) -> None:

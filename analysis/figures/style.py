@@ -21,7 +21,6 @@ OTHER = "#b4552d"
 BATCHES = ("#1f6f8b", "#b4552d", "#4f7d3a", "#7a4f9a", "#8a6d1f", "#40515e")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 COLOURS = "viridis"
-PAPER = "published: BERT-base, 10^6 Wikipedia sentences, other data"
 
 _DPI = 200
 # Beyond this many points a scatter is drawn as pixels, so that a page stays small.

@@ -1,4 +1,4 @@
-"""Frames as tables of a page: numbers as they are read, not as they are stored."""
+"""Frames as tables of a page, with numbers rounded for reading."""
 
 import math
 import re
@@ -6,19 +6,18 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from analysis.curves import format_mtd
 from analysis.experiments.settings import format_setting
 from analysis.report.page import Column, Table
+from analysis.runs import format_mtd
 from analysis.tasks import TASKS
 
 MISSING = "–"
 PUBLISHED = "published: BERT-base, Wikipedia, average of seven STS tests"
-LABELS: Mapping[str, str] = {
+_LABELS: Mapping[str, str] = {
     "number": "trial",
-    "ema_decay": "ema_decay η",
-    "queue_size": "queue_size K",
-    "batch_size": "batch_size N",
     "queue_slice": "queue positions",
+    "prediction_layers": "prediction layers",
+    "projection_layers": "projection layers",
     "mtd": "MTD",
     "n": "runs",
     "low": "95 % low",
@@ -26,10 +25,6 @@ LABELS: Mapping[str, str] = {
     "paired_mean": "seed effect removed",
     "paired_low": "its 95 % low",
     "paired_high": "its 95 % high",
-    "share": "share at the start",
-    "augmented": "augmentation",
-    "prediction_layers": "prediction layers",
-    "projection_layers": "projection layers",
     "fgsm_changed": "entries changed, %",
     "published": PUBLISHED,
     "l1": "L1",
@@ -56,6 +51,7 @@ _DECIMALS: Mapping[str, int] = {
 }
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _MOST_CHARACTERS = 240
+_MOST_LEVELS = 100
 
 
 def clean(text: str, *, most: int = _MOST_CHARACTERS) -> str:
@@ -86,11 +82,24 @@ def make_table(
     caption: str,
     csv: str = "",
     sortable: bool = False,
+    labels: Mapping[str, str] | None = None,
 ) -> Table:
-    """The frame as a table, its columns named by `LABELS`, a row per row."""
+    """The frame as a table, a row per row.
+
+    labels  of the columns that are settings; other columns have fixed labels.
+    """
+    named = {**(labels or {}), **_LABELS}
     columns = tuple(
-        Column(LABELS.get(str(name), str(name)), pd.api.types.is_numeric_dtype(frame[name]))
+        Column(named.get(str(name), str(name)), pd.api.types.is_numeric_dtype(frame[name]))
         for name in frame
     )
     cells = [_cells(frame[name], str(name)) for name in frame]
     return Table(caption, columns, tuple(zip(*cells, strict=True)), csv, sortable)
+
+
+def thin_rows(frame: pd.DataFrame, what: str) -> tuple[pd.DataFrame, str]:
+    """At most 100 rows at even steps, and a remark if that left some out."""
+    if len(frame) <= _MOST_LEVELS:
+        return frame, ""
+    step = -(-len(frame) // _MOST_LEVELS)
+    return frame.iloc[::step], f" One in {step} of the {len(frame):,} {what}; the CSV has all."

@@ -8,11 +8,22 @@ import pandas as pd
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
-from analysis.frames import CURVE_COLUMNS, SCORE_COLUMNS, TRIAL_COLUMNS, StudyFrames, empty
+from analysis.frames import (
+    CURVE_COLUMNS,
+    SCORE_COLUMNS,
+    TRIAL_COLUMNS,
+    Setting,
+    StudyFrames,
+    empty,
+)
+from mtdlab.config.settings import TrainerSettings
 from mtdlab.config.source import nearest
 from mtdlab.errors import NothingToReport
 from mtdlab.store.database import explained, reading_engine, shown, storage_url
 from mtdlab.store.tables import Array, ArrayRow, ScoreRow, StudyRow, TrialRow
+
+_SYMBOLS = {"ema_decay": "η", "queue_size": "K", "batch_size": "N"}
+_METHODS = {"mocose": "MoCoSE", "simcse": "SimCSE"}
 
 
 def list_studies(storage: str | None = None) -> pd.DataFrame:
@@ -63,6 +74,8 @@ def load_study(study: str, storage: str | None = None, *, curves: bool = True) -
             study_file=row.file_text,
             command=row.command,
             facts=_facts(trials),
+            settings=_settings(trials),
+            methods=_METHODS,
         )
 
 
@@ -127,6 +140,21 @@ def _scores(session: Session, of_study: Select[Any]) -> pd.DataFrame:
     rows = session.execute(of_study.add_columns(ScoreRow.task, ScoreRow.score).join(ScoreRow))
     frame = pd.DataFrame(rows.all(), columns=list(SCORE_COLUMNS))
     return frame.astype(dict(SCORE_COLUMNS))
+
+
+def _settings(rows: Sequence[TrialRow]) -> dict[str, Setting]:
+    """Every setting that was recorded or can be, with the default of one that was not."""
+    fields = TrainerSettings.model_fields
+    recorded = (name for row in rows for name in row.settings or {})
+    names = [name for name in dict.fromkeys([*fields, *recorded]) if name not in ("mtd", "seed")]
+    return {
+        name: Setting(
+            name,
+            symbol=_SYMBOLS.get(name, ""),
+            default=fields[name].default if name in fields else None,
+        )
+        for name in names
+    }
 
 
 def _facts(rows: Sequence[TrialRow]) -> dict[str, str]:

@@ -17,10 +17,10 @@ from analysis.experiments import (
     compute_experiment_tasks,
     needs_curves,
 )
-from analysis.frames import StudyFrames
+from analysis.frames import Setting, StudyFrames
 from analysis.published import load_published
-from analysis.report.experiment_sections import describe_watch
-from analysis.report.experiment_words import describe_comparison, describe_paper, warn_mixed
+from analysis.report.topics.collapse import describe_detected
+from analysis.report.topics.experiment_text import describe_comparison, describe_paper, warn_mixed
 
 NAMED = {experiment.name: experiment for experiment in EXPERIMENTS}
 Point = dict[str, float | str]
@@ -32,6 +32,25 @@ BASE: Point = {
     "queue_slice": "all",
     "fgsm_epsilon": 0.0,
     "mtd": 14.667,
+}
+SETTINGS = {
+    setting.name: setting
+    for setting in (
+        Setting("method", default="mocose"),
+        Setting("ema_decay", "η"),
+        Setting("queue_size", "K"),
+        Setting("batch_size", "N"),
+        Setting("initial_queue_size"),
+        Setting("queue_slice"),
+        Setting("queue_clusters", default=0),
+        Setting("augmentation", default="none"),
+        Setting("fgsm_epsilon", default=5e-9),
+        Setting("projection_layers", default=1),
+        Setting("prediction_layers", default=2),
+        Setting("prediction_dim"),
+        Setting("learning_rate"),
+        Setting("in_batch_negatives"),
+    )
 }
 AUGMENTATIONS: tuple[Point, ...] = (
     {"augmentation": "none"},
@@ -87,13 +106,13 @@ def make_runs(points: list[Point], scores: list[list[float]], **more: float | st
 
 
 def found(name: str, trials: pd.DataFrame) -> Comparison:
-    comparison = compare(trials, NAMED[name])
+    comparison = compare(trials, NAMED[name], SETTINGS)
     assert comparison is not None
     return comparison
 
 
 def shown_of(trials: pd.DataFrame) -> list[str]:
-    return [each.name for each in EXPERIMENTS if len(compute_experiment(trials, each))]
+    return [each.name for each in EXPERIMENTS if len(compute_experiment(trials, each, SETTINGS))]
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda each: each.name)
@@ -101,7 +120,7 @@ def test_the_papers_own_grid_meets_every_published_value(experiment: Experiment)
     points = GRIDS[experiment.name]
     scores = [[10.0 + place, 12.0 + place] for place in range(len(points))]
     trials = make_runs(points, scores)
-    table = compute_experiment(trials, experiment, width=768)
+    table = compute_experiment(trials, experiment, SETTINGS, width=768)
     cells = load_published(experiment.file)
     values = cells.drop(columns="initial_queue") if "initial_queue" in cells else cells[["average"]]
     assert table["n"].tolist() == [2] * len(points)
@@ -120,7 +139,7 @@ def test_sections_are_those_of_what_was_varied(experiment: Experiment) -> None:
     expected = {experiment.name} | also
     if experiment.name == "augmentation":
         # one augmentation was run with and without FGSM: that part is table 9's
-        assert compute_experiment(trials, NAMED["fgsm_epsilon"])["n"].tolist() == [2, 2]
+        assert compute_experiment(trials, NAMED["fgsm_epsilon"], SETTINGS)["n"].tolist() == [2, 2]
     assert set(shown_of(trials)) == expected
     assert shown_of(trials.iloc[:2]) == []
     assert shown_of(trials.assign(state="FAIL")) == []
@@ -167,7 +186,7 @@ def test_settings_that_change_together_are_warned_of() -> None:
 def test_an_old_study_has_the_settings_it_did_not_record() -> None:
     points: list[Point] = [{"projection_layers": layers} for layers in (0, 1)]
     trials = make_runs(points, [[1.0], [2.0]]).drop(columns="fgsm_epsilon")
-    table = compute_experiment(trials, NAMED["heads"])
+    table = compute_experiment(trials, NAMED["heads"], SETTINGS)
     assert table["prediction_layers"].tolist() == [2, 2]
     assert table["published"].tolist() == [62.67, 76.89]
     assert shown_of(trials) == ["heads"]
@@ -176,17 +195,22 @@ def test_an_old_study_has_the_settings_it_did_not_record() -> None:
 def test_values_recorded_in_part_are_filled() -> None:
     trials = make_runs([{"queue_clusters": 5}, {}], [[1.0], [2.0]])
     assert trials["queue_clusters"].isna().any()
-    table = compute_experiment(trials, NAMED["queue_clusters"])
+    table = compute_experiment(trials, NAMED["queue_clusters"], SETTINGS)
     assert table["queue_clusters"].tolist() == [0, 5]
     dims = make_runs([{"prediction_dim": 64}, {"prediction_dim": np.nan}], [[1.0], [2.0]])
-    assert compute_experiment(dims, NAMED["prediction_dim"])["prediction_dim"].tolist() == [0, 64]
+    assert compute_experiment(dims, NAMED["prediction_dim"], SETTINGS)[
+        "prediction_dim"
+    ].tolist() == [0, 64]
     assert NAMED["prediction_dim"].label(0.0) == "the encoder's"
 
 
-def test_simcse_is_no_part_of_an_experiment_on_the_queue() -> None:
+def test_another_method_is_no_part_of_an_experiment() -> None:
     points: list[Point] = [{"ema_decay": 0.5}, {"ema_decay": 0.9}, {"method": "simcse"}]
     trials = make_runs(points, [[1.0], [2.0], [3.0]])
-    assert compute_experiment(trials, NAMED["ema_decay"])["ema_decay"].tolist() == [0.5, 0.9]
+    assert compute_experiment(trials, NAMED["ema_decay"], SETTINGS)["ema_decay"].tolist() == [
+        0.5,
+        0.9,
+    ]
 
 
 def test_a_difference_is_taken_seed_by_seed_for_all_pairs_at_once() -> None:
@@ -249,14 +273,14 @@ def test_a_grid_by_steps_meets_published_values() -> None:
     steps = [0.5 + 0.05 * step for step in (0, 6, 7, 8)]
     assert 0.85 not in steps
     table = compute_experiment(
-        make_runs(points_of("ema_decay", steps), [[1.0]] * 4), NAMED["ema_decay"]
+        make_runs(points_of("ema_decay", steps), [[1.0]] * 4), NAMED["ema_decay"], SETTINGS
     )
     assert table["published"].tolist() == [75.76, 75.19, 76.49, 76.05]
 
 
 def test_widths_are_shares_of_the_encoders() -> None:
     trials = make_runs(points_of("prediction_dim", [0, 43, 85, 128, 171, 256]), [[1.0]] * 6)
-    narrow = compute_experiment(trials, NAMED["prediction_dim"], width=128)["published"]
+    narrow = compute_experiment(trials, NAMED["prediction_dim"], SETTINGS, width=128)["published"]
     # table 6a at 1, 1/3, 2/3, 1 and 4/3 of 768; twice the encoder was not published
     assert narrow.tolist()[:5] == [77.04, 73.91, 76.07, 77.04, 77.02]
     assert np.isnan(narrow[5])
@@ -267,7 +291,7 @@ def test_widths_are_shares_of_the_encoders() -> None:
 
 def test_another_method_has_no_published_values() -> None:
     trials = make_runs(points_of("batch_size", [32, 64]), [[1.0, 2.0]] * 2, method="simcse")
-    assert compute_experiment(trials, NAMED["batch_size"])["published"].isna().all()
+    assert compute_experiment(trials, NAMED["batch_size"], SETTINGS)["published"].isna().all()
 
 
 def test_runs_that_differ_from_the_published_are_not_held_against_them() -> None:
@@ -326,9 +350,9 @@ def test_a_difference_within_chance_is_not_claimed() -> None:
 
 def test_a_step_that_changed_nothing_is_said() -> None:
     trials = make_runs(points_of("fgsm_epsilon", [0, 1e-10, 5e-9]), [[1.0], [2.0], [3.0]])
-    assert needs_curves(trials)
+    assert needs_curves(trials, SETTINGS)
     curves = pd.DataFrame({"number": [0, 1, 2, 2], "fgsm_changed": [0, 0, 0, 0.5]})
-    comparison = compare(trials, NAMED["fgsm_epsilon"], curves=curves)
+    comparison = compare(trials, NAMED["fgsm_epsilon"], SETTINGS, curves=curves)
     assert comparison is not None
     assert comparison.table["fgsm_changed"].tolist() == [0, 0, 0.25]
     said = " ".join(describe_comparison(comparison))
@@ -360,7 +384,7 @@ def evaluated() -> Evaluated:
             for place, score in enumerate(row)
         ]
         curves = pd.DataFrame(steps).assign(uniformity=-1.0)
-        return StudyFrames("mtd", "sts_test", 4, trials, curves)
+        return StudyFrames("mtd", "sts_test", 4, trials, curves, settings=SETTINGS)
 
     return build
 
@@ -408,7 +432,7 @@ def test_runs_that_a_collapse_ended_are_counted(evaluated: Evaluated) -> None:
     study = evaluated({2: [20] * 3, 3: [20] * 3})
     study.trials["state"] = ["FAIL", "FAIL", "COMPLETE", "COMPLETE"]
     study.trials["reason"] = ["collapsed: every cosine is the same", "oom: no memory", "", ""]
-    assert needs_curves(study.trials)
+    assert needs_curves(study.trials, SETTINGS)
     numbers = ["n", "collapsed", "failed", "pruned"]
     watch = compute_collapse_watch(study).set_index("ema_decay")
     assert watch[numbers].to_numpy().tolist() == [[1, 1, 1, 0], [2, 0, 0, 0]]
@@ -416,7 +440,7 @@ def test_runs_that_a_collapse_ended_are_counted(evaluated: Evaluated) -> None:
     study.trials.loc[1, "state"] = "PRUNED"
     watch = compute_collapse_watch(study)
     assert watch[numbers].to_numpy().tolist() == [[1, 1, 0, 1], [2, 0, 0, 0]]
-    assert list(describe_watch(watch)) == [
+    assert list(describe_detected(watch)) == [
         "η 0, 2 prediction layers: collapse seen in 1 of 1 run; 1 pruned, not watched.",
         "η 0.85, 2 prediction layers: no collapse seen in 2 runs.",
     ]
@@ -425,6 +449,6 @@ def test_runs_that_a_collapse_ended_are_counted(evaluated: Evaluated) -> None:
 def test_without_a_symmetric_structure_nothing_is_watched(evaluated: Evaluated) -> None:
     study = evaluated({0: [20.0], 2: [20.0]})
     study.trials["ema_decay"] = study.trials["ema_decay"].replace(0, 0.5)
-    assert not needs_curves(study.trials)
+    assert not needs_curves(study.trials, SETTINGS)
     assert compute_collapse_watch(study).empty
     assert compute_collapse(study).empty

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.frames import StudyFrames
+from analysis.frames import Setting, StudyFrames
 from analysis.report import Report, write_report
 
 MakeTrials = Callable[..., pd.DataFrame]
@@ -181,9 +181,11 @@ def test_hostile_names_are_text(trials_of: MakeTrials, study_of: MakeStudy, tmp_
     trials = trials_of().assign(queue_slice=[cell, "all"] * 12)
     trials[cell] = range(24)
     fail(trials, 0, cell)
+    study = study_of(trials)
     study = dataclasses.replace(
-        study_of(trials),
+        study,
         name=attack,
+        settings={**study.settings, cell: Setting(cell)},
         metric=attack,
         command=attack,
         study_file=attack,

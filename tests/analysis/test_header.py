@@ -1,4 +1,4 @@
-"""The sentences and the warnings of a report."""
+"""What stands above the topics of a report: status, settings, summary and warnings."""
 
 import dataclasses
 from collections.abc import Callable
@@ -8,21 +8,21 @@ import pandas as pd
 
 from analysis.frames import StudyFrames
 from analysis.report.cells import clean, make_table, number
-from analysis.report.results import compute_results
-from analysis.report.wording import (
-    count,
+from analysis.report.context import StudyContext
+from analysis.report.header import (
     describe_settings,
     describe_status,
     list_warnings,
     summarise_study,
 )
+from analysis.report.text import count
 
 MakeTrials = Callable[..., pd.DataFrame]
 MakeStudy = Callable[..., StudyFrames]
 
 
 def warnings_of(study: StudyFrames) -> str:
-    return " ".join(list_warnings(study, compute_results(study)))
+    return " ".join(list_warnings(StudyContext(study)))
 
 
 def test_an_adaptive_sampler_is_warned_of(trials_of: MakeTrials, study_of: MakeStudy) -> None:
@@ -54,7 +54,7 @@ def test_the_summary_is_three_sentences_with_their_numbers(
     trials_of: MakeTrials, study_of: MakeStudy
 ) -> None:
     trials = trials_of()
-    verdict, runs, training = summarise_study(compute_results(study_of(trials)))
+    verdict, runs, training = summarise_study(StudyContext(study_of(trials)))
     assert verdict.startswith("The score peaks inside the range, at MTD 8.667")
     assert runs == (
         "24 runs completed with a score, at 8 levels of MTD from 5 to 14.667, with 3 seeds."
@@ -62,7 +62,7 @@ def test_the_summary_is_three_sentences_with_their_numbers(
     mean = trials["score"].mean()
     assert f"from 30.00 to {mean:.2f} ({mean - 30:+.2f} points)" in training
     unknown = study_of(trials.assign(score_before=np.nan))
-    assert "was not recorded" in summarise_study(compute_results(unknown))[2]
+    assert "was not recorded" in summarise_study(StudyContext(unknown))[2]
 
 
 def test_the_status_says_what_is_to_come(trials_of: MakeTrials, study_of: MakeStudy) -> None:
@@ -75,8 +75,8 @@ def test_the_status_says_what_is_to_come(trials_of: MakeTrials, study_of: MakeSt
     )
 
 
-def test_settings_are_listed_with_their_values(trials_of: MakeTrials) -> None:
-    settings = describe_settings(trials_of(times=range(1, 21)))
+def test_settings_are_listed_with_their_values(trials_of: MakeTrials, study_of: MakeStudy) -> None:
+    settings = describe_settings(study_of(trials_of(times=range(1, 21))))
     assert settings == {
         "ema_decay": "0.75, 0.85",
         "queue_size": "20 values from 64 to 1280",

@@ -1,6 +1,6 @@
-"""The sentences about one experiment: what a study shows of it, and where the paper differs.
+"""The text on one experiment: what a study shows, and where it differs from the paper.
 
-Only what the intervals support is said to be so.
+Only what the intervals support is stated.
 """
 
 import math
@@ -11,35 +11,33 @@ import pandas as pd
 
 from analysis.experiments import Comparison, Gap
 from analysis.experiments.compare import find_top
-from analysis.experiments.settings import format_setting, word_value
-from analysis.report.cells import LABELS, clean
-from analysis.report.results import LEVEL
-from analysis.report.wording import count
-from analysis.shape import Estimate
+from analysis.experiments.settings import format_setting, format_value
+from analysis.inference import Estimate
+from analysis.report.cells import clean
+from analysis.report.text import PERCENT, count
 
-_PERCENT = f"{100 * LEVEL:g} %"
 _MOST_VALUES = 8
 
 
 def name_rows(comparison: Comparison, table: pd.DataFrame) -> list[str]:
-    """The rows of a table with the columns `by`, in words."""
+    """The rows of a table with the columns `by`, as text."""
     rows = table[list(comparison.experiment.by)].itertuples(index=False)
     return [clean(comparison.experiment.label(*row)) for row in rows]
 
 
 def _listed(name: str, values: Iterable[object]) -> str:
     """A setting with its values, many of them as their number."""
-    words = [clean(word_value(name, value)) for value in sorted(values, key=_order)]
-    many = len(words) > _MOST_VALUES
-    return f"{clean(name)} ({f'{len(words):,} values' if many else ', '.join(words)})"
+    texts = [clean(format_value(name, value)) for value in sorted(values, key=_order)]
+    many = len(texts) > _MOST_VALUES
+    return f"{clean(name)} ({f'{len(texts):,} values' if many else ', '.join(texts)})"
 
 
 def _axis(comparison: Comparison) -> str:
-    return " / ".join(LABELS.get(name, name) for name in comparison.experiment.by)
+    return " / ".join(comparison.labels.get(name, name) for name in comparison.experiment.by)
 
 
 def _interval(estimate: Estimate) -> str:
-    return f"{_PERCENT} interval {estimate.low:.2f} to {estimate.high:.2f}"
+    return f"{PERCENT} interval {estimate.low:.2f} to {estimate.high:.2f}"
 
 
 def _clear(gap: Gap) -> bool:
@@ -52,7 +50,7 @@ def _equal(means: pd.Series) -> bool:
 
 
 def describe_spread(comparison: Comparison) -> str:
-    """The best and the lowest row, and whether the seeds tell them apart."""
+    """The best and the lowest row, and whether they differ significantly over seeds."""
     names, means = name_rows(comparison, comparison.table), comparison.paired.mean()
     of = f"Of {_axis(comparison)}"
     if len(means) < 2:
@@ -105,7 +103,7 @@ def describe_paper(comparison: Comparison) -> str:
 
 
 def _describe_differing(comparison: Comparison) -> str:
-    """In what the runs are others than the published ones; nothing without these."""
+    """How the runs differ from the published ones; nothing without published values."""
     if not comparison.table["published"].notna().any():
         return ""
     here = [_listed(name, values) for name, values in comparison.differs.items()]
@@ -145,7 +143,7 @@ def _order(value: object) -> tuple[float, str]:
 
 
 def warn_mixed(comparison: Comparison) -> tuple[str, ...]:
-    """What keeps the rows from being compared with each other."""
+    """Why the rows cannot be compared with each other."""
     warnings = []
     if not comparison.balanced:
         others = ", ".join(clean(name) for name in comparison.others)
@@ -154,7 +152,7 @@ def warn_mixed(comparison: Comparison) -> tuple[str, ...]:
             f"{_axis(comparison)} does and what the others do cannot be told apart here."
         )
     if is_diagonal(comparison):
-        first, second = (LABELS.get(name, name) for name in comparison.experiment.by)
+        first, second = (comparison.labels.get(name, name) for name in comparison.experiment.by)
         warnings.append(
             f"Each {second} was run with one {first} only, so what the two do cannot be told "
             "apart here."
@@ -194,7 +192,7 @@ def _describe_widths(comparison: Comparison) -> Iterator[str]:
 
 
 def describe_comparison(comparison: Comparison) -> tuple[str, ...]:
-    """All that is said above an experiment's table."""
+    """The paragraphs above an experiment's table."""
     texts = (
         describe_spread(comparison) if comparison.balanced else "",
         describe_paper(comparison),

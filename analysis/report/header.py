@@ -1,20 +1,20 @@
-"""The sentences of a report, written from its numbers."""
+"""What stands above the topics of a report: status, settings, summary and warnings."""
 
 from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 
-from analysis.curves import completed_runs, format_mtd, varied_settings
 from analysis.frames import StudyFrames
 from analysis.report.cells import clean, number
-from analysis.report.results import LEVEL, Results
+from analysis.report.context import StudyContext
+from analysis.report.text import count
+from analysis.runs import completed_runs, format_mtd, varied_settings
 
-PERCENT = f"{100 * LEVEL:g} %"
 _ADAPTIVE_SAMPLERS = frozenset({"tpe"})
 _MOST_VALUES = 12
 
-WORDS: Mapping[str, str] = {
+GLOSSARY: Mapping[str, str] = {
     "MTD": (
         "Maximum traceable distance, 1/(1 − η) + K/N: how many training steps back the "
         "oldest weights reach that still shape the negatives."
@@ -27,11 +27,6 @@ WORDS: Mapping[str, str] = {
     "initial_queue_size": "How many random vectors the queue holds before the first step.",
     "seed": "The number that fixes a run's random choices; runs with one seed share them.",
 }
-
-
-def count(amount: int, noun: str) -> str:
-    """An amount with its noun in the right number."""
-    return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
 
 
 def _span(levels: pd.Series) -> str:
@@ -54,16 +49,16 @@ def describe_status(study: StudyFrames) -> str:
     return f"Still running: {ended}, {running:,} running now, {max(open_ - running, 0):,} to come."
 
 
-def describe_settings(trials: pd.DataFrame) -> Mapping[str, str]:
+def describe_settings(study: StudyFrames) -> Mapping[str, str]:
     """What was varied, with the values tried, many of them as a range."""
-    settings = {}
-    for name in [*varied_settings(trials.drop(columns=["mtd"])), "seed"]:
+    trials, settings = study.trials, {}
+    for name in [*varied_settings(trials, study.settings), "seed"]:
         values = sorted(trials[name].dropna().unique(), key=_sort_key)
         numeric = pd.api.types.is_numeric_dtype(trials[name])
-        words = [number(float(value)) if numeric else clean(str(value)) for value in values]
-        if len(words) > _MOST_VALUES:
-            words = [f"{len(words):,} values from {words[0]} to {words[-1]}"]
-        settings[clean(name)] = ", ".join(words) or "none yet"
+        texts = [number(float(value)) if numeric else clean(str(value)) for value in values]
+        if len(texts) > _MOST_VALUES:
+            texts = [f"{len(texts):,} values from {texts[0]} to {texts[-1]}"]
+        settings[clean(name)] = ", ".join(texts) or "none yet"
     return settings
 
 
@@ -71,28 +66,31 @@ def _sort_key(value: object) -> tuple[float, str]:
     return (float(value), "") if isinstance(value, int | float | np.number) else (0.0, str(value))
 
 
-def _describe_runs(results: Results) -> str:
-    scored = results.runs
+def _describe_no_traced(context: StudyContext) -> str:
+    states, untraced = context.trials["state"], context.untraced
+    if len(states) and (states == "FAIL").all():
+        return f"All {count(len(states), 'run')} failed, so there is nothing to compare."
+    if len(untraced):
+        return (
+            f"{count(len(untraced), 'run')} of {context.untraced_methods} completed, with a mean "
+            f"score of {untraced['score'].mean():.2f}. It has no queue and no average, so there "
+            "is no MTD to compare."
+        )
+    return "No run has completed with a score yet."
+
+
+def _describe_runs(context: StudyContext) -> str:
+    scored = context.traced
     if not len(scored):
-        states = results.trials["state"]
-        if len(states) and (states == "FAIL").all():
-            return f"All {count(len(states), 'run')} failed, so there is nothing to compare."
-        if len(results.simcse):
-            return (
-                f"{count(len(results.simcse), 'run')} of SimCSE completed, with a mean score of "
-                f"{results.simcse['score'].mean():.2f}. It has no queue and no average, so there "
-                "is no MTD to compare."
-            )
-        return "No run has completed with a score yet."
+        return _describe_no_traced(context)
     seeds = int(scored["seed"].nunique())
     return (
         f"{count(len(scored), 'run')} completed with a score, at "
-        f"{_span(results.curve['mtd'])}, with {count(seeds, 'seed')}."
+        f"{_span(context.curve['mtd'])}, with {count(seeds, 'seed')}."
     )
 
 
-def _describe_training(results: Results) -> str:
-    runs = results.runs
+def _describe_training(runs: pd.DataFrame) -> str:
     before, after = runs["score_before"], runs["score"]
     both = np.isfinite(before.astype("float64"))
     if not both.any():
@@ -108,11 +106,12 @@ def _describe_training(results: Results) -> str:
     return text + "."
 
 
-def summarise_study(results: Results) -> tuple[str, ...]:
-    """What the score does against MTD, on which runs this rests, and what training did."""
-    if not len(results.runs):
-        return (_describe_runs(results),)
-    return (results.verdict.sentence, _describe_runs(results), _describe_training(results))
+def summarise_study(context: StudyContext) -> tuple[str, ...]:
+    """The verdict on the score against MTD, the runs it rests on, and the effect of training."""
+    if not len(context.traced):
+        return (_describe_runs(context),)
+    training = _describe_training(context.traced)
+    return (context.verdict.sentence, _describe_runs(context), training)
 
 
 def _warn_of_sampler(sampler: str) -> str:
@@ -144,9 +143,9 @@ def _warn_of_batches(runs: pd.DataFrame) -> str:
     )
 
 
-def list_warnings(study: StudyFrames, results: Results) -> tuple[str, ...]:
-    """What a reader must know before believing a number."""
-    verdict = results.verdict
+def list_warnings(context: StudyContext) -> tuple[str, ...]:
+    """What limits the conclusions from this study."""
+    verdict, trials = context.verdict, context.trials
     missing = verdict.levels_run - verdict.levels if verdict.seeds > 1 else 0
     uncompared = ""
     if missing > 0:
@@ -154,25 +153,14 @@ def list_warnings(study: StudyFrames, results: Results) -> tuple[str, ...]:
             f"{count(missing, 'level')} of MTD with a score left out of the verdict, because "
             "not every seed has run there."
         )
-    done = int((results.trials["state"] == "COMPLETE").sum())
-    bare = done - len(completed_runs(results.trials))
+    done = int((trials["state"] == "COMPLETE").sum())
+    bare = done - len(completed_runs(trials))
     unscored = f"{count(bare, 'completed run')} left out for want of a score." if bare else ""
     candidates = (
-        _warn_of_selection(results.note),
-        _warn_of_sampler(study.sampler),
-        _warn_of_batches(results.runs),
+        _warn_of_selection(context.note),
+        _warn_of_sampler(context.study.sampler),
+        _warn_of_batches(context.traced),
         uncompared,
         unscored,
     )
     return tuple(text for text in candidates if text)
-
-
-def describe_curve(curve: pd.DataFrame, what: str, *, decimals: int = 2) -> str:
-    """Where a curve over MTD is highest and lowest."""
-    top, bottom = curve.iloc[int(curve["mean"].argmax())], curve.iloc[int(curve["mean"].argmin())]
-    if len(curve) == 1:
-        return f"{what} {top['mean']:.{decimals}f} at the only MTD, {format_mtd(top['mtd'])}."
-    return (
-        f"{what} highest at MTD {format_mtd(top['mtd'])} ({top['mean']:.{decimals}f}) and "
-        f"lowest at MTD {format_mtd(bottom['mtd'])} ({bottom['mean']:.{decimals}f})."
-    )
