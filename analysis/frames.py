@@ -87,9 +87,9 @@ class StudyFrames:
     spectra  indexed by (number, moment), moment "before" or "after"; column i holds the
              i-th largest singular value of the evaluation sentences' embeddings (D columns).
     scores   a row per trial and task, x 100.
-    planned  how many trials the study file asks for.
+    planned  how many trials the study file plans.
     sampler  what chose the settings, by Optuna's name: grid, random, tpe or qmc.
-    facts    what was run, in words, in the order to print it: corpus, encoder, device,
+    facts    what was run, as text, in the order to print it: corpus, encoder, device,
              versions, commit.
     settings the hyperparameters by name: which columns of trials are settings. The seed and
              the MTD are none. It may hold settings that this study did not record.

@@ -99,8 +99,8 @@ def find_shared_differences(studies: Sequence[StudyFrames]) -> dict[str, dict[st
         for study in studies:
             runs = completed_runs(study.trials)
             if name in runs and len(runs):
-                words = sorted({format_value(name, value) for value in runs[name]})
-                values.setdefault(", ".join(words), []).append(study.name)
+                texts = sorted({format_value(name, value) for value in runs[name]})
+                values.setdefault(", ".join(texts), []).append(study.name)
         if len(values) > 1:
             found[name] = values
     return found

@@ -43,8 +43,8 @@ class Peak:
 class Verdict:
     """What a study shows about its score against MTD.
 
-    shape             the answer; "undecided" where the seeds do not tell.
-    sentence          the same in words, with its numbers.
+    shape             the answer; "undecided" where the seeds do not settle it.
+    sentence          the same as text, with its numbers.
     seeds, levels     how many are compared, without a hole.
     levels_run        how many levels have a score at all.
     first, last       lowest and highest level compared, in steps.

@@ -28,7 +28,7 @@ class Experiment:
     """What one published experiment varies, and how it is read, named and drawn.
 
     name       of its CSV and its figure.
-    source     where it was published, in words.
+    source     where it was published, as text.
     method     of the published runs; runs of this method alone are read where there are any.
     by         the columns whose values make its rows, one or two.
     chosen_by  settings of which one must vary for the experiment to be shown.

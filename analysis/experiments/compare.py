@@ -1,11 +1,11 @@
-"""What a study shows of an experiment: a table of means, and differences seed by seed.
+"""What a study shows of an experiment: a table of means, and paired differences.
 
 A difference between two rows is taken within each seed, and its interval allows for all the
 pairs that could have been looked at (Bonferroni), because the best and the worst are looked at
 after the scores are known.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,12 +14,11 @@ import pandas as pd
 from analysis.experiments.catalogue import EXPERIMENTS, Experiment
 from analysis.experiments.collapse import can_collapse
 from analysis.experiments.join import find_differing, join_published
-from analysis.experiments.settings import with_defaults
+from analysis.experiments.selection import balance_runs, list_others, select_runs
 from analysis.frames import Settings
 from analysis.inference import Estimate, estimate
 from analysis.intervals import summarise
 from analysis.pairing import complete_block
-from analysis.runs import completed_runs, varied_settings
 from analysis.tasks import STS
 
 _RESULT = ["n", "seeds", "mean", "low", "high", "published"]
@@ -73,47 +72,6 @@ class Comparison:
         return "method" not in self.differs
 
 
-def _runs_of(trials: pd.DataFrame, experiment: Experiment, settings: Settings) -> pd.DataFrame:
-    """The completed runs with the experiment's columns; none unless it was varied.
-
-    Of a study that has runs of the published method, these alone.
-    """
-    runs = with_defaults(completed_runs(trials), settings)
-    if "method" in runs and (runs["method"] == experiment.method).any():
-        runs = runs[runs["method"] == experiment.method]
-    if not set(experiment.recorded) <= set(runs):
-        return runs.iloc[:0]
-    if experiment.derive is not None:
-        runs = experiment.derive(runs)
-    varied = any(runs[name].nunique() > 1 for name in experiment.chosen_by)
-    return runs if varied else runs.iloc[:0]
-
-
-def _other_settings(
-    runs: pd.DataFrame, experiment: Experiment, settings: Collection[str]
-) -> list[str]:
-    own = {*experiment.by, *experiment.made_of}
-    return [name for name in varied_settings(runs, settings) if name not in own]
-
-
-def _balance(
-    runs: pd.DataFrame, experiment: Experiment, settings: Collection[str]
-) -> tuple[pd.DataFrame, bool]:
-    """The runs whose seed ran their other settings at every row, or all if there are none.
-
-    A setting that some seeds lack at a row would give that row another mixture of settings
-    than the next. Where nothing else varied, each row keeps the seeds that it has.
-    """
-    others = _other_settings(runs, experiment, settings)
-    if not others:
-        return runs, True
-    row = runs.groupby(list(experiment.by)).ngroup()
-    setting = runs.groupby([*others, "seed"], dropna=False).ngroup()
-    rows_of = pd.DataFrame({"setting": setting, "row": row}).groupby("setting")["row"].nunique()
-    everywhere = setting.map(rows_of) == row.nunique()
-    return (runs[everywhere], True) if everywhere.any() else (runs, False)
-
-
 def compute_experiment(
     trials: pd.DataFrame,
     experiment: Experiment,
@@ -134,8 +92,8 @@ def compute_experiment(
     No rows unless the completed runs vary what the experiment is of. Raises ValueError for a
     level outside (0, 1).
     """
-    every = _runs_of(trials, experiment, settings)
-    runs = _balance(every, experiment, settings)[0]
+    every = select_runs(trials, experiment, settings)
+    runs = balance_runs(every, experiment, settings)[0]
     return _tabulate(runs, experiment, width, level)
 
 
@@ -194,8 +152,8 @@ def compare(
 
     Raises ValueError for a level outside (0, 1).
     """
-    every = _runs_of(trials, experiment, settings)
-    runs, balanced = _balance(every, experiment, settings)
+    every = select_runs(trials, experiment, settings)
+    runs, balanced = balance_runs(every, experiment, settings)
     table = _tabulate(runs, experiment, width, level)
     if not len(table):
         return None
@@ -216,7 +174,7 @@ def compare(
         experiment=experiment,
         runs=runs,
         table=table,
-        others=tuple(_other_settings(runs, experiment, settings)),
+        others=tuple(list_others(runs, experiment, settings)),
         labels=_label_columns(experiment, settings),
         left_out=len(every) - len(runs),
         balanced=balanced,
@@ -247,7 +205,7 @@ def needs_curves(trials: pd.DataFrame, settings: Settings) -> bool:
     """Whether a report on these trials reads the curves, most of a large study's values."""
     measuring = (experiment for experiment in EXPERIMENTS if experiment.measured)
     return can_collapse(trials, settings) or any(
-        len(_runs_of(trials, each, settings)) for each in measuring
+        len(select_runs(trials, each, settings)) for each in measuring
     )
 
 

@@ -19,7 +19,7 @@ def find_differing(
 
 
 def _to_key(values: pd.Series) -> pd.Series:
-    """Numbers to ten digits, in words: a grid by steps gives 0.8500000000000001."""
+    """Numbers to ten digits, as text: a grid by steps gives 0.8500000000000001."""
     if not pd.api.types.is_numeric_dtype(values):
         return values
     return pd.Series([f"{value:.10g}" for value in values], index=values.index, dtype="str")

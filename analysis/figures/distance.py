@@ -75,19 +75,19 @@ def draw_curve(
 
 
 def keep_points_in_view(curve: pd.DataFrame, points: pd.Series, ax: Axes) -> None:
-    """Cut a band that is far wider than the points, and say where it reaches.
+    """Cut a band that is far wider than the points, and note its limits.
 
-    Two seeds give intervals of six times their distance: drawn whole, they would leave nothing
-    else to see.
+    Two seeds give intervals of six times their distance, beside which the points would all
+    coincide.
     """
     reach = float(curve["low"].min()), float(curve["high"].max())
     low, high = float(points.min()), float(points.max())
-    room = _MOST_BAND * (high - low)
-    if not room or not np.isfinite(reach).all():
+    margin = _MOST_BAND * (high - low)
+    if not margin or not np.isfinite(reach).all():
         return
-    if reach[0] >= low - room and reach[1] <= high + room:
+    if reach[0] >= low - margin and reach[1] <= high + margin:
         return
-    ax.set_ylim(low - room, high + room)
+    ax.set_ylim(low - margin, high + margin)
     ax.text(
         0.01,
         0.02,

@@ -73,7 +73,7 @@ def is_heavy(points: int) -> bool:
 
 
 def mtd_norm(levels: ArrayLike) -> Normalize:
-    """From MTD to the colour scale; a single level gets room on both sides."""
+    """From MTD to the colour scale; a single level lies in the middle."""
     low, high = float(np.min(levels)), float(np.max(levels))
     return Normalize(low - 0.5, high + 0.5) if low == high else Normalize(low, high)
 
