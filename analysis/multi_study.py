@@ -4,6 +4,7 @@ Letters: D dimension of the sentence embedding.
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from analysis.curves import compute_mtd_curve
 from analysis.experiments.settings import format_value
 from analysis.frames import StudyFrames
 from analysis.intervals import summarise
+from analysis.methods import varies_method, with_methods
 from analysis.runs import completed_runs, untraced_runs, varied_settings
 from analysis.spectrum import effective_rank
 
@@ -73,11 +75,12 @@ def compute_overview(studies: Sequence[StudyFrames], *, level: float = 0.95) -> 
 def compute_curves(studies: Sequence[StudyFrames], *, level: float = 0.95) -> pd.DataFrame:
     """Score against MTD of each study: study, metric, mtd, n, seeds, mean, low, high.
 
-    Runs without an MTD are a row of their study at an MTD of 0. Raises ValueError for a level
-    outside (0, 1).
+    Runs without an MTD are a row of their study at an MTD of 0. Of a study that varies the
+    method there is a part for each, called STUDY: METHOD. Raises ValueError for a level outside
+    (0, 1).
     """
     parts = []
-    for study in studies:
+    for study in studies_by_method(studies):
         points = summarise(untraced_runs(study.trials), by=["mtd"], level=level)
         curve = compute_mtd_curve(study.trials, level=level)
         for part in (points, curve):
@@ -85,6 +88,20 @@ def compute_curves(studies: Sequence[StudyFrames], *, level: float = 0.95) -> pd
                 parts.append(part.assign(study=study.name, metric=study.metric))
     columns = ["study", "metric", "mtd", *_SUMMARY]
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+
+
+def studies_by_method(studies: Sequence[StudyFrames]) -> list[StudyFrames]:
+    """The studies, one that varies the method as a part for each, called STUDY: METHOD."""
+    parts = []
+    for study in studies:
+        if not varies_method(study.trials, study.settings):
+            parts.append(study)
+            continue
+        trials = with_methods(study.trials, study.settings)
+        for method, rows in trials.groupby("method"):
+            name = study.methods.get(str(method), str(method))
+            parts.append(replace(study, name=f"{study.name}: {name}", trials=rows))
+    return parts
 
 
 def find_shared_differences(studies: Sequence[StudyFrames]) -> dict[str, dict[str, list[str]]]:

@@ -1,5 +1,7 @@
 """Tables of a study: tasks by MTD, and all trials."""
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from analysis.frames import TRIAL_COLUMNS
@@ -25,20 +27,26 @@ FIRST_COLUMNS = (
 
 
 def compute_tasks(
-    trials: pd.DataFrame, scores: pd.DataFrame, *, level: float = 0.95
+    trials: pd.DataFrame,
+    scores: pd.DataFrame,
+    *,
+    by: Sequence[str] = (),
+    level: float = 0.95,
 ) -> pd.DataFrame:
     """Score of every task of the published tables by MTD; runs without an MTD stand at 0.
 
     scores  number, task, score: a row per trial and task.
+    by      columns of trials that make rows of their own, before the MTD.
 
-    Returns task, mtd, n, seeds, mean, low, high (see `summarise`), tasks in published order. No
-    rows where no completed run was scored on any. Raises ValueError for a level outside (0, 1).
+    Returns task, the columns `by`, mtd, n, seeds, mean, low, high (see `summarise`), tasks in
+    published order. No rows where no completed run was scored on any. Raises ValueError for a
+    level outside (0, 1).
     """
     runs = completed_runs(trials)
     distance = runs["mtd"].astype("float64").where(has_mtd(runs), 0.0).round(MTD_DECIMALS)
-    runs = runs[["number", "seed"]].assign(mtd=distance)
+    runs = runs[["number", "seed", *by]].assign(mtd=distance)
     named = scores[scores["task"].isin(TASKS) & scores["score"].notna()]
-    table = summarise(runs.merge(named, on="number"), by=["task", "mtd"], level=level)
+    table = summarise(runs.merge(named, on="number"), by=["task", *by, "mtd"], level=level)
     place = table["task"].map({task: place for place, task in enumerate(TASKS)})
     return table.iloc[place.sort_values(kind="stable").index].reset_index(drop=True)
 

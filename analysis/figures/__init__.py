@@ -20,6 +20,7 @@ from analysis.figures.experiments import (
     draw_published_rows,
     draw_rows,
 )
+from analysis.figures.methods import draw_methods
 from analysis.figures.multi_study import draw_models, draw_studies
 from analysis.figures.representation import draw_plane, draw_spectra
 from analysis.figures.steps import draw_structures
@@ -32,6 +33,7 @@ __all__ = [
     "draw_curve",
     "draw_grid",
     "draw_line",
+    "draw_methods",
     "draw_models",
     "draw_mtd_curve",
     "draw_paired_curve",

@@ -1,5 +1,7 @@
 """Figures with the maximum traceable distance (MTD) on the horizontal axis."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -112,14 +114,15 @@ def draw_mtd_curve(
     ax.set_ylabel(name)
 
 
-def draw_untraced(runs: pd.DataFrame, ax: Axes, *, label: str) -> None:
-    """The mean of the runs without an MTD as a point at MTD 0.
+def draw_untraced(methods: Mapping[str, pd.DataFrame], ax: Axes) -> None:
+    """The mean of the runs of each method without an MTD, as a point at MTD 0.
 
-    runs  a row per run with score; no rows draw nothing.
+    methods  label -> a row per run with score, at least one.
     """
-    if len(runs):
+    for place, (label, runs) in enumerate(methods.items()):
         score = [float(runs["score"].mean())]
-        ax.plot([0.0], score, marker="*", markersize=12, linestyle="", color=OTHER, label=label)
+        colour = (OTHER, *BATCHES[2:])[place % (len(BATCHES) - 1)]
+        ax.plot([0.0], score, marker="*", markersize=12, linestyle="", color=colour, label=label)
 
 
 def draw_paired_curve(curve: pd.DataFrame, ax: Axes) -> None:

@@ -8,6 +8,7 @@ import pandas as pd
 
 from analysis.curves import compute_mtd_curve
 from analysis.frames import StudyFrames
+from analysis.methods import select_curve_trials
 from analysis.report.text import LEVEL
 from analysis.runs import traced_runs, untraced_runs
 from analysis.spectrum import find_width
@@ -18,7 +19,9 @@ from analysis.verdict import Verdict, compute_verdict
 class StudyContext:
     """A study with the results that more than one topic uses, at 95 % confidence.
 
-    traced    completed runs with an MTD; untraced: those without.
+    curve_trials  the trials whose runs make one curve over MTD: of one method alone where
+              several have an MTD.
+    traced    completed runs of these with an MTD; untraced: all completed runs without one.
     curve     `compute_mtd_curve` of the score; verdict: on its shape.
     labels    of the columns that are settings.
     width     dimension of the encoder; None if it is not known.
@@ -32,8 +35,12 @@ class StudyContext:
         return self.study.trials
 
     @cached_property
+    def curve_trials(self) -> pd.DataFrame:
+        return select_curve_trials(self.trials, self.study.settings)
+
+    @cached_property
     def traced(self) -> pd.DataFrame:
-        return traced_runs(self.trials)
+        return traced_runs(self.curve_trials)
 
     @cached_property
     def untraced(self) -> pd.DataFrame:
@@ -41,11 +48,11 @@ class StudyContext:
 
     @cached_property
     def curve(self) -> pd.DataFrame:
-        return compute_mtd_curve(self.trials, level=LEVEL)
+        return compute_mtd_curve(self.curve_trials, level=LEVEL)
 
     @cached_property
     def verdict(self) -> Verdict:
-        return compute_verdict(self.trials, self.study.settings, level=LEVEL)
+        return compute_verdict(self.curve_trials, self.study.settings, level=LEVEL)
 
     @property
     def labels(self) -> Mapping[str, str]:
@@ -58,6 +65,15 @@ class StudyContext:
     @property
     def note(self) -> str:
         return describe_selection(self.trials)
+
+    @cached_property
+    def untraced_by_method(self) -> Mapping[str, pd.DataFrame]:
+        """The runs without an MTD of each method, by its name as it is written in text."""
+        runs, study = self.untraced, self.study
+        if "method" not in runs or not len(runs):
+            return {"": runs} if len(runs) else {}
+        groups = runs.groupby("method")
+        return {study.methods.get(str(name), str(name)): group for name, group in groups}
 
     @cached_property
     def untraced_methods(self) -> str:

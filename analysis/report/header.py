@@ -7,7 +7,7 @@ import pandas as pd
 
 from analysis.frames import StudyFrames
 from analysis.report.cells import clean, number
-from analysis.report.context import StudyContext
+from analysis.report.context import StudyContext, name_methods
 from analysis.report.text import count
 from analysis.runs import completed_runs, format_mtd, varied_settings
 
@@ -143,6 +143,16 @@ def _warn_of_batches(runs: pd.DataFrame) -> str:
     )
 
 
+def _warn_of_methods(context: StudyContext) -> str:
+    if len(context.curve_trials) == len(context.trials):
+        return ""
+    return (
+        "Several methods have an MTD. The verdict, the curves over MTD, alignment, uniformity and "
+        f"spectra are of {name_methods(context.traced, context.study)} alone; the section "
+        "“Methods” compares all."
+    )
+
+
 def list_warnings(context: StudyContext) -> tuple[str, ...]:
     """What limits the conclusions from this study."""
     verdict, trials = context.verdict, context.trials
@@ -159,6 +169,7 @@ def list_warnings(context: StudyContext) -> tuple[str, ...]:
     candidates = (
         _warn_of_selection(context.note),
         _warn_of_sampler(context.study.sampler),
+        _warn_of_methods(context),
         _warn_of_batches(context.traced),
         uncompared,
         unscored,

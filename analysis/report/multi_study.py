@@ -15,6 +15,7 @@ from analysis.multi_study import (
     compute_overview,
     compute_ranks,
     find_shared_differences,
+    studies_by_method,
 )
 from analysis.report.cells import clean, make_table
 from analysis.report.context import StudyContext, describe_selection
@@ -95,7 +96,7 @@ def _draw_metric(
     place: int, metric: str, every: pd.DataFrame, note: str, studies: Sequence[StudyFrames]
 ) -> Figure:
     curves = with_curves(every)
-    shown = [study for study in studies if study.name in set(curves["study"])]
+    shown = [study for study in studies_by_method(studies) if study.name in set(curves["study"])]
     untraced = {study.name: StudyContext(study).untraced_methods for study in shown}
     differences = describe_differences(shown)
     alone = " Studies at one MTD are in the table alone." if len(curves) < len(every) else ""

@@ -86,10 +86,12 @@ def test_a_wide_range_is_drawn_on_a_logarithm(ax: Axes, trials_of: MakeTrials) -
 
 
 def test_runs_without_an_mtd_are_a_point_at_zero(ax: Axes) -> None:
-    figures.draw_untraced(pd.DataFrame({"score": [70.0, 72.0]}), ax, label="SimCSE")
+    scores = {"SimCSE": [70.0, 72.0], "other": [60.0]}
+    runs = {name: pd.DataFrame({"score": values}) for name, values in scores.items()}
+    figures.draw_untraced(runs, ax)
     np.testing.assert_array_equal(labelled_line(ax, "SimCSE"), [[0, 71]])
-    figures.draw_untraced(pd.DataFrame({"score": []}), ax, label="SimCSE")
-    assert len(ax.get_lines()) == 1
+    np.testing.assert_array_equal(labelled_line(ax, "other"), [[0, 60]])
+    assert len({line.get_color() for line in ax.get_lines()}) == 2
 
 
 def test_the_paired_curve_has_a_line_at_zero(

@@ -2,12 +2,22 @@
 
 from typing import Any
 
-from analysis.report.topics import batches, collapse, geometry, score, spectra, tasks, trials
+from analysis.report.topics import (
+    batches,
+    collapse,
+    geometry,
+    methods,
+    score,
+    spectra,
+    tasks,
+    trials,
+)
 from analysis.report.topics.base import Topic
 from analysis.report.topics.experiment import EXPERIMENT_TOPICS
 
 TOPICS: tuple[Topic[Any], ...] = (
     score.TOPIC,
+    methods.TOPIC,
     batches.TOPIC,
     *EXPERIMENT_TOPICS,
     collapse.TOPIC,

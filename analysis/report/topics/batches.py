@@ -39,14 +39,14 @@ def compute(context: StudyContext) -> Batches | None:
     """None unless there are several batch sizes, one of them at several levels of MTD."""
     runs, settings = context.traced, context.study.settings
     sizes = sorted(runs["batch_size"].unique())
-    curves = compute_batch_curves(context.trials, level=LEVEL)
+    curves = compute_batch_curves(context.curve_trials, level=LEVEL)
     # a study of batch sizes alone has one MTD for each of them
     curved = (curves.groupby("batch_size")["mtd"].nunique() > 1).any()
     if len(sizes) < 2 or not curved:
         return None
     return Batches(
         curves=curves,
-        paired=compute_paired_batch_curves(context.trials, settings, level=LEVEL),
+        paired=compute_paired_batch_curves(context.curve_trials, settings, level=LEVEL),
         verdicts={
             int(size): compute_verdict(runs[runs["batch_size"] == size], settings, level=LEVEL)
             for size in sizes

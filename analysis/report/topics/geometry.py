@@ -32,7 +32,7 @@ class Geometry:
 
 def compute(context: StudyContext) -> Geometry | None:
     """None where neither measure was recorded."""
-    runs = compute_distances(context.trials)
+    runs = compute_distances(context.curve_trials)
     return Geometry(runs, compute_geometry(runs, level=LEVEL)) if len(runs) else None
 
 

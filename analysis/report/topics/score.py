@@ -1,5 +1,6 @@
 """Topic: the score against the maximum traceable distance (MoCoSE, figure 2)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,14 +26,13 @@ _TITLE = "Score against maximum traceable distance"
 class Score:
     """The curve with its runs; paired: each seed less its own mean.
 
-    untraced_methods  the methods of the untraced runs, as text.
+    untraced  the runs without an MTD by the name of their method.
     """
 
     curve: pd.DataFrame
     paired: pd.DataFrame
     traced: pd.DataFrame
-    untraced: pd.DataFrame
-    untraced_methods: str
+    untraced: Mapping[str, pd.DataFrame]
     verdict: Verdict
 
 
@@ -40,10 +40,9 @@ def compute(context: StudyContext) -> Score:
     """The curve of any study, also an empty one."""
     return Score(
         curve=context.curve,
-        paired=compute_paired_curve(context.trials, context.study.settings, level=LEVEL),
+        paired=compute_paired_curve(context.curve_trials, context.study.settings, level=LEVEL),
         traced=context.traced,
-        untraced=context.untraced,
-        untraced_methods=context.untraced_methods,
+        untraced=context.untraced_by_method,
         verdict=context.verdict,
     )
 
@@ -74,8 +73,8 @@ def describe(info: Score) -> tuple[str, ...]:
     if len(info.curve):
         return (describe_curve(info.curve, "The mean score is"),)
     why = "No completed run has a score"
-    if len(info.untraced):
-        why = f"{info.untraced_methods} has no queue"
+    if info.untraced:
+        why = f"{', '.join(info.untraced)} has no queue"
     return (f"{why}, so there is no curve.",)
 
 
@@ -106,7 +105,7 @@ def _study(info: Score) -> Draw:
         from analysis import figures
 
         figures.draw_mtd_curve(info.curve, ax, runs=info.traced, value="score", name="score x 100")
-        figures.draw_untraced(info.untraced, ax, label=info.untraced_methods)
+        figures.draw_untraced(info.untraced, ax)
         ax.legend(ncols=3, loc="lower right", bbox_to_anchor=(1, 1))
 
     return panel

@@ -33,11 +33,11 @@ class Spectra:
 
 def compute(context: StudyContext) -> Spectra | None:
     """None where no spectrum of a run with an MTD was recorded."""
-    study = context.study
-    spectra = compute_spectra(study.trials, study.spectra)
+    trials, recorded = context.curve_trials, context.study.spectra
+    spectra = compute_spectra(trials, recorded)
     if not len(spectra):
         return None
-    return Spectra(spectra, compute_effective_ranks(study.trials, study.spectra, level=LEVEL))
+    return Spectra(spectra, compute_effective_ranks(trials, recorded, level=LEVEL))
 
 
 def show(info: Spectra) -> tuple[Table, ...]:

@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from analysis.methods import varies_method, with_methods
 from analysis.report.cells import make_table, thin_rows
 from analysis.report.context import StudyContext
 from analysis.report.page import Table
@@ -12,14 +13,18 @@ from analysis.tasks import STS
 
 
 def compute(context: StudyContext) -> pd.DataFrame | None:
-    """`compute_tasks`; None where no task was scored."""
-    table = compute_tasks(context.trials, context.study.scores, level=LEVEL)
+    """`compute_tasks`, by method where that varies; None where no task was scored."""
+    study = context.study
+    trials = with_methods(study.trials, study.settings)
+    by = ["method"] if varies_method(trials, study.settings) else []
+    table = compute_tasks(trials, study.scores, by=by, level=LEVEL)
     return table if len(table) else None
 
 
 def show(info: pd.DataFrame) -> tuple[Table, ...]:
     """A row per MTD and a column per task."""
-    wide = info.pivot(index="mtd", columns="task", values="mean")[list(info["task"].unique())]
+    by = [name for name in ("method", "mtd") if name in info]
+    wide = info.pivot(index=by, columns="task", values="mean")[list(info["task"].unique())]
     missing = [name for name in STS if name not in wide]
     if missing:
         average = f"No average: the study was not scored on {', '.join(missing)}."
