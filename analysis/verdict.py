@@ -72,41 +72,41 @@ class Verdict:
 
 
 def _points(value: Estimate, level: float) -> str:
-    interval = f"{100 * level:g} % interval {value.low:.2f} to {value.high:.2f}"
+    interval = f"{100 * level:g} % CI {value.low:.2f} to {value.high:.2f}"
     return f"{value.mean:.2f} points ({interval})"
 
 
 def _where(peak: Peak, level: float) -> str:
-    interval = f"{100 * level:g} % interval {format_mtd(peak.low)} to {format_mtd(peak.high)}"
+    interval = f"{100 * level:g} % CI {format_mtd(peak.low)} to {format_mtd(peak.high)}"
     return f"MTD {format_mtd(peak.mtd)} ({interval} from {peak.method})"
 
 
 def _outlook(verdict: Verdict) -> str:
-    """What it would take to know a difference between two levels to within the margin."""
-    known = f"a difference between two levels to within {verdict.margin:g} points"
+    """The number of seeds needed to estimate a difference between two levels to the margin."""
+    goal = f"estimate a difference between two levels to within {verdict.margin:g} points"
     if verdict.seeds_needed is None:
-        return f"it would take more than 1000 seeds to know {known}"
+        return f"more than 1000 seeds would be needed to {goal}"
     if verdict.seeds_needed > verdict.seeds:
-        return f"it would take about {verdict.seeds_needed} seeds to know {known}"
-    return f"the seeds already give {known}, so the levels differ too little or too irregularly"
+        return f"about {verdict.seeds_needed} seeds would be needed to {goal}"
+    return f"the seeds suffice to {goal}, so the levels differ too little or too irregularly"
 
 
 def _undecided(verdict: Verdict) -> str:
-    """Why there is no answer, and what would bring one."""
+    """Why there is no verdict, and what would be needed for one."""
     peak = verdict.peak
     if not verdict.levels_run:
-        return "No completed run with a queue has a score yet."
+        return "No completed run with an MTD has a score yet."
     if verdict.levels_run == 1:
         return "All scored runs share one MTD, so there is nothing to compare."
     if verdict.seeds == 1:
         return (
-            "One seed cannot tell the effect of MTD from chance; its best score "
+            "With one seed, an effect of MTD cannot be separated from chance; the best score "
             f"is at MTD {format_mtd(peak.mtd)}."
         )
     if verdict.levels < 2:
         return "No two seeds were run at the same two levels of MTD."
     return (
-        f"The {verdict.seeds} seeds do not settle the shape: the best mean is at "
+        f"With {verdict.seeds} seeds the shape is undecided: the best mean is at "
         f"{_where(peak, verdict.level)}, and {_outlook(verdict)}."
     )
 
@@ -139,8 +139,8 @@ def _sentence(verdict: Verdict) -> str:
     if verdict.shape == "flat":
         return (
             f"The score is flat from MTD {first} to {last}: every level lies within "
-            f"{verdict.margin:g} points of the mean of all, seed by seed "
-            f"({verdict.seeds} seeds, {100 * verdict.level:g} % intervals)."
+            f"{verdict.margin:g} points of the per-seed mean "
+            f"({verdict.seeds} seeds, {100 * verdict.level:g} % CI)."
         )
     return _undecided(verdict)
 

@@ -114,10 +114,6 @@ EXPERIMENTS = (
         method=METHOD,
         by=("projection_layers", "prediction_layers"),
         chosen_by=("projection_layers", "prediction_layers"),
-        labels={
-            "projection_layers": "projection layers",
-            "prediction_layers": "prediction layers",
-        },
         file="table4_heads",
         figure="grid",
     ),
@@ -188,7 +184,6 @@ EXPERIMENTS = (
         method=METHOD,
         by=("queue_slice",),
         chosen_by=("queue_slice",),
-        labels={"queue_slice": "queue positions"},
         file="table8_queue_slices",
         figure="rows",
         read=read_slices,

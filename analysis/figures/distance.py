@@ -131,10 +131,10 @@ def draw_paired_curve(curve: pd.DataFrame, ax: Axes) -> None:
     curve  `compute_paired_curve`.
     """
     ax.axhline(0, color=RUN, linewidth=1)
-    draw_curve(curve, ax, label="seed effect removed")
+    draw_curve(curve, ax, label="mean deviation")
     keep_points_in_view(curve, curve["mean"], ax)
     label_mtd_axis(ax, curve["mtd"])
-    ax.set_ylabel("points from the\nseed's own mean")
+    ax.set_ylabel("deviation from the\nper-seed mean")
 
 
 def draw_batch_curves(curves: pd.DataFrame, ax: Axes, *, name: str = "score x 100") -> None:

@@ -15,14 +15,11 @@ MISSING = "–"
 PUBLISHED = "published: BERT-base, Wikipedia, average of seven STS tests"
 _LABELS: Mapping[str, str] = {
     "number": "trial",
-    "queue_slice": "queue positions",
-    "prediction_layers": "prediction layers",
-    "projection_layers": "projection layers",
     "mtd": "MTD",
     "n": "runs",
     "low": "95 % low",
     "high": "95 % high",
-    "paired_mean": "seed effect removed",
+    "paired_mean": "deviation from the per-seed mean",
     "paired_low": "its 95 % low",
     "paired_high": "its 95 % high",
     "fgsm_changed": "entries changed, %",

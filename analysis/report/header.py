@@ -16,16 +16,16 @@ _MOST_VALUES = 12
 
 GLOSSARY: Mapping[str, str] = {
     "MTD": (
-        "Maximum traceable distance, 1/(1 − η) + K/N: how many training steps back the "
-        "oldest weights reach that still shape the negatives."
+        "Maximum traceable distance, 1/(1 − η) + K/N: the expected age, in training steps, "
+        "of the weights that encoded the oldest keys of the queue."
     ),
     "η (ema_decay)": (
-        "The share of its old weights that the slowly moving target encoder keeps at each step."
+        "EMA decay: the share of its weights that the momentum (target) encoder keeps at each step."
     ),
-    "K (queue_size)": "How many earlier sentence vectors the queue holds as negatives.",
-    "N (batch_size)": "How many sentences one training step sees, and adds to the queue.",
-    "initial_queue_size": "How many random vectors the queue holds before the first step.",
-    "seed": "The number that fixes a run's random choices; runs with one seed share them.",
+    "K (queue_size)": "Number of earlier sentence embeddings that the queue holds as negatives.",
+    "N (batch_size)": "Number of sentences in a training step; their keys are added to the queue.",
+    "initial_queue_size": "Number of random vectors in the queue before the first step.",
+    "seed": "Seed of all random number generators of a run.",
 }
 
 
@@ -73,8 +73,7 @@ def _describe_no_traced(context: StudyContext) -> str:
     if len(untraced):
         return (
             f"{count(len(untraced), 'run')} of {context.untraced_methods} completed, with a mean "
-            f"score of {untraced['score'].mean():.2f}. It has no queue and no average, so there "
-            "is no MTD to compare."
+            f"score of {untraced['score'].mean():.2f}. They have no MTD, so there is no curve."
         )
     return "No run has completed with a score yet."
 
@@ -97,12 +96,13 @@ def _describe_training(runs: pd.DataFrame) -> str:
         return "The score of the untrained encoder was not recorded."
     change = float((after - before)[both].mean())
     text = (
-        f"Training took the mean score from {before[both].mean():.2f} to "
+        f"Training {'raised' if change > 0 else 'changed'} the mean score from "
+        f"{before[both].mean():.2f} to "
         f"{after[both].mean():.2f} ({change:+.2f} points)"
     )
     seeds = runs.groupby("seed")["score"].mean()
     if len(seeds) > 1:
-        text += f"; the seed alone moves it with a standard deviation of {seeds.std():.2f} points"
+        text += f"; the standard deviation of the per-seed means is {seeds.std():.2f} points"
     return text + "."
 
 
@@ -120,7 +120,7 @@ def _warn_of_sampler(sampler: str) -> str:
     return (
         f"The settings were chosen by an adaptive sampler ({sampler}), which tries more where "
         "scores were high. A correlation or a mean over such points is biased; run a grid to "
-        "judge the shape."
+        "assess the shape."
     )
 
 
@@ -160,12 +160,12 @@ def list_warnings(context: StudyContext) -> tuple[str, ...]:
     uncompared = ""
     if missing > 0:
         uncompared = (
-            f"{count(missing, 'level')} of MTD with a score left out of the verdict, because "
+            f"{count(missing, 'level')} of MTD with a score excluded from the verdict, because "
             "not every seed has run there."
         )
     done = int((trials["state"] == "COMPLETE").sum())
     bare = done - len(completed_runs(trials))
-    unscored = f"{count(bare, 'completed run')} left out for want of a score." if bare else ""
+    unscored = f"{count(bare, 'completed run')} excluded for lack of a score." if bare else ""
     candidates = (
         _warn_of_selection(context.note),
         _warn_of_sampler(context.study.sampler),

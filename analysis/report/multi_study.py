@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 _TABLES = ("studies", "mtd_curves", "spectra", "effective_rank")
 _METHODS = (
-    "Means are taken over the seeds' own means; intervals are t intervals over seeds. The best "
-    "of several means is too high on average, the more so the more settings a study has: compare "
-    "studies at the same setting before concluding from their bests.",
+    "Means are over per-seed means; intervals are t intervals over seeds. The best of several "
+    "means is biased upwards, more so the more configurations a study has: compare studies at the "
+    "same configuration before drawing conclusions from their best.",
     "Spectra are of the run with each study's best score, each divided by its largest value.",
 )
 
@@ -85,7 +85,7 @@ def describe_differences(studies: Sequence[StudyFrames]) -> str:
 
 
 def with_curves(curves: pd.DataFrame) -> pd.DataFrame:
-    """The studies of more than one MTD, and SimCSE; all where there is none of the first."""
+    """The studies of more than one MTD, and runs without one; all if none has several."""
     levels = curves.groupby("study")["mtd"].transform("nunique")
     if not (levels > 1).any():
         return curves
@@ -99,7 +99,7 @@ def _draw_metric(
     shown = [study for study in studies_by_method(studies) if study.name in set(curves["study"])]
     untraced = {study.name: StudyContext(study).untraced_methods for study in shown}
     differences = describe_differences(shown)
-    alone = " Studies at one MTD are in the table alone." if len(curves) < len(every) else ""
+    alone = " Studies at a single MTD are in the table only." if len(curves) < len(every) else ""
     best = curves.iloc[int(curves["mean"].argmax())]
 
     def panel(ax: "Axes") -> None:
@@ -112,8 +112,8 @@ def _draw_metric(
         [("", panel)],
         height=4.2,
         caption=(
-            f"Mean over seeds for each study; the band is the {PERCENT} t interval. SimCSE has no "
-            f"queue and no average: a star at an MTD of 0.{alone}{differences}"
+            f"Mean over seeds for each study; the band is the {PERCENT} t interval. A "
+            f"star at an MTD of 0 is the mean of runs without an MTD.{alone}{differences}"
         ),
         alt=(
             f"The highest mean is {best['mean']:.2f}, of {clean(best['study'])} at MTD "
@@ -205,7 +205,7 @@ def write_multi_study(
     sections = tuple(section for section in found if section is not None)
     page = MultiStudyPage(
         name=clean(name),
-        status=f"{count(len(studies), 'study').replace('studys', 'studies')} read together.",
+        status=f"{count(len(studies), 'study').replace('studys', 'studies')} compared.",
         generated=generated,
         version=version,
         warnings=(f"{clean(note[0].upper() + note[1:])}.",) if note else (),

@@ -29,16 +29,16 @@ from analysis.verdict import Verdict
 _MOST_FILE = 20_000
 _MOST_FACT = 2_000
 _METHODS = (
-    "A seed moves all runs that use it, so runs are not counted as independent: means are taken "
-    "over the seeds' own means, and intervals are t intervals over seeds.",
-    "The verdict compares each seed with itself. It is “flat” if every level is shown to lie "
-    "within 0.5 points of the seed's mean; if not, “peaked inside” if the slope of the score on "
+    "A seed affects all runs that use it, so runs do not count as independent: means are over "
+    "per-seed means, and intervals are t intervals over seeds.",
+    "The verdict is on differences within each seed. It is “flat” if every level is shown to lie "
+    "within 0.5 points of the per-seed mean; if not, “peaked inside” if the slope of the score on "
     "log MTD up to the peak and the slope down from it are both clear of zero over seeds, where "
     "the peak used for a seed is found on the other seeds; if not, “rising” or “falling” if the "
     "slope over all levels is clear of zero and that end is within 0.5 points of the best; "
     "otherwise there is no verdict.",
     "The interval of the peak comes from resampling whole seeds. Published values come from "
-    "BERT-base on a million Wikipedia sentences: compare shapes with them, not heights.",
+    "BERT-base on a million Wikipedia sentences: compare shapes with them, not levels.",
 )
 
 

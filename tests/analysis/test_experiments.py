@@ -170,14 +170,14 @@ def test_settings_that_were_not_run_at_every_row_are_left_out() -> None:
     comparison = found("ema_decay", trials)
     assert comparison.table["mean"].tolist() == [10, 11]
     assert (comparison.left_out, comparison.balanced) == (1, True)
-    assert "1 run left out" in describe_comparison(comparison)[-1]
+    assert "1 run excluded" in describe_comparison(comparison)[-1]
 
 
 def test_settings_that_change_together_are_warned_of() -> None:
     points: list[Point] = [{"batch_size": size, "queue_size": 8 * size} for size in (32, 64)]
     comparison = found("batch_size", make_runs(points, [[1.0, 2.0], [3.0, 4.0]]))
     assert not comparison.balanced
-    assert "cannot be told apart" in warn_mixed(comparison)[0]
+    assert "cannot be separated here" in warn_mixed(comparison)[0]
     shares: list[Point] = [{"queue_size": 128, "initial_queue_size": 0}, {"queue_size": 512}]
     diagonal = found("initial_queue", make_runs(shares, [[1.0, 2.0], [3.0, 4.0]]))
     assert "with one share at the start only" in warn_mixed(diagonal)[0]
@@ -258,7 +258,7 @@ def test_best_and_worst_are_of_the_same_seeds() -> None:
     assert comparison.table["n"].tolist() == [2, 2, 2]
     said = describe_comparison(comparison)[0]
     assert "0.8 is best (22.50) and 0.5 lowest (20.00)" in said
-    assert "1 left aside for want of seeds" in said
+    assert "1 excluded for lack of seeds" in said
     alone = make_runs(points_of("ema_decay", [0.5, 0.8]), [[1.0, nan], [nan, 2.0]])
     assert "no two can be compared yet" in describe_comparison(found("ema_decay", alone))[0]
 
@@ -304,7 +304,7 @@ def test_runs_that_differ_from_the_published_are_not_held_against_them() -> None
     assert (comparison.paper_gap, comparison.slope) == (None, None)
     assert describe_paper(comparison) == (
         "The published runs had queue_size 512, batch_size 64, these queue_size (64, 128): "
-        "their order is not held against the paper's."
+        "their order is not compared with the paper's."
     )
     assert found("ema_decay", make_runs(points, rows)).slope is not None
 
@@ -340,12 +340,12 @@ def test_a_difference_within_chance_is_not_claimed() -> None:
     rows = [[3.0, 5.0, 1.0], [2.0, 1.0, 6.0], [4.0, 2.0, 1.5]]
     comparison = found("ema_decay", make_runs(points_of("ema_decay", [0.5, 0.8, 0.85]), rows))
     spread, paper = describe_comparison(comparison)[:2]
-    assert "the seeds do not tell the two apart" in spread
-    assert "the seeds do not tell the two apart" in paper
+    assert "not significant: paired difference" in spread
+    assert "the difference is not significant" in paper
     assert "not settled" in paper
     one = found("ema_decay", make_runs(points_of("ema_decay", [0.5, 0.85]), [[1.0], [2.0]]))
     assert (one.spread, one.paper_gap, one.slope) == (None, None, None)
-    assert "chance is not excluded" in describe_comparison(one)[0]
+    assert "not tested, which takes two seeds at both" in describe_comparison(one)[0]
 
 
 def test_a_step_that_changed_nothing_is_said() -> None:
@@ -441,8 +441,8 @@ def test_runs_that_a_collapse_ended_are_counted(evaluated: Evaluated) -> None:
     watch = compute_collapse_watch(study)
     assert watch[numbers].to_numpy().tolist() == [[1, 1, 0, 1], [2, 0, 0, 0]]
     assert list(describe_detected(watch)) == [
-        "η 0, 2 prediction layers: collapse seen in 1 of 1 run; 1 pruned, not watched.",
-        "η 0.85, 2 prediction layers: no collapse seen in 2 runs.",
+        "η 0, 2 prediction layers: collapse detected in 1 of 1 run; 1 pruned, not assessed.",
+        "η 0.85, 2 prediction layers: no collapse detected in 2 runs.",
     ]
 
 

@@ -99,7 +99,7 @@ def test_the_paired_curve_has_a_line_at_zero(
 ) -> None:
     curve = compute_paired_curve(trials_of(), settings)
     figures.draw_paired_curve(curve, ax)
-    np.testing.assert_array_equal(labelled_line(ax, "seed effect removed"), curve[["mtd", "mean"]])
+    np.testing.assert_array_equal(labelled_line(ax, "mean deviation"), curve[["mtd", "mean"]])
     np.testing.assert_array_equal(ax.get_lines()[0].get_ydata(), [0, 0])
 
 

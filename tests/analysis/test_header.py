@@ -42,12 +42,12 @@ def test_batch_sizes_that_differ_between_levels_are_warned_of(
     assert "The batch sizes differ between levels of MTD" in warnings_of(study_of(uneven))
 
 
-def test_levels_left_out_of_the_verdict_are_counted(
+def test_levels_excluded_from_the_verdict_are_counted(
     trials_of: MakeTrials, study_of: MakeStudy
 ) -> None:
     trials = trials_of()
     trials.loc[4, "state"] = "FAIL"
-    assert "1 level of MTD with a score left out" in warnings_of(study_of(trials))
+    assert "1 level of MTD with a score excluded" in warnings_of(study_of(trials))
 
 
 def test_the_summary_is_three_sentences_with_their_numbers(

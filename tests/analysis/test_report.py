@@ -248,7 +248,7 @@ def test_a_running_study_shows_what_it_has(
     check_sound(report)
     text = text_of(report)
     assert "Still running: 14 of 30 planned runs completed, 2 running now, 14 to come." in text
-    assert "1 completed run left out for want of a score." in text
+    assert "1 completed run excluded for lack of a score." in text
 
 
 def test_a_later_report_leaves_nothing_of_an_earlier_one(

@@ -90,14 +90,14 @@ def test_one_seed_cannot_judge(trials_of: MakeTrials, settings: Settings) -> Non
     assert verdict.peak.mtd == 8.667
     assert np.isnan(verdict.peak.low)
     assert np.isnan(verdict.rise.low)
-    assert verdict.sentence.startswith("One seed cannot tell")
+    assert verdict.sentence.startswith("With one seed, an effect of MTD cannot be separated")
 
 
 def test_nothing_to_compare_is_said(trials_of: MakeTrials, settings: Settings) -> None:
     trials = trials_of()
     none = compute_verdict(trials.assign(state="FAIL"), settings)
     assert (none.shape, none.seeds, none.levels) == ("undecided", 0, 0)
-    assert none.sentence == "No completed run with a queue has a score yet."
+    assert none.sentence == "No completed run with an MTD has a score yet."
     one = compute_verdict(trials[trials["mtd"] == 5], settings)
     assert one.sentence.startswith("All scored runs share one MTD")
     apart = trials[(trials["seed"] == 0) & (trials["mtd"] < 7)]

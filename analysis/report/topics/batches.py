@@ -81,15 +81,15 @@ def draw(info: Batches) -> Drawing:
         [
             ("this study", _panel(info.curves, "score x 100")),
             (
-                "this study, seed effect removed",
-                _panel(info.paired, "points from the\nseed's own mean"),
+                "this study: deviation from the per-seed mean",
+                _panel(info.paired, "deviation from the\nper-seed mean"),
             ),
             (SOURCE, _panel(published, "Spearman x 100")),
         ],
         height=8.7,
         caption=(
-            "Top: mean over seeds. Middle: each seed less its own mean at that batch size. "
-            f"Bottom: the paper's figure 3, for its shape only. {BAND}"
+            "Top: mean over seeds. Middle: deviation from the per-seed mean at that batch size. "
+            f"Bottom: figure 3 of the paper; compare its shape, not its level. {BAND}"
         ),
         alt=" ".join(verdicts),
     )

@@ -24,9 +24,9 @@ _CRITERIA = (
     "evaluation shows one of these: the score is missing because every cosine is the same; the "
     "score lies under half of the highest until then, if that is above 0 (the untrained encoder's "
     "counts where the study's metric is a correlation too); or the mean cosine of random pairs "
-    f"is above {COLLAPSE_COSINE:g}, so that all vectors coincide and a score orders rounding "
+    f"is above {COLLAPSE_COSINE:g}, so that all embeddings coincide and scores are of rounding "
     "errors. A run that failed because it had collapsed counts, without a step. Runs that were "
-    "pruned or failed otherwise are not watched."
+    "pruned or failed otherwise are not assessed."
 )
 
 
@@ -62,7 +62,7 @@ def describe_detected(detected: pd.DataFrame) -> Iterator[str]:
     numbers = detected[columns].to_numpy(dtype=np.float64)
     for name, row in zip(_name_structure(detected), numbers, strict=True):
         n, collapsed, failed, pruned, first, last = row
-        seen = f"collapse seen in {collapsed:.0f}" if collapsed else "no collapse seen"
+        seen = f"collapse detected in {collapsed:.0f}" if collapsed else "no collapse detected"
         text = f"{name}: {seen} {'of' if collapsed else 'in'} {count(int(n), 'run')}"
         if np.isfinite(first):
             text += f", the first at step {first:,.0f}"
@@ -70,7 +70,7 @@ def describe_detected(detected: pd.DataFrame) -> Iterator[str]:
             text += f", the last at step {last:,.0f}"
         others = ((failed, "failed"), (pruned, "pruned"))
         ends = [f"{runs:.0f} {how}" for runs, how in others if runs]
-        yield f"{text}; {', '.join(ends)}, not watched." if ends else f"{text}."
+        yield f"{text}; {', '.join(ends)}, not assessed." if ends else f"{text}."
 
 
 def describe(info: Collapse) -> tuple[str, ...]:
@@ -111,7 +111,7 @@ def show(info: Collapse) -> tuple[Table, ...]:
     """How many runs of each structure collapsed, and when."""
     table = make_table(
         info.detected.rename(columns={"first": "first step", "last": "last step"}),
-        caption="What the collapse watch saw. " + _CRITERIA,
+        caption="Detected collapses. " + _CRITERIA,
         csv="collapse_watch",
         labels=info.labels,
     )

@@ -77,7 +77,7 @@ def _table(comparison: Comparison) -> Table:
     common = f" ({experiment.fixed})" if experiment.fixed else ""
     published = f"published: {experiment.source}{common}, on other data and another encoder."
     if not comparison.same_method:
-        published = "nothing of the kind is published for this method."
+        published = "no published values for this method."
     return make_table(
         rows,
         caption=f"Mean score with its interval over seeds; {published}{remark}",

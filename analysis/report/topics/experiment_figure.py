@@ -49,9 +49,12 @@ def _caption(comparison: Comparison) -> str:
     if len(comparison.table) > _MOST_ROWS and experiment.figure in ("line", "rows"):
         caption += f"Drawn: {_MOST_ROWS} of {len(comparison.table)} values. "
     if not comparison.same_method:
-        return caption + "Nothing of the kind is published for this method."
+        return caption + "There are no published values for this method."
     common = f" ({experiment.fixed})" if experiment.fixed else ""
-    return caption + f"Bottom: published, {experiment.source}{common}, for its shape only."
+    return (
+        caption
+        + f"Bottom: published, {experiment.source}{common}, compare its shape, not its level."
+    )
 
 
 def _panels(comparison: Comparison) -> Sequence[tuple[str, Draw]]:

@@ -37,7 +37,7 @@ def _axis(comparison: Comparison) -> str:
 
 
 def _interval(estimate: Estimate) -> str:
-    return f"{PERCENT} interval {estimate.low:.2f} to {estimate.high:.2f}"
+    return f"{PERCENT} CI {estimate.low:.2f} to {estimate.high:.2f}"
 
 
 def _clear(gap: Gap) -> bool:
@@ -57,7 +57,7 @@ def describe_spread(comparison: Comparison) -> str:
         return f"{of}, no two can be compared yet: that takes two run with the same seeds."
     left = len(names) - len(means)
     if left:
-        of += f", {left:,} left aside for want of seeds,"
+        of += f", {left:,} excluded for lack of seeds,"
     if _equal(means):
         return f"{of}, all score the same ({means.iloc[0]:.2f})."
     best, worst = find_top(means), find_top(-means)
@@ -67,12 +67,10 @@ def describe_spread(comparison: Comparison) -> str:
     )
     gap = comparison.spread
     if gap is None:
-        return f"{text}; without two seeds at both, chance is not excluded."
-    how = f"{_interval(gap.size)}, seed by seed, for all pairs at once"
-    size = f"{gap.size.mean:.2f} points ({how})"
-    if _clear(gap):
-        return f"{text}: they differ by {size}."
-    return f"{text}; the seeds do not tell the two apart: {size}."
+        return f"{text}; not tested, which takes two seeds at both."
+    size = f"{gap.size.mean:.2f} points ({_interval(gap.size)}, adjusted for all pairs)"
+    significant = "statistically significant" if _clear(gap) else "not significant"
+    return f"{text}; {significant}: paired difference {size}."
 
 
 def describe_paper(comparison: Comparison) -> str:
@@ -97,7 +95,7 @@ def describe_paper(comparison: Comparison) -> str:
         doubt = f" ({_interval(gap.size)})" if gap is not None else ""
         text = (
             f"The paper's best, {names[there]}, is not the best here, {names[here]} is, but the "
-            f"seeds do not tell the two apart{doubt}."
+            f"difference is not significant{doubt}."
         )
     return f"{text} {_describe_slope(comparison.slope)}".strip()
 
@@ -109,7 +107,7 @@ def _describe_differing(comparison: Comparison) -> str:
     here = [_listed(name, values) for name, values in comparison.differs.items()]
     return (
         f"The published runs had {comparison.experiment.fixed}, these {', '.join(here)}: their "
-        "order is not held against the paper's."
+        "order is not compared with the paper's."
     )
 
 
@@ -130,7 +128,7 @@ def describe_others(comparison: Comparison) -> str:
     text = f"Means are over {', '.join(texts)}." if texts else ""
     if comparison.left_out:
         text += (
-            f" {count(comparison.left_out, 'run')} left out, whose seed did not run their "
+            f" {count(comparison.left_out, 'run')} excluded, whose seed did not run their "
             "other settings at every row."
         )
     return text.strip()
@@ -148,14 +146,14 @@ def warn_mixed(comparison: Comparison) -> tuple[str, ...]:
     if not comparison.balanced:
         others = ", ".join(clean(name) for name in comparison.others)
         warnings.append(
-            f"No seed ran any of the other settings ({others}) at every row, so what "
-            f"{_axis(comparison)} does and what the others do cannot be told apart here."
+            f"No seed ran any of the other settings ({others}) at every row, so the "
+            f"effects of {_axis(comparison)} and of the others cannot be separated here."
         )
     if is_diagonal(comparison):
         first, second = (comparison.labels.get(name, name) for name in comparison.experiment.by)
         warnings.append(
-            f"Each {second} was run with one {first} only, so what the two do cannot be told "
-            "apart here."
+            f"Each {second} was run with one {first} only, so their effects cannot be "
+            "separated here."
         )
     return tuple(warnings)
 

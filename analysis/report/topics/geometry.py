@@ -52,7 +52,7 @@ def describe(_: Geometry) -> tuple[str, ...]:
     return (
         "Alignment is the mean squared distance between the two sentences of a paraphrase "
         "pair; uniformity is the logarithm of how close all sentences are to each other. Both "
-        "are taken of vectors of length 1, and of both less is better.",
+        "are computed on embeddings of unit length; lower is better for both.",
     )
 
 

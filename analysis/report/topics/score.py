@@ -62,8 +62,8 @@ def show(info: Score) -> tuple[Table, ...]:
     shown = tabulate(info).drop(columns=["level", "paired_seeds"], errors="ignore")
     rows, remark = thin_rows(shown, "levels")
     caption = (
-        f"Mean score at each MTD with its {PERCENT} interval over seeds, and the same after "
-        f"each seed's own mean is taken away.{remark}"
+        f"Mean score at each MTD with its {PERCENT} interval over seeds, and the "
+        f"same of the deviation from the per-seed mean.{remark}"
     )
     return (make_table(rows, caption=caption, csv="mtd_curve"),)
 
@@ -74,7 +74,7 @@ def describe(info: Score) -> tuple[str, ...]:
         return (describe_curve(info.curve, "The mean score is"),)
     why = "No completed run has a score"
     if info.untraced:
-        why = f"{', '.join(info.untraced)} has no queue"
+        why = f"{', '.join(info.untraced)} has no MTD"
     return (f"{why}, so there is no curve.",)
 
 
@@ -84,7 +84,7 @@ def draw(info: Score) -> Drawing | None:
         return None
     panels: list[tuple[str, Draw]] = [("this study: every run, and the mean", _study(info))]
     if info.verdict.seeds > 1 and info.verdict.levels > 1:
-        panels.append(("this study, seed effect removed", _paired(info)))
+        panels.append(("this study: deviation from the per-seed mean", _paired(info)))
     panels.append((SOURCE, _published()))
     return Drawing(
         _TITLE,
@@ -92,9 +92,9 @@ def draw(info: Score) -> Drawing | None:
         height=2.9 * len(panels),
         caption=(
             "Top: a point per run, a thin line per seed, and the mean over seeds. Where there "
-            "are several seeds, the panel below it shows each seed less its own mean, which "
-            "removes what a seed adds to all its runs; the verdict rests on it. Bottom: the "
-            f"paper's figure 2, for its shape only. {BAND}"
+            "are several seeds, the panel below it shows the deviation from the per-seed mean, "
+            "on which the verdict rests. Bottom: figure 2 of the paper; compare its shape, not its "
+            f"level. {BAND}"
         ),
         alt=f"{describe_curve(info.curve, 'The mean score is')} {info.verdict.sentence}",
     )
