@@ -95,6 +95,7 @@ class StudyFrames:
              the MTD are none. It may hold settings that this study did not record.
     methods  how the names of methods are written in text, such as mocose: MoCoSE; a method
              that is not in it is written as recorded.
+    description  what the study is for, or empty.
     """
 
     name: str
@@ -110,3 +111,4 @@ class StudyFrames:
     facts: Mapping[str, str] = field(default_factory=dict)
     settings: Settings = field(default_factory=dict)
     methods: Mapping[str, str] = field(default_factory=dict)
+    description: str = ""

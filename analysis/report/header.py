@@ -13,6 +13,7 @@ from analysis.runs import completed_runs, format_mtd, varied_settings
 
 _ADAPTIVE_SAMPLERS = frozenset({"tpe"})
 _MOST_VALUES = 12
+_OF_MTD = ("ema_decay", "queue_size", "batch_size")
 
 GLOSSARY: Mapping[str, str] = {
     "MTD": (
@@ -143,6 +144,26 @@ def _warn_of_batches(runs: pd.DataFrame) -> str:
     )
 
 
+def _warn_of_one_varied(context: StudyContext) -> str:
+    """That an effect of MTD may be one of the only setting by which it was varied."""
+    runs = context.traced
+    varied = [name for name in _OF_MTD if name in runs and runs[name].nunique() > 1]
+    if len(varied) != 1 or runs["mtd"].nunique() < 2:
+        return ""
+    return (
+        f"Only {varied[0]} varies in this study, so its effect and that of MTD cannot be separated "
+        "here."
+    )
+
+
+def _warn_of_synthetic(study: StudyFrames) -> str:
+    if not study.facts.get("corpus", "").startswith("builtin"):
+        return ""
+    if not study.facts.get("evaluation", "builtin").startswith("builtin"):
+        return "The training text is synthetic (the built-in data set)."
+    return "The training text and the evaluation pairs are synthetic (the built-in data set)."
+
+
 def _warn_of_methods(context: StudyContext) -> str:
     if len(context.curve_trials) == len(context.trials):
         return ""
@@ -169,6 +190,8 @@ def list_warnings(context: StudyContext) -> tuple[str, ...]:
     candidates = (
         _warn_of_selection(context.note),
         _warn_of_sampler(context.study.sampler),
+        _warn_of_synthetic(context.study),
+        _warn_of_one_varied(context),
         _warn_of_methods(context),
         _warn_of_batches(context.traced),
         uncompared,

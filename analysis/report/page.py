@@ -64,6 +64,7 @@ class Page:
     """A whole report. kind is the verdict's shape, for its heading and its colour."""
 
     name: str
+    description: str
     status: str
     generated: str
     version: str

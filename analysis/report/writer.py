@@ -28,6 +28,7 @@ from analysis.verdict import Verdict
 
 _MOST_FILE = 20_000
 _MOST_FACT = 2_000
+_MOST_DESCRIPTION = 1_000
 _METHODS = (
     "A seed affects all runs that use it, so runs do not count as independent: means are over "
     "per-seed means, and intervals are t intervals over seeds.",
@@ -92,6 +93,7 @@ def _build_page(
     study, verdict = context.study, context.verdict
     return Page(
         name=clean(study.name),
+        description=clean(study.description, most=_MOST_DESCRIPTION),
         status=describe_status(study),
         generated=generated,
         version=version,

@@ -1,5 +1,6 @@
 """Topics: this file adds one, and nothing but drawing imports matplotlib."""
 
+import dataclasses
 import pickle
 import subprocess
 import sys
@@ -93,6 +94,15 @@ def test_warnings_of_a_topic_stand_in_its_section(
 ) -> None:
     page = write(study_of(trials_of(seeds=(0,), times=(1,))), tmp_path)
     assert '<p class="warning"><strong>Note.</strong> One seed only.</p>' in page
+
+
+def test_a_description_stands_below_the_title(
+    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    study = study_of(trials_of(seeds=(0,), times=(1,)))
+    assert 'class="description"' not in write(study, tmp_path)
+    page = write(dataclasses.replace(study, description="Does K < N?"), tmp_path)
+    assert '</h1>\n<p class="description">Does K &lt; N?</p>' in page
 
 
 def test_no_two_topics_write_the_same_file_or_heading() -> None:
