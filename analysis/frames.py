@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
+SettingValue = float | str | bool | None
+
 TRIAL_COLUMNS: Mapping[str, str] = {
     "number": "int64",
     "state": "str",
@@ -48,6 +50,28 @@ def empty(columns: Mapping[str, str]) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
+class Setting:
+    """One hyperparameter: how it is written, and the value of a run that did not record it.
+
+    symbol and unit are empty where there is none; a default of None stands for no value.
+    """
+
+    name: str
+    symbol: str = ""
+    unit: str = ""
+    description: str = ""
+    default: SettingValue = None
+
+    @property
+    def label(self) -> str:
+        """The name with its symbol, for a column or an axis."""
+        return f"{self.name} {self.symbol}".rstrip()
+
+
+Settings = Mapping[str, Setting]
+
+
+@dataclass(frozen=True)
 class StudyFrames:
     """One study, complete or still running.
 
@@ -57,15 +81,21 @@ class StudyFrames:
              study's metric x 100 at the checkpoint chosen on the dev split; score_before
              is the same for the encoder as it was loaded; best_step is that checkpoint's;
              mean_cosine is that of random sentence pairs; queue_slice is "all" or positions
-             such as "0-256,768-1024", 0 the newest.
+             such as "0-256,768-1024", 0 the newest. mtd is missing or 0 where the method has
+             none; a true distance is at least 1.
     curves   `CURVE_COLUMNS`, a row per trial and step; NaN where a step was not evaluated.
     spectra  indexed by (number, moment), moment "before" or "after"; column i holds the
              i-th largest singular value of the evaluation sentences' embeddings (D columns).
     scores   a row per trial and task, x 100.
-    planned  how many trials the study file asks for.
+    planned  how many trials the study file plans.
     sampler  what chose the settings, by Optuna's name: grid, random, tpe or qmc.
-    facts    what was run, in words, in the order to print it: corpus, encoder, device,
+    facts    what was run, as text, in the order to print it: corpus, encoder, device,
              versions, commit.
+    settings the hyperparameters by name: which columns of trials are settings. The seed and
+             the MTD are none. It may hold settings that this study did not record.
+    methods  how the names of methods are written in text, such as mocose: MoCoSE; a method
+             that is not in it is written as recorded.
+    description  what the study is for, or empty.
     """
 
     name: str
@@ -79,3 +109,6 @@ class StudyFrames:
     study_file: str = ""
     command: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
+    settings: Settings = field(default_factory=dict)
+    methods: Mapping[str, str] = field(default_factory=dict)
+    description: str = ""

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.curves import MTD_DECIMALS, traced_runs
 from analysis.intervals import summarise
+from analysis.runs import MTD_DECIMALS, traced_runs
 
 Floats = NDArray[np.float64]
 

@@ -1,13 +1,15 @@
 """Tables of a study: tasks by MTD, and all trials."""
 
+from collections.abc import Sequence
+
 import pandas as pd
 
-from analysis.curves import MTD_DECIMALS, completed_runs
 from analysis.frames import TRIAL_COLUMNS
 from analysis.intervals import summarise
+from analysis.runs import MTD_DECIMALS, completed_runs, has_mtd
 from analysis.tasks import TASKS
 
-_FIRST_COLUMNS = (
+FIRST_COLUMNS = (
     "number",
     "state",
     "seed",
@@ -21,28 +23,36 @@ _FIRST_COLUMNS = (
     "uniformity",
     "reason",
 )
+"""Of a table of trials, in this order."""
 
 
 def compute_tasks(
-    trials: pd.DataFrame, scores: pd.DataFrame, *, level: float = 0.95
+    trials: pd.DataFrame,
+    scores: pd.DataFrame,
+    *,
+    by: Sequence[str] = (),
+    level: float = 0.95,
 ) -> pd.DataFrame:
-    """Score of every task of the published tables by MTD.
+    """Score of every task of the published tables by MTD; runs without an MTD stand at 0.
 
     scores  number, task, score: a row per trial and task.
+    by      columns of trials that make rows of their own, before the MTD.
 
-    Returns task, mtd, n, seeds, mean, low, high (see `summarise`), tasks in published order. No
-    rows where no completed run was scored on any. Raises ValueError for a level outside (0, 1).
+    Returns task, the columns `by`, mtd, n, seeds, mean, low, high (see `summarise`), tasks in
+    published order. No rows where no completed run was scored on any. Raises ValueError for a
+    level outside (0, 1).
     """
-    runs = completed_runs(trials)[["number", "seed", "mtd"]]
-    runs = runs.assign(mtd=runs["mtd"].astype("float64").round(MTD_DECIMALS))
+    runs = completed_runs(trials)
+    distance = runs["mtd"].astype("float64").where(has_mtd(runs), 0.0).round(MTD_DECIMALS)
+    runs = runs[["number", "seed", *by]].assign(mtd=distance)
     named = scores[scores["task"].isin(TASKS) & scores["score"].notna()]
-    table = summarise(runs.merge(named, on="number"), by=["task", "mtd"], level=level)
+    table = summarise(runs.merge(named, on="number"), by=["task", *by, "mtd"], level=level)
     place = table["task"].map({task: place for place, task in enumerate(TASKS)})
     return table.iloc[place.sort_values(kind="stable").index].reset_index(drop=True)
 
 
 def compute_trials_table(trials: pd.DataFrame) -> pd.DataFrame:
-    """Every trial in the order of its number: settings, results, then what else is known."""
-    known = [name for name in TRIAL_COLUMNS if name in trials and name not in _FIRST_COLUMNS]
-    rest = [name for name in trials if name not in _FIRST_COLUMNS and name not in known]
-    return trials[[*_FIRST_COLUMNS, *known, *rest]].sort_values("number", ignore_index=True)
+    """Every trial in the order of its number: `FIRST_COLUMNS`, then what else is known."""
+    known = [name for name in TRIAL_COLUMNS if name in trials and name not in FIRST_COLUMNS]
+    rest = [name for name in trials if name not in FIRST_COLUMNS and name not in known]
+    return trials[[*FIRST_COLUMNS, *known, *rest]].sort_values("number", ignore_index=True)

@@ -1,14 +1,13 @@
 """The verdict on a study: does the score peak at an inner level of MTD?"""
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
-from analysis.curves import format_mtd, pair_by_seed, traced_runs
-from analysis.intervals import check_level
-from analysis.shape import (
+from analysis.inference import (
     Estimate,
     Floats,
     Shape,
@@ -17,6 +16,9 @@ from analysis.shape import (
     judge_shape,
     resample_peaks,
 )
+from analysis.intervals import check_level
+from analysis.pairing import pair_by_seed
+from analysis.runs import format_mtd, traced_runs
 
 _UNKNOWN = Estimate(math.nan, math.nan, math.nan)
 
@@ -41,8 +43,8 @@ class Peak:
 class Verdict:
     """What a study shows about its score against MTD.
 
-    shape             the answer; "undecided" where the seeds do not tell.
-    sentence          the same in words, with its numbers.
+    shape             the answer; "undecided" where the seeds do not settle it.
+    sentence          the same as text, with its numbers.
     seeds, levels     how many are compared, without a hole.
     levels_run        how many levels have a score at all.
     first, last       lowest and highest level compared, in steps.
@@ -70,41 +72,41 @@ class Verdict:
 
 
 def _points(value: Estimate, level: float) -> str:
-    interval = f"{100 * level:g} % interval {value.low:.2f} to {value.high:.2f}"
+    interval = f"{100 * level:g} % CI {value.low:.2f} to {value.high:.2f}"
     return f"{value.mean:.2f} points ({interval})"
 
 
 def _where(peak: Peak, level: float) -> str:
-    interval = f"{100 * level:g} % interval {format_mtd(peak.low)} to {format_mtd(peak.high)}"
+    interval = f"{100 * level:g} % CI {format_mtd(peak.low)} to {format_mtd(peak.high)}"
     return f"MTD {format_mtd(peak.mtd)} ({interval} from {peak.method})"
 
 
 def _outlook(verdict: Verdict) -> str:
-    """What it would take to know a difference between two levels to within the margin."""
-    known = f"a difference between two levels to within {verdict.margin:g} points"
+    """The number of seeds needed to estimate a difference between two levels to the margin."""
+    goal = f"estimate a difference between two levels to within {verdict.margin:g} points"
     if verdict.seeds_needed is None:
-        return f"it would take more than 1000 seeds to know {known}"
+        return f"more than 1000 seeds would be needed to {goal}"
     if verdict.seeds_needed > verdict.seeds:
-        return f"it would take about {verdict.seeds_needed} seeds to know {known}"
-    return f"the seeds already give {known}, so the levels differ too little or too irregularly"
+        return f"about {verdict.seeds_needed} seeds would be needed to {goal}"
+    return f"the seeds suffice to {goal}, so the levels differ too little or too irregularly"
 
 
 def _undecided(verdict: Verdict) -> str:
-    """Why there is no answer, and what would bring one."""
+    """Why there is no verdict, and what would be needed for one."""
     peak = verdict.peak
     if not verdict.levels_run:
-        return "No completed run with a queue has a score yet."
+        return "No completed run with an MTD has a score yet."
     if verdict.levels_run == 1:
         return "All scored runs share one MTD, so there is nothing to compare."
     if verdict.seeds == 1:
         return (
-            "One seed cannot tell the effect of MTD from chance; its best score "
+            "With one seed, an effect of MTD cannot be separated from chance; the best score "
             f"is at MTD {format_mtd(peak.mtd)}."
         )
     if verdict.levels < 2:
         return "No two seeds were run at the same two levels of MTD."
     return (
-        f"The {verdict.seeds} seeds do not settle the shape: the best mean is at "
+        f"With {verdict.seeds} seeds the shape is undecided: the best mean is at "
         f"{_where(peak, verdict.level)}, and {_outlook(verdict)}."
     )
 
@@ -137,8 +139,8 @@ def _sentence(verdict: Verdict) -> str:
     if verdict.shape == "flat":
         return (
             f"The score is flat from MTD {first} to {last}: every level lies within "
-            f"{verdict.margin:g} points of the mean of all, seed by seed "
-            f"({verdict.seeds} seeds, {100 * verdict.level:g} % intervals)."
+            f"{verdict.margin:g} points of the per-seed mean "
+            f"({verdict.seeds} seeds, {100 * verdict.level:g} % CI)."
         )
     return _undecided(verdict)
 
@@ -155,14 +157,20 @@ def _find_peak(scores: Floats, distance: Floats, level: float, seed: int) -> Pea
 
 
 def compute_verdict(
-    trials: pd.DataFrame, *, level: float = 0.95, margin: float = 0.5, seed: int = 0
+    trials: pd.DataFrame,
+    settings: Collection[str],
+    *,
+    level: float = 0.95,
+    margin: float = 0.5,
+    seed: int = 0,
 ) -> Verdict:
     """Judge the shape of the score against MTD, and where it is best.
 
-    trials  `StudyFrames.trials`.
-    level   confidence of every interval; a slope is clear of 0 where its interval is.
-    margin  points (score x 100) below which a difference counts as none.
-    seed    of the bootstrap's random numbers, used from 6 seeds on.
+    trials    `StudyFrames.trials`.
+    settings  which of its columns are settings.
+    level     confidence of every interval; a slope is clear of 0 where its interval is.
+    margin    points (score x 100) below which a difference counts as none.
+    seed      of the bootstrap's random numbers, used from 6 seeds on.
 
     With one seed, one level or no score the shape is "undecided" and the intervals are NaN.
     Raises ValueError for a level outside (0, 1) or a margin that is not above 0.
@@ -170,7 +178,7 @@ def compute_verdict(
     check_level(level)
     if not margin > 0:
         raise ValueError(f"margin is {margin:g}; it must be above 0 points")
-    block = pair_by_seed(trials)
+    block = pair_by_seed(trials, settings)
     scores = block.to_numpy(dtype=np.float64)
     distance = block.columns.to_numpy(dtype=np.float64)
     compared = scores.size > 0

@@ -1,4 +1,4 @@
-"""The experiments, one entry each: another one is another entry.
+"""The published experiments, one entry each.
 
 Source: MoCoSE, tables 3 to 9 and figures 8 to 12, and its authors' slides.
 """
@@ -18,7 +18,9 @@ from analysis.experiments.published import (
 )
 from analysis.experiments.settings import format_setting, with_augmented, with_share
 
-Setting = float | str
+Value = float | str
+METHOD = "mocose"
+"""The method of the published runs."""
 
 
 @dataclass(frozen=True)
@@ -26,16 +28,19 @@ class Experiment:
     """What one published experiment varies, and how it is read, named and drawn.
 
     name       of its CSV and its figure.
-    source     where it was published, in words.
+    source     where it was published, as text.
+    method     of the published runs; runs of this method alone are read where there are any.
     by         the columns whose values make its rows, one or two.
     chosen_by  settings of which one must vary for the experiment to be shown.
-    file, read what was published, and how it becomes rows with the columns `by` and `published`.
-    figure     how it is drawn: "line" over numbers, "rows" of words, "grid" of two settings,
+    file, read the published file, and what makes rows with `by` and `published` of it.
+    figure     how it is drawn: "line" over numbers, "rows" of text, "grid" of two settings,
                "boxes" of the runs beside a grid.
-    made_of    settings that `by` is made of or that go with it, no settings beside it.
-    derive     adds the columns of `by` that are no settings themselves.
-    like       the published row, by its first column, that a value is held against.
-    words      values of the first of `by` that are not written as numbers.
+    made_of    settings that `by` is derived from or that go with it.
+    derive     adds the columns of `by` that are not settings themselves.
+    like       the published row, by its first column, that a value is compared with.
+    value_names  values of the first of `by` that are not written as numbers.
+    labels     of columns of `by` that are not labelled as settings; axis_labels: the same
+               in figures, where they differ.
     measured   a column of the curves whose mean over steps is shown too, or empty.
     conditions settings that the published runs had in common, with their values.
     encoder_width  the dimension of the published runs' encoder where `by` is a width; or 0.
@@ -45,6 +50,7 @@ class Experiment:
     anchor: str
     title: str
     source: str
+    method: str
     by: tuple[str, ...]
     chosen_by: tuple[str, ...]
     file: str
@@ -53,30 +59,38 @@ class Experiment:
     made_of: tuple[str, ...] = ()
     derive: Callable[[pd.DataFrame], pd.DataFrame] | None = None
     like: Callable[[str], str] | None = None
-    words: Mapping[float, str] = field(default_factory=dict)
+    value_names: Mapping[float, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    axis_labels: Mapping[str, str] = field(default_factory=dict)
     measured: str = ""
     conditions: Mapping[str, float] = field(default_factory=dict)
     encoder_width: int = 0
 
     @property
+    def recorded(self) -> tuple[str, ...]:
+        """The settings that a study must have for its rows to be made."""
+        return self.by if self.derive is None else self.made_of
+
+    @property
     def fixed(self) -> str:
-        """What the published runs had in common, in words; empty where that is not known."""
-        words = [f"{name} {format_setting(value)}" for name, value in self.conditions.items()]
+        """What the published runs had in common, as text; empty where that is not known."""
+        common = [f"{name} {format_setting(value)}" for name, value in self.conditions.items()]
         if self.encoder_width:
-            words.append(f"an encoder {self.encoder_width} wide")
-        return ", ".join(words)
+            common.append(f"an encoder {self.encoder_width} wide")
+        return ", ".join(common)
 
     def published(self) -> pd.DataFrame:
         """The published rows: the columns `by`, `published`, and a column per task if any."""
         return self.read(self.file)
 
-    def label(self, *values: Setting) -> str:
+    def label(self, *values: Value) -> str:
         """A row's name in a sentence or at an axis: the values of `by`, one or two."""
         first, *rest = (
             value if isinstance(value, str) else format_setting(value) for value in values
         )
-        said = first if isinstance(values[0], str) else self.words.get(values[0], first)
-        return " / ".join([said, *rest])
+        if not isinstance(values[0], str):
+            first = self.value_names.get(values[0], first)
+        return " / ".join([first, *rest])
 
 
 EXPERIMENTS = (
@@ -85,6 +99,7 @@ EXPERIMENTS = (
         anchor="ema-decay",
         title="EMA decay",
         source="table 3 and figure 8",
+        method=METHOD,
         by=("ema_decay",),
         chosen_by=("ema_decay",),
         file="table3_ema_decay",
@@ -96,6 +111,7 @@ EXPERIMENTS = (
         anchor="heads",
         title="Projection and prediction layers",
         source="table 4",
+        method=METHOD,
         by=("projection_layers", "prediction_layers"),
         chosen_by=("projection_layers", "prediction_layers"),
         file="table4_heads",
@@ -106,6 +122,7 @@ EXPERIMENTS = (
         anchor="augmentation",
         title="Augmentation",
         source="table 5 and figure 9",
+        method=METHOD,
         by=("augmented",),
         chosen_by=("augmentation",),
         file="table5_augmentation",
@@ -114,17 +131,19 @@ EXPERIMENTS = (
         made_of=("augmentation", "fgsm_epsilon"),
         derive=with_augmented,
         like=published_augmentation,
+        labels={"augmented": "augmentation"},
     ),
     Experiment(
         name="prediction_dim",
         anchor="prediction-dim",
         title="Prediction dimension",
         source="table 6a and figure 10",
+        method=METHOD,
         by=("prediction_dim",),
         chosen_by=("prediction_dim",),
         file="table6a_prediction_dim",
         figure="line",
-        words={0: "the encoder's"},
+        value_names={0: "the encoder's"},
         conditions={"queue_size": 512},
         encoder_width=768,
     ),
@@ -133,6 +152,7 @@ EXPERIMENTS = (
         anchor="batch-size",
         title="Batch size",
         source="table 6b",
+        method=METHOD,
         by=("batch_size",),
         chosen_by=("batch_size",),
         file="table6b_batch_size",
@@ -144,20 +164,24 @@ EXPERIMENTS = (
         anchor="initial-queue",
         title="Initial queue",
         source="table 7, figures 11 and 12",
+        method=METHOD,
         by=("share", "queue_size"),
         chosen_by=("share",),
         file="table7_initial_queue",
         figure="boxes",
         read=read_initial_queue,
-        made_of=("initial_queue_size",),
+        made_of=("initial_queue_size", "queue_size"),
         derive=with_share,
-        words={0.0: "none", 0.25: "1/4", 0.5: "1/2", 1.0: "whole"},
+        labels={"share": "share at the start"},
+        axis_labels={"share": "share random at first"},
+        value_names={0.0: "none", 0.25: "1/4", 0.5: "1/2", 1.0: "whole"},
     ),
     Experiment(
         name="queue_slices",
         anchor="slices",
         title="Queue slices",
         source="table 8",
+        method=METHOD,
         by=("queue_slice",),
         chosen_by=("queue_slice",),
         file="table8_queue_slices",
@@ -175,6 +199,7 @@ EXPERIMENTS = (
         anchor="fgsm-epsilon",
         title="FGSM step",
         source="table 9",
+        method=METHOD,
         by=("fgsm_epsilon",),
         chosen_by=("fgsm_epsilon",),
         file="table9_fgsm_epsilon",
@@ -186,11 +211,12 @@ EXPERIMENTS = (
         anchor="queue-clusters",
         title="Queue clusters",
         source="the authors' slides",
+        method=METHOD,
         by=("queue_clusters",),
         chosen_by=("queue_clusters",),
         file="slides_queue_clusters",
         figure="rows",
-        words={0: "the queue as it is", 1: "its mean"},
+        value_names={0: "the queue as it is", 1: "its mean"},
         conditions={"queue_size": 512, "batch_size": 64, "ema_decay": 0.85},
     ),
 )

@@ -1,4 +1,4 @@
-"""Collapse: the score over steps by structure, and where the watch saw it fall.
+"""Collapse: the score over steps by structure, and the step at which it is detected.
 
 Source: MoCoSE, figures 5 and 6: a symmetric structure, whose target is a copy of the online
 branch (EMA decay 0), with and without a predictor.
@@ -7,40 +7,44 @@ branch (EMA decay 0), with and without a predictor.
 import numpy as np
 import pandas as pd
 
-from analysis.experiments.settings import with_unrecorded
-from analysis.frames import StudyFrames
+from analysis.experiments.catalogue import METHOD
+from analysis.experiments.settings import with_defaults
+from analysis.frames import Settings, StudyFrames
 from analysis.intervals import summarise
 from analysis.tasks import STS
 
 STRUCTURE = ["ema_decay", "prediction_layers"]
+_COLUMNS = ["state", "number", "seed", "score_before", *STRUCTURE]
 COLLAPSE_SHARE = 0.5
-"""Of the highest score until then, if above 0: a score below this has fallen."""
+"""Of the highest score until then, if above 0: a score below this share counts as collapsed."""
 COLLAPSE_COSINE = 0.99
-"""Of random pairs of sentences: above it, in the mean, scores order rounding errors."""
-_GAVE_UP = r"^(?:no \S+: )?collapsed"
+"""Mean over random pairs of sentences: above it, scores are of rounding errors."""
+_ENDED = r"^(?:no \S+: )?collapsed"
 _SPEARMAN = {"sts_dev", "sts_test", "sts_average", *STS}
 
 
-def can_collapse(trials: pd.DataFrame) -> bool:
+def can_collapse(trials: pd.DataFrame, settings: Settings) -> bool:
     """Whether the runs that began set a symmetric structure beside another.
 
     They vary the EMA decay or the prediction layers, with 0 among their values.
     """
-    runs = _runs_of(trials)
+    runs = _runs_of(trials, settings)
     return any((runs[name] == 0).any() and runs[name].nunique() > 1 for name in STRUCTURE)
 
 
-def _runs_of(trials: pd.DataFrame) -> pd.DataFrame:
+def _runs_of(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
     """The runs that began: also those that failed, since a collapse can end a run."""
     begun = (trials["state"] != "WAITING") & trials["ema_decay"].notna()
-    runs = with_unrecorded(trials[begun])
-    return runs[runs["method"] == "mocose"]
+    runs = with_defaults(trials[begun], settings)
+    if "method" in runs:
+        runs = runs[runs["method"] == METHOD]
+    return runs if set(STRUCTURE) <= set(runs) else runs.iloc[:0].reindex(columns=_COLUMNS)
 
 
 def _evaluations(study: StudyFrames) -> pd.DataFrame:
     """A row per evaluation of a run: structure, number, seed, step, score, mean_cosine."""
-    runs = _runs_of(study.trials)
-    runs = runs.loc[runs["state"] == "COMPLETE", ["number", "seed", "score_before", *STRUCTURE]]
+    runs = _runs_of(study.trials, study.settings)
+    runs = runs.loc[runs["state"] == "COMPLETE", _COLUMNS[1:]]
     seen = study.curves[["score", "uniformity", "mean_cosine"]].notna().any(axis=1)
     columns = ["number", "step", "score", "uniformity", "mean_cosine"]
     return study.curves.loc[seen, columns].merge(runs, on="number")
@@ -56,7 +60,7 @@ def compute_collapse(study: StudyFrames, *, level: float = 0.95) -> pd.DataFrame
     outside (0, 1).
     """
     seen = _evaluations(study)
-    if not can_collapse(study.trials):
+    if not can_collapse(study.trials, study.settings):
         seen = seen.iloc[:0]
     keys = [*STRUCTURE, "step"]
     scored = seen[np.isfinite(seen["score"].astype("float64"))]
@@ -75,7 +79,7 @@ def _first_collapsed(run: pd.DataFrame, start: float) -> float:
     return float(run["step"].iloc[at]) if at < len(run) else np.nan
 
 
-def _watch(study: StudyFrames) -> pd.DataFrame:
+def _detect(study: StudyFrames) -> pd.DataFrame:
     """A row per completed run with evaluations: number, and the step of its collapse or NaN."""
     correlated = study.metric in _SPEARMAN
     steps = {
@@ -86,7 +90,7 @@ def _watch(study: StudyFrames) -> pd.DataFrame:
 
 
 def compute_collapse_watch(study: StudyFrames) -> pd.DataFrame:
-    """In how many runs of each structure the watch saw a collapse, and from which step on.
+    """In how many runs of each structure a collapse was detected, and from which step on.
 
     A run has collapsed from the first evaluation from which on, to its end, each evaluation
     shows one of these: its score is missing (every cosine the same); its score is under half
@@ -100,17 +104,18 @@ def compute_collapse_watch(study: StudyFrames) -> pd.DataFrame:
     (the earliest and the latest such step, NaN for none). No rows unless the study sets a
     symmetric structure beside another and a run of it was watched, failed or was pruned.
     """
-    runs = _runs_of(study.trials) if can_collapse(study.trials) else study.trials.iloc[:0]
+    collapsible = can_collapse(study.trials, study.settings)
     columns = [*STRUCTURE, "n", "collapsed", "failed", "pruned", "first", "last"]
-    if not len(runs):
+    if not collapsible:
         return pd.DataFrame(columns=columns)
-    runs = runs.merge(_watch(study), on="number", how="left", indicator="seen")
+    runs = _runs_of(study.trials, study.settings)
+    runs = runs.merge(_detect(study), on="number", how="left", indicator="seen")
     seen, fail = runs["seen"] == "both", runs["state"] == "FAIL"
-    gave_up = fail & runs["reason"].astype("str").str.contains(_GAVE_UP, regex=True)
+    ended = fail & runs["reason"].astype("str").str.contains(_ENDED, regex=True)
     marked = runs.assign(
-        n=seen | gave_up,
-        collapsed=runs["step"].notna() | gave_up,
-        failed=fail & ~gave_up,
+        n=seen | ended,
+        collapsed=runs["step"].notna() | ended,
+        failed=fail & ~ended,
         pruned=runs["state"] == "PRUNED",
     )
     marked = marked[marked[["n", "failed", "pruned"]].any(axis=1)]

@@ -1,4 +1,4 @@
-"""What a study shows of an experiment: a table of means, and differences seed by seed.
+"""What a study shows of an experiment: a table of means, and paired differences.
 
 A difference between two rows is taken within each seed, and its interval allows for all the
 pairs that could have been looked at (Bonferroni), because the best and the worst are looked at
@@ -11,13 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.curves import complete_block, completed_runs, varied_settings
 from analysis.experiments.catalogue import EXPERIMENTS, Experiment
 from analysis.experiments.collapse import can_collapse
 from analysis.experiments.join import find_differing, join_published
-from analysis.experiments.settings import with_unrecorded
+from analysis.experiments.selection import balance_runs, list_others, select_runs
+from analysis.frames import Settings
+from analysis.inference import Estimate, estimate
 from analysis.intervals import summarise
-from analysis.shape import Estimate, estimate
+from analysis.pairing import complete_block
 from analysis.tasks import STS
 
 _RESULT = ["n", "seeds", "mean", "low", "high", "published"]
@@ -36,8 +37,9 @@ class Gap:
 class Comparison:
     """One experiment as a study shows it.
 
-    runs      the runs that the table is of, with the columns `experiment.by`.
+    runs      the runs that the table is made from, with the columns `experiment.by`.
     table     `compute_experiment`, with the mean of `experiment.measured` if there is any.
+    labels    of the columns `experiment.by`, those that have one.
     others    settings that also vary between these runs: the means are over them.
     left_out  runs not in the table: their seed did not run their other settings at every row.
     balanced  whether every row was run with the same other settings, by the same seeds.
@@ -54,6 +56,7 @@ class Comparison:
     experiment: Experiment
     runs: pd.DataFrame
     table: pd.DataFrame
+    labels: Mapping[str, str]
     others: tuple[str, ...]
     left_out: int
     balanced: bool
@@ -63,51 +66,23 @@ class Comparison:
     paper_gap: Gap | None
     slope: Estimate | None
 
-
-def _runs_of(trials: pd.DataFrame, experiment: Experiment) -> pd.DataFrame:
-    """The completed runs with the experiment's columns; none unless it was varied.
-
-    Of a study that has runs of MoCoSE, these alone: the experiments are of its settings.
-    """
-    runs = with_unrecorded(completed_runs(trials))
-    if (runs["method"] == "mocose").any():
-        runs = runs[runs["method"] == "mocose"]
-    if experiment.derive is not None:
-        runs = experiment.derive(runs)
-    varied = any(runs[name].nunique() > 1 for name in experiment.chosen_by)
-    return runs if varied else runs.iloc[:0]
-
-
-def _other_settings(runs: pd.DataFrame, experiment: Experiment) -> list[str]:
-    own = {*experiment.by, *experiment.made_of, "mtd"}
-    return [name for name in varied_settings(runs) if name not in own]
-
-
-def _balance(runs: pd.DataFrame, experiment: Experiment) -> tuple[pd.DataFrame, bool]:
-    """The runs whose seed ran their other settings at every row, or all if there are none.
-
-    A setting that some seeds lack at a row would give that row another mixture of settings
-    than the next. Where nothing else varied, each row keeps the seeds that it has.
-    """
-    others = _other_settings(runs, experiment)
-    if not others:
-        return runs, True
-    row = runs.groupby(list(experiment.by)).ngroup()
-    setting = runs.groupby([*others, "seed"], dropna=False).ngroup()
-    rows_of = pd.DataFrame({"setting": setting, "row": row}).groupby("setting")["row"].nunique()
-    everywhere = setting.map(rows_of) == row.nunique()
-    return (runs[everywhere], True) if everywhere.any() else (runs, False)
+    @property
+    def same_method(self) -> bool:
+        """Whether the runs are of the method of the published ones."""
+        return "method" not in self.differs
 
 
 def compute_experiment(
     trials: pd.DataFrame,
     experiment: Experiment,
+    settings: Settings,
     *,
     width: int | None = None,
     level: float = 0.95,
 ) -> pd.DataFrame:
     """Score at each value of an experiment's settings.
 
+    settings  `StudyFrames.settings`.
     width  dimension of the study's encoder: published widths are joined as shares of it, and
            not at all where it is None.
 
@@ -117,13 +92,16 @@ def compute_experiment(
     No rows unless the completed runs vary what the experiment is of. Raises ValueError for a
     level outside (0, 1).
     """
-    runs = _balance(_runs_of(trials, experiment), experiment)[0]
+    every = select_runs(trials, experiment, settings)
+    runs = balance_runs(every, experiment, settings)[0]
     return _tabulate(runs, experiment, width, level)
 
 
 def _tabulate(
     runs: pd.DataFrame, experiment: Experiment, width: int | None, level: float
 ) -> pd.DataFrame:
+    if not len(runs):
+        return pd.DataFrame(columns=[*experiment.by, *_RESULT])
     table = join_published(summarise(runs, by=experiment.by, level=level), experiment, width)
     if "method" in find_differing(runs, experiment):
         table["published"] = np.nan
@@ -160,6 +138,7 @@ def _slope(scores: pd.DataFrame, published: pd.Series, level: float) -> Estimate
 def compare(
     trials: pd.DataFrame,
     experiment: Experiment,
+    settings: Settings,
     *,
     curves: pd.DataFrame | None = None,
     width: int | None = None,
@@ -167,13 +146,14 @@ def compare(
 ) -> Comparison | None:
     """What a study shows of an experiment; None if it did not vary what that is of.
 
+    settings  `StudyFrames.settings`.
     curves  `StudyFrames.curves`, for what the experiment measures beside the score.
     width   as for `compute_experiment`.
 
     Raises ValueError for a level outside (0, 1).
     """
-    every = _runs_of(trials, experiment)
-    runs, balanced = _balance(every, experiment)
+    every = select_runs(trials, experiment, settings)
+    runs, balanced = balance_runs(every, experiment, settings)
     table = _tabulate(runs, experiment, width, level)
     if not len(table):
         return None
@@ -194,7 +174,8 @@ def compare(
         experiment=experiment,
         runs=runs,
         table=table,
-        others=tuple(_other_settings(runs, experiment)),
+        others=tuple(list_others(runs, experiment, settings)),
+        labels=_label_columns(experiment, settings),
         left_out=len(every) - len(runs),
         balanced=balanced,
         differs=differs,
@@ -203,6 +184,11 @@ def compare(
         paper_gap=paper_gap,
         slope=slope,
     )
+
+
+def _label_columns(experiment: Experiment, settings: Settings) -> Mapping[str, str]:
+    labels = {name: settings[name].label for name in experiment.by if name in settings}
+    return labels | dict(experiment.labels)
 
 
 def _add_measured(
@@ -215,10 +201,12 @@ def _add_measured(
     return table.merge(means.reset_index(), on=by, how="left")
 
 
-def needs_curves(trials: pd.DataFrame) -> bool:
+def needs_curves(trials: pd.DataFrame, settings: Settings) -> bool:
     """Whether a report on these trials reads the curves, most of a large study's values."""
     measuring = (experiment for experiment in EXPERIMENTS if experiment.measured)
-    return can_collapse(trials) or any(len(_runs_of(trials, each)) for each in measuring)
+    return can_collapse(trials, settings) or any(
+        len(select_runs(trials, each, settings)) for each in measuring
+    )
 
 
 def compute_experiment_tasks(

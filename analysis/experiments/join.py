@@ -1,4 +1,4 @@
-"""A study's rows beside the published ones: which values meet, and whether the runs are alike."""
+"""Joins a study's rows to the published ones, and compares how the runs were made."""
 
 import numpy as np
 import pandas as pd
@@ -10,16 +10,16 @@ def find_differing(
     runs: pd.DataFrame, experiment: Experiment
 ) -> dict[str, tuple[float | str, ...]]:
     """The settings in which a run differs from the published ones, with all their values."""
-    wanted = {"method": "mocose", **experiment.conditions}
+    wanted = {"method": experiment.method, **experiment.conditions}
     return {
         name: tuple(sorted(runs[name].unique()))
         for name, value in wanted.items()
-        if not (_to_key(runs[name]) == _to_key(pd.Series([value]))[0]).all()
+        if name in runs and not (_to_key(runs[name]) == _to_key(pd.Series([value]))[0]).all()
     }
 
 
 def _to_key(values: pd.Series) -> pd.Series:
-    """Numbers to ten digits, in words: a grid by steps gives 0.8500000000000001."""
+    """Numbers to ten digits, as text: a grid by steps gives 0.8500000000000001."""
     if not pd.api.types.is_numeric_dtype(values):
         return values
     return pd.Series([f"{value:.10g}" for value in values], index=values.index, dtype="str")
@@ -28,7 +28,7 @@ def _to_key(values: pd.Series) -> pd.Series:
 def _match_numbers(
     table: pd.DataFrame, published: pd.DataFrame, experiment: Experiment, width: int | None
 ) -> pd.Series:
-    """The published value of each row; widths meet as shares of their encoders'."""
+    """The published value of each row; widths are compared as shares of their encoders'."""
     by = list(experiment.by)
     here, there = table[by].astype("float64"), published[by].astype("float64")
     if experiment.encoder_width:
@@ -43,10 +43,10 @@ def _match_numbers(
 
 
 def join_published(table: pd.DataFrame, experiment: Experiment, width: int | None) -> pd.DataFrame:
-    """The table with the paper's values, and words in the paper's order.
+    """The table with the paper's values; rows of text are in the paper's order.
 
     table  from `summarise`, by the experiment's settings.
-    width  dimension of the study's encoder; None for not known, which meets no width.
+    width  dimension of the study's encoder; None for not known, which matches no width.
     """
     published = experiment.published()[[*experiment.by, "published"]]
     first = experiment.by[0]

@@ -1,38 +1,38 @@
-"""Settings as the experiments read them: those that a study did not record, and those made of
-others.
-"""
+"""Settings as the experiments read them: filled with defaults, as text, derived from others."""
 
 import math
 import re
-from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 
-# What trainers did before they had the setting: a study recorded then has no column for it.
-# A prediction_dim of 0 stands for none given, which is the encoder's own.
-UNRECORDED: Mapping[str, float | str] = {
-    "method": "mocose",
-    "augmentation": "none",
-    "queue_clusters": 0,
-    "fgsm_epsilon": 5e-9,
-    "projection_layers": 1,
-    "prediction_layers": 2,
-    "prediction_dim": 0,
-}
+from analysis.frames import Settings, SettingValue
+
+# By default there is no number, and the encoder's own dimension is used: 0 stands for that.
+_ENCODERS_OWN = "prediction_dim"
 _SHARE_DECIMALS = 3
 _MODEL = re.compile(r"[^:,+]*/")
 
 
-def with_unrecorded(trials: pd.DataFrame) -> pd.DataFrame:
-    """The trials with every setting of `UNRECORDED`, and its value where one has none."""
-    columns = {
-        name: trials[name].where(trials[name].notna(), value) if name in trials else value
-        for name, value in UNRECORDED.items()
-    }
-    filled = trials.assign(**columns)
-    numbers = [name for name, value in UNRECORDED.items() if not isinstance(value, str)]
+def with_defaults(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
+    """The trials with every setting that has a default, in place of what was not recorded.
+
+    A study recorded before a setting existed has no column for it, or missing values.
+    """
+    defaults = {name: setting.default for name, setting in settings.items()}
+    if _ENCODERS_OWN in defaults:
+        defaults[_ENCODERS_OWN] = 0
+    known = {name: value for name, value in defaults.items() if value is not None}
+    filled = trials.assign(**{name: _fill(trials, name, known[name]) for name in known})
+    numbers = [name for name, value in known.items() if type(value) in (int, float)]
     return filled.assign(**{name: pd.to_numeric(filled[name]) for name in numbers})
+
+
+def _fill(trials: pd.DataFrame, name: str, value: SettingValue) -> pd.Series:
+    if name not in trials:
+        return pd.Series(value, index=trials.index)
+    missing = trials[name].isna()
+    return trials[name].mask(missing, value) if missing.any() else trials[name]
 
 
 def format_setting(value: float) -> str:
@@ -40,10 +40,10 @@ def format_setting(value: float) -> str:
     return re.sub(r"e-0*", "e-", f"{value:.5g}")
 
 
-def word_value(name: str, value: object) -> str:
-    """The value of a setting as a sentence has it: 0.85, true, none, first-last."""
+def format_value(name: str, value: object) -> str:
+    """The value of a setting in a sentence: 0.85, true, none, first-last."""
     missing = value is None or (isinstance(value, float) and math.isnan(value))
-    if name == "prediction_dim" and (missing or value == 0):
+    if name == _ENCODERS_OWN and (missing or value == 0):
         return "the encoder's"
     if missing:
         return "none"
@@ -62,9 +62,9 @@ def with_share(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_augmented(runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs with all that changes their sentences in one column, FGSM's step with it.
+    """The runs with all their augmentations in one column, the FGSM step among them.
 
-    Models go by their own names, without the folder or the owner in front.
+    Models are named without the folder or the owner in front.
     """
     steps = [f"fgsm:{format_setting(value)}" if value else "" for value in runs["fgsm_epsilon"]]
     names = [_MODEL.sub("", text) for text in runs["augmentation"].astype("str")]

@@ -10,7 +10,7 @@ from analysis.figures.distance import (
     draw_paired_curve,
     draw_published_curve,
     draw_runs,
-    draw_simcse,
+    draw_untraced,
 )
 from analysis.figures.experiments import (
     draw_boxes,
@@ -20,19 +20,20 @@ from analysis.figures.experiments import (
     draw_published_rows,
     draw_rows,
 )
-from analysis.figures.representation import draw_plane, draw_spectra, spectra_drawn
+from analysis.figures.methods import draw_methods
+from analysis.figures.multi_study import draw_models, draw_studies
+from analysis.figures.representation import draw_plane, draw_spectra
 from analysis.figures.steps import draw_structures
-from analysis.figures.style import OTHER, PAPER, figure_style, new_figure, to_png, to_svg
-from analysis.figures.together import draw_models, draw_studies
+from analysis.figures.style import OTHER, figure_style, new_figure, to_png, to_svg
 
 __all__ = [
     "OTHER",
-    "PAPER",
     "draw_batch_curves",
     "draw_boxes",
     "draw_curve",
     "draw_grid",
     "draw_line",
+    "draw_methods",
     "draw_models",
     "draw_mtd_curve",
     "draw_paired_curve",
@@ -42,13 +43,12 @@ __all__ = [
     "draw_published_rows",
     "draw_rows",
     "draw_runs",
-    "draw_simcse",
     "draw_spectra",
     "draw_structures",
     "draw_studies",
+    "draw_untraced",
     "figure_style",
     "new_figure",
-    "spectra_drawn",
     "to_png",
     "to_svg",
 ]

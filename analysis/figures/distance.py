@@ -1,5 +1,7 @@
 """Figures with the maximum traceable distance (MTD) on the horizontal axis."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -75,19 +77,19 @@ def draw_curve(
 
 
 def keep_points_in_view(curve: pd.DataFrame, points: pd.Series, ax: Axes) -> None:
-    """Cut a band that is far wider than the points, and say where it reaches.
+    """Cut a band that is far wider than the points, and note its limits.
 
-    Two seeds give intervals of six times their distance: drawn whole, they would leave nothing
-    else to see.
+    Two seeds give intervals of six times their distance, beside which the points would all
+    coincide.
     """
     reach = float(curve["low"].min()), float(curve["high"].max())
     low, high = float(points.min()), float(points.max())
-    room = _MOST_BAND * (high - low)
-    if not room or not np.isfinite(reach).all():
+    margin = _MOST_BAND * (high - low)
+    if not margin or not np.isfinite(reach).all():
         return
-    if reach[0] >= low - room and reach[1] <= high + room:
+    if reach[0] >= low - margin and reach[1] <= high + margin:
         return
-    ax.set_ylim(low - room, high + room)
+    ax.set_ylim(low - margin, high + margin)
     ax.text(
         0.01,
         0.02,
@@ -112,14 +114,15 @@ def draw_mtd_curve(
     ax.set_ylabel(name)
 
 
-def draw_simcse(runs: pd.DataFrame, ax: Axes) -> None:
-    """The mean of the SimCSE runs as a point at MTD 0: no queue and no EMA.
+def draw_untraced(methods: Mapping[str, pd.DataFrame], ax: Axes) -> None:
+    """The mean of the runs of each method without an MTD, as a point at MTD 0.
 
-    runs  a row per run with score; no rows draw nothing.
+    methods  label -> a row per run with score, at least one.
     """
-    if len(runs):
+    for place, (label, runs) in enumerate(methods.items()):
         score = [float(runs["score"].mean())]
-        ax.plot([0.0], score, marker="*", markersize=12, linestyle="", color=OTHER, label="SimCSE")
+        colour = (OTHER, *BATCHES[2:])[place % (len(BATCHES) - 1)]
+        ax.plot([0.0], score, marker="*", markersize=12, linestyle="", color=colour, label=label)
 
 
 def draw_paired_curve(curve: pd.DataFrame, ax: Axes) -> None:
@@ -128,10 +131,10 @@ def draw_paired_curve(curve: pd.DataFrame, ax: Axes) -> None:
     curve  `compute_paired_curve`.
     """
     ax.axhline(0, color=RUN, linewidth=1)
-    draw_curve(curve, ax, label="seed effect removed")
+    draw_curve(curve, ax, label="mean deviation")
     keep_points_in_view(curve, curve["mean"], ax)
     label_mtd_axis(ax, curve["mtd"])
-    ax.set_ylabel("points from the\nseed's own mean")
+    ax.set_ylabel("deviation from the\nper-seed mean")
 
 
 def draw_batch_curves(curves: pd.DataFrame, ax: Axes, *, name: str = "score x 100") -> None:

@@ -1,4 +1,4 @@
-"""Figures of one experiment: values along a line, rows of words, a grid, boxes of runs.
+"""Figures of one experiment: values along a line, rows of text, a grid, boxes of runs.
 
 A table has a row per value, as `compute_experiment` gives it; names are its rows' own, in order.
 """
@@ -72,7 +72,7 @@ def _name_places(ax: Axes, names: Sequence[str], label: str) -> None:
 
 
 def draw_rows(table: pd.DataFrame, ax: Axes, *, names: Sequence[str], label: str) -> None:
-    """The mean and interval of each row of words. table  mean, low, high."""
+    """The mean and interval of each row of text. table  mean, low, high."""
     rows = np.arange(len(table))
     ax.hlines(rows, table["low"], table["high"], color=ACCENT, linewidth=2)
     ax.plot(table["mean"], rows, "o", color=ACCENT)
@@ -80,7 +80,7 @@ def draw_rows(table: pd.DataFrame, ax: Axes, *, names: Sequence[str], label: str
 
 
 def draw_published_rows(table: pd.DataFrame, ax: Axes, *, names: Sequence[str], label: str) -> None:
-    """The published value of each row of words. table  published."""
+    """The published value of each row of text. table  published."""
     ax.plot(table["published"], np.arange(len(table)), "D", color=OTHER)
     _name_rows(ax, names, label)
 

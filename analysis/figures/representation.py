@@ -10,7 +10,6 @@ from analysis.curves import IDEAL_ALIGNMENT, IDEAL_UNIFORMITY
 from analysis.figures.style import COLOURS, INK, OTHER, add_mtd_colours, is_heavy, mtd_norm
 
 ROUNDING = 1e-5  # of float32 vectors' singular values, relative to the largest
-_MOST_LINES = 24
 # A line of a few hundred pixels shows no more points than this.
 _MOST_POINTS = 256
 
@@ -46,28 +45,19 @@ def draw_plane(distances: pd.DataFrame, ax: Axes) -> None:
     ax.set_ylabel("alignment (lower: pairs closer)")
 
 
-def spectra_drawn(spectra: pd.DataFrame) -> pd.DataFrame:
-    """The spectra after training that fit into one figure: at most 24, evenly chosen."""
-    after = spectra[spectra.index.get_level_values("moment") == "after"]
-    if len(after) <= _MOST_LINES:
-        return after
-    return after.iloc[np.linspace(0, len(after) - 1, _MOST_LINES).round().astype(int)]
-
-
 def spectrum_points(size: int) -> NDArray[np.intp]:
     """The places of a spectrum of so many values that a line shows."""
     places = np.linspace(0, size - 1, min(size, _MOST_POINTS)).round()
     return np.unique(places.astype(np.intp))
 
 
-def draw_spectra(spectra: pd.DataFrame, ax: Axes) -> None:
+def draw_spectra(before: pd.DataFrame, after: pd.DataFrame, ax: Axes) -> None:
     """Singular values relative to the largest, before training and after, by MTD.
 
-    spectra  `compute_spectra`, index (moment, mtd), column i the i-th largest value. Values
-             that rounding makes of 0 are left out: they would stretch the axis tenfold.
+    before, after  rows of `compute_spectra`, column i the i-th largest value. Values that are 0
+                   but for rounding are left out: they would stretch the axis tenfold.
     """
-    index = spectrum_points(spectra.shape[1])
-    after = spectra_drawn(spectra)
+    index = spectrum_points(before.shape[1])
     if len(after):
         levels = after.index.get_level_values("mtd").to_numpy(dtype=np.float64)
         norm = mtd_norm(levels)
@@ -75,7 +65,6 @@ def draw_spectra(spectra: pd.DataFrame, ax: Axes) -> None:
             values = np.where(row > ROUNDING, row, np.nan)
             ax.plot(index + 1, values[index], color=colormaps[COLOURS](norm(mtd)), linewidth=1.2)
         add_mtd_colours(ax, norm)
-    before = spectra[spectra.index.get_level_values("moment") == "before"]
     for row in before.to_numpy(dtype=np.float64):
         values = np.where(row > ROUNDING, row, np.nan)
         ax.plot(index + 1, values[index], "--", color=INK, linewidth=1.6, label="before training")

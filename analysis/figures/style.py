@@ -21,7 +21,6 @@ OTHER = "#b4552d"
 BATCHES = ("#1f6f8b", "#b4552d", "#4f7d3a", "#7a4f9a", "#8a6d1f", "#40515e")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 COLOURS = "viridis"
-PAPER = "published: BERT-base, 10^6 Wikipedia sentences, other data"
 
 _DPI = 200
 # Beyond this many points a scatter is drawn as pixels, so that a page stays small.
@@ -74,7 +73,7 @@ def is_heavy(points: int) -> bool:
 
 
 def mtd_norm(levels: ArrayLike) -> Normalize:
-    """From MTD to the colour scale; a single level gets room on both sides."""
+    """From MTD to the colour scale; a single level lies in the middle."""
     low, high = float(np.min(levels)), float(np.max(levels))
     return Normalize(low - 0.5, high + 0.5) if low == high else Normalize(low, high)
 

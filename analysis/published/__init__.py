@@ -8,6 +8,8 @@ from importlib.resources import files
 
 import pandas as pd
 
+SOURCE = "published: BERT-base, 10^6 Wikipedia sentences, other data"
+
 
 def published_names() -> tuple[str, ...]:
     """The names that `load_published` knows, in alphabetical order."""
@@ -27,3 +29,12 @@ def load_published(name: str) -> pd.DataFrame:
         raise ValueError(f"no published values called {name!r}; there are {known}")
     with files(__package__).joinpath(f"{name}.csv").open(encoding="utf-8") as handle:
         return pd.read_csv(handle)
+
+
+def load_curve(name: str) -> pd.DataFrame:
+    """A published curve with the columns of a study's own: mtd, mean, low, high.
+
+    Raises ValueError as `load_published`.
+    """
+    names = {"correlation": "mean", "band_low": "low", "band_high": "high"}
+    return load_published(name).rename(columns=names)

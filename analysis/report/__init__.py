@@ -1,6 +1,6 @@
-"""A study, or several together, as one offline page, with figures and tables beside it."""
+"""A study, or several, as one offline page, with figures and tables beside it."""
 
-from analysis.report.together import TogetherReport, write_together
+from analysis.report.multi_study import MultiStudyReport, write_multi_study
 from analysis.report.writer import Report, write_report
 
-__all__ = ["Report", "TogetherReport", "write_report", "write_together"]
+__all__ = ["MultiStudyReport", "Report", "write_multi_study", "write_report"]

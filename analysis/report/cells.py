@@ -1,4 +1,4 @@
-"""Frames as tables of a page: numbers as they are read, not as they are stored."""
+"""Frames as tables of a page, with numbers rounded for reading."""
 
 import math
 import re
@@ -6,32 +6,27 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from analysis.curves import format_mtd
 from analysis.experiments.settings import format_setting
 from analysis.report.page import Column, Table
+from analysis.runs import format_mtd
 from analysis.tasks import TASKS
 
 MISSING = "–"
 PUBLISHED = "published: BERT-base, Wikipedia, average of seven STS tests"
-LABELS: Mapping[str, str] = {
+_LABELS: Mapping[str, str] = {
     "number": "trial",
-    "ema_decay": "ema_decay η",
-    "queue_size": "queue_size K",
-    "batch_size": "batch_size N",
-    "queue_slice": "queue positions",
     "mtd": "MTD",
     "n": "runs",
     "low": "95 % low",
     "high": "95 % high",
-    "paired_mean": "seed effect removed",
+    "paired_mean": "deviation from the per-seed mean",
     "paired_low": "its 95 % low",
     "paired_high": "its 95 % high",
-    "share": "share at the start",
-    "augmented": "augmentation",
-    "prediction_layers": "prediction layers",
-    "projection_layers": "projection layers",
     "fgsm_changed": "entries changed, %",
     "published": PUBLISHED,
+    "difference": "difference to the best",
+    "difference_low": "its 95 % low",
+    "difference_high": "its 95 % high",
     "l1": "L1",
     "l2": "L2",
 }
@@ -45,6 +40,9 @@ _DECIMALS: Mapping[str, int] = {
     "paired_mean": 2,
     "paired_low": 2,
     "paired_high": 2,
+    "difference": 2,
+    "difference_low": 2,
+    "difference_high": 2,
     "best mean": 2,
     "mean_cosine": 3,
     "before": 2,
@@ -56,6 +54,7 @@ _DECIMALS: Mapping[str, int] = {
 }
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _MOST_CHARACTERS = 240
+_MOST_LEVELS = 100
 
 
 def clean(text: str, *, most: int = _MOST_CHARACTERS) -> str:
@@ -86,11 +85,24 @@ def make_table(
     caption: str,
     csv: str = "",
     sortable: bool = False,
+    labels: Mapping[str, str] | None = None,
 ) -> Table:
-    """The frame as a table, its columns named by `LABELS`, a row per row."""
+    """The frame as a table, a row per row.
+
+    labels  of the columns that are settings; other columns have fixed labels.
+    """
+    named = {**(labels or {}), **_LABELS}
     columns = tuple(
-        Column(LABELS.get(str(name), str(name)), pd.api.types.is_numeric_dtype(frame[name]))
+        Column(named.get(str(name), str(name)), pd.api.types.is_numeric_dtype(frame[name]))
         for name in frame
     )
     cells = [_cells(frame[name], str(name)) for name in frame]
     return Table(caption, columns, tuple(zip(*cells, strict=True)), csv, sortable)
+
+
+def thin_rows(frame: pd.DataFrame, what: str) -> tuple[pd.DataFrame, str]:
+    """At most 100 rows at even steps, and a remark if that left some out."""
+    if len(frame) <= _MOST_LEVELS:
+        return frame, ""
+    step = -(-len(frame) // _MOST_LEVELS)
+    return frame.iloc[::step], f" One in {step} of the {len(frame):,} {what}; the CSV has all."

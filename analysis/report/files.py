@@ -44,12 +44,12 @@ def write_files(
     sections: Sequence[Section],
     *,
     table_names: Iterable[str],
-    picture_names: Iterable[str],
+    figure_names: Iterable[str],
 ) -> Files:
     """Write tables and figures, then the page, then remove what an earlier report left.
 
     frames  the tables to write by name; sections  those whose figures are written.
-    table_names, picture_names  all that a report of this kind may have written before.
+    table_names, figure_names  all that a report of this kind may have written before.
 
     Raises OSError if the folder cannot be written.
     """
@@ -60,12 +60,12 @@ def write_files(
         )
         for name, frame in frames.items()
     )
-    pictures = tuple(
-        _replace_file(out / "figures" / f"{picture.name}.png", picture.png)
+    figures = tuple(
+        _replace_file(out / "figures" / f"{figure.name}.png", figure.png)
         for section in sections
-        for picture in section.pictures
+        for figure in section.figures
     )
     written = _replace_file(out / "index.html", page.encode(errors="replace"))
     _remove_stale((out / "tables" / f"{name}.csv" for name in table_names), tables)
-    _remove_stale((out / "figures" / f"{name}.png" for name in picture_names), pictures)
-    return Files(written, pictures, tables)
+    _remove_stale((out / "figures" / f"{name}.png" for name in figure_names), figures)
+    return Files(written, figures, tables)

@@ -33,10 +33,10 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Picture:
+class Figure:
     """A figure as SVG markup for the page and as PNG for a file.
 
-    alt says in words what the figure shows; caption says what is drawn.
+    alt states what the figure shows, for readers who do not see it; caption what is drawn.
     """
 
     name: str
@@ -49,13 +49,13 @@ class Picture:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, its paragraphs, warnings, pictures and tables, in that order."""
+    """A heading, its paragraphs, warnings, figures and tables, in that order."""
 
     anchor: str
     title: str
     text: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    pictures: tuple[Picture, ...] = ()
+    figures: tuple[Figure, ...] = ()
     tables: tuple[Table, ...] = ()
 
 
@@ -64,6 +64,7 @@ class Page:
     """A whole report. kind is the verdict's shape, for its heading and its colour."""
 
     name: str
+    description: str
     status: str
     generated: str
     version: str
@@ -73,7 +74,7 @@ class Page:
     settings: Mapping[str, str]
     warnings: tuple[str, ...]
     command: str
-    words: Mapping[str, str]
+    glossary: Mapping[str, str]
     sections: tuple[Section, ...]
     study_file: str
     facts: Mapping[str, str]
@@ -81,7 +82,7 @@ class Page:
 
 
 @dataclass(frozen=True)
-class TogetherPage:
+class MultiStudyPage:
     """A page over several studies: how they compare, with a link to each one's own."""
 
     name: str
@@ -93,7 +94,7 @@ class TogetherPage:
     methods: tuple[str, ...]
 
 
-def render(page: Page | TogetherPage) -> str:
+def render(page: Page | MultiStudyPage) -> str:
     """The page as one HTML document that loads nothing from anywhere.
 
     Every text is escaped; only the figures' own SVG is passed through. The script runs by
@@ -108,7 +109,7 @@ def render(page: Page | TogetherPage) -> str:
         keep_trailing_newline=True,
     )
     script = environment.get_template("sort.js").render().strip()
-    template = "page.html" if isinstance(page, Page) else "together.html"
+    template = "page.html" if isinstance(page, Page) else "multi_study.html"
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template(template).render(
         page=page,
@@ -116,8 +117,8 @@ def render(page: Page | TogetherPage) -> str:
         script=Markup(script),
         script_hash=digest,
         drawings={
-            picture.name: Markup(picture.svg)
+            figure.name: Markup(figure.svg)
             for section in page.sections
-            for picture in section.pictures
+            for figure in section.figures
         },
     )

@@ -1,41 +1,45 @@
 """Writes a report: tables and figures first, the page that links to them last."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from analysis.curves import format_mtd
+import pandas as pd
+
 from analysis.frames import StudyFrames
 from analysis.report.cells import clean
-from analysis.report.drawing import PICTURE_NAMES
+from analysis.report.context import StudyContext
+from analysis.report.drawing import render_figure
 from analysis.report.files import write_files
-from analysis.report.page import Page, Section, render
-from analysis.report.results import TABLE_NAMES, Results, compute_results, tabulate
-from analysis.report.sections import build_sections
-from analysis.report.wording import (
-    PERCENT,
-    WORDS,
+from analysis.report.header import (
+    GLOSSARY,
     describe_settings,
     describe_status,
     list_warnings,
     summarise_study,
 )
+from analysis.report.page import Page, Section, render
+from analysis.report.text import PERCENT
+from analysis.report.topics import TOPICS, Topic
+from analysis.runs import format_mtd
 from analysis.verdict import Verdict
 
 _MOST_FILE = 20_000
 _MOST_FACT = 2_000
+_MOST_DESCRIPTION = 1_000
 _METHODS = (
-    "A seed moves all runs that use it, so runs are not counted as independent: means are taken "
-    "over the seeds' own means, and intervals are t intervals over seeds.",
-    "The verdict compares each seed with itself. It is “flat” if every level is shown to lie "
-    "within 0.5 points of the seed's mean; if not, “peaked inside” if the slope of the score on "
+    "A seed affects all runs that use it, so runs do not count as independent: means are over "
+    "per-seed means, and intervals are t intervals over seeds.",
+    "The verdict is on differences within each seed. It is “flat” if every level is shown to lie "
+    "within 0.5 points of the per-seed mean; if not, “peaked inside” if the slope of the score on "
     "log MTD up to the peak and the slope down from it are both clear of zero over seeds, where "
     "the peak used for a seed is found on the other seeds; if not, “rising” or “falling” if the "
     "slope over all levels is clear of zero and that end is within 0.5 points of the best; "
     "otherwise there is no verdict.",
     "The interval of the peak comes from resampling whole seeds. Published values come from "
-    "BERT-base on a million Wikipedia sentences: compare shapes with them, not heights.",
+    "BERT-base on a million Wikipedia sentences: compare shapes with them, not levels.",
 )
 
 
@@ -62,26 +66,44 @@ def _numbers(verdict: Verdict) -> Mapping[str, str]:
     }
 
 
+def _build_section(topic: Topic[Any], info: Any, note: str) -> Section:
+    drawings = {name: draw(info) for name, draw in topic.figures.items()}
+    return Section(
+        topic.name,
+        topic.title,
+        tuple(topic.text(info)),
+        warnings=tuple(topic.warnings(info)),
+        figures=tuple(
+            render_figure(name, drawing, note=note)
+            for name, drawing in drawings.items()
+            if drawing is not None
+        ),
+        tables=tuple(topic.tables(info)),
+    )
+
+
+def _tabulate(topic: Topic[Any], info: Any) -> dict[str, pd.DataFrame]:
+    frames = {name: make(info) for name, make in topic.csv.items()}
+    return {name: frame for name, frame in frames.items() if len(frame) or topic.keep_empty}
+
+
 def _build_page(
-    study: StudyFrames,
-    results: Results,
-    sections: tuple[Section, ...],
-    generated: str,
-    version: str,
+    context: StudyContext, sections: tuple[Section, ...], generated: str, version: str
 ) -> Page:
-    verdict = results.verdict
+    study, verdict = context.study, context.verdict
     return Page(
         name=clean(study.name),
+        description=clean(study.description, most=_MOST_DESCRIPTION),
         status=describe_status(study),
         generated=generated,
         version=version,
         kind=verdict.shape,
-        summary=summarise_study(results),
+        summary=summarise_study(context),
         numbers=_numbers(verdict),
-        settings=describe_settings(study.trials),
-        warnings=list_warnings(study, results),
+        settings=describe_settings(study),
+        warnings=list_warnings(context),
         command=clean(study.command, most=_MOST_FACT),
-        words={**WORDS, "score": f"{clean(study.metric)}, x 100; higher is better."},
+        glossary={**GLOSSARY, "score": f"{clean(study.metric)}, x 100; higher is better."},
         sections=sections,
         study_file=clean(study.study_file, most=_MOST_FILE),
         facts={clean(name): clean(value, most=_MOST_FACT) for name, value in study.facts.items()},
@@ -89,24 +111,37 @@ def _build_page(
     )
 
 
-def write_report(study: StudyFrames, out: Path, *, generated: str, version: str) -> Report:
+def write_report(
+    study: StudyFrames,
+    out: Path,
+    *,
+    generated: str,
+    version: str,
+    topics: Sequence[Topic[Any]] = TOPICS,
+) -> Report:
     """Write a study's page, figures and tables into a folder, replacing an earlier report.
 
     study      any study, also one without trials, still running, or all failed.
     out        folder to write `index.html`, `figures/*.png` and `tables/*.csv` into; made if
                missing. A figure or table of an earlier report that this one lacks is
-               removed.
+               removed, if one of the topics has it.
     generated  when the report is made, as it is to be printed.
     version    of the program, as it is to be printed.
+    topics     of the page, in their order.
 
     The same arguments give the same bytes. Each file is written beside its place and then
     moved, the page last. Raises OSError if the folder cannot be written.
     """
-    results = compute_results(study)
-    frames = tabulate(results)
-    sections = build_sections(results, frames)
-    page = render(_build_page(study, results, sections, generated, version))
+    context = StudyContext(study)
+    found = [(topic, info) for topic in topics if (info := topic.compute(context)) is not None]
+    sections = tuple(_build_section(topic, info, context.note) for topic, info in found)
+    frames = {name: frame for pair in found for name, frame in _tabulate(*pair).items()}
     files = write_files(
-        out, page, frames, sections, table_names=TABLE_NAMES, picture_names=PICTURE_NAMES
+        out,
+        render(_build_page(context, sections, generated, version)),
+        frames,
+        sections,
+        table_names=[name for topic in topics for name in topic.csv],
+        figure_names=[name for topic in topics for name in topic.figures],
     )
-    return Report(files.page, files.figures, files.tables, results.verdict)
+    return Report(files.page, files.figures, files.tables, context.verdict)

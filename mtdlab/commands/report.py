@@ -15,7 +15,7 @@ from mtdlab.errors import MtdlabError
 
 if TYPE_CHECKING:
     from analysis.frames import StudyFrames
-    from analysis.report import Report, TogetherReport
+    from analysis.report import MultiStudyReport, Report
 
 _LONGEST_NAME = 80
 
@@ -56,17 +56,17 @@ def _load(study: str, storage: str | None) -> "StudyFrames":
     frames = load_study(study, storage, curves=False)
     if not is_study_name(frames.name):
         raise MtdlabError(f"study {frames.name!r}: not a name that a folder can have")
-    return load_study(study, storage) if needs_curves(frames.trials) else frames
+    return load_study(study, storage) if needs_curves(frames.trials, frames.settings) else frames
 
 
 def _report_together(
     names: list[str], storage: str | None, out: Path, name: str | None, as_json: bool
 ) -> None:
-    from analysis.report import write_together
+    from analysis.report import write_multi_study
 
     folder = _page_name(names, name)
     studies = [_load(each, storage) for each in names]
-    written = write_together(studies, out, name=folder, generated=_now(), version=__version__)
+    written = write_multi_study(studies, out, name=folder, generated=_now(), version=__version__)
     pages = {each: _described(own) for each, own in written.pages.items()}
     lines = [f"{each}: {own.verdict.sentence}" for each, own in written.pages.items()]
     text = "\n".join([*lines, f"The page: {written.page}"])
@@ -95,7 +95,7 @@ def _described(written: "Report") -> dict[str, Any]:
     return _files(written) | {"verdict": written.verdict.sentence}
 
 
-def _files(written: "Report | TogetherReport") -> dict[str, Any]:
+def _files(written: "Report | MultiStudyReport") -> dict[str, Any]:
     return {
         "page": str(written.page),
         "figures": [str(path) for path in written.figures],

@@ -96,6 +96,28 @@ def settings_class(name: str) -> "type[TrainerSettings]":
     return find_method(name).Settings
 
 
+def describe_method(name: str) -> dict[str, Any]:
+    """A method as it is recorded with a study: its title, and what is declared of its settings.
+
+    A report is made from that, also where the method is not installed.
+    """
+    from mtdlab.settings import settings_of
+
+    method = find_method(name)
+    return {
+        "title": method.title,
+        "settings": {
+            setting.name: {
+                "symbol": setting.symbol,
+                "unit": setting.unit,
+                "description": setting.description,
+                "default": setting.default,
+            }
+            for setting in settings_of(method.Settings).values()
+        },
+    }
+
+
 def make_settings(**values: Any) -> "TrainerSettings":
     """Checked settings of the method that `method` names, by default MoCoSE.
 

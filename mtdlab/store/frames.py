@@ -1,7 +1,6 @@
 """A study as pandas frames, read from its database without writing to it."""
 
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,14 @@ import pandas as pd
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
-from analysis.frames import CURVE_COLUMNS, SCORE_COLUMNS, TRIAL_COLUMNS, StudyFrames, empty
+from analysis.frames import (
+    CURVE_COLUMNS,
+    SCORE_COLUMNS,
+    TRIAL_COLUMNS,
+    Setting,
+    StudyFrames,
+    empty,
+)
 from mtdlab.errors import NothingToReport, nearest
 from mtdlab.store.database import explained, reading_engine, shown, storage_url
 from mtdlab.store.setting_names import present_settings
@@ -48,6 +54,7 @@ def load_study(study: str, storage: str | None = None, *, curves: bool = True) -
     url = storage_url(storage)
     with explained(url), Session(reading_engine(url)) as session:
         row = _find(session, study, url)
+        methods = _methods(row)
         begun = (TrialRow.study_id == row.id) & TrialRow.number.is_not(None)
         trials = session.scalars(select(TrialRow).where(begun).order_by(TrialRow.number)).all()
         of_study = select(TrialRow.number).where(begun).order_by(TrialRow.number)
@@ -64,7 +71,9 @@ def load_study(study: str, storage: str | None = None, *, curves: bool = True) -
             study_file=row.file_text,
             command=row.command,
             facts=_facts(trials),
-            **_description(row),
+            settings=_settings(methods, trials),
+            methods={name: method["title"] for name, method in methods.items()},
+            description=row.description,
         )
 
 
@@ -74,11 +83,6 @@ def _find(session: Session, name: str, url: str) -> StudyRow:
         return row
     names = list(session.scalars(select(StudyRow.name)))
     raise NothingToReport(f"no study {name} in {shown(url)}; {nearest(name, names)}")
-
-
-def _description(row: StudyRow) -> dict[str, Any]:
-    known = {each.name for each in fields(StudyFrames)}
-    return {"description": row.description} if "description" in known else {}
 
 
 def _trials(rows: Sequence[TrialRow]) -> pd.DataFrame:
@@ -138,6 +142,28 @@ def _scores(session: Session, of_study: Select[Any]) -> pd.DataFrame:
     rows = session.execute(of_study.add_columns(ScoreRow.task, ScoreRow.score).join(ScoreRow))
     frame = pd.DataFrame(rows.all(), columns=list(SCORE_COLUMNS))
     return frame.astype(dict(SCORE_COLUMNS))
+
+
+def _methods(row: StudyRow) -> Mapping[str, Any]:
+    """What was recorded of the study's methods; our own methods for a study that recorded none."""
+    if row.methods:
+        return row.methods
+    # imported here: it imports torch, and a study of the present schema does not need it
+    from mtdlab.methods.registry import BUILTIN, describe_method
+
+    return {name: describe_method(name) for name in BUILTIN}
+
+
+def _settings(methods: Mapping[str, Any], rows: Sequence[TrialRow]) -> dict[str, Setting]:
+    """Every setting of the methods, and those that trials recorded besides."""
+    known: dict[str, Setting] = {}
+    for method in methods.values():
+        for name, setting in method["settings"].items():
+            known.setdefault(name, Setting(name, **setting))
+    recorded = (name for row in rows for name in present_settings(row.settings or {}))
+    for name in recorded:
+        known.setdefault(name, Setting(name))
+    return {name: setting for name, setting in known.items() if name not in ("mtd", "seed")}
 
 
 def _facts(rows: Sequence[TrialRow]) -> dict[str, str]:

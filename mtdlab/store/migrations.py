@@ -40,13 +40,14 @@ Migration = Callable[["Operations"], None]
 
 
 def _to_version_2(operations: "Operations") -> None:
-    """Notes on trials; a study's description, imported modules and resolved precision."""
+    """Notes on trials; a study's description, methods, imported modules, resolved precision."""
     operations.add_column(
         "mtdlab_trials", Column("note", String, nullable=False, server_default="")
     )
     for added in (
         Column("description", String, nullable=False, server_default=""),
         Column("imports", JSON, nullable=False, server_default=text("'{}'")),
+        Column("methods", JSON, nullable=False, server_default=text("'{}'")),
         Column("precision", String),
     ):
         operations.add_column("mtdlab_studies", added)

@@ -47,10 +47,12 @@ class Store(Claims):
         *,
         description: str = "",
         imports: Mapping[str, str] | None = None,
+        methods: Mapping[str, Any] | None = None,
     ) -> None:
         """Record a study, or the newer file of one that only gained trials.
 
         imports  SHA-256 of each module or file that methods were imported from, by its name.
+        methods  what `describe_method` says of each method, by its name.
         """
         row = StudyRow(
             id=self.study_id,
@@ -61,6 +63,7 @@ class Store(Claims):
             command=command,
             description=description,
             imports=dict(imports or {}),
+            methods=dict(methods or {}),
         )
         with explained(self.url), Session(self._engine) as session, session.begin():
             session.merge(row)

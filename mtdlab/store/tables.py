@@ -74,6 +74,8 @@ class StudyRow(Base):
     description: Mapped[str] = mapped_column(default="", server_default="")
     imports: Mapped[dict[str, str]] = mapped_column(default=dict, server_default=text("'{}'"))
     """SHA-256 of each module or file that the study's methods were imported from."""
+    methods: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default=text("'{}'"))
+    """Title and settings of each method, so that a report needs no method installed."""
     precision: Mapped[str | None]
     """What `precision: auto` means in this study, so that all of its trials compute alike."""
 

@@ -6,7 +6,7 @@ from typing import Any
 from mtdlab.config import StudySpec
 from mtdlab.config.study import known_settings
 from mtdlab.errors import MtdlabError
-from mtdlab.methods.registry import BUILTIN
+from mtdlab.methods.registry import BUILTIN, describe_method
 from mtdlab.store import Store
 from mtdlab.store.database import writing_engine
 from mtdlab.store.setting_names import present_settings
@@ -48,6 +48,7 @@ def _write(store: Store, spec: StudySpec, command: str) -> None:
         command,
         description=spec.description,
         imports=spec.imports,
+        methods={name: describe_method(name) for name in spec.methods},
     )
 
 

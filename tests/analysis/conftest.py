@@ -6,11 +6,36 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.frames import StudyFrames
+from analysis.frames import Setting, Settings, StudyFrames
 from analysis.trace import d_trace
 
 Shape = Callable[[float], float]
 MakeStudy = Callable[..., StudyFrames]
+
+
+SETTINGS = {
+    setting.name: setting
+    for setting in (
+        Setting("method", default="mocose"),
+        Setting("ema_decay", "η"),
+        Setting("queue_size", "K"),
+        Setting("batch_size", "N"),
+        Setting("initial_queue_size"),
+        Setting("queue_slice"),
+        Setting("queue_clusters", default=0),
+        Setting("augmentation", default="none"),
+        Setting("fgsm_epsilon", default=5e-9),
+        Setting("projection_layers", default=1),
+        Setting("prediction_layers", default=2),
+        Setting("prediction_dim"),
+        Setting("learning_rate"),
+        Setting("in_batch_negatives"),
+        Setting("ema_decay_end"),
+        Setting("steps"),
+        Setting("encoder"),
+        Setting("select_on"),
+    )
+}
 
 
 def level_score(mtd: float) -> float:
@@ -88,12 +113,19 @@ def build_study(trials: pd.DataFrame, *, planned: int | None = None) -> StudyFra
         study_file="study: mtd\nmetric: sts_average\nsampler: grid\n",
         command="mtdlab sweep studies/mtd.yaml",
         facts={"corpus": "builtin", "encoder": "builtin", "device": "cpu"},
+        settings=SETTINGS,
+        methods={"mocose": "MoCoSE", "simcse": "SimCSE"},
     )
 
 
 @pytest.fixture(scope="session")
 def trials_of() -> Callable[..., pd.DataFrame]:
     return make_trials
+
+
+@pytest.fixture(scope="session")
+def settings() -> Settings:
+    return SETTINGS
 
 
 @pytest.fixture(scope="session")

@@ -17,10 +17,10 @@ from analysis.experiments import (
     compute_experiment_tasks,
     needs_curves,
 )
-from analysis.frames import StudyFrames
+from analysis.frames import Setting, StudyFrames
 from analysis.published import load_published
-from analysis.report.experiment_sections import describe_watch
-from analysis.report.experiment_words import describe_comparison, describe_paper, warn_mixed
+from analysis.report.topics.collapse import describe_detected
+from analysis.report.topics.experiment_text import describe_comparison, describe_paper, warn_mixed
 
 NAMED = {experiment.name: experiment for experiment in EXPERIMENTS}
 Point = dict[str, float | str]
@@ -32,6 +32,25 @@ BASE: Point = {
     "queue_slice": "all",
     "fgsm_epsilon": 0.0,
     "mtd": 14.667,
+}
+SETTINGS = {
+    setting.name: setting
+    for setting in (
+        Setting("method", default="mocose"),
+        Setting("ema_decay", "η"),
+        Setting("queue_size", "K"),
+        Setting("batch_size", "N"),
+        Setting("initial_queue_size"),
+        Setting("queue_slice"),
+        Setting("queue_clusters", default=0),
+        Setting("augmentation", default="none"),
+        Setting("fgsm_epsilon", default=5e-9),
+        Setting("projection_layers", default=1),
+        Setting("prediction_layers", default=2),
+        Setting("prediction_dim"),
+        Setting("learning_rate"),
+        Setting("in_batch_negatives"),
+    )
 }
 AUGMENTATIONS: tuple[Point, ...] = (
     {"augmentation": "none"},
@@ -87,13 +106,13 @@ def make_runs(points: list[Point], scores: list[list[float]], **more: float | st
 
 
 def found(name: str, trials: pd.DataFrame) -> Comparison:
-    comparison = compare(trials, NAMED[name])
+    comparison = compare(trials, NAMED[name], SETTINGS)
     assert comparison is not None
     return comparison
 
 
 def shown_of(trials: pd.DataFrame) -> list[str]:
-    return [each.name for each in EXPERIMENTS if len(compute_experiment(trials, each))]
+    return [each.name for each in EXPERIMENTS if len(compute_experiment(trials, each, SETTINGS))]
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda each: each.name)
@@ -101,7 +120,7 @@ def test_the_papers_own_grid_meets_every_published_value(experiment: Experiment)
     points = GRIDS[experiment.name]
     scores = [[10.0 + place, 12.0 + place] for place in range(len(points))]
     trials = make_runs(points, scores)
-    table = compute_experiment(trials, experiment, width=768)
+    table = compute_experiment(trials, experiment, SETTINGS, width=768)
     cells = load_published(experiment.file)
     values = cells.drop(columns="initial_queue") if "initial_queue" in cells else cells[["average"]]
     assert table["n"].tolist() == [2] * len(points)
@@ -120,7 +139,7 @@ def test_sections_are_those_of_what_was_varied(experiment: Experiment) -> None:
     expected = {experiment.name} | also
     if experiment.name == "augmentation":
         # one augmentation was run with and without FGSM: that part is table 9's
-        assert compute_experiment(trials, NAMED["fgsm_epsilon"])["n"].tolist() == [2, 2]
+        assert compute_experiment(trials, NAMED["fgsm_epsilon"], SETTINGS)["n"].tolist() == [2, 2]
     assert set(shown_of(trials)) == expected
     assert shown_of(trials.iloc[:2]) == []
     assert shown_of(trials.assign(state="FAIL")) == []
@@ -151,14 +170,14 @@ def test_settings_that_were_not_run_at_every_row_are_left_out() -> None:
     comparison = found("ema_decay", trials)
     assert comparison.table["mean"].tolist() == [10, 11]
     assert (comparison.left_out, comparison.balanced) == (1, True)
-    assert "1 run left out" in describe_comparison(comparison)[-1]
+    assert "1 run excluded" in describe_comparison(comparison)[-1]
 
 
 def test_settings_that_change_together_are_warned_of() -> None:
     points: list[Point] = [{"batch_size": size, "queue_size": 8 * size} for size in (32, 64)]
     comparison = found("batch_size", make_runs(points, [[1.0, 2.0], [3.0, 4.0]]))
     assert not comparison.balanced
-    assert "cannot be told apart" in warn_mixed(comparison)[0]
+    assert "cannot be separated here" in warn_mixed(comparison)[0]
     shares: list[Point] = [{"queue_size": 128, "initial_queue_size": 0}, {"queue_size": 512}]
     diagonal = found("initial_queue", make_runs(shares, [[1.0, 2.0], [3.0, 4.0]]))
     assert "with one share at the start only" in warn_mixed(diagonal)[0]
@@ -167,7 +186,7 @@ def test_settings_that_change_together_are_warned_of() -> None:
 def test_an_old_study_has_the_settings_it_did_not_record() -> None:
     points: list[Point] = [{"projection_layers": layers} for layers in (0, 1)]
     trials = make_runs(points, [[1.0], [2.0]]).drop(columns="fgsm_epsilon")
-    table = compute_experiment(trials, NAMED["heads"])
+    table = compute_experiment(trials, NAMED["heads"], SETTINGS)
     assert table["prediction_layers"].tolist() == [2, 2]
     assert table["published"].tolist() == [62.67, 76.89]
     assert shown_of(trials) == ["heads"]
@@ -176,17 +195,22 @@ def test_an_old_study_has_the_settings_it_did_not_record() -> None:
 def test_values_recorded_in_part_are_filled() -> None:
     trials = make_runs([{"queue_clusters": 5}, {}], [[1.0], [2.0]])
     assert trials["queue_clusters"].isna().any()
-    table = compute_experiment(trials, NAMED["queue_clusters"])
+    table = compute_experiment(trials, NAMED["queue_clusters"], SETTINGS)
     assert table["queue_clusters"].tolist() == [0, 5]
     dims = make_runs([{"prediction_dim": 64}, {"prediction_dim": np.nan}], [[1.0], [2.0]])
-    assert compute_experiment(dims, NAMED["prediction_dim"])["prediction_dim"].tolist() == [0, 64]
+    assert compute_experiment(dims, NAMED["prediction_dim"], SETTINGS)[
+        "prediction_dim"
+    ].tolist() == [0, 64]
     assert NAMED["prediction_dim"].label(0.0) == "the encoder's"
 
 
-def test_simcse_is_no_part_of_an_experiment_on_the_queue() -> None:
+def test_another_method_is_no_part_of_an_experiment() -> None:
     points: list[Point] = [{"ema_decay": 0.5}, {"ema_decay": 0.9}, {"method": "simcse"}]
     trials = make_runs(points, [[1.0], [2.0], [3.0]])
-    assert compute_experiment(trials, NAMED["ema_decay"])["ema_decay"].tolist() == [0.5, 0.9]
+    assert compute_experiment(trials, NAMED["ema_decay"], SETTINGS)["ema_decay"].tolist() == [
+        0.5,
+        0.9,
+    ]
 
 
 def test_a_difference_is_taken_seed_by_seed_for_all_pairs_at_once() -> None:
@@ -234,7 +258,7 @@ def test_best_and_worst_are_of_the_same_seeds() -> None:
     assert comparison.table["n"].tolist() == [2, 2, 2]
     said = describe_comparison(comparison)[0]
     assert "0.8 is best (22.50) and 0.5 lowest (20.00)" in said
-    assert "1 left aside for want of seeds" in said
+    assert "1 excluded for lack of seeds" in said
     alone = make_runs(points_of("ema_decay", [0.5, 0.8]), [[1.0, nan], [nan, 2.0]])
     assert "no two can be compared yet" in describe_comparison(found("ema_decay", alone))[0]
 
@@ -249,14 +273,14 @@ def test_a_grid_by_steps_meets_published_values() -> None:
     steps = [0.5 + 0.05 * step for step in (0, 6, 7, 8)]
     assert 0.85 not in steps
     table = compute_experiment(
-        make_runs(points_of("ema_decay", steps), [[1.0]] * 4), NAMED["ema_decay"]
+        make_runs(points_of("ema_decay", steps), [[1.0]] * 4), NAMED["ema_decay"], SETTINGS
     )
     assert table["published"].tolist() == [75.76, 75.19, 76.49, 76.05]
 
 
 def test_widths_are_shares_of_the_encoders() -> None:
     trials = make_runs(points_of("prediction_dim", [0, 43, 85, 128, 171, 256]), [[1.0]] * 6)
-    narrow = compute_experiment(trials, NAMED["prediction_dim"], width=128)["published"]
+    narrow = compute_experiment(trials, NAMED["prediction_dim"], SETTINGS, width=128)["published"]
     # table 6a at 1, 1/3, 2/3, 1 and 4/3 of 768; twice the encoder was not published
     assert narrow.tolist()[:5] == [77.04, 73.91, 76.07, 77.04, 77.02]
     assert np.isnan(narrow[5])
@@ -267,7 +291,7 @@ def test_widths_are_shares_of_the_encoders() -> None:
 
 def test_another_method_has_no_published_values() -> None:
     trials = make_runs(points_of("batch_size", [32, 64]), [[1.0, 2.0]] * 2, method="simcse")
-    assert compute_experiment(trials, NAMED["batch_size"])["published"].isna().all()
+    assert compute_experiment(trials, NAMED["batch_size"], SETTINGS)["published"].isna().all()
 
 
 def test_runs_that_differ_from_the_published_are_not_held_against_them() -> None:
@@ -280,7 +304,7 @@ def test_runs_that_differ_from_the_published_are_not_held_against_them() -> None
     assert (comparison.paper_gap, comparison.slope) == (None, None)
     assert describe_paper(comparison) == (
         "The published runs had queue_size 512, batch_size 64, these queue_size (64, 128): "
-        "their order is not held against the paper's."
+        "their order is not compared with the paper's."
     )
     assert found("ema_decay", make_runs(points, rows)).slope is not None
 
@@ -316,19 +340,19 @@ def test_a_difference_within_chance_is_not_claimed() -> None:
     rows = [[3.0, 5.0, 1.0], [2.0, 1.0, 6.0], [4.0, 2.0, 1.5]]
     comparison = found("ema_decay", make_runs(points_of("ema_decay", [0.5, 0.8, 0.85]), rows))
     spread, paper = describe_comparison(comparison)[:2]
-    assert "the seeds do not tell the two apart" in spread
-    assert "the seeds do not tell the two apart" in paper
+    assert "not significant: paired difference" in spread
+    assert "the difference is not significant" in paper
     assert "not settled" in paper
     one = found("ema_decay", make_runs(points_of("ema_decay", [0.5, 0.85]), [[1.0], [2.0]]))
     assert (one.spread, one.paper_gap, one.slope) == (None, None, None)
-    assert "chance is not excluded" in describe_comparison(one)[0]
+    assert "not tested, which takes two seeds at both" in describe_comparison(one)[0]
 
 
 def test_a_step_that_changed_nothing_is_said() -> None:
     trials = make_runs(points_of("fgsm_epsilon", [0, 1e-10, 5e-9]), [[1.0], [2.0], [3.0]])
-    assert needs_curves(trials)
+    assert needs_curves(trials, SETTINGS)
     curves = pd.DataFrame({"number": [0, 1, 2, 2], "fgsm_changed": [0, 0, 0, 0.5]})
-    comparison = compare(trials, NAMED["fgsm_epsilon"], curves=curves)
+    comparison = compare(trials, NAMED["fgsm_epsilon"], SETTINGS, curves=curves)
     assert comparison is not None
     assert comparison.table["fgsm_changed"].tolist() == [0, 0, 0.25]
     said = " ".join(describe_comparison(comparison))
@@ -360,7 +384,7 @@ def evaluated() -> Evaluated:
             for place, score in enumerate(row)
         ]
         curves = pd.DataFrame(steps).assign(uniformity=-1.0)
-        return StudyFrames("mtd", "sts_test", 4, trials, curves)
+        return StudyFrames("mtd", "sts_test", 4, trials, curves, settings=SETTINGS)
 
     return build
 
@@ -408,7 +432,7 @@ def test_runs_that_a_collapse_ended_are_counted(evaluated: Evaluated) -> None:
     study = evaluated({2: [20] * 3, 3: [20] * 3})
     study.trials["state"] = ["FAIL", "FAIL", "COMPLETE", "COMPLETE"]
     study.trials["reason"] = ["collapsed: every cosine is the same", "oom: no memory", "", ""]
-    assert needs_curves(study.trials)
+    assert needs_curves(study.trials, SETTINGS)
     numbers = ["n", "collapsed", "failed", "pruned"]
     watch = compute_collapse_watch(study).set_index("ema_decay")
     assert watch[numbers].to_numpy().tolist() == [[1, 1, 1, 0], [2, 0, 0, 0]]
@@ -416,15 +440,15 @@ def test_runs_that_a_collapse_ended_are_counted(evaluated: Evaluated) -> None:
     study.trials.loc[1, "state"] = "PRUNED"
     watch = compute_collapse_watch(study)
     assert watch[numbers].to_numpy().tolist() == [[1, 1, 0, 1], [2, 0, 0, 0]]
-    assert list(describe_watch(watch)) == [
-        "η 0, 2 prediction layers: collapse seen in 1 of 1 run; 1 pruned, not watched.",
-        "η 0.85, 2 prediction layers: no collapse seen in 2 runs.",
+    assert list(describe_detected(watch)) == [
+        "η 0, 2 prediction layers: collapse detected in 1 of 1 run; 1 pruned, not assessed.",
+        "η 0.85, 2 prediction layers: no collapse detected in 2 runs.",
     ]
 
 
 def test_without_a_symmetric_structure_nothing_is_watched(evaluated: Evaluated) -> None:
     study = evaluated({0: [20.0], 2: [20.0]})
     study.trials["ema_decay"] = study.trials["ema_decay"].replace(0, 0.5)
-    assert not needs_curves(study.trials)
+    assert not needs_curves(study.trials, SETTINGS)
     assert compute_collapse_watch(study).empty
     assert compute_collapse(study).empty

@@ -16,9 +16,11 @@ from analysis.curves import (
     compute_batch_curves,
     compute_distances,
     compute_mtd_curve,
-    compute_paired_curve,
-    traced_runs,
 )
+from analysis.frames import Settings
+from analysis.pairing import compute_paired_curve
+from analysis.report.drawing import choose_evenly
+from analysis.runs import traced_runs
 
 MakeTrials = Callable[..., pd.DataFrame]
 
@@ -83,17 +85,21 @@ def test_a_wide_range_is_drawn_on_a_logarithm(ax: Axes, trials_of: MakeTrials) -
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["5", "10", "20", "50", "100"]
 
 
-def test_simcse_is_a_point_at_zero(ax: Axes) -> None:
-    figures.draw_simcse(pd.DataFrame({"score": [70.0, 72.0]}), ax)
+def test_runs_without_an_mtd_are_a_point_at_zero(ax: Axes) -> None:
+    scores = {"SimCSE": [70.0, 72.0], "other": [60.0]}
+    runs = {name: pd.DataFrame({"score": values}) for name, values in scores.items()}
+    figures.draw_untraced(runs, ax)
     np.testing.assert_array_equal(labelled_line(ax, "SimCSE"), [[0, 71]])
-    figures.draw_simcse(pd.DataFrame({"score": []}), ax)
-    assert len(ax.get_lines()) == 1
+    np.testing.assert_array_equal(labelled_line(ax, "other"), [[0, 60]])
+    assert len({line.get_color() for line in ax.get_lines()}) == 2
 
 
-def test_the_paired_curve_has_a_line_at_zero(ax: Axes, trials_of: MakeTrials) -> None:
-    curve = compute_paired_curve(trials_of())
+def test_the_paired_curve_has_a_line_at_zero(
+    ax: Axes, trials_of: MakeTrials, settings: Settings
+) -> None:
+    curve = compute_paired_curve(trials_of(), settings)
     figures.draw_paired_curve(curve, ax)
-    np.testing.assert_array_equal(labelled_line(ax, "seed effect removed"), curve[["mtd", "mean"]])
+    np.testing.assert_array_equal(labelled_line(ax, "mean deviation"), curve[["mtd", "mean"]])
     np.testing.assert_array_equal(ax.get_lines()[0].get_ydata(), [0, 0])
 
 
@@ -111,17 +117,23 @@ def test_the_plane_shows_every_run(ax: Axes, trials_of: MakeTrials) -> None:
     np.testing.assert_array_equal(points_of(ax), table[["uniformity", "alignment"]])
 
 
-def test_at_most_24_spectra_are_drawn_with_the_one_before(ax: Axes) -> None:
-    pairs = [("after", float(level)) for level in range(60)] + [("before", np.nan)]
+def test_spectra_after_training_are_drawn_with_the_one_before(ax: Axes) -> None:
+    pairs = [("after", float(level)) for level in range(3)] + [("before", np.nan)]
     index = pd.MultiIndex.from_tuples(pairs, names=["moment", "mtd"])
     spectra = pd.DataFrame([[1.0, 0.5, 0.0]] * len(pairs), index=index)
-    figures.draw_spectra(spectra, ax)
-    assert len(ax.get_lines()) == 24 + 1
+    figures.draw_spectra(spectra.loc[["before"]], spectra.loc[["after"]], ax)
+    assert len(ax.get_lines()) == 3 + 1
     np.testing.assert_array_equal(
         labelled_line(ax, "before training"), [[1, 1], [2, 0.5], [3, np.nan]]
     )
-    drawn = figures.spectra_drawn(spectra).index.get_level_values("mtd")
-    assert (drawn[0], drawn[-1]) == (0, 59)
+
+
+def test_rows_that_are_drawn_are_chosen_evenly() -> None:
+    table = pd.DataFrame({"mtd": range(60)})
+    drawn = choose_evenly(table, 24)["mtd"].tolist()
+    assert (len(drawn), drawn[0], drawn[-1]) == (24, 0, 59)
+    assert set(np.diff(drawn)) == {2, 3}
+    assert choose_evenly(table, 60) is table
 
 
 def test_cells_of_a_grid_are_written_out(ax: Axes) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.frames import StudyFrames
+from analysis.frames import Setting, StudyFrames
 from analysis.report import Report, write_report
 
 MakeTrials = Callable[..., pd.DataFrame]
@@ -181,9 +181,11 @@ def test_hostile_names_are_text(trials_of: MakeTrials, study_of: MakeStudy, tmp_
     trials = trials_of().assign(queue_slice=[cell, "all"] * 12)
     trials[cell] = range(24)
     fail(trials, 0, cell)
+    study = study_of(trials)
     study = dataclasses.replace(
-        study_of(trials),
+        study,
         name=attack,
+        settings={**study.settings, cell: Setting(cell)},
         metric=attack,
         command=attack,
         study_file=attack,
@@ -246,7 +248,7 @@ def test_a_running_study_shows_what_it_has(
     check_sound(report)
     text = text_of(report)
     assert "Still running: 14 of 30 planned runs completed, 2 running now, 14 to come." in text
-    assert "1 completed run left out for want of a score." in text
+    assert "1 completed run excluded for lack of a score." in text
 
 
 def test_a_later_report_leaves_nothing_of_an_earlier_one(

@@ -48,3 +48,13 @@ def test_tasks_without_a_score_or_a_run_are_left_out(trials_of: MakeTrials) -> N
     table = compute_tasks(trials, scores)
     assert (table["task"].tolist(), table["n"].tolist()) == (["STS12"], [2])
     assert compute_tasks(trials, scores.iloc[:0]).empty
+
+
+def test_tasks_are_by_method_where_it_varies(trials_of: MakeTrials) -> None:
+    trials = trials_of(decays=(0.85,), times=(1, 1)).assign(method=["a"] * 3 + ["b"] * 3)
+    trials.loc[trials["method"] == "b", "mtd"] = float("nan")
+    table = compute_tasks(trials, scores_of(trials, ("STS12",)), by=["method"])
+    assert table["method"].tolist() == ["a", "b"]
+    assert table["mtd"].tolist() == [7.667, 0]
+    expected = trials.groupby("method")["score"].mean().tolist()
+    assert table["mean"].tolist() == pytest.approx(expected)

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.shape import judge_shape, resample_peaks
+from analysis.frames import Settings
+from analysis.inference import judge_shape, resample_peaks
 from analysis.verdict import compute_verdict
 
 MakeTrials = Callable[..., pd.DataFrame]
@@ -41,8 +42,10 @@ def test_a_plateau_is_seldom_called_peaked() -> None:
     assert shapes["peaked inside"] <= 12
 
 
-def test_an_inverted_u_is_found_in_spite_of_the_seeds(trials_of: MakeTrials) -> None:
-    verdicts = [compute_verdict(trials_of(noise=0.3, draw=draw)) for draw in range(12)]
+def test_an_inverted_u_is_found_in_spite_of_the_seeds(
+    trials_of: MakeTrials, settings: Settings
+) -> None:
+    verdicts = [compute_verdict(trials_of(noise=0.3, draw=draw), settings) for draw in range(12)]
     assert sum(verdict.shape == "peaked inside" for verdict in verdicts) >= 11
     verdict = verdicts[0]
     assert verdict.peak.low <= 8.667 <= verdict.peak.high
@@ -53,20 +56,24 @@ def test_an_inverted_u_is_found_in_spite_of_the_seeds(trials_of: MakeTrials) -> 
 
 
 @pytest.mark.parametrize(("sign", "shape"), [(1, "rising"), (-1, "falling")])
-def test_a_monotone_score_is_called_so(trials_of: MakeTrials, sign: int, shape: str) -> None:
+def test_a_monotone_score_is_called_so(
+    trials_of: MakeTrials, settings: Settings, sign: int, shape: str
+) -> None:
     trials = trials_of(shape=lambda mtd: 40 + 4 * sign * np.log(mtd), noise=0.2)
-    verdict = compute_verdict(trials)
+    verdict = compute_verdict(trials, settings)
     assert verdict.shape == shape
     assert verdict.peak.mtd == (14.667 if sign > 0 else 5)
     assert "is not excluded" in verdict.sentence
 
 
-def test_flat_is_said_only_when_differences_are_ruled_out(trials_of: MakeTrials) -> None:
+def test_flat_is_said_only_when_differences_are_ruled_out(
+    trials_of: MakeTrials, settings: Settings
+) -> None:
     level = trials_of(seeds=range(6), shape=level_ground, noise=0.1)
-    assert compute_verdict(level).shape == "flat"
+    assert compute_verdict(level, settings).shape == "flat"
     noisy = [trials_of(seeds=range(6), shape=level_ground, draw=draw, noise=1.0) for draw in (1, 2)]
-    verdict = compute_verdict(noisy[0])
-    assert {verdict.shape, compute_verdict(noisy[1]).shape} == {"undecided"}
+    verdict = compute_verdict(noisy[0], settings)
+    assert {verdict.shape, compute_verdict(noisy[1], settings).shape} == {"undecided"}
     assert verdict.seeds_needed is not None
     assert verdict.seeds_needed > 6
     assert f"about {verdict.seeds_needed} seeds" in verdict.sentence
@@ -77,25 +84,25 @@ def test_scores_without_any_scatter_are_flat() -> None:
     assert judge_shape(scores, LEVELS, 0.95, 0.5) == "flat"
 
 
-def test_one_seed_cannot_judge(trials_of: MakeTrials) -> None:
-    verdict = compute_verdict(trials_of(seeds=(7,), noise=0))
+def test_one_seed_cannot_judge(trials_of: MakeTrials, settings: Settings) -> None:
+    verdict = compute_verdict(trials_of(seeds=(7,), noise=0), settings)
     assert (verdict.shape, verdict.seeds, verdict.levels) == ("undecided", 1, 8)
     assert verdict.peak.mtd == 8.667
     assert np.isnan(verdict.peak.low)
     assert np.isnan(verdict.rise.low)
-    assert verdict.sentence.startswith("One seed cannot tell")
+    assert verdict.sentence.startswith("With one seed, an effect of MTD cannot be separated")
 
 
-def test_nothing_to_compare_is_said(trials_of: MakeTrials) -> None:
+def test_nothing_to_compare_is_said(trials_of: MakeTrials, settings: Settings) -> None:
     trials = trials_of()
-    none = compute_verdict(trials.assign(state="FAIL"))
+    none = compute_verdict(trials.assign(state="FAIL"), settings)
     assert (none.shape, none.seeds, none.levels) == ("undecided", 0, 0)
-    assert none.sentence == "No completed run with a queue has a score yet."
-    one = compute_verdict(trials[trials["mtd"] == 5])
+    assert none.sentence == "No completed run with an MTD has a score yet."
+    one = compute_verdict(trials[trials["mtd"] == 5], settings)
     assert one.sentence.startswith("All scored runs share one MTD")
     apart = trials[(trials["seed"] == 0) & (trials["mtd"] < 7)]
     other = trials[(trials["seed"] == 1) & (trials["mtd"] > 7)]
-    split = compute_verdict(pd.concat([apart, other]))
+    split = compute_verdict(pd.concat([apart, other]), settings)
     assert split.sentence.startswith("No two seeds were run")
 
 
@@ -116,8 +123,8 @@ def test_few_seeds_are_resampled_in_full_and_many_by_a_fixed_seed() -> None:
     assert first.tolist() == resample_peaks(many, 5)[0].tolist()
 
 
-def test_arguments_out_of_range_are_refused(trials_of: MakeTrials) -> None:
+def test_arguments_out_of_range_are_refused(trials_of: MakeTrials, settings: Settings) -> None:
     with pytest.raises(ValueError, match="margin is 0"):
-        compute_verdict(trials_of(), margin=0)
+        compute_verdict(trials_of(), settings, margin=0)
     with pytest.raises(ValueError, match="level is 2"):
-        compute_verdict(trials_of(), level=2)
+        compute_verdict(trials_of(), settings, level=2)

@@ -1,34 +1,38 @@
-"""The sentences and the warnings of a report."""
+"""What stands above the topics of a report: status, settings, summary and warnings."""
 
 import dataclasses
 from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from analysis.frames import StudyFrames
 from analysis.report.cells import clean, make_table, number
-from analysis.report.results import compute_results
-from analysis.report.wording import (
-    count,
+from analysis.report.context import StudyContext
+from analysis.report.header import (
     describe_settings,
     describe_status,
     list_warnings,
     summarise_study,
 )
+from analysis.report.text import count
 
 MakeTrials = Callable[..., pd.DataFrame]
 MakeStudy = Callable[..., StudyFrames]
 
 
+SYNTHETIC = "The training text and the evaluation pairs are synthetic (the built-in data set)."
+
+
 def warnings_of(study: StudyFrames) -> str:
-    return " ".join(list_warnings(study, compute_results(study)))
+    return " ".join(list_warnings(StudyContext(study)))
 
 
 def test_an_adaptive_sampler_is_warned_of(trials_of: MakeTrials, study_of: MakeStudy) -> None:
     study = study_of(trials_of())
     for sampler in ("grid", "random", "qmc"):
-        assert warnings_of(dataclasses.replace(study, sampler=sampler)) == ""
+        assert warnings_of(dataclasses.replace(study, sampler=sampler)) == SYNTHETIC
     adaptive = dataclasses.replace(study, sampler="tpe")
     assert "adaptive sampler (tpe)" in warnings_of(adaptive)
 
@@ -37,24 +41,51 @@ def test_batch_sizes_that_differ_between_levels_are_warned_of(
     trials_of: MakeTrials, study_of: MakeStudy
 ) -> None:
     trials = trials_of(batches=(64, 128))
-    assert warnings_of(study_of(trials)) == ""
+    assert warnings_of(study_of(trials)) == SYNTHETIC
     uneven = trials[(trials["batch_size"] == 64) | (trials["ema_decay"] == 0.75)]
     assert "The batch sizes differ between levels of MTD" in warnings_of(study_of(uneven))
 
 
-def test_levels_left_out_of_the_verdict_are_counted(
+def test_levels_excluded_from_the_verdict_are_counted(
     trials_of: MakeTrials, study_of: MakeStudy
 ) -> None:
     trials = trials_of()
     trials.loc[4, "state"] = "FAIL"
-    assert "1 level of MTD with a score left out" in warnings_of(study_of(trials))
+    assert "1 level of MTD with a score excluded" in warnings_of(study_of(trials))
+
+
+@pytest.mark.parametrize(
+    ("grid", "name"),
+    [
+        ({"decays": (0.85,)}, "queue_size"),
+        ({"times": (1,)}, "ema_decay"),
+        ({}, ""),
+        ({"decays": (0.85,), "batches": (64, 128)}, ""),
+        ({"decays": (0.85,), "times": (1,)}, ""),
+    ],
+)
+def test_a_single_varied_setting_is_not_separated_from_mtd(
+    trials_of: MakeTrials, study_of: MakeStudy, grid: dict[str, tuple[float, ...]], name: str
+) -> None:
+    said = warnings_of(study_of(trials_of(**grid)))
+    sentence = f"Only {name} varies in this study, so its effect and that of MTD cannot be"
+    assert (sentence in said) if name else ("Only" not in said)
+
+
+def test_synthetic_data_are_named(trials_of: MakeTrials, study_of: MakeStudy) -> None:
+    study = study_of(trials_of())
+    facts = {"corpus": "builtin: 9 sentences", "evaluation": "STS-B"}
+    real_pairs = warnings_of(dataclasses.replace(study, facts=facts))
+    assert real_pairs == "The training text is synthetic (the built-in data set)."
+    own = {"corpus": "wiki.txt", "evaluation": "builtin"}
+    assert warnings_of(dataclasses.replace(study, facts=own)) == ""
 
 
 def test_the_summary_is_three_sentences_with_their_numbers(
     trials_of: MakeTrials, study_of: MakeStudy
 ) -> None:
     trials = trials_of()
-    verdict, runs, training = summarise_study(compute_results(study_of(trials)))
+    verdict, runs, training = summarise_study(StudyContext(study_of(trials)))
     assert verdict.startswith("The score peaks inside the range, at MTD 8.667")
     assert runs == (
         "24 runs completed with a score, at 8 levels of MTD from 5 to 14.667, with 3 seeds."
@@ -62,7 +93,7 @@ def test_the_summary_is_three_sentences_with_their_numbers(
     mean = trials["score"].mean()
     assert f"from 30.00 to {mean:.2f} ({mean - 30:+.2f} points)" in training
     unknown = study_of(trials.assign(score_before=np.nan))
-    assert "was not recorded" in summarise_study(compute_results(unknown))[2]
+    assert "was not recorded" in summarise_study(StudyContext(unknown))[2]
 
 
 def test_the_status_says_what_is_to_come(trials_of: MakeTrials, study_of: MakeStudy) -> None:
@@ -75,8 +106,8 @@ def test_the_status_says_what_is_to_come(trials_of: MakeTrials, study_of: MakeSt
     )
 
 
-def test_settings_are_listed_with_their_values(trials_of: MakeTrials) -> None:
-    settings = describe_settings(trials_of(times=range(1, 21)))
+def test_settings_are_listed_with_their_values(trials_of: MakeTrials, study_of: MakeStudy) -> None:
+    settings = describe_settings(study_of(trials_of(times=range(1, 21))))
     assert settings == {
         "ema_decay": "0.75, 0.85",
         "queue_size": "20 values from 64 to 1280",

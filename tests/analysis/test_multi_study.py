@@ -8,17 +8,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.frames import StudyFrames
-from analysis.report import TogetherReport, write_report, write_together
-from analysis.report.together import describe_differences, with_curves
-from analysis.together import compute_best_spectra, compute_curves, find_best_setting
+from analysis.frames import Settings, StudyFrames
+from analysis.multi_study import compute_best_spectra, compute_curves, find_best_setting
+from analysis.report import MultiStudyReport, write_multi_study, write_report
+from analysis.report.multi_study import describe_differences, with_curves
 
 MakeTrials = Callable[..., pd.DataFrame]
 MakeStudy = Callable[..., StudyFrames]
 
 
-def write(studies: list[StudyFrames], out: Path, name: str = "all") -> TogetherReport:
-    return write_together(studies, out, name=name, generated="now", version="0")
+def write(studies: list[StudyFrames], out: Path, name: str = "all") -> MultiStudyReport:
+    return write_multi_study(studies, out, name=name, generated="now", version="0")
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def test_two_builds_are_the_same_and_own_pages_as_by_themselves(
     assert alone.page.read_bytes() == first.pages["mtd"].page.read_bytes()
 
 
-def test_simcse_is_a_row_at_zero(three: list[StudyFrames]) -> None:
+def test_runs_without_an_mtd_are_a_row_at_zero(three: list[StudyFrames]) -> None:
     curves = compute_curves(three)
     simcse = curves[curves["study"] == "figure7-simcse"]
     assert simcse["mtd"].tolist() == [0]
@@ -83,15 +83,15 @@ def test_only_studies_of_several_distances_are_drawn_as_curves() -> None:
 
 
 def test_the_best_setting_is_named_with_its_mean(three: list[StudyFrames]) -> None:
-    best = find_best_setting(three[0].trials)
+    best = find_best_setting(three[0].trials, three[0].settings)
     means = three[0].trials.groupby("queue_size")["score"].mean()
     size = means.idxmax()
     assert best["setting"].tolist() == [f"queue_size {size}"]
     assert best["mean"].tolist() == pytest.approx([means.max()])
-    assert find_best_setting(three[2].trials).empty
+    assert find_best_setting(three[2].trials, three[2].settings).empty
 
 
-def test_settings_are_told_apart_by_value_and_worded(trials_of: MakeTrials) -> None:
+def test_settings_are_distinguished_by_value(trials_of: MakeTrials, settings: Settings) -> None:
     trials = trials_of(seeds=(0, 1), decays=(0.85,), times=(1,)).iloc[[0, 0, 1, 1]]
     trials = trials.assign(
         learning_rate=[1e-5, 1.000001e-5] * 2,
@@ -100,7 +100,7 @@ def test_settings_are_told_apart_by_value_and_worded(trials_of: MakeTrials) -> N
         prediction_dim=[64.0, np.nan, 64.0, np.nan],
         ema_decay_end=pd.Series([1.0, None, 1.0, None], dtype="object").to_numpy(),
     )
-    best = find_best_setting(trials.reset_index(drop=True))
+    best = find_best_setting(trials.reset_index(drop=True), settings)
     assert best[["n", "mean"]].to_numpy().tolist() == [[2, 20]]
     assert best["setting"].tolist() == [
         "learning_rate 1e-5, in_batch_negatives false, prediction_dim the encoder's, "

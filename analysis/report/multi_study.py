@@ -3,39 +3,43 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pandas as pd
 
-from analysis import figures
-from analysis.curves import format_mtd
 from analysis.frames import StudyFrames
-from analysis.report.cells import clean, make_table
-from analysis.report.drawing import make_picture
-from analysis.report.files import write_files
-from analysis.report.page import Picture, Section, Table, TogetherPage, render
-from analysis.report.results import LEVEL, describe_selection
-from analysis.report.wording import PERCENT, count
-from analysis.report.writer import Report, write_report
-from analysis.together import (
+from analysis.multi_study import (
     compute_best_spectra,
     compute_curves,
     compute_overview,
     compute_ranks,
     find_shared_differences,
+    studies_by_method,
 )
+from analysis.report.cells import clean, make_table
+from analysis.report.context import StudyContext, describe_selection
+from analysis.report.drawing import Drawing, render_figure
+from analysis.report.files import write_files
+from analysis.report.page import Figure, MultiStudyPage, Section, Table, render
+from analysis.report.text import LEVEL, PERCENT, count
+from analysis.report.writer import Report, write_report
+from analysis.runs import format_mtd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _TABLES = ("studies", "mtd_curves", "spectra", "effective_rank")
 _METHODS = (
-    "Means are taken over the seeds' own means; intervals are t intervals over seeds. The best "
-    "of several means is too high on average, the more so the more settings a study has: compare "
-    "studies at the same setting before concluding from their bests.",
+    "Means are over per-seed means; intervals are t intervals over seeds. The best of several "
+    "means is biased upwards, more so the more configurations a study has: compare studies at the "
+    "same configuration before drawing conclusions from their best.",
     "Spectra are of the run with each study's best score, each divided by its largest value.",
 )
 
 
 @dataclass(frozen=True)
-class TogetherReport:
+class MultiStudyReport:
     """Where a page over several studies was written, and each study's own by its name."""
 
     page: Path
@@ -81,36 +85,42 @@ def describe_differences(studies: Sequence[StudyFrames]) -> str:
 
 
 def with_curves(curves: pd.DataFrame) -> pd.DataFrame:
-    """The studies of more than one MTD, and SimCSE; all where there is none of the first."""
+    """The studies of more than one MTD, and runs without one; all if none has several."""
     levels = curves.groupby("study")["mtd"].transform("nunique")
     if not (levels > 1).any():
         return curves
     return curves[(levels > 1) | (curves["mtd"] == 0)]
 
 
-def _picture_metric(
+def _draw_metric(
     place: int, metric: str, every: pd.DataFrame, note: str, studies: Sequence[StudyFrames]
-) -> Picture:
+) -> Figure:
     curves = with_curves(every)
-    shown = [study for study in studies if study.name in set(curves["study"])]
+    shown = [study for study in studies_by_method(studies) if study.name in set(curves["study"])]
+    untraced = {study.name: StudyContext(study).untraced_methods for study in shown}
     differences = describe_differences(shown)
-    alone = " Studies at one MTD are in the table alone." if len(curves) < len(every) else ""
+    alone = " Studies at a single MTD are in the table only." if len(curves) < len(every) else ""
     best = curves.iloc[int(curves["mean"].argmax())]
-    return make_picture(
-        f"mtd_curves_{place}",
+
+    def panel(ax: "Axes") -> None:
+        from analysis import figures
+
+        figures.draw_studies(curves, ax, untraced=untraced)
+
+    drawing = Drawing(
         f"Score against maximum traceable distance: {clean(metric)}",
-        [("", lambda ax: figures.draw_studies(curves, ax))],
+        [("", panel)],
         height=4.2,
         caption=(
-            f"Mean over seeds for each study; the band is the {PERCENT} t interval. SimCSE has no "
-            f"queue and no average: a star at an MTD of 0.{alone}{differences}"
+            f"Mean over seeds for each study; the band is the {PERCENT} t interval. A "
+            f"star at an MTD of 0 is the mean of runs without an MTD.{alone}{differences}"
         ),
         alt=(
             f"The highest mean is {best['mean']:.2f}, of {clean(best['study'])} at MTD "
             f"{format_mtd(best['mtd'])}."
         ),
-        note=note,
     )
+    return render_figure(f"mtd_curves_{place}", drawing, note=note)
 
 
 def _section_score(studies: Sequence[StudyFrames], curves: pd.DataFrame, note: str) -> Section:
@@ -119,10 +129,10 @@ def _section_score(studies: Sequence[StudyFrames], curves: pd.DataFrame, note: s
         return Section("score", title, ("No completed run has a score, so there is no curve.",))
     metrics = list(curves["metric"].unique())
     drawn = tuple(
-        _picture_metric(place, metric, curves[curves["metric"] == metric], note, studies)
+        _draw_metric(place, metric, curves[curves["metric"] == metric], note, studies)
         for place, metric in enumerate(metrics, start=1)
     )
-    said = tuple(picture.alt for picture in drawn)
+    said = tuple(figure.alt for figure in drawn)
     if len(metrics) > 1:
         names = ", ".join(clean(metric) for metric in metrics)
         said = (
@@ -131,7 +141,7 @@ def _section_score(studies: Sequence[StudyFrames], curves: pd.DataFrame, note: s
             *said,
         )
     table = make_table(curves, caption="Mean score of each study by MTD.", csv="mtd_curves")
-    return Section("score", title, said, pictures=drawn, tables=(table,))
+    return Section("score", title, said, figures=drawn, tables=(table,))
 
 
 def _section_spectra(spectra: pd.DataFrame, ranks: pd.DataFrame, note: str) -> Section | None:
@@ -141,25 +151,30 @@ def _section_spectra(spectra: pd.DataFrame, ranks: pd.DataFrame, note: str) -> S
         f"{clean(model)}: effective rank {rank:.1f}."
         for model, rank in zip(ranks["model"], ranks["rank"], strict=True)
     )
-    picture = make_picture(
-        "spectra",
+
+    def panel(ax: "Axes") -> None:
+        from analysis import figures
+
+        figures.draw_models(spectra, ax)
+
+    drawing = Drawing(
         "Singular values of the best models",
-        [("", lambda ax: figures.draw_models(spectra, ax))],
+        [("", panel)],
         height=4.4,
         caption=(
             "Singular values of the evaluation sentences' embeddings, each divided by the "
             "largest; dashed before training. A flatter line means that more dimensions are used."
         ),
         alt=alt,
-        note=note,
     )
+    figure = render_figure("spectra", drawing, note=note)
     table = make_table(ranks, caption="Effective rank of each model.", csv="effective_rank")
-    return Section("spectra", "Spectra", (alt,), pictures=(picture,), tables=(table,))
+    return Section("spectra", "Spectra", (alt,), figures=(figure,), tables=(table,))
 
 
-def write_together(
+def write_multi_study(
     studies: Sequence[StudyFrames], out: Path, *, name: str, generated: str, version: str
-) -> TogetherReport:
+) -> MultiStudyReport:
     """Write each study's own page into `out / STUDY` and one over all into `out / name`.
 
     studies    one or more, of different names, also unfinished ones and those without a score.
@@ -188,9 +203,9 @@ def write_together(
         _section_spectra(spectra, ranks, note),
     )
     sections = tuple(section for section in found if section is not None)
-    page = TogetherPage(
+    page = MultiStudyPage(
         name=clean(name),
-        status=f"{count(len(studies), 'study').replace('studys', 'studies')} read together.",
+        status=f"{count(len(studies), 'study').replace('studys', 'studies')} compared.",
         generated=generated,
         version=version,
         warnings=(f"{clean(note[0].upper() + note[1:])}.",) if note else (),
@@ -211,6 +226,6 @@ def write_together(
         kept,
         sections,
         table_names=_TABLES,
-        picture_names=["spectra", *earlier],
+        figure_names=["spectra", *earlier],
     )
-    return TogetherReport(files.page, files.figures, files.tables, pages)
+    return MultiStudyReport(files.page, files.figures, files.tables, pages)

@@ -1,5 +1,7 @@
 """Figures of several studies: score against MTD, and spectra of their best models."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -16,10 +18,11 @@ def _look(place: int) -> tuple[str, str]:
     return BATCHES[place % len(BATCHES)], MARKERS[(place + turn) % len(MARKERS)]
 
 
-def draw_studies(curves: pd.DataFrame, ax: Axes) -> None:
-    """A line and a band per study, and a star at MTD 0 for runs of SimCSE.
+def draw_studies(curves: pd.DataFrame, ax: Axes, *, untraced: Mapping[str, str]) -> None:
+    """A line and a band per study, and a star at MTD 0 for runs without an MTD.
 
-    curves  study, mtd, mean, low, high: `compute_curves` of one metric.
+    curves    study, mtd, mean, low, high: `compute_curves` of one metric.
+    untraced  study -> the methods of its runs without an MTD.
     """
     for place, (name, study) in enumerate(curves.groupby("study", sort=False)):
         colour, marker = _look(place)
@@ -27,7 +30,7 @@ def draw_studies(curves: pd.DataFrame, ax: Axes) -> None:
         label = printable(str(name))
         if len(curve):
             draw_curve(curve, ax, label=label, colour=colour, marker=marker)
-            label = f"{label}: SimCSE"
+            label = f"{label}: {untraced.get(str(name), '')}"
         if len(points):
             ax.vlines(points["mtd"], points["low"], points["high"], color=colour)
             ax.plot(points["mtd"], points["mean"], "*", color=colour, markersize=12, label=label)

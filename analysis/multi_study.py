@@ -1,39 +1,46 @@
-"""Several studies beside each other: their best settings, curves over MTD, best spectra.
+"""Several studies side by side: best configurations, curves over MTD, spectra of the best runs.
 
 Letters: D dimension of the sentence embedding.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.curves import completed_runs, compute_mtd_curve, simcse_runs, varied_settings
-from analysis.experiments.settings import word_value
+from analysis.curves import compute_mtd_curve
+from analysis.experiments.settings import format_value
 from analysis.frames import StudyFrames
 from analysis.intervals import summarise
+from analysis.methods import varies_method, with_methods
+from analysis.runs import completed_runs, untraced_runs, varied_settings
 from analysis.spectrum import effective_rank
 
 _SUMMARY = ["n", "seeds", "mean", "low", "high"]
 _SAME = 1e-4
-_SHARED = ("steps", "learning_rate", "in_batch_negatives", "encoder", "corpus")
+_COMPARED = ("steps", "learning_rate", "in_batch_negatives", "encoder", "corpus")
 
 Floats = NDArray[np.float64]
 
 
 def _name_setting(row: pd.Series) -> str:
-    return ", ".join(f"{name} {word_value(str(name), value)}" for name, value in row.items())
+    return ", ".join(f"{name} {format_value(str(name), value)}" for name, value in row.items())
 
 
-def find_best_setting(trials: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """The setting with the best mean score, in words, with its interval over seeds.
+def find_best_setting(
+    trials: pd.DataFrame, settings: Collection[str], *, level: float = 0.95
+) -> pd.DataFrame:
+    """The configuration with the best mean score, as text, with its interval over seeds.
+
+    settings  which columns of trials are settings.
 
     Returns one row: setting (empty where nothing varied), n, seeds, mean, low, high; no row
     without a completed run that has a score. Raises ValueError for a level outside (0, 1).
     """
     runs = completed_runs(trials)
-    varied = [name for name in varied_settings(runs) if name != "mtd"]
+    varied = varied_settings(runs, settings)
     place = pd.Series(0, index=runs.index)
     if varied:
         # by value: two learning rates may be the same in five digits
@@ -53,7 +60,7 @@ def compute_overview(studies: Sequence[StudyFrames], *, level: float = 0.95) -> 
     rows = []
     for study in studies:
         done = int((study.trials["state"] == "COMPLETE").sum())
-        best = find_best_setting(study.trials, level=level)
+        best = find_best_setting(study.trials, study.settings, level=level)
         facts = {
             "study": study.name,
             "metric": study.metric,
@@ -68,12 +75,13 @@ def compute_overview(studies: Sequence[StudyFrames], *, level: float = 0.95) -> 
 def compute_curves(studies: Sequence[StudyFrames], *, level: float = 0.95) -> pd.DataFrame:
     """Score against MTD of each study: study, metric, mtd, n, seeds, mean, low, high.
 
-    Runs of SimCSE, which has neither queue nor average, are a row of their study at an MTD of
-    0. Raises ValueError for a level outside (0, 1).
+    Runs without an MTD are a row of their study at an MTD of 0. Of a study that varies the
+    method there is a part for each, called STUDY: METHOD. Raises ValueError for a level outside
+    (0, 1).
     """
     parts = []
-    for study in studies:
-        points = summarise(simcse_runs(study.trials).assign(mtd=0.0), by=["mtd"], level=level)
+    for study in studies_by_method(studies):
+        points = summarise(untraced_runs(study.trials), by=["mtd"], level=level)
         curve = compute_mtd_curve(study.trials, level=level)
         for part in (points, curve):
             if len(part):
@@ -82,20 +90,34 @@ def compute_curves(studies: Sequence[StudyFrames], *, level: float = 0.95) -> pd
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 
 
+def studies_by_method(studies: Sequence[StudyFrames]) -> list[StudyFrames]:
+    """The studies, one that varies the method as a part for each, called STUDY: METHOD."""
+    parts = []
+    for study in studies:
+        if not varies_method(study.trials, study.settings):
+            parts.append(study)
+            continue
+        trials = with_methods(study.trials, study.settings)
+        for method, rows in trials.groupby("method"):
+            name = study.methods.get(str(method), str(method))
+            parts.append(replace(study, name=f"{study.name}: {name}", trials=rows))
+    return parts
+
+
 def find_shared_differences(studies: Sequence[StudyFrames]) -> dict[str, dict[str, list[str]]]:
-    """What else differs between studies: setting -> its values in words -> names of studies.
+    """What else differs between studies: setting -> its values as text -> names of studies.
 
     Of the steps, the learning rate, the in-batch negatives, the encoder and the corpus, as the
     scored runs have them; a study that did not record a setting is not among its names.
     """
     found: dict[str, dict[str, list[str]]] = {}
-    for name in _SHARED:
+    for name in _COMPARED:
         values: dict[str, list[str]] = {}
         for study in studies:
             runs = completed_runs(study.trials)
             if name in runs and len(runs):
-                words = sorted({word_value(name, value) for value in runs[name]})
-                values.setdefault(", ".join(words), []).append(study.name)
+                texts = sorted({format_value(name, value) for value in runs[name]})
+                values.setdefault(", ".join(texts), []).append(study.name)
         if len(values) > 1:
             found[name] = values
     return found

@@ -1,6 +1,6 @@
-"""The sentences about one experiment: what a study shows of it, and where the paper differs.
+"""The text on one experiment: what a study shows, and where it differs from the paper.
 
-Only what the intervals support is said to be so.
+Only what the intervals support is stated.
 """
 
 import math
@@ -11,35 +11,33 @@ import pandas as pd
 
 from analysis.experiments import Comparison, Gap
 from analysis.experiments.compare import find_top
-from analysis.experiments.settings import format_setting, word_value
-from analysis.report.cells import LABELS, clean
-from analysis.report.results import LEVEL
-from analysis.report.wording import count
-from analysis.shape import Estimate
+from analysis.experiments.settings import format_setting, format_value
+from analysis.inference import Estimate
+from analysis.report.cells import clean
+from analysis.report.text import PERCENT, count
 
-_PERCENT = f"{100 * LEVEL:g} %"
 _MOST_VALUES = 8
 
 
 def name_rows(comparison: Comparison, table: pd.DataFrame) -> list[str]:
-    """The rows of a table with the columns `by`, in words."""
+    """The rows of a table with the columns `by`, as text."""
     rows = table[list(comparison.experiment.by)].itertuples(index=False)
     return [clean(comparison.experiment.label(*row)) for row in rows]
 
 
 def _listed(name: str, values: Iterable[object]) -> str:
     """A setting with its values, many of them as their number."""
-    words = [clean(word_value(name, value)) for value in sorted(values, key=_order)]
-    many = len(words) > _MOST_VALUES
-    return f"{clean(name)} ({f'{len(words):,} values' if many else ', '.join(words)})"
+    texts = [clean(format_value(name, value)) for value in sorted(values, key=_order)]
+    many = len(texts) > _MOST_VALUES
+    return f"{clean(name)} ({f'{len(texts):,} values' if many else ', '.join(texts)})"
 
 
 def _axis(comparison: Comparison) -> str:
-    return " / ".join(LABELS.get(name, name) for name in comparison.experiment.by)
+    return " / ".join(comparison.labels.get(name, name) for name in comparison.experiment.by)
 
 
 def _interval(estimate: Estimate) -> str:
-    return f"{_PERCENT} interval {estimate.low:.2f} to {estimate.high:.2f}"
+    return f"{PERCENT} CI {estimate.low:.2f} to {estimate.high:.2f}"
 
 
 def _clear(gap: Gap) -> bool:
@@ -52,14 +50,14 @@ def _equal(means: pd.Series) -> bool:
 
 
 def describe_spread(comparison: Comparison) -> str:
-    """The best and the lowest row, and whether the seeds tell them apart."""
+    """The best and the lowest row, and whether they differ significantly over seeds."""
     names, means = name_rows(comparison, comparison.table), comparison.paired.mean()
     of = f"Of {_axis(comparison)}"
     if len(means) < 2:
         return f"{of}, no two can be compared yet: that takes two run with the same seeds."
     left = len(names) - len(means)
     if left:
-        of += f", {left:,} left aside for want of seeds,"
+        of += f", {left:,} excluded for lack of seeds,"
     if _equal(means):
         return f"{of}, all score the same ({means.iloc[0]:.2f})."
     best, worst = find_top(means), find_top(-means)
@@ -69,12 +67,10 @@ def describe_spread(comparison: Comparison) -> str:
     )
     gap = comparison.spread
     if gap is None:
-        return f"{text}; without two seeds at both, chance is not excluded."
-    how = f"{_interval(gap.size)}, seed by seed, for all pairs at once"
-    size = f"{gap.size.mean:.2f} points ({how})"
-    if _clear(gap):
-        return f"{text}: they differ by {size}."
-    return f"{text}; the seeds do not tell the two apart: {size}."
+        return f"{text}; not tested, which takes two seeds at both."
+    size = f"{gap.size.mean:.2f} points ({_interval(gap.size)}, adjusted for all pairs)"
+    significant = "statistically significant" if _clear(gap) else "not significant"
+    return f"{text}; {significant}: paired difference {size}."
 
 
 def describe_paper(comparison: Comparison) -> str:
@@ -99,19 +95,19 @@ def describe_paper(comparison: Comparison) -> str:
         doubt = f" ({_interval(gap.size)})" if gap is not None else ""
         text = (
             f"The paper's best, {names[there]}, is not the best here, {names[here]} is, but the "
-            f"seeds do not tell the two apart{doubt}."
+            f"difference is not significant{doubt}."
         )
     return f"{text} {_describe_slope(comparison.slope)}".strip()
 
 
 def _describe_differing(comparison: Comparison) -> str:
-    """In what the runs are others than the published ones; nothing without these."""
+    """How the runs differ from the published ones; nothing without published values."""
     if not comparison.table["published"].notna().any():
         return ""
     here = [_listed(name, values) for name, values in comparison.differs.items()]
     return (
         f"The published runs had {comparison.experiment.fixed}, these {', '.join(here)}: their "
-        "order is not held against the paper's."
+        "order is not compared with the paper's."
     )
 
 
@@ -132,7 +128,7 @@ def describe_others(comparison: Comparison) -> str:
     text = f"Means are over {', '.join(texts)}." if texts else ""
     if comparison.left_out:
         text += (
-            f" {count(comparison.left_out, 'run')} left out, whose seed did not run their "
+            f" {count(comparison.left_out, 'run')} excluded, whose seed did not run their "
             "other settings at every row."
         )
     return text.strip()
@@ -145,19 +141,19 @@ def _order(value: object) -> tuple[float, str]:
 
 
 def warn_mixed(comparison: Comparison) -> tuple[str, ...]:
-    """What keeps the rows from being compared with each other."""
+    """Why the rows cannot be compared with each other."""
     warnings = []
     if not comparison.balanced:
         others = ", ".join(clean(name) for name in comparison.others)
         warnings.append(
-            f"No seed ran any of the other settings ({others}) at every row, so what "
-            f"{_axis(comparison)} does and what the others do cannot be told apart here."
+            f"No seed ran any of the other settings ({others}) at every row, so the "
+            f"effects of {_axis(comparison)} and of the others cannot be separated here."
         )
     if is_diagonal(comparison):
-        first, second = (LABELS.get(name, name) for name in comparison.experiment.by)
+        first, second = (comparison.labels.get(name, name) for name in comparison.experiment.by)
         warnings.append(
-            f"Each {second} was run with one {first} only, so what the two do cannot be told "
-            "apart here."
+            f"Each {second} was run with one {first} only, so their effects cannot be "
+            "separated here."
         )
     return tuple(warnings)
 
@@ -194,7 +190,7 @@ def _describe_widths(comparison: Comparison) -> Iterator[str]:
 
 
 def describe_comparison(comparison: Comparison) -> tuple[str, ...]:
-    """All that is said above an experiment's table."""
+    """The paragraphs above an experiment's table."""
     texts = (
         describe_spread(comparison) if comparison.balanced else "",
         describe_paper(comparison),

@@ -1,0 +1,80 @@
+"""Methods of a study that varies them: scores side by side, and paired differences."""
+
+import numpy as np
+import pandas as pd
+
+from analysis.experiments.settings import with_defaults
+from analysis.frames import Settings
+from analysis.inference import estimate
+from analysis.intervals import summarise
+from analysis.runs import MTD_DECIMALS, completed_runs, has_mtd, traced_runs
+
+_KEYS = ["method", "mtd"]
+_DIFFERENCE = ["difference", "difference_low", "difference_high"]
+
+
+def with_methods(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
+    """The trials with their method, the default where none was recorded, if there is one."""
+    only = {"method": settings["method"]} if "method" in settings else {}
+    return with_defaults(trials, only)
+
+
+def varies_method(trials: pd.DataFrame, settings: Settings) -> bool:
+    """Whether completed runs with a score are of more than one method."""
+    runs = completed_runs(with_methods(trials, settings))
+    return "method" in runs and runs["method"].nunique() > 1
+
+
+def select_curve_trials(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
+    """The trials that one curve over MTD can be made of.
+
+    Where several methods have an MTD, the trials of one: that with the most levels, then with
+    the most runs, then the first by name. One level of two methods would mix them.
+    """
+    named = with_methods(trials, settings)
+    runs = traced_runs(named)
+    if "method" not in runs or runs["method"].nunique() < 2:
+        return trials
+    sizes = runs.groupby("method")["mtd"].agg(["nunique", "size"])
+    chosen = sizes.sort_values(["nunique", "size"], ascending=False, kind="stable").index[0]
+    selected: pd.DataFrame = trials[named["method"] == chosen]
+    return selected
+
+
+def compute_methods(
+    trials: pd.DataFrame, settings: Settings, *, level: float = 0.95
+) -> pd.DataFrame:
+    """Mean score of each method at each of its levels of MTD, and its difference to the best.
+
+    Returns method, mtd (NaN where the method has none), n, seeds, mean, low, high (see
+    `summarise`), and difference, difference_low, difference_high: points above the row with
+    the highest mean, over the seeds that both have. The intervals of the differences are
+    adjusted for all pairs of rows (Bonferroni), because the best is chosen by the same scores;
+    they are NaN for the best itself and with fewer than two common seeds. No rows unless the
+    completed runs are of several methods. Raises ValueError for a level outside (0, 1).
+    """
+    if not varies_method(trials, settings):
+        return pd.DataFrame(columns=[*_KEYS, "n", "seeds", "mean", "low", "high", *_DIFFERENCE])
+    runs = completed_runs(with_methods(trials, settings))
+    distance = runs["mtd"].astype("float64").where(has_mtd(runs), 0.0).round(MTD_DECIMALS)
+    runs = runs.assign(mtd=distance)
+    table = summarise(runs, by=_KEYS, level=level)
+    scores = runs.pivot_table(index="seed", columns=_KEYS, values="score")
+    best = int(table["mean"].to_numpy().argmax())
+    pairs = len(table) * (len(table) - 1) / 2
+    rows = [
+        _difference(scores, place, best, 1 - (1 - level) / pairs) for place in range(len(table))
+    ]
+    table[_DIFFERENCE] = np.array(rows)
+    return table.assign(mtd=table["mtd"].replace(0.0, np.nan))
+
+
+def _difference(
+    scores: pd.DataFrame, row: int, best: int, level: float
+) -> tuple[float, float, float]:
+    """Mean and interval of the paired difference of two columns of (seeds, rows)."""
+    difference = (scores.iloc[:, row] - scores.iloc[:, best]).dropna().to_numpy(dtype=np.float64)
+    if row == best or not len(difference):
+        return (np.nan, np.nan, np.nan)
+    found = estimate(difference, level)
+    return (found.mean, found.low, found.high)

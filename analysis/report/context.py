@@ -1,0 +1,95 @@
+"""What several topics of a report need of a study, each computed once and only if needed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+from analysis.curves import compute_mtd_curve
+from analysis.frames import StudyFrames
+from analysis.methods import select_curve_trials
+from analysis.report.text import LEVEL
+from analysis.runs import traced_runs, untraced_runs
+from analysis.spectrum import find_width
+from analysis.verdict import Verdict, compute_verdict
+
+
+@dataclass(frozen=True)
+class StudyContext:
+    """A study with the results that more than one topic uses, at 95 % confidence.
+
+    curve_trials  the trials whose runs make one curve over MTD: of one method alone where
+              several have an MTD.
+    traced    completed runs of these with an MTD; untraced: all completed runs without one.
+    curve     `compute_mtd_curve` of the score; verdict: on its shape.
+    labels    of the columns that are settings.
+    width     dimension of the encoder; None if it is not known.
+    note      what every figure states about the choice of checkpoints, or empty.
+    """
+
+    study: StudyFrames
+
+    @property
+    def trials(self) -> pd.DataFrame:
+        return self.study.trials
+
+    @cached_property
+    def curve_trials(self) -> pd.DataFrame:
+        return select_curve_trials(self.trials, self.study.settings)
+
+    @cached_property
+    def traced(self) -> pd.DataFrame:
+        return traced_runs(self.curve_trials)
+
+    @cached_property
+    def untraced(self) -> pd.DataFrame:
+        return untraced_runs(self.trials)
+
+    @cached_property
+    def curve(self) -> pd.DataFrame:
+        return compute_mtd_curve(self.curve_trials, level=LEVEL)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        return compute_verdict(self.curve_trials, self.study.settings, level=LEVEL)
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return {name: setting.label for name, setting in self.study.settings.items()}
+
+    @cached_property
+    def width(self) -> int | None:
+        return find_width(self.study.spectra)
+
+    @property
+    def note(self) -> str:
+        return describe_selection(self.trials)
+
+    @cached_property
+    def untraced_by_method(self) -> Mapping[str, pd.DataFrame]:
+        """The runs without an MTD of each method, by its name as it is written in text."""
+        runs, study = self.untraced, self.study
+        if "method" not in runs or not len(runs):
+            return {"": runs} if len(runs) else {}
+        groups = runs.groupby("method")
+        return {study.methods.get(str(name), str(name)): group for name, group in groups}
+
+    @cached_property
+    def untraced_methods(self) -> str:
+        """The names of the methods of the runs without an MTD; empty if not recorded."""
+        return name_methods(self.untraced, self.study)
+
+
+def name_methods(runs: pd.DataFrame, study: StudyFrames) -> str:
+    """The methods of some runs, as they are written in text; empty if not recorded."""
+    if "method" not in runs:
+        return ""
+    names = [str(name) for name in runs["method"].dropna().unique()]
+    return ", ".join(study.methods.get(name, name) for name in sorted(names))
+
+
+def describe_selection(trials: pd.DataFrame) -> str:
+    """What figures state where checkpoints were chosen on the test pairs; else empty."""
+    chosen_on_test = "select_on" in trials and (trials["select_on"] == "test").any()
+    return "checkpoints chosen on the TEST pairs" if chosen_on_test else ""

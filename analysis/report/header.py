@@ -1,0 +1,200 @@
+"""What stands above the topics of a report: status, settings, summary and warnings."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from analysis.frames import StudyFrames
+from analysis.report.cells import clean, number
+from analysis.report.context import StudyContext, name_methods
+from analysis.report.text import count
+from analysis.runs import completed_runs, format_mtd, varied_settings
+
+_ADAPTIVE_SAMPLERS = frozenset({"tpe"})
+_MOST_VALUES = 12
+_OF_MTD = ("ema_decay", "queue_size", "batch_size")
+
+GLOSSARY: Mapping[str, str] = {
+    "MTD": (
+        "Maximum traceable distance, 1/(1 − η) + K/N: the expected age, in training steps, "
+        "of the weights that encoded the oldest keys of the queue."
+    ),
+    "η (ema_decay)": (
+        "EMA decay: the share of its weights that the momentum (target) encoder keeps at each step."
+    ),
+    "K (queue_size)": "Number of earlier sentence embeddings that the queue holds as negatives.",
+    "N (batch_size)": "Number of sentences in a training step; their keys are added to the queue.",
+    "initial_queue_size": "Number of random vectors in the queue before the first step.",
+    "seed": "Seed of all random number generators of a run.",
+}
+
+
+def _span(levels: pd.Series) -> str:
+    low, high = format_mtd(levels.min()), format_mtd(levels.max())
+    return f"MTD {low}" if low == high else f"{len(levels)} levels of MTD from {low} to {high}"
+
+
+def describe_status(study: StudyFrames) -> str:
+    """How far the study is."""
+    states = study.trials["state"].value_counts()
+    done = int(states.get("COMPLETE", 0))
+    failed = int(states.get("FAIL", 0))
+    ended = f"{done:,} of {count(study.planned, 'planned run')} completed"
+    if failed:
+        ended += f", {failed:,} failed"
+    open_ = study.planned - int(sum(states.get(name, 0) for name in ("COMPLETE", "FAIL", "PRUNED")))
+    running = int(states.get("RUNNING", 0))
+    if open_ <= 0 and not running:
+        return ended + "."
+    return f"Still running: {ended}, {running:,} running now, {max(open_ - running, 0):,} to come."
+
+
+def describe_settings(study: StudyFrames) -> Mapping[str, str]:
+    """What was varied, with the values tried, many of them as a range."""
+    trials, settings = study.trials, {}
+    for name in [*varied_settings(trials, study.settings), "seed"]:
+        values = sorted(trials[name].dropna().unique(), key=_sort_key)
+        numeric = pd.api.types.is_numeric_dtype(trials[name])
+        texts = [number(float(value)) if numeric else clean(str(value)) for value in values]
+        if len(texts) > _MOST_VALUES:
+            texts = [f"{len(texts):,} values from {texts[0]} to {texts[-1]}"]
+        settings[clean(name)] = ", ".join(texts) or "none yet"
+    return settings
+
+
+def _sort_key(value: object) -> tuple[float, str]:
+    return (float(value), "") if isinstance(value, int | float | np.number) else (0.0, str(value))
+
+
+def _describe_no_traced(context: StudyContext) -> str:
+    states, untraced = context.trials["state"], context.untraced
+    if len(states) and (states == "FAIL").all():
+        return f"All {count(len(states), 'run')} failed, so there is nothing to compare."
+    if len(untraced):
+        return (
+            f"{count(len(untraced), 'run')} of {context.untraced_methods} completed, with a mean "
+            f"score of {untraced['score'].mean():.2f}. They have no MTD, so there is no curve."
+        )
+    return "No run has completed with a score yet."
+
+
+def _describe_runs(context: StudyContext) -> str:
+    scored = context.traced
+    if not len(scored):
+        return _describe_no_traced(context)
+    seeds = int(scored["seed"].nunique())
+    return (
+        f"{count(len(scored), 'run')} completed with a score, at "
+        f"{_span(context.curve['mtd'])}, with {count(seeds, 'seed')}."
+    )
+
+
+def _describe_training(runs: pd.DataFrame) -> str:
+    before, after = runs["score_before"], runs["score"]
+    both = np.isfinite(before.astype("float64"))
+    if not both.any():
+        return "The score of the untrained encoder was not recorded."
+    change = float((after - before)[both].mean())
+    text = (
+        f"Training {'raised' if change > 0 else 'changed'} the mean score from "
+        f"{before[both].mean():.2f} to "
+        f"{after[both].mean():.2f} ({change:+.2f} points)"
+    )
+    seeds = runs.groupby("seed")["score"].mean()
+    if len(seeds) > 1:
+        text += f"; the standard deviation of the per-seed means is {seeds.std():.2f} points"
+    return text + "."
+
+
+def summarise_study(context: StudyContext) -> tuple[str, ...]:
+    """The verdict on the score against MTD, the runs it rests on, and the effect of training."""
+    if not len(context.traced):
+        return (_describe_runs(context),)
+    training = _describe_training(context.traced)
+    return (context.verdict.sentence, _describe_runs(context), training)
+
+
+def _warn_of_sampler(sampler: str) -> str:
+    if sampler not in _ADAPTIVE_SAMPLERS:
+        return ""
+    return (
+        f"The settings were chosen by an adaptive sampler ({sampler}), which tries more where "
+        "scores were high. A correlation or a mean over such points is biased; run a grid to "
+        "assess the shape."
+    )
+
+
+def _warn_of_selection(note: str) -> str:
+    if not note:
+        return ""
+    return (
+        "Checkpoints were chosen on the TEST pairs, as some published numbers were: these scores "
+        "are too high to be compared with any whose checkpoints were chosen on a dev split."
+    )
+
+
+def _warn_of_batches(runs: pd.DataFrame) -> str:
+    sizes = {frozenset(level["batch_size"]) for _, level in runs.groupby("mtd")}
+    if len(sizes) < 2:
+        return ""
+    return (
+        "The batch sizes differ between levels of MTD, so the curve over all runs mixes the "
+        "two; read the curves by batch size instead."
+    )
+
+
+def _warn_of_one_varied(context: StudyContext) -> str:
+    """That an effect of MTD may be one of the only setting by which it was varied."""
+    runs = context.traced
+    varied = [name for name in _OF_MTD if name in runs and runs[name].nunique() > 1]
+    if len(varied) != 1 or runs["mtd"].nunique() < 2:
+        return ""
+    return (
+        f"Only {varied[0]} varies in this study, so its effect and that of MTD cannot be separated "
+        "here."
+    )
+
+
+def _warn_of_synthetic(study: StudyFrames) -> str:
+    if not study.facts.get("corpus", "").startswith("builtin"):
+        return ""
+    if not study.facts.get("evaluation", "builtin").startswith("builtin"):
+        return "The training text is synthetic (the built-in data set)."
+    return "The training text and the evaluation pairs are synthetic (the built-in data set)."
+
+
+def _warn_of_methods(context: StudyContext) -> str:
+    if len(context.curve_trials) == len(context.trials):
+        return ""
+    return (
+        "Several methods have an MTD. The verdict, the curves over MTD, alignment, uniformity and "
+        f"spectra are of {name_methods(context.traced, context.study)} alone; the section "
+        "“Methods” compares all."
+    )
+
+
+def list_warnings(context: StudyContext) -> tuple[str, ...]:
+    """What limits the conclusions from this study."""
+    verdict, trials = context.verdict, context.trials
+    missing = verdict.levels_run - verdict.levels if verdict.seeds > 1 else 0
+    uncompared = ""
+    if missing > 0:
+        uncompared = (
+            f"{count(missing, 'level')} of MTD with a score excluded from the verdict, because "
+            "not every seed has run there."
+        )
+    done = int((trials["state"] == "COMPLETE").sum())
+    bare = done - len(completed_runs(trials))
+    unscored = f"{count(bare, 'completed run')} excluded for lack of a score." if bare else ""
+    candidates = (
+        _warn_of_selection(context.note),
+        _warn_of_sampler(context.study.sampler),
+        _warn_of_synthetic(context.study),
+        _warn_of_one_varied(context),
+        _warn_of_methods(context),
+        _warn_of_batches(context.traced),
+        uncompared,
+        unscored,
+    )
+    return tuple(text for text in candidates if text)

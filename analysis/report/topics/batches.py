@@ -1,0 +1,115 @@
+"""Topic: the score against MTD for each batch size (MoCoSE, figure 3)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from analysis.curves import compute_batch_curves
+from analysis.pairing import compute_paired_batch_curves
+from analysis.published import SOURCE, load_curve
+from analysis.report.cells import make_table, thin_rows
+from analysis.report.context import StudyContext
+from analysis.report.drawing import Draw, Drawing
+from analysis.report.page import Table
+from analysis.report.text import BAND, LEVEL
+from analysis.report.topics.base import Topic
+from analysis.runs import format_mtd
+from analysis.verdict import Verdict, compute_verdict
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Curves by batch size, the same less each seed's mean, and a verdict for each size.
+
+    labels  of the columns that are settings.
+    """
+
+    curves: pd.DataFrame
+    paired: pd.DataFrame
+    verdicts: Mapping[int, Verdict]
+    labels: Mapping[str, str]
+
+
+def compute(context: StudyContext) -> Batches | None:
+    """None unless there are several batch sizes, one of them at several levels of MTD."""
+    runs, settings = context.traced, context.study.settings
+    sizes = sorted(runs["batch_size"].unique())
+    curves = compute_batch_curves(context.curve_trials, level=LEVEL)
+    # a study of batch sizes alone has one MTD for each of them
+    curved = (curves.groupby("batch_size")["mtd"].nunique() > 1).any()
+    if len(sizes) < 2 or not curved:
+        return None
+    return Batches(
+        curves=curves,
+        paired=compute_paired_batch_curves(context.curve_trials, settings, level=LEVEL),
+        verdicts={
+            int(size): compute_verdict(runs[runs["batch_size"] == size], settings, level=LEVEL)
+            for size in sizes
+        },
+        labels=context.labels,
+    )
+
+
+def show(info: Batches) -> tuple[Table, ...]:
+    """The curves as a table."""
+    rows, remark = thin_rows(info.curves, "rows")
+    caption = f"Mean score by batch size and MTD.{remark}"
+    return (make_table(rows, caption=caption, csv="mtd_by_batch", labels=info.labels),)
+
+
+def describe(info: Batches) -> tuple[str, ...]:
+    """The verdict on each batch size."""
+    return tuple(
+        f"Batch size {size}. {verdict.sentence}" for size, verdict in info.verdicts.items()
+    )
+
+
+def draw(info: Batches) -> Drawing:
+    """The curves, the paired curves, and the paper's curves."""
+    published = load_curve("figure3_mtd_by_batch")
+    verdicts = [
+        f"Batch size {size}: {verdict.shape}, best at MTD {format_mtd(verdict.peak.mtd)}."
+        for size, verdict in info.verdicts.items()
+    ]
+    return Drawing(
+        "Score against maximum traceable distance, by batch size",
+        [
+            ("this study", _panel(info.curves, "score x 100")),
+            (
+                "this study: deviation from the per-seed mean",
+                _panel(info.paired, "deviation from the\nper-seed mean"),
+            ),
+            (SOURCE, _panel(published, "Spearman x 100")),
+        ],
+        height=8.7,
+        caption=(
+            "Top: mean over seeds. Middle: deviation from the per-seed mean at that batch size. "
+            f"Bottom: figure 3 of the paper; compare its shape, not its level. {BAND}"
+        ),
+        alt=" ".join(verdicts),
+    )
+
+
+def _panel(curves: pd.DataFrame, label: str) -> Draw:
+    def panel(ax: "Axes") -> None:
+        from analysis import figures
+
+        figures.draw_batch_curves(curves, ax, name=label)
+
+    return panel
+
+
+TOPIC = Topic(
+    name="batches",
+    title="By batch size",
+    compute=compute,
+    csv={"mtd_by_batch": lambda info: info.curves},
+    figures={"mtd_by_batch": draw},
+    text=describe,
+    tables=show,
+)

@@ -1,0 +1,132 @@
+"""Topic: collapse of symmetric structures over the training steps (MoCoSE, figures 5 and 6)."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from analysis.experiments import compute_collapse, compute_collapse_watch
+from analysis.experiments.collapse import COLLAPSE_COSINE
+from analysis.report.cells import make_table
+from analysis.report.context import StudyContext
+from analysis.report.drawing import Drawing
+from analysis.report.page import Table
+from analysis.report.text import LEVEL, PERCENT, count
+from analysis.report.topics.base import Topic
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_CRITERIA = (
+    "A run counts as collapsed from the first evaluation from which on, to its end, each "
+    "evaluation shows one of these: the score is missing because every cosine is the same; the "
+    "score lies under half of the highest until then, if that is above 0 (the untrained encoder's "
+    "counts where the study's metric is a correlation too); or the mean cosine of random pairs "
+    f"is above {COLLAPSE_COSINE:g}, so that all embeddings coincide and scores are of rounding "
+    "errors. A run that failed because it had collapsed counts, without a step. Runs that were "
+    "pruned or failed otherwise are not assessed."
+)
+
+
+@dataclass(frozen=True)
+class Collapse:
+    """curves: `compute_collapse`; detected: `compute_collapse_watch`; labels: of settings."""
+
+    curves: pd.DataFrame
+    detected: pd.DataFrame
+    labels: Mapping[str, str]
+
+
+def compute(context: StudyContext) -> Collapse | None:
+    """None unless the study sets a symmetric structure beside another."""
+    detected = compute_collapse_watch(context.study)
+    if not len(detected):
+        return None
+    return Collapse(compute_collapse(context.study, level=LEVEL), detected, context.labels)
+
+
+def _name_structure(table: pd.DataFrame) -> pd.Series:
+    """η and the predictor of each row, as text."""
+    names = [
+        f"η {decay:g}, " + (count(int(layers), "prediction layer") if layers else "no predictor")
+        for decay, layers in zip(table["ema_decay"], table["prediction_layers"], strict=True)
+    ]
+    return pd.Series(names, index=table.index, dtype="str")
+
+
+def describe_detected(detected: pd.DataFrame) -> Iterator[str]:
+    """A sentence for each structure of `compute_collapse_watch`."""
+    columns = ["n", "collapsed", "failed", "pruned", "first", "last"]
+    numbers = detected[columns].to_numpy(dtype=np.float64)
+    for name, row in zip(_name_structure(detected), numbers, strict=True):
+        n, collapsed, failed, pruned, first, last = row
+        seen = f"collapse detected in {collapsed:.0f}" if collapsed else "no collapse detected"
+        text = f"{name}: {seen} {'of' if collapsed else 'in'} {count(int(n), 'run')}"
+        if np.isfinite(first):
+            text += f", the first at step {first:,.0f}"
+        if first < last:
+            text += f", the last at step {last:,.0f}"
+        others = ((failed, "failed"), (pruned, "pruned"))
+        ends = [f"{runs:.0f} {how}" for runs, how in others if runs]
+        yield f"{text}; {', '.join(ends)}, not assessed." if ends else f"{text}."
+
+
+def describe(info: Collapse) -> tuple[str, ...]:
+    """A sentence for each structure."""
+    return tuple(describe_detected(info.detected))
+
+
+def draw(info: Collapse) -> Drawing | None:
+    """Score and mean cosine over steps by structure."""
+    if not len(info.curves):
+        return None
+    table = info.curves.assign(structure=_name_structure(info.curves))
+
+    def draw_score(ax: "Axes") -> None:
+        from analysis import figures
+
+        figures.draw_structures(table, ax, value="mean", label="score x 100")
+        ax.legend(ncols=2, frameon=True, edgecolor="none", framealpha=0.8)
+
+    def draw_cosine(ax: "Axes") -> None:
+        from analysis import figures
+
+        figures.draw_structures(table, ax, value="mean_cosine", label="mean cosine")
+
+    return Drawing(
+        "Score over steps by structure",
+        [
+            ("score on the pairs that choose the checkpoint", draw_score),
+            ("mean cosine of random pairs: 1 if all vectors coincide", draw_cosine),
+        ],
+        height=6.4,
+        caption=f"As the paper's figures 5 and 6. The band is the {PERCENT} t interval over seeds.",
+        alt=" ".join(describe(info)),
+    )
+
+
+def show(info: Collapse) -> tuple[Table, ...]:
+    """How many runs of each structure collapsed, and when."""
+    table = make_table(
+        info.detected.rename(columns={"first": "first step", "last": "last step"}),
+        caption="Detected collapses. " + _CRITERIA,
+        csv="collapse_watch",
+        labels=info.labels,
+    )
+    return (table,)
+
+
+TOPIC = Topic(
+    name="collapse",
+    title="Collapse",
+    compute=compute,
+    csv={
+        "collapse": lambda info: info.curves,
+        "collapse_watch": lambda info: info.detected,
+    },
+    figures={"collapse": draw},
+    text=describe,
+    tables=show,
+)

@@ -1,0 +1,143 @@
+"""Topic: alignment, uniformity and their distance from the ideal (MoCoSE, figure 4)."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from analysis.curves import GEOMETRY, compute_distances, compute_geometry
+from analysis.report.cells import make_table, thin_rows
+from analysis.report.context import StudyContext
+from analysis.report.drawing import Draw, Drawing
+from analysis.report.page import Table
+from analysis.report.text import BAND, LEVEL, describe_curve
+from analysis.report.topics.base import Topic
+from analysis.runs import format_mtd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """runs: `compute_distances`, a row per run; curves: `compute_geometry`, means by MTD."""
+
+    runs: pd.DataFrame
+    curves: pd.DataFrame
+
+    def curve(self, measure: str) -> pd.DataFrame:
+        """The rows of one measure."""
+        return self.curves[self.curves["measure"] == measure].reset_index(drop=True)
+
+
+def compute(context: StudyContext) -> Geometry | None:
+    """None where neither measure was recorded."""
+    runs = compute_distances(context.curve_trials)
+    return Geometry(runs, compute_geometry(runs, level=LEVEL)) if len(runs) else None
+
+
+def show(info: Geometry) -> tuple[Table, ...]:
+    """The means side by side."""
+    means = info.curves.pivot(index=["mtd", "n", "seeds"], columns="measure", values="mean")
+    rows, remark = thin_rows(means[list(GEOMETRY)].reset_index(), "levels")
+    caption = (
+        "Mean of each measure by MTD; L1 and L2 are the distances from the ideal point. "
+        f"The CSV also has their intervals.{remark}"
+    )
+    return (make_table(rows, caption=caption, csv="geometry"),)
+
+
+def describe(_: Geometry) -> tuple[str, ...]:
+    """What the measures are."""
+    return (
+        "Alignment is the mean squared distance between the two sentences of a paraphrase "
+        "pair; uniformity is the logarithm of how close all sentences are to each other. Both "
+        "are computed on embeddings of unit length; lower is better for both.",
+    )
+
+
+def draw_measures(info: Geometry) -> Drawing:
+    """Alignment and uniformity against MTD."""
+    return Drawing(
+        "Alignment and uniformity against maximum traceable distance",
+        [
+            ("alignment: lower, paraphrases closer", _curve(info, "alignment", "alignment")),
+            ("uniformity: lower, more spread out", _curve(info, "uniformity", "uniformity")),
+        ],
+        height=5.8,
+        caption=f"A point per run, a thin line per seed, the mean over seeds. {BAND}",
+        alt=f"{_highest(info, 'alignment', 'Alignment')} "
+        f"{_highest(info, 'uniformity', 'Uniformity')}",
+    )
+
+
+def draw_plane(info: Geometry) -> Drawing:
+    """Alignment and uniformity of each run as a plane."""
+    nearest = info.runs.iloc[int(info.runs["l2"].argmin())]
+    return Drawing(
+        "Alignment and uniformity of each run",
+        [("", _plane(info))],
+        height=4.2,
+        caption=(
+            "A point per run, coloured by MTD. The star is the ideal: alignment 0, uniformity −4."
+        ),
+        alt=(
+            f"The run nearest the ideal has MTD {format_mtd(nearest['mtd'])}, alignment "
+            f"{nearest['alignment']:.3f} and uniformity {nearest['uniformity']:.3f}."
+        ),
+    )
+
+
+def draw_distance(info: Geometry) -> Drawing:
+    """Distance of (alignment, uniformity) from the ideal point against MTD."""
+    return Drawing(
+        "Distance from the ideal point against maximum traceable distance",
+        [
+            ("L1: sum of both differences", _curve(info, "l1", "L1 distance")),
+            ("L2: straight-line distance", _curve(info, "l2", "L2 distance")),
+        ],
+        height=5.8,
+        caption=(
+            "How far each run's (uniformity, alignment) lies from the ideal point: alignment 0, "
+            "where paraphrases coincide, and uniformity −4, that of vectors spread evenly over "
+            f"a sphere of many dimensions. Lower is better. {BAND}"
+        ),
+        alt=f"{_highest(info, 'l1', 'The L1 distance')} {_highest(info, 'l2', 'The L2 distance')}",
+    )
+
+
+def _highest(info: Geometry, measure: str, label: str) -> str:
+    return describe_curve(info.curve(measure), f"{label} is", decimals=3)
+
+
+def _curve(info: Geometry, measure: str, label: str) -> Draw:
+    def panel(ax: "Axes") -> None:
+        from analysis import figures
+
+        figures.draw_mtd_curve(info.curve(measure), ax, runs=info.runs, value=measure, name=label)
+
+    return panel
+
+
+def _plane(info: Geometry) -> Draw:
+    def panel(ax: "Axes") -> None:
+        from analysis import figures
+
+        figures.draw_plane(info.runs, ax)
+
+    return panel
+
+
+TOPIC = Topic(
+    name="geometry",
+    title="Alignment and uniformity",
+    compute=compute,
+    csv={"runs_geometry": lambda info: info.runs, "geometry": lambda info: info.curves},
+    figures={
+        "alignment_uniformity": draw_measures,
+        "alignment_uniformity_plane": draw_plane,
+        "distance": draw_distance,
+    },
+    text=describe,
+    tables=show,
+)

@@ -1,0 +1,116 @@
+"""Topic: the methods of a study that varies them, side by side."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from analysis.methods import compute_methods
+from analysis.report.cells import clean, make_table
+from analysis.report.context import StudyContext
+from analysis.report.drawing import Drawing
+from analysis.report.page import Table
+from analysis.report.text import LEVEL, PERCENT
+from analysis.report.topics.base import Topic
+from analysis.runs import format_mtd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class Methods:
+    """table: `compute_methods`; names: how the methods are written."""
+
+    table: pd.DataFrame
+    names: Mapping[str, str]
+
+    def name(self, method: object) -> str:
+        """A method as it is written in text."""
+        return clean(self.names.get(str(method), str(method)))
+
+
+def compute(context: StudyContext) -> Methods | None:
+    """None unless the completed runs are of several methods."""
+    study = context.study
+    table = compute_methods(study.trials, study.settings, level=LEVEL)
+    return Methods(table, study.methods) if len(table) else None
+
+
+def _name_row(info: Methods, row: pd.Series) -> str:
+    at = f" at MTD {format_mtd(row['mtd'])}" if np.isfinite(row["mtd"]) else ""
+    return info.name(row["method"]) + at
+
+
+def _compare(info: Methods, best: pd.Series) -> Iterator[str]:
+    """A sentence for each other method, at its best level of MTD."""
+    others = info.table[info.table["method"] != best["method"]]
+    for _, group in others.groupby("method"):
+        row = group.iloc[int(group["mean"].argmax())]
+        text = f"{_name_row(info, row)}: mean {row['mean']:.2f}"
+        if not np.isfinite(row["difference_low"]):
+            yield f"{text}; fewer than two common seeds, so the difference is not tested."
+            continue
+        clear = row["difference_high"] < 0
+        yield (
+            f"{text}; paired difference to the best {row['difference']:+.2f} ({PERCENT} CI "
+            f"{row['difference_low']:.2f} to {row['difference_high']:.2f}), "
+            f"{'statistically significant' if clear else 'not significant'}."
+        )
+
+
+def describe(info: Methods) -> tuple[str, ...]:
+    """The best method, and how the others differ from it."""
+    best = info.table.iloc[int(info.table["mean"].argmax())]
+    return (
+        f"{_name_row(info, best)} has the highest mean score, {best['mean']:.2f}.",
+        *_compare(info, best),
+    )
+
+
+def show(info: Methods) -> tuple[Table, ...]:
+    """A row for each method and level of MTD."""
+    named = info.table.assign(method=[info.name(method) for method in info.table["method"]])
+    caption = (
+        f"Mean score with its {PERCENT} CI over seeds, and the paired difference to the best row "
+        "over their common seeds, its CI adjusted for all pairs of rows (Bonferroni)."
+    )
+    return (make_table(named, caption=caption, csv="methods"),)
+
+
+def draw(info: Methods) -> Drawing:
+    """Score against MTD for each method; by method alone where none has an MTD."""
+    traced = bool(info.table["mtd"].notna().any())
+
+    def panel(ax: "Axes") -> None:
+        from analysis import figures
+
+        if traced:
+            figures.draw_methods(info.table, ax, names=info.names)
+        else:
+            names = [info.name(method) for method in info.table["method"]]
+            figures.draw_rows(info.table, ax, names=names, label="method")
+
+    caption = f"Mean over seeds; bars and bands are {PERCENT} t intervals over seeds."
+    if traced and info.table["mtd"].isna().any():
+        caption += " Methods without an MTD are horizontal lines."
+    return Drawing(
+        "Score by method",
+        [("", panel)],
+        height=4.2 if traced else 1.1 + 0.5 * len(info.table),
+        caption=caption,
+        alt=" ".join(describe(info)),
+    )
+
+
+TOPIC = Topic(
+    name="methods",
+    title="Methods",
+    compute=compute,
+    csv={"methods": lambda info: info.table},
+    figures={"methods": draw},
+    text=describe,
+    tables=show,
+)

@@ -1,0 +1,109 @@
+"""Topic: singular values before and after training, and effective rank (MoCoSE, figure 7)."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from analysis.report.cells import make_table, thin_rows
+from analysis.report.context import StudyContext
+from analysis.report.drawing import Drawing, choose_evenly
+from analysis.report.page import Table
+from analysis.report.text import LEVEL, describe_curve
+from analysis.report.topics.base import Topic
+from analysis.spectrum import compute_effective_ranks, compute_spectra
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MOST_LINES = 24
+
+
+@dataclass(frozen=True)
+class Spectra:
+    """spectra: `compute_spectra`; ranks: `compute_effective_ranks`."""
+
+    spectra: pd.DataFrame
+    ranks: pd.DataFrame
+
+    def moment(self, name: str) -> pd.DataFrame:
+        """The ranks before or after training."""
+        return self.ranks[self.ranks["moment"] == name]
+
+
+def compute(context: StudyContext) -> Spectra | None:
+    """None where no spectrum of a run with an MTD was recorded."""
+    trials, recorded = context.curve_trials, context.study.spectra
+    spectra = compute_spectra(trials, recorded)
+    if not len(spectra):
+        return None
+    return Spectra(spectra, compute_effective_ranks(trials, recorded, level=LEVEL))
+
+
+def show(info: Spectra) -> tuple[Table, ...]:
+    """The effective rank before and after training by MTD."""
+    before = info.moment("before").set_index("mtd")["mean"]
+    after = info.moment("after").drop(columns="moment").reset_index(drop=True)
+    after.insert(3, "before", after["mtd"].map(before))
+    rows, remark = thin_rows(after.rename(columns={"mean": "after"}), "levels")
+    caption = (
+        "Effective rank: the number of equally large singular values that would spread as "
+        "much as these do (the exponential of their entropy). The interval is that of the "
+        f"rank after training.{remark}"
+    )
+    return (make_table(rows, caption=caption, csv="effective_rank"),)
+
+
+def describe(info: Spectra) -> tuple[str, ...]:
+    """The effective rank before and after training."""
+    before, after = info.moment("before")["mean"], info.moment("after")
+    text = "The effective rank before training was not recorded."
+    if len(before):
+        text = f"Before training the effective rank is {before.mean():.1f}."
+    if len(after):
+        text += " " + describe_curve(after, "After training it is", decimals=1)
+    return (text,)
+
+
+def draw(info: Spectra) -> Drawing:
+    """Singular values before and after training."""
+    caption = (
+        "Singular values of the evaluation sentences' embeddings, each divided by the largest, "
+        "as the mean over runs. A flatter line means that more dimensions are used."
+    )
+    levels, drawn = len(info.moment("after")), len(_drawn(info))
+    if drawn < levels:
+        caption += f" Drawn: {drawn} of {levels} levels of MTD, evenly chosen."
+
+    def panel(ax: "Axes") -> None:
+        from analysis import figures
+
+        before = info.spectra[info.spectra.index.get_level_values("moment") == "before"]
+        figures.draw_spectra(before, _drawn(info), ax)
+
+    return Drawing(
+        "Singular values before and after training",
+        [("", panel)],
+        height=4.2,
+        caption=caption,
+        alt=describe(info)[0],
+    )
+
+
+def _drawn(info: Spectra) -> pd.DataFrame:
+    after = info.spectra[info.spectra.index.get_level_values("moment") == "after"]
+    return choose_evenly(after, _MOST_LINES)
+
+
+TOPIC = Topic(
+    name="spectra",
+    title="Spectra before and after",
+    compute=compute,
+    csv={
+        "spectra": lambda info: info.spectra.reset_index(),
+        "effective_rank": lambda info: info.ranks,
+    },
+    figures={"spectra": draw},
+    text=describe,
+    tables=show,
+)

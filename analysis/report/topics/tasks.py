@@ -1,0 +1,48 @@
+"""Topic: the tasks of the published tables, where any was scored."""
+
+import pandas as pd
+
+from analysis.methods import varies_method, with_methods
+from analysis.report.cells import make_table, thin_rows
+from analysis.report.context import StudyContext
+from analysis.report.page import Table
+from analysis.report.text import LEVEL
+from analysis.report.topics.base import Topic
+from analysis.tables import compute_tasks
+from analysis.tasks import STS
+
+
+def compute(context: StudyContext) -> pd.DataFrame | None:
+    """`compute_tasks`, by method where that varies; None where no task was scored."""
+    study = context.study
+    trials = with_methods(study.trials, study.settings)
+    by = ["method"] if varies_method(trials, study.settings) else []
+    table = compute_tasks(trials, study.scores, by=by, level=LEVEL)
+    return table if len(table) else None
+
+
+def show(info: pd.DataFrame) -> tuple[Table, ...]:
+    """A row per MTD and a column per task."""
+    by = [name for name in ("method", "mtd") if name in info]
+    wide = info.pivot(index=by, columns="task", values="mean")[list(info["task"].unique())]
+    missing = [name for name in STS if name not in wide]
+    if missing:
+        average = f"No average: the study was not scored on {', '.join(missing)}."
+    else:
+        wide.insert(7, "STS average", wide[list(STS)].mean(axis=1))
+        average = "The average is that of the seven STS tasks."
+    rows, remark = thin_rows(wide.reset_index(), "levels")
+    caption = (
+        "Mean score of each task by MTD, x 100: Spearman for STS, accuracy for transfer "
+        f"tasks. {average} The CSV has runs, seeds and intervals.{remark}"
+    )
+    return (make_table(rows, caption=caption, csv="tasks"),)
+
+
+TOPIC = Topic(
+    name="tasks",
+    title="Scores by task",
+    compute=compute,
+    csv={"tasks": lambda info: info},
+    tables=show,
+)

@@ -1,0 +1,47 @@
+"""Which runs of a study count, which of them have an MTD, and which hyperparameters varied."""
+
+from collections.abc import Collection
+
+import numpy as np
+import pandas as pd
+
+# Settings that give the same distance differ in the last bits; 26/3 is printed as 8.667.
+MTD_DECIMALS = 3
+
+
+def format_mtd(distance: float) -> str:
+    """A distance as it is printed, 14.667 or 12; a dash for one that is not finite."""
+    if not np.isfinite(distance):
+        return "–"
+    return f"{distance:.{MTD_DECIMALS}f}".rstrip("0").rstrip(".")
+
+
+def completed_runs(trials: pd.DataFrame, *, value: str = "score") -> pd.DataFrame:
+    """The rows of COMPLETE trials with a finite `value`, whatever their method."""
+    done = trials["state"] == "COMPLETE"
+    return trials[done & np.isfinite(trials[value].astype("float64"))]
+
+
+def has_mtd(trials: pd.DataFrame) -> pd.Series:
+    """Whether each trial has an MTD: it is recorded and above 0, as every true distance is."""
+    distance = trials["mtd"].astype("float64")
+    return distance.gt(0) & distance.lt(np.inf)
+
+
+def traced_runs(trials: pd.DataFrame, *, value: str = "score") -> pd.DataFrame:
+    """The completed runs that have an MTD, with MTD rounded to its level."""
+    runs = completed_runs(trials, value=value)
+    runs = runs[has_mtd(runs)]
+    return runs.assign(mtd=runs["mtd"].astype("float64").round(MTD_DECIMALS))
+
+
+def untraced_runs(trials: pd.DataFrame) -> pd.DataFrame:
+    """The completed runs without an MTD, given an MTD of 0, at which they are drawn."""
+    runs = completed_runs(trials)
+    return runs[~has_mtd(runs)].assign(mtd=0.0)
+
+
+def varied_settings(trials: pd.DataFrame, settings: Collection[str]) -> list[str]:
+    """The columns that are settings and differ between these trials, in the frame's order."""
+    names = [str(name) for name in trials if name in settings]
+    return [name for name in names if trials[name].nunique(dropna=False) > 1]

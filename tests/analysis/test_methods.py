@@ -1,0 +1,133 @@
+"""Methods side by side, against values by hand."""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import figures
+from analysis.frames import Settings, StudyFrames
+from analysis.methods import compute_methods, select_curve_trials
+from analysis.multi_study import compute_curves
+from analysis.report import write_report
+from analysis.report.context import StudyContext
+from analysis.report.header import list_warnings
+from analysis.report.topics import methods as topic
+
+MakeTrials = Callable[..., pd.DataFrame]
+MakeStudy = Callable[..., StudyFrames]
+
+
+@pytest.fixture(scope="module")
+def mixed(trials_of: MakeTrials) -> pd.DataFrame:
+    """MoCoSE at MTD 5 and 8, "queued" at 8, "plain" and "bare" without an MTD; 3 seeds each."""
+    trials = trials_of(decays=(0.75,), times=(1, 4, 4, 1, 1), noise=0)
+    names = ["mocose", "mocose", "queued", "plain", "bare"]
+    trials["method"] = np.repeat(names, 3)
+    trials.loc[trials["method"] == "plain", "mtd"] = 0.0
+    trials.loc[trials["method"] == "bare", "mtd"] = np.nan
+    # by seed: differences of "plain" to the best, MoCoSE at 8, are 1, 2 and 3 points
+    trials["score"] = np.repeat([30.0, 40.0, 20.0, 40.0, 10.0], 3)
+    trials.loc[trials["method"] == "plain", "score"] -= [1, 2, 3]
+    return trials
+
+
+def test_a_row_for_each_method_and_level(mixed: pd.DataFrame, settings: Settings) -> None:
+    table = compute_methods(mixed, settings)
+    assert table["method"].tolist() == ["bare", "mocose", "mocose", "plain", "queued"]
+    np.testing.assert_array_equal(table["mtd"], [np.nan, 5, 8, np.nan, 8])
+    assert table["mean"].tolist() == [10, 30, 40, 38, 20]
+    assert (table["n"] == 3).all()
+    np.testing.assert_array_equal(table["difference"], [-30, -10, np.nan, -2, -20])
+    # standard deviation 1, 3 seeds; the t quantile of 2 degrees at q is (2q - 1) / sqrt(2q(1 - q))
+    q = 1 - 0.05 / 10 / 2
+    half = (2 * q - 1) / np.sqrt(2 * q * (1 - q)) / np.sqrt(3)
+    assert table["difference_low"][3] == pytest.approx(-2 - half)
+    assert table["difference_high"][3] == pytest.approx(-2 + half)
+
+
+def test_differences_are_over_common_seeds(mixed: pd.DataFrame, settings: Settings) -> None:
+    part = mixed[(mixed["method"] != "plain") | (mixed["seed"] == 2)]
+    row = compute_methods(part, settings).set_index("method").loc["plain"]
+    assert row["difference"] == -3
+    assert np.isnan(row["difference_low"])
+
+
+def test_one_method_is_no_comparison(
+    trials_of: MakeTrials, mixed: pd.DataFrame, settings: Settings
+) -> None:
+    assert compute_methods(trials_of(), settings).empty
+    assert compute_methods(trials_of().assign(method=None), settings).empty
+    alone = mixed.assign(state=mixed["state"].where(mixed["method"] == "plain", "FAIL"))
+    assert compute_methods(alone, settings).empty
+
+
+def test_one_curve_is_of_one_method(mixed: pd.DataFrame, settings: Settings) -> None:
+    assert set(select_curve_trials(mixed, settings)["method"]) == {"mocose"}
+    one = mixed[mixed["method"] != "queued"]
+    assert select_curve_trials(one, settings) is one
+
+
+def test_methods_without_an_mtd_are_horizontal_lines(
+    mixed: pd.DataFrame, settings: Settings
+) -> None:
+    ax = figures.new_figure(1, 1, width=4, height=3)[1][0]
+    figures.draw_methods(compute_methods(mixed, settings), ax, names={"mocose": "MoCoSE"})
+    lines = {str(line.get_label()): line for line in ax.get_lines()}
+    assert list(lines) == ["bare (no MTD)", "MoCoSE", "plain (no MTD)", "queued"]
+    np.testing.assert_array_equal(lines["MoCoSE"].get_xydata(), [[5, 30], [8, 40]])
+    assert lines["plain (no MTD)"].get_ydata() == [38, 38]
+
+
+def test_the_page_compares_methods_and_says_whose_the_curve_is(
+    mixed: pd.DataFrame, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    study = study_of(mixed)
+    written = write_report(study, tmp_path, generated="now", version="0", topics=(topic.TOPIC,))
+    page = written.page.read_text(encoding="utf-8")
+    assert "MoCoSE at MTD 8 has the highest mean score, 40.00." in page
+    assert "plain: mean 38.00; paired difference to the best -2.00 (95 % CI " in page
+    assert "queued at MTD 8: mean 20.00" in page
+    table = pd.read_csv(tmp_path / "tables" / "methods.csv")
+    assert table["mtd"].isna().sum() == 2
+    assert "are of MoCoSE alone" in " ".join(list_warnings(StudyContext(study)))
+
+
+def test_significance_is_stated_by_the_interval(mixed: pd.DataFrame, study_of: MakeStudy) -> None:
+    trials = mixed[mixed["method"].isin(["mocose", "plain"]) & (mixed["seed"] > 0)]
+    few = topic.compute(StudyContext(study_of(trials)))
+    assert few is not None
+    assert topic.describe(few)[1].endswith("not significant.")
+    clear = trials.assign(score=trials["score"] - 100 * (trials["method"] == "plain"))
+    info = topic.compute(StudyContext(study_of(clear)))
+    assert info is not None
+    assert topic.describe(info)[1].endswith("statistically significant.")
+
+
+def test_without_any_mtd_methods_are_rows(
+    mixed: pd.DataFrame, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    trials = mixed[mixed["method"].isin(["plain", "bare"])]
+    written = write_report(
+        study_of(trials), tmp_path, generated="now", version="0", topics=(topic.TOPIC,)
+    )
+    assert [path.stem for path in written.figures] == ["methods"]
+    assert "horizontal lines" not in written.page.read_text(encoding="utf-8")
+
+
+def test_parts_of_a_study_of_methods_are_drawn_apart(
+    mixed: pd.DataFrame, study_of: MakeStudy
+) -> None:
+    study = dataclasses.replace(study_of(mixed), name="methods")
+    curves = compute_curves([study])
+    found = list(zip(curves["study"], curves["mtd"], strict=True))
+    assert found == [
+        ("methods: bare", 0),
+        ("methods: MoCoSE", 5),
+        ("methods: MoCoSE", 8),
+        ("methods: plain", 0),
+        ("methods: queued", 8),
+    ]
