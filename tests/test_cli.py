@@ -130,7 +130,7 @@ def test_the_plan_says_what_a_study_costs_or_why_not(run) -> None:
     assert re.match(r"time    about \d+ \w+: trials of .* on \d+ workers? with \d+ thread", lasting)
     assert re.match(r"memory  up to [\d.]+ [MG]B: \d+ workers? of [\d.]+ [MG]B$", memory)
     assert re.match(r"disk    [\d.]+ kB of database, [\d.]+ MB for the best model$", disk)
-    assert re.fullmatch(r"estimated from a few steps of [12] of 2 kinds of step", basis)
+    assert re.fullmatch(r"basis   [12] of 2 kinds of step were timed on this machine", basis)
     done = run("plan studies/mtd.yaml --json --set trainer.encoder=no/such")
     assert done.stderr == ""
     found = json.loads(done.stdout)

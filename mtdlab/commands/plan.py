@@ -97,5 +97,5 @@ def _cost_lines(found: dict[str, Any]) -> list[str]:
         f"memory  up to {decimal(found['memory'])}: {workers} of {decimal(found['worker_memory'])}",
         f"disk    {decimal(found['database'])} of database, {decimal(found['model'])} for the best "
         "model",
-        f"estimated from a few steps of {found['measured']} of {found['kinds']} kinds of step",
+        f"basis   {found['measured']} of {found['kinds']} kinds of step were timed on this machine",
     ]

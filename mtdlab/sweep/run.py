@@ -18,7 +18,7 @@ from mtdlab.store import FINISHED, ProgressReader, Store
 from mtdlab.sweep.finished import FinishedTrial
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.progress import Display, Tally
-from mtdlab.sweep.signals import StopRequest, exit_code, stop_on_signals
+from mtdlab.sweep.signals import StopRequest, ctrl_c_ignored, exit_code, stop_on_signals
 
 MODELS = Path("models")
 POLL_SECONDS = 0.5
@@ -122,9 +122,10 @@ def _trials(
 
     with parallel_config("loky", inner_max_num_threads=threads_each(jobs)):
         workers = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
-        finished: Iterable[FinishedTrial | None] = workers(
-            delayed(run_next)(*arguments) for _ in range(count)
-        )
+        with ctrl_c_ignored():
+            finished: Iterable[FinishedTrial | None] = workers(
+                delayed(run_next)(*arguments) for _ in range(count)
+            )
         yield from (trial for trial in finished if trial is not None)
 
 

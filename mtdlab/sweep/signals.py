@@ -60,6 +60,20 @@ def stop_on_signals() -> Iterator[StopRequest]:
                 signal.signal(number, handler)
 
 
+@contextmanager
+def ctrl_c_ignored() -> Iterator[None]:
+    """Ignore SIGINT until the block ends; processes that are started in it always ignore it.
+
+    A terminal sends Ctrl-C to the workers too, where it would break off their imports. Blocking
+    the signal instead would not do: loky unblocks it before it starts its processes.
+    """
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
 def exit_code(stop: StopRequest) -> int:
     """128 plus the number of the signal: 130 for Ctrl-C, 143 for SIGTERM."""
     return 128 + int(stop.path.read_text() or signal.SIGINT)
