@@ -3,7 +3,7 @@
 As SimCSE, and beside the other sentences of the batch each sentence has a mixed vector as a
 negative: mostly that of another sentence, partly its own positive, without gradient. Random
 negatives in many dimensions are nearly orthogonal to a sentence (`analysis.spherical_cap`);
-a mixed one stays close to it.
+a mixed one has a cosine of about 0.24 to it.
 
 Where it departs from the paper: the partner is the next sentence of the batch. Batches are
 random, so it is a random one, as in the paper.
