@@ -11,8 +11,9 @@ Where it departs from the paper: a sentence's n sub-words are its own, without [
 which are never doubled.
 
 Where `repetition_draw: published-code` departs from the published program: the program draws once
-for the whole corpus, before training; clips gradients at a norm of 1; and decays no weight. Its
-average moves before the keys' pass, here after the optimizer's step: the keys are the same.
+for the whole corpus, before training; by its defaults it clips gradients at a norm of 1 and decays
+no weight. Its average moves before the keys' pass, here after the optimizer's step: the keys are
+the same.
 
 Letters: N batch, L tokens, K queue, D dimension.
 """

@@ -8,9 +8,9 @@ a mixed one has a cosine of about 0.24 to it.
 Where it departs from the paper: the partner is the next sentence of the batch. Batches are
 random, so it is a random one, as in the paper.
 
-Where `mixing: published-code` departs from the published program: the program clips gradients at
-a norm of 1 and decays no weight; here `weight_decay` is a setting, and nothing is clipped. Its
-example script passes λ 0.6; the default here is the paper's 0.2.
+Where `mixing: published-code` departs from the published program: by its defaults it clips
+gradients at a norm of 1 and decays no weight; here `weight_decay` is a setting, and nothing is
+clipped. Its example script passes λ 0.6; the default here is the paper's 0.2.
 
 Letters: N batch, D dimension.
 """
