@@ -92,8 +92,10 @@ def _changed(before: Sequence[str], code: str) -> tuple[str, str] | None:
     if first is None:
         return None
     statement = after[first] if len(after) == len(before) else ""
-    # `not not x` is also made by removing the one `not`; `*` is no product among parameters
-    if "not not " in statement or ("/, " in statement and statement.startswith("def ")):
+    # `not not x` is also made by removing the one `not`; `*` is no product among parameters;
+    # a dataclass that is not frozen behaves as before
+    product = "/, " in statement and statement.startswith("def ")
+    if product or "not not " in statement or "frozen=" in statement:
         return None
     return before[first], statement
 

@@ -141,34 +141,35 @@ def slots(tree: Path, jobs: int) -> Iterator[list[Slot]]:
                     kill(slot.process)
 
 
-def time_clean(groups: dict[str, Any], tree: Path, slot: Slot) -> dict[str, float]:
-    """Seconds that each group's tests take on the tree as it is, where they must pass."""
-    limits = {}
-    for name, group in groups.items():
-        slot.start(group["tests"], 1800)
-        assert slot.process is not None
-        slot.process.join(1800)
-        outcome, seconds, _ = slot.end(tree)
-        if outcome != "survived":
-            raise SystemExit(f"{name}: its tests fail on the tree as it is\n{slot.log.read_text()}")
-        print(f"{name}: its tests pass in {seconds:.0f} s", file=sys.stderr, flush=True)
-        limits[name] = seconds
-    return limits
+def time_clean(name: str, tests: Sequence[str], tree: Path, slot: Slot) -> float:
+    """Seconds that a group's tests take on the tree as it is, where they must pass."""
+    slot.start(tests, 1800)
+    assert slot.process is not None
+    slot.process.join(1800)
+    outcome, seconds, _ = slot.end(tree)
+    if outcome != "survived":
+        raise SystemExit(f"{name}: its tests fail on the tree as it is\n{slot.log.read_text()}")
+    print(f"{name}: its tests pass in {seconds:.0f} s", file=sys.stderr, flush=True)
+    return seconds
 
 
 def run_all(
     mutants: Sequence[Mutant], groups: dict[str, Any], tree: Path, jobs: int
 ) -> Iterator[tuple[Mutant, tuple[str, float, str]]]:
-    """Each mutant with its outcome, as they end."""
+    """Each mutant with its outcome, as they end, group by group."""
+    order = list(groups)
+    waiting = sorted(mutants, key=lambda mutant: order.index(mutant.group))
+    limits: dict[str, float] = {}
     with slots(tree, jobs) as all_slots:
-        limits = time_clean(groups, tree, all_slots[0])
-        waiting = list(mutants)
         while waiting or any(slot.process for slot in all_slots):
             for slot in all_slots:
                 if slot.process is None and waiting:
                     mutant = waiting.pop(0)
-                    limit = 60 + 5 * limits[mutant.group]
-                    slot.start(groups[mutant.group]["tests"], limit, mutant)
+                    tests = groups[mutant.group]["tests"]
+                    if mutant.group not in limits:
+                        clean = time_clean(mutant.group, tests, tree, slot)
+                        limits[mutant.group] = 60 + 5 * clean
+                    slot.start(tests, limits[mutant.group], mutant)
             busy = [slot for slot in all_slots if slot.process is not None]
             wait([slot.process.sentinel for slot in busy if slot.process], timeout=1)
             for slot in busy:
