@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from mtdlab.commands import encoders, plan, report, sweep
+from mtdlab.commands import encoders, methods, plan, report, sweep
 from mtdlab.errors import MtdlabError, TrialError
 
 app = typer.Typer(
@@ -25,6 +25,8 @@ for command in (
     encoders.train,
     encoders.evaluate,
     encoders.corpus,
+    methods.methods,
+    methods.schema,
 ):
     app.command()(command)
 

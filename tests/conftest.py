@@ -120,7 +120,7 @@ def settings_of(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> Sett
             "precision": "float32",
             "max_length": 16,
         }
-        if changed.get("method") != "simcse":
+        if changed.get("method", "mocose") == "mocose":
             values |= {"queue_size": 20, "initial_queue_size": 5}
         return make_settings(**values | changed)
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mtdlab.commands.options import AsJson, Overrides, Profile
+from mtdlab.commands.options import AsJson, Imports, Overrides, Profile, import_named
 from mtdlab.commands.printing import print_json, print_table
 
 
@@ -15,6 +15,7 @@ def train(
     ] = None,
     profile: Profile = None,
     set_: Overrides = None,
+    import_: Imports = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the model, as SentenceTransformer opens it.")
     ] = None,
@@ -24,6 +25,7 @@ def train(
     from mtdlab.commands.training_run import run_once
     from mtdlab.config import read_settings
 
+    import_named(import_, file)
     settings = read_settings(file, set_ or [], profile)
     row = run_once(settings, out)
     if as_json:

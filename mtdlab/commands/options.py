@@ -1,9 +1,12 @@
 """Arguments and options of several commands."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from mtdlab.methods.user_modules import UserModule
 
 StudyFile = Annotated[Path, typer.Argument(help="A study file, such as studies/mtd.yaml.")]
 Storage = Annotated[
@@ -25,6 +28,15 @@ Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override the file: trainer.steps=50."),
 ]
+Imports = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--import",
+        metavar="MODULE",
+        show_default=False,
+        help="Python file or module that defines training methods. Also: MTDLAB_IMPORT.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 Jobs = Annotated[
     int | None,
@@ -33,3 +45,14 @@ Jobs = Annotated[
 JobsPerGpu = Annotated[
     int, typer.Option(min=1, help="Worker processes on each GPU, for small encoders.")
 ]
+
+
+def import_named(given: list[str] | None, file: Path | None = None) -> "tuple[UserModule, ...]":
+    """Import the modules of --import and MTDLAB_IMPORT, also from the folder of a study file.
+
+    Raises MtdlabError where one is missing, fails, or defines no method.
+    """
+    from mtdlab.methods.user_modules import import_modules, named_modules
+
+    folders = [Path(), *([file.parent] if file else [])]
+    return import_modules(named_modules(given or []), folders)

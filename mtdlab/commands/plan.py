@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mtdlab.commands.options import AsJson, Jobs, JobsPerGpu, Overrides, Profile, StudyFile
+from mtdlab.commands.options import (
+    AsJson,
+    Imports,
+    Jobs,
+    JobsPerGpu,
+    Overrides,
+    Profile,
+    StudyFile,
+    import_named,
+)
 from mtdlab.commands.printing import print_json, print_table
 from mtdlab.errors import MtdlabError, TrialError, one_line
 from mtdlab.sweep.finished import clock
@@ -21,6 +30,7 @@ def plan(
     file: StudyFile,
     profile: Profile = None,
     set_: Overrides = None,
+    import_: Imports = None,
     measure: Annotated[
         bool,
         typer.Option(
@@ -34,7 +44,7 @@ def plan(
     """Show a study's configurations and their MTD, and estimate its cost on this machine."""
     from mtdlab.config import read_study
 
-    spec = read_study(file, set_ or [], profile)
+    spec = read_study(file, set_ or [], profile, import_named(import_, file))
     rows = planned(spec)
     trials = len(spec.units())
     if as_json:

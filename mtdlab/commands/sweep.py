@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from mtdlab.commands.options import AsJson, Jobs, JobsPerGpu, Overrides, Profile, Storage, StudyFile
+from mtdlab.commands.options import (
+    AsJson,
+    Imports,
+    Jobs,
+    JobsPerGpu,
+    Overrides,
+    Profile,
+    Storage,
+    StudyFile,
+    import_named,
+)
 from mtdlab.commands.printing import print_json, print_table
 
 
@@ -21,6 +31,7 @@ def sweep(
     ] = Path("models"),
     profile: Profile = None,
     set_: Overrides = None,
+    import_: Imports = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run failed trials again.")
     ] = False,
@@ -32,7 +43,7 @@ def sweep(
     from mtdlab.sweep.finished import clock
     from mtdlab.sweep.run import sweep as run
 
-    spec = read_study(file, set_ or [], profile)
+    spec = read_study(file, set_ or [], profile, import_named(import_, file))
     url = storage_url(storage)
     command = shlex.join(["mtdlab", *sys.argv[1:]])
     result = run(

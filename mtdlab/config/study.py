@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Literal
 
 from mtdlab.config.search import Choices, Dimension, Partial, fingerprint, grid, resolve
@@ -58,7 +57,7 @@ class StudySpec:
             return searched.values
         return (str(self.trainer.get("method", DEFAULT)),)
 
-    @cached_property
+    @property
     def known(self) -> Mapping[str, Setting]:
         """Every setting of the study's methods, by name."""
         return known_settings(self.methods)

@@ -18,7 +18,7 @@ import optuna
 from joblib import Parallel, delayed, parallel_config
 
 from mtdlab.config import StudySpec, TrainerSettings
-from mtdlab.cost.measure import Measured, measure, peak_memory
+from mtdlab.cost.measure import Measured, measure_in_worker, peak_memory
 from mtdlab.cost.sample import Sample, take_sample
 from mtdlab.cost.step_kinds import kind_of
 from mtdlab.errors import MtdlabError
@@ -76,10 +76,13 @@ def estimate(
     jobs = min(jobs or default_jobs(jobs_per_gpu), count)
     with tempfile.TemporaryDirectory() as folder:
         sample = take_sample(trials[0], Path(folder))
+        # plain values: a method of the user's own cannot be unpickled before it is imported
+        values = [kind.model_dump() for kind in kinds]
         requested = time.time()
         with parallel_config("loky", inner_max_num_threads=threads_each(jobs)):
             measured: list[Measured] = Parallel(n_jobs=jobs)(
-                delayed(measure)(kinds, sample, seconds) for _ in range(jobs)
+                delayed(measure_in_worker)(spec.user_modules, values, sample, seconds)
+                for _ in range(jobs)
             )
     worker = _mean([each.memory + _checkpoints(trials, each.weights) for each in measured])
     imports = _mean([each.began - requested for each in measured])

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,6 +21,8 @@ from mtdlab.cost.sample import Sample, cache_in
 from mtdlab.cost.step_kinds import Kind, family_of, kind_of, operations
 from mtdlab.device import choose_device
 from mtdlab.encoders.embed import MAX_LENGTH, Sentences
+from mtdlab.methods.registry import make_settings
+from mtdlab.methods.user_modules import UserModule, ensure_imported
 from mtdlab.sweep.slots import take_gpu
 from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import train
@@ -148,6 +151,14 @@ class _StepTimer:
         (small, low), (big, high) = self.peaks[0], max(self.peaks)
         slope = (high - low) / (big - small) if big > small else 0.0
         return int(max(peak_memory(), low + slope * (largest - small)))
+
+
+def measure_in_worker(
+    modules: Sequence[UserModule], kinds: Sequence[dict[str, Any]], sample: Sample, seconds: float
+) -> Measured:
+    """`measure` in a process that has imported nothing yet; kinds as plain values."""
+    ensure_imported(modules)
+    return measure([make_settings(**values) for values in kinds], sample, seconds)
 
 
 def measure(kinds: Sequence[TrainerSettings], sample: Sample, seconds: float) -> Measured:

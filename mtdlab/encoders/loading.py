@@ -43,13 +43,18 @@ class Encoder:
     pooler: nn.Module | None = None
 
     def token_limit(self, wanted: int) -> int:
-        """`wanted`, or as many tokens as the encoder has positions for.
+        """`wanted`, or as many tokens as the encoder has positions for."""
+        return min(wanted, position_limit(self.model))
 
-        RoBERTa and MPNet number positions from the padding id + 1, and lose those before it.
-        """
-        table: Any = self.model.get_submodule("embeddings.position_embeddings")
-        first = 0 if table.padding_idx is None else int(table.padding_idx) + 1
-        return min(wanted, int(table.num_embeddings) - first)
+
+def position_limit(model: PreTrainedModel) -> int:
+    """The most tokens that an encoder has positions for.
+
+    RoBERTa and MPNet number positions from the padding id + 1, and lose those before it.
+    """
+    table: Any = model.get_submodule("embeddings.position_embeddings")
+    first = 0 if table.padding_idx is None else int(table.padding_idx) + 1
+    return int(table.num_embeddings) - first
 
 
 def encoder_path(name: str) -> str:

@@ -25,6 +25,8 @@ DEFAULT = "mocose"
 BUILTIN: Mapping[str, str] = {
     "mocose": "mtdlab.methods.mocose:MoCoSE",
     "simcse": "mtdlab.methods.simcse:SimCSE",
+    "esimcse": "mtdlab.methods.esimcse:ESimCSE",
+    "mixcse": "mtdlab.methods.mixcse:MixCSE",
 }
 """Our methods, imported when they are first used: they import torch."""
 

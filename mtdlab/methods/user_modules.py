@@ -41,13 +41,18 @@ def named_modules(given: Iterable[str] = ()) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in (*given, *configured) if name.strip()))
 
 
-def import_modules(names: Iterable[str]) -> tuple[UserModule, ...]:
+def import_modules(
+    names: Iterable[str], folders: Iterable[Path] = (Path(),)
+) -> tuple[UserModule, ...]:
     """Import modules and register their methods: every subclass of Method that they define.
 
-    A name is that of a file (with .py, or one of that name in the working folder) or of a module
-    that Python finds. Raises MtdlabError where one is missing, fails, or defines no method.
+    names     each that of a file in one of the folders (with .py or without), or of a module
+              that Python finds.
+
+    Raises MtdlabError where one is missing, fails, or defines no method.
     """
-    return tuple(_import_once(_absolute(name)) for name in names)
+    places = tuple(folders)
+    return tuple(_import_once(_absolute(name, places)) for name in names)
 
 
 def ensure_imported(modules: Iterable[UserModule]) -> None:
@@ -58,10 +63,11 @@ def ensure_imported(modules: Iterable[UserModule]) -> None:
             raise MtdlabError(f"--import {module.spec}: it changed while the sweep was running")
 
 
-def _absolute(name: str) -> str:
-    path = Path(name if name.endswith(".py") else f"{name}.py")
-    if path.is_file():
-        return str(path.resolve())
+def _absolute(name: str, folders: Iterable[Path]) -> str:
+    file = name if name.endswith(".py") else f"{name}.py"
+    for folder in folders:
+        if (folder / file).is_file():
+            return str((folder / file).resolve())
     if name.endswith(".py"):
         raise MtdlabError(f"--import {name}: there is no such file")
     return name

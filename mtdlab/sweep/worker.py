@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from mtdlab.config import StudySpec, TrainerSettings
 from mtdlab.errors import describe
 from mtdlab.evaluation.sts import Evaluation
+from mtdlab.methods.user_modules import ensure_imported
 from mtdlab.settings import first_error
 from mtdlab.settings.tasks import needed
 from mtdlab.store import Claim, Result, Store
@@ -68,6 +69,7 @@ def run_next(spec: StudySpec, url: str, models: Path, stop: StopRequest) -> Fini
         stop.exit_if_orphaned()
         return None
     take_gpu()
+    ensure_imported(spec.user_modules)
     study = _open_study(url, spec, models)
     claim = study.store.claim(study.owner)
     if claim is None:

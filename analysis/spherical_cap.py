@@ -1,0 +1,230 @@
+"""Cosines of random pairs on a spherical cap: why random negatives are never hard.
+
+Two points are drawn uniformly from the unit sphere's points within an angle ω of an axis, in d
+dimensions. With φ and φ' their angles to the axis and β that between their directions across it,
+
+    cos θ = cos φ cos φ' + sin φ sin φ' cos β,
+
+where φ and φ' have a density ∝ sin^(d−2) on 0 to ω, and β one ∝ sin^(d−3) on 0 to π. Source:
+MixCSE (Zhang et al., AAAI 2022), which mixes negatives for this reason. Angles are in radians; in
+the table in degrees.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import beta, betainc, hyp2f1
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Floats = NDArray[np.float64]
+
+DIMENSIONS = (4, 8, 16, 32, 64, 128, 256, 768)
+ANGLES = (30, 60, 90)
+MIXING_WEIGHT = 0.2
+"""MixCSE's λ."""
+
+_COLUMNS = (
+    "angle",
+    "dimension",
+    "mean",
+    "std",
+    "simulated_mean",
+    "simulated_std",
+    "mixed",
+    "pairs",
+)
+_NEAR_RIGHT = 0.99
+
+
+def cap_cosine_moments(dimension: ArrayLike, angle: ArrayLike) -> tuple[Floats, Floats]:
+    """Mean and variance of cos θ, in closed form.
+
+    dimension  d, at least 3; angle  ω in radians, above 0 to π; they broadcast.
+
+    β is independent of the two heights and symmetric, so the mean is m², m = E cos φ, and the
+    variance (1 − s)² + s² / (d − 1) − m⁴, s = E sin² φ; both follow from the incomplete integral
+    of sin^(d−2). Raises ValueError for a dimension or an angle outside its range.
+    """
+    d, omega = _checked(dimension, angle)
+    height = _mean_height(d, omega)
+    across = (d - 1) / d * (1 - height * np.cos(omega))
+    mean = height**2
+    variance = (1 - across) ** 2 + across**2 / (d - 1) - mean**2
+    return mean, np.maximum(variance, 0.0)
+
+
+def simulate_cap_cosines(
+    dimension: int, angle: float, pairs: int, random: np.random.Generator
+) -> Floats:
+    """cos θ (pairs,) of pairs of random points, exact up to rounding.
+
+    Raises ValueError for a dimension below 3, an angle outside 0 to π, or less than one pair.
+    """
+    _checked(dimension, angle)
+    if pairs < 1:
+        raise ValueError(f"pairs is {pairs}; it must be at least 1")
+    first, second = _heights(dimension, angle, 2 * pairs, random).reshape(2, pairs)
+    turn = random.standard_normal(pairs)
+    turn /= np.sqrt(turn**2 + random.chisquare(dimension - 2, pairs))
+    return np.asarray(first * second + np.sqrt((1 - first**2) * (1 - second**2)) * turn)
+
+
+def mixed_cosine(weight: float, cosine: ArrayLike = 0.0) -> Floats:
+    """Cosine of a unit vector h to its mixed negative λ h + (1 − λ) v, cos(h, v) = `cosine`.
+
+    Of orthogonal vectors λ / √(λ² + (1 − λ)²). Raises ValueError for a weight outside 0 to 1.
+    """
+    if not 0 <= weight <= 1:
+        raise ValueError(f"weight is {weight:g}; it must lie in 0 to 1")
+    c = np.asarray(cosine, dtype=np.float64)
+    rest = 1 - weight
+    return np.asarray((weight + rest * c) / np.sqrt(weight**2 + rest**2 + 2 * weight * rest * c))
+
+
+def compute_spherical_cap(
+    dimensions: Sequence[int] = DIMENSIONS,
+    angles: Sequence[float] = ANGLES,
+    *,
+    pairs: int = 20_000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """A row for every angle (degrees) and dimension, closed form beside simulation.
+
+    Columns: angle, dimension; mean, std of cos θ; simulated_mean, simulated_std of so many
+    `pairs`; mixed, the cosine of a sentence to a mixed negative (λ 0.2) made of a random one.
+    Raises ValueError for a dimension, angle or number of pairs outside its range.
+    """
+    random = np.random.default_rng(seed)
+    rows = [_row(angle, d, pairs, random) for angle in angles for d in dimensions]
+    return pd.DataFrame(rows, columns=list(_COLUMNS))
+
+
+def draw_spherical_cap(frame: pd.DataFrame, ax: "Axes") -> None:
+    """Mean and standard deviation by dimension, a line and a band for each angle.
+
+    frame  as `compute_spherical_cap` gives it. Crosses: the simulation; dashes: mixed negatives.
+    """
+    from analysis.figures.style import BATCHES, INK
+
+    for at, (angle, rows) in enumerate(frame.groupby("angle")):
+        colour = BATCHES[at % len(BATCHES)]
+        dimension, mean, std = rows["dimension"], rows["mean"], rows["std"]
+        simulated, spread = rows["simulated_mean"], rows["simulated_std"]
+        ax.plot(dimension, mean, color=colour, label=f"ω = {angle:g}°")
+        ax.fill_between(dimension, mean - std, mean + std, color=colour, alpha=0.2, linewidth=0)
+        ax.errorbar(dimension, simulated, yerr=spread, fmt="x", color=colour, elinewidth=0.8)
+        ax.plot(dimension, rows["mixed"], color=colour, linestyle="--", linewidth=1)
+    ax.set_xscale("log", base=2)
+    ax.set_xlabel("dimension d")
+    ax.set_ylabel("cosine of a random pair")
+    if len(frame):
+        ticks = frame["dimension"].unique().tolist()
+        ax.set_xticks(ticks, [str(tick) for tick in ticks])
+        ax.plot([], [], color=INK, linestyle="", marker="x", label="simulation")
+        ax.plot([], [], color=INK, linestyle="--", linewidth=1, label="mixed negative")
+        ax.legend(ncols=2)
+
+
+def describe_spherical_cap(frame: pd.DataFrame) -> str:
+    """What the table shows, in sentences; nothing of an empty one."""
+    if not len(frame):
+        return ""
+    sentences = []
+    for angle, rows in frame.groupby("angle"):
+        ordered = rows.sort_values("dimension")
+        low, high = ordered.iloc[0], ordered.iloc[-1]
+        distance = (high["mixed"] - high["mean"]) / high["std"]
+        sentences.append(
+            f"On a cap of {angle:g}° the standard deviation of the cosine of a random pair falls "
+            f"from {low['std']:.3f} in {low['dimension']:.0f} dimensions to {high['std']:.3f} in "
+            f"{high['dimension']:.0f}, around a mean of {high['mean']:.3f}; a mixed negative "
+            f"(λ {MIXING_WEIGHT:g}) has {high['mixed']:.3f} there, {distance:.1f} standard "
+            "deviations above it."
+        )
+    gap = (frame["simulated_mean"] - frame["mean"]).abs().max()
+    sentences.append(
+        f"Closed form and simulation ({frame['pairs'].iloc[0]:,} pairs each) differ by at most "
+        f"{gap:.4f} in the mean."
+    )
+    return " ".join(sentences)
+
+
+def _row(
+    angle: float, dimension: int, pairs: int, random: np.random.Generator
+) -> tuple[float, ...]:
+    omega = float(np.radians(angle))
+    mean, variance = map(float, cap_cosine_moments(dimension, omega))
+    drawn = simulate_cap_cosines(dimension, omega, pairs, random)
+    simulated = float(drawn.mean()), float(drawn.std())
+    mixed = float(mixed_cosine(MIXING_WEIGHT, mean))
+    return angle, dimension, mean, float(np.sqrt(variance)), *simulated, mixed, pairs
+
+
+def _checked(dimension: ArrayLike, angle: ArrayLike) -> tuple[Floats, Floats]:
+    d, omega = np.asarray(dimension, dtype=np.float64), np.asarray(angle, dtype=np.float64)
+    if not (d >= 3).all():
+        raise ValueError(f"dimension is {d[~(d >= 3)].flat[0]:g}; it must be at least 3")
+    wrong = ~((omega > 0) & (omega <= np.pi))
+    if wrong.any():
+        raise ValueError(f"angle is {omega[wrong].flat[0]:g}; it must be above 0 and at most pi")
+    return d, omega
+
+
+def _mean_height(d: Floats, omega: Floats) -> Floats:
+    """E cos φ = sin^(d−1) ω / ((d − 1) A), A the integral of sin^(d−2) from 0 to ω.
+
+    Up to a right angle (d − 1) A = sin^(d−1) ω · 2F1(1/2, (d−1)/2; (d+1)/2; sin² ω), in which the
+    power cancels, so that nothing underflows; near it, where 2F1 loses its digits, the incomplete
+    beta function serves. Beyond it A is the whole integral less that of π − ω.
+    """
+    acute = np.minimum(omega, np.pi - omega)
+    square, half, whole = np.sin(acute) ** 2, (d - 1) / 2, beta((d - 1) / 2, 0.5)
+    far = 1 / hyp2f1(0.5, half, half + 1, np.minimum(square, _NEAR_RIGHT))
+    near = np.maximum(square, _NEAR_RIGHT)
+    near = near**half / half / (whole * betainc(half, 0.5, near))
+    height = np.where(square < _NEAR_RIGHT, far, near)
+    power = square**half / (d - 1)
+    beyond = power / (whole - power / height)
+    return np.asarray(np.where(omega <= np.pi / 2, height, beyond))
+
+
+def _heights(dimension: int, angle: float, count: int, random: np.random.Generator) -> Floats:
+    """cos φ (count,) of points on the cap: density ∝ (1 − x²)^((d−3)/2) on cos ω to 1.
+
+    Rejection from the whole sphere where the cap holds much of it. Elsewhere from an exponential
+    density through the tangent at the rim, which lies above since the logarithm is concave.
+    """
+    rim = float(np.cos(angle))
+    if rim < 1 / np.sqrt(dimension):
+        propose = partial(_on_the_sphere, dimension, rim, random)
+    else:
+        propose = partial(_above_the_rim, dimension, rim, random)
+    found = np.empty(0)
+    while len(found) < count:
+        found = np.concatenate([found, propose(count)])
+    return found[:count]
+
+
+def _on_the_sphere(d: int, rim: float, random: np.random.Generator, count: int) -> Floats:
+    """Heights of those of `count` points of the whole sphere that lie on the cap."""
+    x = random.standard_normal(count)
+    x /= np.sqrt(x**2 + random.chisquare(d - 1, count))
+    return np.asarray(x[x >= rim])
+
+
+def _above_the_rim(d: int, rim: float, random: np.random.Generator, count: int) -> Floats:
+    """Heights of those of `count` exponential draws that are accepted; the rim is above 0."""
+    power, top = (d - 3) / 2, 1 - rim
+    slope = 2 * power * rim / (1 - rim**2)
+    share = random.random(count)
+    # in three dimensions the density is constant
+    above = -np.log1p(share * np.expm1(-slope * top)) / slope if slope else share * top
+    x = rim + above
+    ratio = power * np.log((1 - x**2) / (1 - rim**2)) + slope * above
+    return np.asarray(x[np.log1p(-random.random(count)) < ratio])

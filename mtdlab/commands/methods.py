@@ -1,0 +1,53 @@
+"""The commands methods and schema: which methods and settings there are."""
+
+from typing import Any
+
+from mtdlab.commands.options import AsJson, Imports, import_named
+from mtdlab.commands.printing import print_json, print_table
+
+
+def methods(import_: Imports = None, as_json: AsJson = False) -> None:
+    """List the training methods with their settings and defaults."""
+    from mtdlab.config.reference import method_settings
+    from mtdlab.methods.registry import find_method, method_names
+
+    import_named(import_)
+    found = {name: find_method(name) for name in method_names()}
+    if as_json:
+        print_json({"methods": {name: _described(method) for name, method in found.items()}})
+        return
+    for name, method in found.items():
+        print(f"{name}: {method.title} ({method.source})")
+        rows = [
+            {"setting": setting.name, "default": _shown(setting.default)}
+            for setting in method_settings(name)
+        ]
+        if rows:
+            print_table(rows)
+        print()
+    print("Settings of all methods, and what each setting means: docs/settings.md.")
+
+
+def schema(import_: Imports = None) -> None:
+    """Print the JSON Schema of a study file, for completion and checks in an editor."""
+    from mtdlab.config.reference import study_schema
+
+    import_named(import_)
+    print_json(study_schema())
+
+
+def _described(method: Any) -> dict[str, Any]:
+    from mtdlab.settings import settings_of
+
+    return {
+        "title": method.title,
+        "source": method.source,
+        "settings": {
+            setting.name: {"default": setting.default, "description": setting.description}
+            for setting in settings_of(method.Settings).values()
+        },
+    }
+
+
+def _shown(default: Any) -> str:
+    return "none" if default in (None, "") else str(default)

@@ -1,0 +1,110 @@
+"""Generated reference: docs/settings.md and the JSON Schema of a study file.
+
+python -m mtdlab.config.reference docs/settings.md
+"""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from mtdlab.config.reader import StudyFile
+from mtdlab.methods.registry import find_method, method_names
+from mtdlab.settings import Setting, TrainerSettings, settings_of
+
+_HEAD = """\
+# Settings
+
+Generated from the declarations in `mtdlab/settings/` and `mtdlab/methods/` by `make docs`; do not
+edit. They stand under `trainer:` (fixed) or `search:` (varied) in a study file, or after
+`--set trainer.`. `mtdlab schema` prints the JSON Schema of a study file.
+"""
+_STUDY = "## Study file\n\nThe keys at the top level.\n"
+_SHARED = "## All methods\n"
+_COLUMNS = "| setting | symbol | default | unit | meaning |\n|---|---|---|---|---|"
+
+
+def method_settings(name: str) -> list[Setting]:
+    """The settings that a method adds to those of all methods, or whose default it changes."""
+    shared = settings_of(TrainerSettings)
+    return [
+        setting
+        for setting in settings_of(find_method(name).Settings).values()
+        if setting.name not in shared or setting.default != shared[setting.name].default
+    ]
+
+
+def settings_markdown() -> str:
+    """docs/settings.md: the study file's keys, the shared settings, and each method's own."""
+    parts = [
+        _HEAD,
+        _STUDY,
+        _study_table(),
+        "",
+        _SHARED,
+        _table(settings_of(TrainerSettings).values()),
+    ]
+    for name in method_names():
+        method = find_method(name)
+        parts += ["", f"## {method.title}: `method: {name}`\n", f"{method.source}.\n"]
+        own = method_settings(name)
+        parts.append(_table(own) if own else "No settings of its own.")
+    return "\n".join(parts) + "\n"
+
+
+def study_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a study file with the methods that are known now."""
+    schema = StudyFile.model_json_schema()
+    known: dict[str, Any] = {}
+    for name in method_names():
+        properties = find_method(name).Settings.model_json_schema()["properties"]
+        for setting, described in properties.items():
+            known.setdefault(setting, _without_traits(described))
+    known["method"] = {"enum": method_names(), "default": known["method"]["default"]}
+    section = {"type": "object", "additionalProperties": False}
+    searched = {name: _searched(described) for name, described in known.items() if name != "seed"}
+    schema["properties"]["trainer"] |= section | {"properties": known}
+    schema["properties"]["search"] |= section | {"properties": searched}
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["title"] = "mtdlab study file"
+    return schema
+
+
+def _without_traits(described: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in described.items() if name not in ("traits", "title")}
+
+
+def _searched(described: dict[str, Any]) -> dict[str, Any]:
+    """A list of values, or a mapping such as {low: 0.5, high: 0.9} in one of its spellings."""
+    value = {name: part for name, part in described.items() if name != "default"}
+    return {"anyOf": [{"type": "array", "items": value, "minItems": 1}, {"type": "object"}]}
+
+
+def _study_table() -> str:
+    rows = [
+        f"| `{name}` | {_default(field.get_default(call_default_factory=True))} "
+        f"| {field.description} |"
+        for name, field in StudyFile.model_fields.items()
+    ]
+    return "\n".join(["| key | default | meaning |", "|---|---|---|", *rows])
+
+
+def _table(settings: Iterable[Setting]) -> str:
+    rows = [
+        f"| `{setting.name}` | {setting.symbol} | {_default(setting.default)} | {setting.unit} "
+        f"| {setting.description} |"
+        for setting in settings
+    ]
+    return "\n".join([_COLUMNS, *rows])
+
+
+def _default(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if value in (None, "", [], {}) or "Undefined" in repr(value):
+        return "none"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(settings_markdown(), encoding="utf-8")

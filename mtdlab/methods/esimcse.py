@@ -1,0 +1,232 @@
+"""ESimCSE (Wu et al., COLING 2022): SimCSE with repeated sub-words and a queue of momentum keys.
+
+As SimCSE, with two changes. Some sub-words of the second view are doubled in place, drawn anew at
+every step, so that the two views of a positive pair differ in length. And a momentum encoder's
+vectors of earlier batches, without dropout, are negatives beside the batch's others.
+
+The momentum encoder is a full copy, word embeddings included, and all of it is averaged, as in
+the paper and its program; the head on top of it is the online one. The queue starts empty.
+
+Where it departs from the paper: a sentence's n sub-words are its own, without [CLS] and [SEP],
+which are never doubled.
+
+Where `repetition_draw: published-code` departs from the published program: the program draws once
+for the whole corpus, before training; by its defaults it clips gradients at a norm of 1 and decays
+no weight. Its average moves before the keys' pass, here after the optimizer's step: the keys are
+the same.
+
+Letters: N batch, L tokens, K queue, D dimension.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from mtdlab.encoders.dropout import NO_DROPOUT
+from mtdlab.methods.base import Step, Tokens
+from mtdlab.methods.heads import word_table
+from mtdlab.methods.history import Decay, HistorySettings
+from mtdlab.methods.losses import at_least_float32, info_nce
+from mtdlab.methods.momentum import averaged_pairs, ema_update, make_target
+from mtdlab.methods.queue import KeyQueue
+from mtdlab.methods.two_pass import TwoPass
+from mtdlab.settings import setting
+from mtdlab.settings.trainer import Count, Positive
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from mtdlab.device import Device
+
+QUEUED_BATCHES = 2.5
+"""Batches that the queue holds where its size is not given."""
+OFFSET = 2_000_003
+"""Added to a run's seed for the repetitions' stream: other offsets serve other streams."""
+
+Draw = Literal["paper", "published-code"]
+
+
+class ESimCSESettings(HistorySettings):
+    """The settings of ESimCSE: repetition, momentum encoder and queue."""
+
+    evaluate_every: Positive = setting(
+        125, "steps between two evaluations", unit="steps", step_cost="none"
+    )
+    ema_decay: Decay = setting(
+        0.995,
+        "share of its old weights that the momentum encoder keeps at a step",
+        symbol="η",
+        step_cost="none",
+    )
+    queue_size: Count = setting(
+        160,
+        "keys of earlier batches that serve as negatives; by default 2.5 batches",
+        symbol="K",
+        unit="keys",
+        step_cost="scales",
+        relative_to="batch_size",
+    )
+    repetition_rate: Annotated[float, Field(ge=0, le=1)] = setting(
+        0.32, "highest share of a sentence's tokens that are doubled; 0: none", step_cost="switch"
+    )
+    repetition_draw: Draw = setting(
+        "paper",
+        "how the number of doubled tokens is drawn: uniform in 0 to max(2, ⌊rate n⌋) of n "
+        "sub-words; `published-code`: in 0 to min(10, ⌊rate n⌋) − 1, [CLS] and [SEP] counted in n",
+        step_cost="none",
+    )
+
+    @classmethod
+    def fill(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """A queue of 2.5 batches."""
+        size = values.get("batch_size", cls.model_fields["batch_size"].default)
+        if not isinstance(size, int) or size < 1:
+            return {}
+        return {"queue_size": int(QUEUED_BATCHES * size)}
+
+    def check(self) -> None:
+        """Raise ValueError where the first batch has no negatives."""
+        if self.batch_size < 2:
+            raise ValueError(
+                "batch_size 1 leaves the first step without negatives: the queue starts empty"
+            )
+
+
+class ESimCSE(TwoPass[ESimCSESettings]):
+    """InfoNCE between sentences and themselves with doubled sub-words, against batch and queue."""
+
+    name = "esimcse"
+    title = "ESimCSE"
+    source = "Wu et al., COLING 2022"
+    Settings = ESimCSESettings
+
+    def __init__(
+        self, encoder: "PreTrainedModel", settings: ESimCSESettings, device: "Device"
+    ) -> None:
+        """The momentum encoder starts as a copy of `encoder`."""
+        # here, since transformers takes seconds to import and reading a study file needs none of it
+        from mtdlab.encoders.encoder import position_limit
+
+        super().__init__(encoder, settings, device)
+        self.target = make_target(self.branch, shared=self.branch.pooler)
+        self.queue = KeyQueue(settings.queue_size, int(encoder.config.hidden_size)).to(
+            device.device
+        )
+        self.repetition = Repetition(
+            settings.repetition_rate,
+            settings.repetition_draw,
+            limit=position_limit(encoder),
+            seed=settings.seed,
+            device=device.device,
+        )
+        self._averaged = averaged_pairs(self.target, self.branch)
+
+    def forward(self, step: int, views: Sequence[Tokens]) -> Step:  # noqa: ARG002
+        """InfoNCE of the first view and the last one with doubled sub-words, N + K candidates."""
+        first, second = self.encode([views[0], self.repetition(*views[-1])])
+        loss = info_nce(first, second, self.queue.negatives(), self.settings.temperature)
+        return Step(loss, self.keys(*views[-1]), {"queue_fill": self.queue.fill})
+
+    @torch.no_grad()
+    def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Unit vectors (N, D) of the sentences as they are, by the momentum encoder in evaluation
+        mode and the online head: no dropout, no gradient.
+        """
+        self.target.eval()
+        with self.device.autocast():
+            words = word_table(self.target.encoder)(ids)
+            keys = self.target(words, mask, NO_DROPOUT)
+        return normalize(at_least_float32(keys), dim=1)
+
+    def update(self, step: int, result: Step) -> None:  # noqa: ARG002
+        """Average the momentum encoder and enqueue the keys."""
+        ema_update(*self._averaged, self.settings.ema_decay)
+        if result.keys is not None:
+            self.queue.enqueue(result.keys)
+
+    def parts(self) -> dict[str, nn.Module]:
+        """Encoder, head, dropout's random stream, momentum encoder, queue."""
+        return {**super().parts(), "target": self.target, "queue": self.queue}
+
+    @classmethod
+    def describe(cls, settings: ESimCSESettings) -> str:
+        """A sentence for the model card: where the negatives came from."""
+        return (
+            f"Its negatives were the other sentences of a batch of {settings.batch_size} and a "
+            f"queue of {settings.queue_size} keys of a momentum encoder (EMA decay "
+            f"{settings.ema_decay}): a maximum traceable distance of {settings.mtd:.2f} steps."
+        )
+
+
+class Repetition(nn.Module):
+    """Doubles some tokens of each sentence in place, with a random stream of its own.
+
+    The position in the stream is part of the state.
+    """
+
+    def __init__(
+        self, rate: float, draw: Draw, *, limit: int, seed: int, device: torch.device
+    ) -> None:
+        """`limit` is the most tokens that a sentence may have afterwards."""
+        super().__init__()
+        self.rate, self.draw, self.limit = rate, draw, limit
+        self._generator = torch.Generator(device).manual_seed(seed + OFFSET)
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tokens:
+        """Ids and mask (N, L') of the sentences with doubled tokens, from ids and mask (N, L).
+
+        The first and the last real token, [CLS] and [SEP], are never doubled. As in the published
+        program the result may be longer than `max_length`, but not than the encoder's positions.
+        """
+        if not self.rate:
+            return ids, mask
+        lengths = mask.sum(dim=1, keepdim=True)
+        places = torch.arange(mask.shape[1], device=mask.device)
+        movable = (places > 0) & (places < lengths - 1)
+        doubled = self._ranks(movable) < self._counts(lengths)
+        return repeat_tokens(ids, mask, doubled & movable)
+
+    def most(self, lengths: Tensor) -> Tensor:
+        """The most tokens that may be doubled, of sentences with so many real tokens."""
+        own = (lengths - 2).clamp(min=0)
+        if self.draw == "paper":
+            most = (own.double() * self.rate).long().clamp(min=2)
+        else:
+            most = (lengths.double() * self.rate).long().clamp(max=10) - 1
+        return most.minimum(own).minimum(self.limit - lengths).clamp(min=0)
+
+    def get_extra_state(self) -> Tensor:
+        """The generator's state, for the state dict."""
+        return self._generator.get_state()
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Continue the stream where a state dict was written."""
+        self._generator.set_state(state.cpu())
+
+    def _counts(self, lengths: Tensor) -> Tensor:
+        """How many tokens are doubled, (N, 1): uniform in 0 to the most."""
+        return (self._uniform(lengths) * (self.most(lengths) + 1)).long()
+
+    def _ranks(self, movable: Tensor) -> Tensor:
+        """A random order (N, L) of each sentence's movable tokens, from 0; the others behind."""
+        draws = self._uniform(movable).masked_fill(~movable, torch.inf)
+        return draws.argsort(dim=1).argsort(dim=1)
+
+    def _uniform(self, like: Tensor) -> Tensor:
+        return torch.rand(
+            like.shape, generator=self._generator, device=like.device, dtype=torch.float64
+        )
+
+
+def repeat_tokens(ids: Tensor, mask: Tensor, doubled: Tensor) -> Tokens:
+    """Ids and mask (N, L') in which the `doubled` tokens (N, L) stand twice, in their order."""
+    times = mask * (1 + doubled.long())
+    lengths = times.sum(dim=1, keepdim=True)
+    longer = torch.arange(int(lengths.max()), device=mask.device) < lengths
+    repeated = ids.new_zeros(longer.shape)
+    repeated[longer] = ids.flatten().repeat_interleave(times.flatten())
+    return repeated, longer.to(mask.dtype)

@@ -1,0 +1,58 @@
+"""What methods share that run one encoder twice on a sentence: SimCSE and those built on it.
+
+Letters: N batch, L tokens, D dimension.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from torch import Tensor, nn
+
+from mtdlab.encoders.dropout import Dropout
+from mtdlab.methods.base import Method, Tokens
+from mtdlab.methods.heads import Branch, word_table
+from mtdlab.methods.perturbations import EmbeddingNoise
+from mtdlab.settings import TrainerSettings
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from mtdlab.device import Device
+
+S = TypeVar("S", bound=TrainerSettings)
+
+
+class TwoPass(Method[S]):
+    """One encoder with a head (Linear, tanh) that serves training only; both passes are trained."""
+
+    def __init__(self, encoder: "PreTrainedModel", settings: S, device: "Device") -> None:
+        """The head's weights are drawn from torch's generator."""
+        super().__init__(encoder, settings, device)
+        self.branch = Branch(
+            encoder, pooling=settings.pooling, dropout=settings.dropout, activation=nn.Tanh()
+        ).to(device.device)
+        self.dropout = Dropout(settings.dropout, settings.seed)
+        self.noise = EmbeddingNoise(settings.augmentation, settings.seed, device.device)
+        self.train()
+
+    def encode(self, views: Sequence[Tokens]) -> tuple[Tensor, Tensor]:
+        """Head vectors (N, D) of the first view and the last, or of the only one twice.
+
+        Each pass has a dropout mask of its own.
+        """
+        table = word_table(self.branch.encoder)
+        words = [table(ids) for ids, _ in views]
+        masks = [mask for _, mask in views]
+        noisy = [self.noise(words[at], masks[at]) for at in (0, -1)]
+        # in one context: each weight is cast once, and its gradient summed before it is cast back
+        with self.device.autocast():
+            first, second = (self.branch(noisy[at], masks[at], self.dropout) for at in (0, -1))
+        return first, second
+
+    def parts(self) -> dict[str, nn.Module]:
+        """Encoder, head, dropout's random stream."""
+        return {
+            "encoder": self.branch.encoder,
+            "heads": nn.ModuleDict({"pooler": self.branch.pooler}),
+            "dropout": self.dropout,
+        }

@@ -1,0 +1,205 @@
+"""MixCSE's loss against slow transcriptions of its formulas, by hand and in training."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from pydantic import ValidationError
+from torch import Tensor
+
+from mtdlab.config import TrainerSettings, make_settings
+from mtdlab.device import Device
+from mtdlab.encoders.encoder import load_encoder
+from mtdlab.evaluation.sts import Evaluation
+from mtdlab.methods.losses import info_nce
+from mtdlab.methods.mixcse import (
+    MixCSE,
+    MixCSESettings,
+    mix,
+    mixed_cosines,
+    published_mixed_cosines,
+)
+from mtdlab.training.inputs import prepare
+from mtdlab.training.loop import start, train
+
+Settings = Callable[..., TrainerSettings]
+Array = NDArray[np.float64]
+CPU = Device(torch.device("cpu"), torch.float32)
+
+
+def ignore(_step: int, _evaluation: Evaluation | None) -> None:
+    """Nothing to do after a step."""
+
+
+def cosine(a: Array, b: Array) -> float:
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+def slow_paper(first: Array, second: Array, weight: float, temperature: float) -> float:
+    """-log [e(h_i, h'_i) / (sum over j of e(h_i, h'_j) + e(h_i, m_i))], e = exp(cos / t).
+
+    m_i is the normalised mixture of the unit vectors h'_i and h'_{i+1}.
+    """
+    total, count = 0.0, len(first)
+    unit = [row / np.linalg.norm(row) for row in second]
+    for row in range(count):
+        mixed = weight * unit[row] + (1 - weight) * unit[(row + 1) % count]
+        candidates = [math.exp(cosine(first[row], other) / temperature) for other in second]
+        candidates.append(math.exp(cosine(first[row], mixed) / temperature))
+        total -= math.log(candidates[row] / sum(candidates))
+    return total / count
+
+
+def slow_published(first: Array, second: Array, weight: float, temperature: float) -> float:
+    """Row i: every cos(z1_i, z2_j), every cos(z1_i, z3_j), every cos(z4_i, z2_j), over t.
+
+    z3_j mixes z2_j and z2_{j+1}, z4_i mixes z1_i and z1_{i+1}, neither normalised before; where
+    the partner is row i's own positive the logit is 0.
+    """
+    total, count = 0.0, len(first)
+    for row in range(count):
+        following = (row + 1) % count
+        logits = [cosine(first[row], other) / temperature for other in second]
+        for at in range(count):
+            z3 = weight * second[at] + (1 - weight) * second[(at + 1) % count]
+            own = (at + 1) % count == row
+            logits.append(0.0 if own else cosine(first[row], z3) / temperature)
+        z4 = weight * first[row] + (1 - weight) * first[following]
+        for at in range(count):
+            logits.append(0.0 if at == following else cosine(z4, second[at]) / temperature)
+        total -= logits[row] - math.log(sum(math.exp(logit) for logit in logits))
+    return total / count
+
+
+SLOW = {"paper": slow_paper, "published-code": slow_published}
+
+
+def draw(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+@pytest.fixture
+def method_of(settings_of: Settings) -> Callable[..., MixCSE]:
+    def method(**changed: Any) -> MixCSE:
+        settings = settings_of(method="mixcse", **changed)
+        assert isinstance(settings, MixCSESettings)
+        return MixCSE(load_encoder(settings.encoder, settings.dropout).model, settings, CPU)
+
+    return method
+
+
+@pytest.mark.parametrize("mixing", ["paper", "published-code"])
+@pytest.mark.parametrize("weight", [0.0, 0.2, 0.6])
+@pytest.mark.parametrize(("count", "temperature"), [(2, 1.0), (3, 0.05), (7, 0.2)])
+def test_the_loss_is_its_formula(
+    method_of: Callable[..., MixCSE], mixing: str, weight: float, count: int, temperature: float
+) -> None:
+    method = method_of(mixing=mixing, mixing_weight=weight, temperature=temperature)
+    # the scale of a vector matters where vectors are mixed before they are normalised
+    first = draw(count, 6) * torch.arange(1, count + 1).unsqueeze(1)
+    second = draw(count, 6, seed=1) + first
+    slow = SLOW[mixing](first.numpy(), second.numpy(), weight, temperature)
+    assert float(method.loss(first, second)) == pytest.approx(slow, rel=1e-9)
+
+
+def three_sentences() -> tuple[Tensor, Tensor]:
+    """Both passes give the three axes, the second one twice as long in the middle row."""
+    first = torch.eye(3, dtype=torch.float64)
+    return first, first * torch.tensor([[1.0], [2.0], [1.0]], dtype=torch.float64)
+
+
+def test_three_sentences_by_hand_as_in_the_paper(method_of: Callable[..., MixCSE]) -> None:
+    """m_i = (0.2 e_i + 0.8 e_{i+1}) / √0.68, so cos(h_i, m_i) = 0.24254 in every row.
+
+    A row's logits at τ 1: 1, 0, 0 and 0.24254; the loss is log(e + 2 + exp(0.24254)) − 1.
+    """
+    first, second = three_sentences()
+    assert mixed_cosines(first, second, 0.2) == pytest.approx(0.24254, abs=1e-5)
+    loss = method_of(mixing="paper", temperature=1.0).loss(first, second)
+    assert float(loss) == pytest.approx(0.79055, abs=1e-5)
+
+
+def test_three_sentences_by_hand_as_published(method_of: Callable[..., MixCSE]) -> None:
+    """z3 = (0.2, 1.6, 0), (0, 0.4, 0.8), (0.8, 0, 0.2): row i meets 0.8 of itself in z3_{i-1},
+    which is masked, is orthogonal to z3_{i+1}, and has a cosine of 0.2/√2.6, 0.4/√0.8 and 0.2/√0.68
+    to z3_i. z4_i = 0.2 e_i + 0.8 e_{i+1}: 0.2/√0.68 to z2_i, masked for z2_{i+1}, 0 for the third.
+
+    A row's logits at τ 1: 1, six zeros and these two; the loss is the mean over the rows of
+    log(e + 6 + exp(a_i) + exp(0.24254)) − 1, a = 0.12403, 0.44721, 0.24254.
+    """
+    first, second = three_sentences()
+    columns = published_mixed_cosines(first, second, 0.2)
+    expected = np.hstack([np.diag([0.12403, 0.44721, 0.24254]), 0.24254 * np.eye(3)])
+    assert columns.numpy() == pytest.approx(expected, abs=1e-5)
+    loss = method_of(mixing="published-code", temperature=1.0).loss(first, second)
+    assert float(loss) == pytest.approx(1.42611, abs=1e-5)
+
+
+def test_aligned_vectors_have_mixed_negatives_of_a_fixed_cosine() -> None:
+    """λ / √(λ² + (1 − λ)²), whatever the dimension, where sentences are nearly orthogonal."""
+    vectors = torch.linalg.qr(draw(64, 64))[0]
+    for weight in (0.1, 0.2, 0.5):
+        expected = weight / math.hypot(weight, 1 - weight)
+        assert mixed_cosines(vectors, vectors, weight) == pytest.approx(expected)
+    assert 0.2 / math.hypot(0.2, 0.8) == pytest.approx(0.243, abs=5e-4)
+
+
+def test_no_gradient_passes_through_a_mixture() -> None:
+    vectors = draw(4, 5).requires_grad_()
+    assert not mix(vectors, 0.2).requires_grad
+    second = draw(4, 5, seed=1).requires_grad_()
+    first = draw(4, 5, seed=2).requires_grad_()
+    mixed_cosines(first, second, 0.2).sum().backward()
+    assert second.grad is None
+    assert first.grad is not None
+
+
+def test_a_mixed_negative_raises_the_loss_of_simcse(method_of: Callable[..., MixCSE]) -> None:
+    vectors = torch.eye(5, dtype=torch.float64)
+    simcse = float(info_nce(vectors, vectors, None, 0.2))
+    for mixing in SLOW:
+        hard = float(method_of(mixing=mixing, temperature=0.2).loss(vectors, vectors))
+        assert hard > simcse + 0.01
+
+
+@pytest.mark.parametrize("mixing", ["paper", "published-code"])
+def test_ten_steps_of_training(settings_of: Settings, mixing: str) -> None:
+    settings = settings_of(method="mixcse", mixing=mixing)
+    inputs = prepare(settings)
+    state = start(settings, inputs)
+    before = state.method.encoder.embeddings.word_embeddings.weight.detach().clone()
+    outcome = train(settings, inputs, ignore, state)
+    losses = outcome.curve["loss"]
+    assert len(losses) == 10
+    assert np.isfinite(losses).all()
+    assert not torch.equal(before, state.method.encoder.embeddings.word_embeddings.weight)
+    assert set(outcome.states) == {"encoder", "heads", "dropout"}
+
+
+def test_the_defaults_are_the_papers_and_there_is_no_mtd() -> None:
+    settings = make_settings(method="mixcse")
+    assert isinstance(settings, MixCSESettings)
+    assert (settings.mixing, settings.mixing_weight) == ("paper", 0.2)
+    assert (settings.temperature, settings.evaluate_every, settings.batch_size) == (0.05, 125, 64)
+    assert settings.mtd is None
+    assert "mixtures" in MixCSE.describe(settings)
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"batch_size": 1}, "batch_size 1 leaves no negatives"),
+        ({"mixing_weight": 1.0}, "less than 1"),
+        ({"mixing_weight": -0.1}, "greater than or equal to 0"),
+        ({"mixing": "mixup"}, "'paper' or 'published-code'"),
+        ({"queue_size": 64}, "Extra inputs are not permitted"),
+    ],
+    ids=str,
+)
+def test_settings_that_cannot_be_trained_are_refused(changed: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ValidationError, match=reason):
+        make_settings(method="mixcse", **changed)

@@ -1,0 +1,135 @@
+"""The repeated sub-words of ESimCSE: how many, which, and that nothing else changes."""
+
+from itertools import combinations
+from typing import get_args
+
+import pytest
+import torch
+from scipy.stats import chisquare
+from torch import Tensor
+
+from mtdlab.methods.esimcse import Draw, Repetition, repeat_tokens
+
+CPU = torch.device("cpu")
+CLS, SEP = 2, 3
+
+
+def repetition(draw: Draw = "paper", *, rate: float = 0.32, limit: int = 512) -> Repetition:
+    return Repetition(rate, draw, limit=limit, seed=0, device=CPU)
+
+
+def batch(*lengths: int) -> tuple[Tensor, Tensor]:
+    """Ids and mask of sentences with so many real tokens: [CLS], distinct ids from 10, [SEP]."""
+    longest = max(lengths)
+    ids, mask = torch.zeros(len(lengths), longest).long(), torch.zeros(len(lengths), longest).long()
+    for row, length in enumerate(lengths):
+        ids[row, :length] = torch.tensor([CLS, *range(10, 8 + length), SEP])
+        mask[row, :length] = 1
+    return ids, mask
+
+
+# real tokens with [CLS] and [SEP], and the most that are doubled: worked out from the formulas
+@pytest.mark.parametrize(
+    ("draw", "length", "most"),
+    [
+        ("paper", 2, 0),  # no sub-word
+        ("paper", 3, 1),  # one: max(2, 0), but no more than there are
+        ("paper", 8, 2),  # six: max(2, 1)
+        ("paper", 12, 3),  # ten: 3.2
+        ("paper", 52, 16),  # fifty: 16.0
+        ("published-code", 2, 0),  # 0.64
+        ("published-code", 3, 0),  # 0.96
+        ("published-code", 6, 0),  # 1.92: min(10, 1) - 1
+        ("published-code", 8, 1),  # 2.56
+        ("published-code", 25, 7),  # 8.0
+        ("published-code", 32, 9),  # 10.24
+        ("published-code", 500, 9),
+    ],
+)
+def test_the_most_that_are_doubled(draw: Draw, length: int, most: int) -> None:
+    assert repetition(draw).most(torch.tensor([[length]])).tolist() == [[most]]
+
+
+@pytest.mark.parametrize(
+    ("draw", "length", "outcomes"),
+    [("paper", 6, 3), ("paper", 22, 7), ("published-code", 8, 2), ("published-code", 32, 10)],
+)
+def test_the_histogram_of_the_number_is_uniform(draw: Draw, length: int, outcomes: int) -> None:
+    ids, mask = batch(*[length] * 5000)
+    _, longer = repetition(draw)(ids, mask)
+    counts = torch.bincount(longer.sum(dim=1) - length)
+    assert len(counts) == outcomes
+    assert chisquare(counts.numpy()).pvalue > 1e-3
+
+
+def test_the_histogram_of_the_tokens_is_that_of_random_subsets() -> None:
+    """Of four sub-words none, one or two: 1/3 each, and every subset of a size as often."""
+    ids, mask = batch(*[6] * 9000)
+    repeated, _ = repetition()(ids, mask)
+    found: dict[tuple[int, ...], int] = {}
+    for row in repeated.tolist():
+        doubled = tuple(token for token in range(10, 14) if row.count(token) == 2)
+        found[doubled] = found.get(doubled, 0) + 1
+    expected = {
+        subset: 9000 / 3 / sizes
+        for size, sizes in ((0, 1), (1, 4), (2, 6))
+        for subset in combinations(range(10, 14), size)
+    }
+    assert found.keys() == expected.keys()
+    observed = [found[subset] for subset in expected]
+    assert chisquare(observed, list(expected.values())).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("draw", get_args(Draw))
+def test_special_tokens_and_padding_stay_and_the_order_is_kept(draw: Draw) -> None:
+    lengths = [2, 3, 4, 9, 17, 30, 30] * 30
+    ids, mask = batch(*lengths)
+    repeated, longer = repetition(draw, rate=0.9)(ids, mask)
+    assert repeated.shape == longer.shape
+    assert longer.dtype == mask.dtype
+    assert int(longer.sum()) > int(mask.sum())
+    for row, length in enumerate(lengths):
+        size = int(longer[row].sum())
+        assert longer[row].tolist() == [1] * size + [0] * (longer.shape[1] - size)
+        tokens = repeated[row, :size].tolist()
+        assert tokens.count(CLS) == tokens.count(SEP) == 1
+        assert sorted(set(tokens), key=tokens.index) == ids[row, :length].tolist()
+        places = {token: [at for at, one in enumerate(tokens) if one == token] for token in tokens}
+        assert all(found[-1] - found[0] == len(found) - 1 <= 1 for found in places.values())
+
+
+@pytest.mark.parametrize("draw", get_args(Draw))
+def test_no_sentence_outgrows_the_encoders_positions(draw: Draw) -> None:
+    ids, mask = batch(*[19] * 200, *[20] * 200, *[8] * 200)
+    _, longer = repetition(draw, rate=1.0, limit=20)(ids, mask)
+    sizes = longer.sum(dim=1)
+    assert set(sizes[:200].tolist()) == {19, 20}
+    assert set(sizes[200:400].tolist()) == {20}
+    assert sizes[400:].max() > 10
+
+
+def test_tokens_are_doubled_where_they_stand() -> None:
+    ids, mask = batch(5, 3)
+    doubled = torch.tensor([[0, 1, 0, 1, 0], [0, 0, 0, 0, 0]]).bool()
+    repeated, longer = repeat_tokens(ids, mask, doubled)
+    assert repeated.tolist() == [[CLS, 10, 10, 11, 12, 12, SEP], [CLS, 10, SEP, 0, 0, 0, 0]]
+    assert longer.tolist() == [[1] * 7, [1] * 3 + [0] * 4]
+
+
+def test_a_rate_of_0_changes_nothing() -> None:
+    ids, mask = batch(9, 4)
+    repeated, longer = repetition(rate=0.0)(ids, mask)
+    assert repeated is ids
+    assert longer is mask
+
+
+def test_every_call_draws_anew_and_a_saved_stream_continues() -> None:
+    ids, mask = batch(*[25] * 20)
+    one = repetition()
+    first = one(ids, mask)[1].sum(dim=1).tolist()
+    saved = one.state_dict()
+    second = one(ids, mask)[0]
+    assert second.ne(0).sum(dim=1).tolist() != first
+    other = Repetition(0.32, "paper", limit=512, seed=9, device=CPU)
+    other.load_state_dict(saved)
+    assert torch.equal(other(ids, mask)[0], second)
