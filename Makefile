@@ -3,8 +3,11 @@ BIN := .venv/bin
 export HF_HUB_OFFLINE ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo paper-small test lint typecheck bench
+.PHONY: help demo paper-small test test-long mutation lint typecheck bench
 
+# one thread each: two processes of tests share the cores already
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+MUTATION = $(BIN)/python tests/mutation/run.py
 PAPER := $(basename $(notdir $(wildcard studies/paper/*.yaml)))
 
 help:  ## Explain these targets
@@ -24,8 +27,15 @@ paper-small: .venv/installed  ## Run the paper's studies, small, and write a pag
 	$(BIN)/mtdlab report --name paper $(PAPER:%=--study %-small) || exit $$?; \
 	exit $$failed
 
-test: .venv/tested  ## Run the tests
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+test: .venv/tested  ## Run the tests, but for those marked slow
+	$(PYTEST) -m "not slow"
+
+test-long: .venv/mutation  ## Run every test, then `make mutation`
+	$(PYTEST)
+	$(MUTATION)
+
+mutation: .venv/mutation  ## Count how many of 100 small changes of the code the tests notice
+	$(MUTATION)
 
 lint: .venv/tested  ## Check style and layout with ruff
 	$(BIN)/ruff check .
@@ -37,13 +47,24 @@ typecheck: .venv/tested  ## Check types with mypy
 bench: .venv/tested  ## Measure training, embedding and the sweep's overhead
 	$(BIN)/python tests/benchmarks/bench.py
 
+# Bytecode is made where a module is first imported: for all of the packages it takes a minute.
+PIP = $(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+
 # torch first and by itself: pip then takes a CPU build where one is at hand
-.venv/installed: pyproject.toml constraints.txt
+.venv/torch: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(PIP) torch
 	touch $@
 
-.venv/tested: .venv/installed
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+.venv/installed: .venv/torch
+	$(PIP) -e .
+	touch $@
+
+# not after .venv/installed: installing the package itself twice takes seconds
+.venv/tested: .venv/torch
+	$(PIP) -e '.[test]'
+	touch .venv/installed $@
+
+.venv/mutation: .venv/tested
+	$(PIP) -e '.[test,mutation]'
 	touch $@

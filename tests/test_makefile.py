@@ -1,4 +1,4 @@
-"""What make runs, with a command that only says how it was called."""
+"""What make runs: commands that are only printed, or replaced by one that records its call."""
 
 import subprocess
 from pathlib import Path
@@ -40,3 +40,18 @@ def test_the_papers_studies_run_one_by_one_and_then_the_page(
         assert sorted(lines[-1].split()) == sorted(page.split())
     else:
         assert lines[-1] == f"sweep studies/paper/{failing} --profile small"
+
+
+@pytest.mark.parametrize(
+    ("target", "has_slow", "has_mutants"), [("test", False, False), ("test-long", True, True)]
+)
+def test_the_long_tests_add_the_slow_ones_and_the_mutants(
+    target: str, has_slow: bool, has_mutants: bool
+) -> None:
+    built = [part for stamp in ("tested", "mutation") for part in ("-o", f".venv/{stamp}")]
+    command = ["make", "--dry-run", *built, target]
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert "-m pytest -n 2" in printed
+    assert ('-m "not slow"' not in printed) == has_slow
+    assert ("tests/mutation/run.py" in printed) == has_mutants
+    assert "pip install" not in printed

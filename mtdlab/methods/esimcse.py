@@ -109,7 +109,7 @@ class ESimCSE(TwoPass[ESimCSESettings]):
     ) -> None:
         """The momentum encoder starts as a copy of `encoder`."""
         # here, since transformers takes seconds to import and reading a study file needs none of it
-        from mtdlab.encoders.encoder import position_limit
+        from mtdlab.encoders.loading import position_limit
 
         super().__init__(encoder, settings, device)
         self.target = make_target(self.branch, shared=self.branch.pooler)

@@ -20,7 +20,7 @@ from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.device import Device
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.methods.esimcse import ESimCSE, ESimCSESettings, Repetition
-from mtdlab.training.inputs import Materials, prepare
+from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import train
 
 Settings = Callable[..., TrainerSettings]
@@ -40,11 +40,11 @@ def esimcse_of(settings_of: Settings) -> Callable[..., tuple[ESimCSE, Batches]]:
     def method(**changed: Any) -> tuple[ESimCSE, Batches]:
         settings = settings_of(method="esimcse", **changed)
         assert isinstance(settings, ESimCSESettings)
-        inputs = prepare(settings)
+        inputs = load_inputs(settings)
         torch.manual_seed(settings.seed)
         found = ESimCSE(copy.deepcopy(inputs.encoder.model), settings, CPU)
-        stream = inputs.tokens.batches(settings.batch_size, settings.seed)
-        return found, [[next(stream)] for _ in range(6)]
+        stream = inputs.batches(settings.batch_size, settings.seed)
+        return found, [list(next(stream)) for _ in range(6)]
 
     return method
 
@@ -187,7 +187,7 @@ def double() -> Iterator[None]:
     torch.set_default_dtype(torch.float32)
 
 
-def program(settings: ESimCSESettings, inputs: Materials) -> list[float]:
+def program(settings: ESimCSESettings, inputs: RunInputs) -> list[float]:
     """The published program in lists and plain calls, without dropout; float64.
 
     Its average moves before the keys' pass, and its queue is cut to K rows after each batch.
@@ -202,11 +202,11 @@ def program(settings: ESimCSESettings, inputs: Materials) -> list[float]:
     optimizer = torch.optim.AdamW(
         [*encoder.parameters(), *dense.parameters()], weight_decay=settings.weight_decay
     )
-    batches = inputs.tokens.batches(settings.batch_size, settings.seed)
+    batches = inputs.batches(settings.batch_size, settings.seed)
     queue: list[Tensor] = []
     losses = []
     for step in range(settings.steps):
-        ids, mask = next(batches)
+        ((ids, mask),) = next(batches)
         views = []
         for one, real in ((ids, mask), repetition(ids, mask)):
             wide = 40 - one.shape[1]
@@ -246,7 +246,7 @@ def test_it_trains_as_the_published_program(settings_of: Settings, draw: str) ->
     }
     settings = settings_of(**values)
     assert isinstance(settings, ESimCSESettings)
-    found = prepare(settings)
+    found = load_inputs(settings)
     model = copy.deepcopy(found.encoder.model).double()
     inputs = dataclasses.replace(found, encoder=dataclasses.replace(found.encoder, model=model))
     expected = program(settings, inputs)
@@ -259,7 +259,7 @@ def test_it_trains_as_the_published_program(settings_of: Settings, draw: str) ->
 @pytest.mark.parametrize("draw", ["paper", "published-code"])
 def test_ten_steps_of_training(settings_of: Settings, draw: str) -> None:
     settings = settings_of(method="esimcse", repetition_draw=draw)
-    outcome = train(settings, prepare(settings), ignore)
+    outcome = train(settings, load_inputs(settings), ignore)
     assert outcome.curve["queue_fill"].tolist() == [0, 8, 16, *[20] * 7]
     assert np.isfinite(outcome.curve["loss"]).all()
     assert set(outcome.states) == {"encoder", "heads", "dropout", "target", "queue"}

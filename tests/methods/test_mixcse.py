@@ -13,7 +13,7 @@ from torch import Tensor
 
 from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.device import Device
-from mtdlab.encoders.encoder import load_encoder
+from mtdlab.encoders.loading import load_encoder
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.methods.losses import info_nce
 from mtdlab.methods.mixcse import (
@@ -23,7 +23,7 @@ from mtdlab.methods.mixcse import (
     mixed_cosines,
     published_mixed_cosines,
 )
-from mtdlab.training.inputs import prepare
+from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start, train
 
 Settings = Callable[..., TrainerSettings]
@@ -169,7 +169,7 @@ def test_a_mixed_negative_raises_the_loss_of_simcse(method_of: Callable[..., Mix
 @pytest.mark.parametrize("mixing", ["paper", "published-code"])
 def test_ten_steps_of_training(settings_of: Settings, mixing: str) -> None:
     settings = settings_of(method="mixcse", mixing=mixing)
-    inputs = prepare(settings)
+    inputs = load_inputs(settings)
     state = start(settings, inputs)
     before = state.method.encoder.embeddings.word_embeddings.weight.detach().clone()
     outcome = train(settings, inputs, ignore, state)

@@ -1,0 +1,157 @@
+"""Two studies in one database: neither sees or changes the other's trials."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mtdlab.config import Unit
+from mtdlab.store import Result, Store, load_study
+
+OWNER = {"host": "here", "boot": "1", "pid": 1, "started": "1"}
+SETTINGS = {
+    "ema_decay": 0.85,
+    "queue_size": 16,
+    "batch_size": 8,
+    "initial_queue_size": 4,
+    "queue_slice": "all",
+    "steps": 3,
+}
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'studies.db'}"
+
+
+def begin_study(url: str, study_id: int, names: str) -> Store:
+    """A study with one waiting trial of each name."""
+    store = Store(url, study_id)
+    store.write_study(f"study-{study_id}", "sts_test", {"sampler": "grid"}, "", "")
+    store.add_units([Unit(name, 0, {"x": at}) for at, name in enumerate(names)])
+    return store
+
+
+@pytest.fixture
+def mine(url: str) -> Store:
+    return begin_study(url, 1, "abc")
+
+
+@pytest.fixture
+def other(url: str) -> Store:
+    """Another study with trials of the same names: one complete, one failed, one running."""
+    store = begin_study(url, 2, "abcd")
+    run_trial(store, Result("COMPLETE", values={"score": 90.0}), optuna_id=201)
+    run_trial(store, Result("FAIL", "the loss is nan"), optuna_id=202)
+    run_trial(store, None, optuna_id=203)
+    return store
+
+
+def run_trial(store: Store, result: Result | None, *, optuna_id: int) -> None:
+    """Claim and begin the next trial, and finish it unless it is to stay running."""
+    claim = store.claim(OWNER)
+    assert claim is not None
+    store.begin(claim, optuna_id, optuna_id % 100, claim.parameters or {}, SETTINGS, 8.667)
+    if result is not None:
+        assert store.finish(claim, OWNER, result)
+
+
+def next_setting(store: Store) -> str | None:
+    claim = store.claim(OWNER)
+    return claim and claim.setting
+
+
+def study_name(store: Store) -> str | None:
+    row = store.study()
+    return row and row.name
+
+
+@pytest.mark.parametrize(
+    ("read", "in_mine", "in_other"),
+    [
+        (Store.counts, {"WAITING": 3}, {"COMPLETE": 1, "FAIL": 1, "RUNNING": 1, "WAITING": 1}),
+        (Store.best_score, None, 90.0),
+        (Store.begun, set(), {201, 202, 203}),
+        (Store.finished, {}, {201: ("COMPLETE", 90.0), 202: ("FAIL", None)}),
+        (Store.retry_failed, 0, 1),
+        (next_setting, "a", "d"),
+        (study_name, "study-1", "study-2"),
+    ],
+)
+def test_each_study_finds_its_own(
+    mine: Store, other: Store, read: Callable[[Store], Any], in_mine: Any, in_other: Any
+) -> None:
+    assert read(mine) == in_mine
+    assert read(other) == in_other
+
+
+def test_running_trials_carry_their_owner_and_heartbeat(mine: Store, other: Store) -> None:
+    [running] = other.running()
+    assert (running.optuna_id, running.owner) == (203, OWNER)
+    assert running.heartbeat > 1e9
+    assert mine.running() == []
+
+
+def test_a_failed_trial_is_put_back_in_its_own_study_alone(mine: Store, other: Store) -> None:
+    run_trial(mine, Result("FAIL", "out of memory"), optuna_id=101)
+    assert other.retry_failed() == 1
+    assert other.counts() == {"COMPLETE": 1, "RUNNING": 1, "WAITING": 2}
+    assert other.begun() == {201, 203}
+    assert mine.counts() == {"FAIL": 1, "WAITING": 2}
+    assert mine.finished() == {101: ("FAIL", None)}
+
+
+def test_parameters_drawn_in_one_study_do_not_reach_another(url: str) -> None:
+    for study_id in (1, 2):
+        store = Store(url, study_id)
+        store.write_study(f"study-{study_id}", "sts_dev", {"sampler": "tpe"}, "", "")
+        store.add_units(
+            [Unit("s-0", 0, None), Unit("s-0", 1, None), Unit("s-1", 0, None), Unit("s-1", 1, None)]
+        )
+    run_trial(Store(url, 1), None, optuna_id=101)
+    claim = Store(url, 1).claim(OWNER)
+    assert claim is not None
+    assert (claim.setting, claim.seed, claim.parameters) == ("s-0", 1, {})
+    first = Store(url, 2).claim(OWNER)
+    assert first is not None
+    assert (first.setting, first.seed, first.parameters) == ("s-0", 0, None)
+    second = Store(url, 2).claim(OWNER)
+    assert second is not None
+    assert (second.setting, second.seed) == ("s-1", 0)
+
+
+def test_planning_more_trials_counts_only_the_studys_own(mine: Store, url: str) -> None:
+    late = begin_study(url, 3, "ab")
+    units = [Unit(name, 0, {"x": at}) for at, name in enumerate("abcd")]
+    assert mine.add_units(units) == []
+    assert mine.counts() == {"WAITING": 4}
+    assert late.counts() == {"WAITING": 2}
+    assert late.add_units(units[1:]) == [("a", 0)]
+
+
+@pytest.mark.parametrize(
+    ("optuna_ids", "is_forgotten"), [({201, 7}, False), ({7}, True), (set(), True)]
+)
+def test_only_a_deleted_study_is_forgotten(
+    mine: Store, other: Store, optuna_ids: set[int], is_forgotten: bool
+) -> None:
+    other.forget_deleted("study-2", lambda: optuna_ids)
+    assert (other.study() is None) == is_forgotten
+    assert other.counts() == (
+        {} if is_forgotten else {"COMPLETE": 1, "FAIL": 1, "RUNNING": 1, "WAITING": 1}
+    )
+    assert mine.counts() == {"WAITING": 3}
+
+
+def test_a_study_without_begun_trials_is_never_forgotten(mine: Store) -> None:
+    mine.forget_deleted("study-1", lambda: {7})
+    assert mine.counts() == {"WAITING": 3}
+
+
+@pytest.mark.usefixtures("mine", "other")
+def test_a_page_shows_its_own_trials(url: str) -> None:
+    frames = load_study("study-2", url)
+    assert frames.planned == 4
+    assert sorted(frames.trials["number"]) == [1, 2, 3]
+    assert load_study("study-1", url).trials.empty
