@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from analysis.report import write_report
@@ -13,7 +12,7 @@ Make = Callable[..., Any]
 
 
 def mixed(trials: pd.DataFrame) -> pd.DataFrame:
-    return trials.assign(method="mixcse", mixing_weight=0.2, mtd=np.nan)
+    return trials.assign(method="mixcse", mixing_weight=0.2)
 
 
 def test_a_study_with_mixed_negatives_has_the_section(
