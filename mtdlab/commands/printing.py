@@ -21,4 +21,7 @@ def print_table(rows: list[dict[Any, Any]]) -> None:
 def _cell(value: Any) -> str:
     if value is None:
         return "–"
-    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    # four digits, so that 0.985 is not 0.98; a longer number without an exponent
+    return f"{value:.4g}" if abs(value) < 1000 else f"{value:.0f}"

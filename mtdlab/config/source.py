@@ -14,7 +14,7 @@ import yaml
 
 from mtdlab.errors import MtdlabError, nearest
 
-MAXIMUM_BYTES = 1_000_000
+MAXIMUM_BYTES = 100_000
 LARGEST = 2**63 - 1
 """The largest number a file may hold: what databases and random generators take."""
 

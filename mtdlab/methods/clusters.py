@@ -1,4 +1,4 @@
-"""Pseudo-negatives: a queue's keys told by the centroids of their clusters.
+"""Pseudo-negatives: the centroids of clusters instead of a queue's keys.
 
 Letters: V rows, k clusters, D dimension.
 """

@@ -241,7 +241,7 @@ def test_a_file_that_is_not_utf8(path: Path) -> None:
 
 def test_a_file_that_is_too_large(path: Path) -> None:
     path.write_text("study: a\n#" + "x" * MAXIMUM_BYTES)
-    with pytest.raises(SpecError, match=r"1000010 bytes; a study file has at most 1000000"):
+    with pytest.raises(SpecError, match=r"100010 bytes; a study file has at most 100000"):
         read_study(path)
 
 
