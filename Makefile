@@ -3,7 +3,7 @@ BIN := .venv/bin
 export HF_HUB_OFFLINE ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo paper-small test test-long mutation lint typecheck bench
+.PHONY: help demo paper-small test test-long mutation docs lint typecheck bench
 
 # one thread each: two processes of tests share the cores already
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
@@ -36,6 +36,9 @@ test-long: .venv/mutation  ## Run every test, then `make mutation`
 
 mutation: .venv/mutation  ## Count how many of 100 small changes of the code the tests notice
 	$(MUTATION)
+
+docs: .venv/installed  ## Generate docs/settings.md from the declared settings
+	$(BIN)/python -m mtdlab.config.reference docs/settings.md
 
 lint: .venv/tested  ## Check style and layout with ruff
 	$(BIN)/ruff check .

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from mtdlab.config.reader import StudyFile
+from mtdlab.config.checks import StudyFile
 from mtdlab.methods.registry import find_method, method_names
 from mtdlab.settings import Setting, TrainerSettings, settings_of
 

@@ -14,6 +14,7 @@ from pydantic import (
     Field,
     ValidationError,
     ValidationInfo,
+    WithJsonSchema,
     model_validator,
 )
 
@@ -65,7 +66,12 @@ class TrainerSettings(BaseModel):
         loaded=True,
         min_length=1,
     )
-    tasks: Annotated[str, BeforeValidator(_joined), AfterValidator(_checked_tasks)] = setting(
+    tasks: Annotated[
+        str,
+        BeforeValidator(_joined),
+        AfterValidator(_checked_tasks),
+        WithJsonSchema({"type": ["string", "array"], "items": {"type": "string"}}),
+    ] = setting(
         "",
         "tasks scored at the end of each trial: `[STS12, SICKR]`, `sts`, `transfer`",
         loaded=True,

@@ -9,6 +9,7 @@ from analysis.report.topics import (
     methods,
     score,
     spectra,
+    spherical_cap,
     tasks,
     trials,
 )
@@ -24,6 +25,7 @@ TOPICS: tuple[Topic[Any], ...] = (
     tasks.TOPIC,
     geometry.TOPIC,
     spectra.TOPIC,
+    spherical_cap.TOPIC,
     trials.TOPIC,
 )
 """In the order of the page."""

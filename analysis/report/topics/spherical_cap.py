@@ -1,0 +1,79 @@
+"""Topic: how similar random negatives can be, where a study mixed negatives (MixCSE)."""
+
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from analysis.report.cells import make_table
+from analysis.report.context import StudyContext
+from analysis.report.drawing import Drawing
+from analysis.report.page import Table
+from analysis.report.topics.base import Topic
+from analysis.runs import completed_runs
+from analysis.spherical_cap import (
+    DIMENSIONS,
+    compute_spherical_cap,
+    describe_spherical_cap,
+    draw_spherical_cap,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MIXING = "mixing_weight"
+
+
+def compute(context: StudyContext) -> pd.DataFrame | None:
+    """The table of `compute_spherical_cap`, with the encoder's dimension; None without mixing."""
+    runs = completed_runs(context.trials)
+    if MIXING not in runs or not runs[MIXING].notna().any():
+        return None
+    width = context.width
+    known = {width} if width is not None and width >= min(DIMENSIONS) else set()
+    return compute_spherical_cap(sorted({*DIMENSIONS, *known}))
+
+
+def describe(frame: pd.DataFrame) -> tuple[str, ...]:
+    """Why mixed negatives are harder than random ones."""
+    return (
+        "A model of the study's methods, not a result of its runs: sentence vectors drawn "
+        "uniformly from a spherical cap of angle ω, which is wide before training and narrow for "
+        "a group of similar sentences. In many dimensions the cosines of random pairs hardly vary, "
+        "so a random negative is almost never a hard one.",
+        describe_spherical_cap(frame),
+    )
+
+
+def draw(frame: pd.DataFrame) -> Drawing:
+    """Mean and standard deviation of the cosine by dimension and angle."""
+
+    def panel(ax: "Axes") -> None:
+        draw_spherical_cap(frame, ax)
+
+    return Drawing(
+        "Cosine of random pairs on a spherical cap",
+        [("", panel)],
+        height=4.2,
+        caption=(
+            "Lines and bands: mean and standard deviation in closed form; crosses with bars: the "
+            "same of simulated pairs; dashed: a mixed negative."
+        ),
+        alt=describe_spherical_cap(frame),
+    )
+
+
+def show(frame: pd.DataFrame) -> tuple[Table, ...]:
+    """A row for each angle and dimension."""
+    caption = "Cosine of random pairs by angle (degrees) and dimension; and of a mixed negative."
+    return (make_table(frame, caption=caption, csv="spherical_cap"),)
+
+
+TOPIC = Topic(
+    name="spherical-cap",
+    title="Random and mixed negatives",
+    compute=compute,
+    csv={"spherical_cap": lambda frame: frame},
+    figures={"spherical_cap": draw},
+    text=describe,
+    tables=show,
+)

@@ -1,0 +1,195 @@
+"""The checks of a study file: each error points at its place, with what is allowed."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mtdlab.config.search import Choices, Dimension, Range, grid
+from mtdlab.config.source import KeyPath, Source, SpecError
+from mtdlab.config.study import STUDY_NAME, Pruner, Sampler, StudySpec, section
+from mtdlab.errors import nearest
+from mtdlab.methods.registry import BUILTIN, settings_class
+from mtdlab.settings import Setting, first_error
+from mtdlab.settings.tasks import METRICS, needed, parse_tasks
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class StudyFile(BaseModel):
+    """The top level of a study file; sections are checked one by one afterwards."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    study: str = Field(pattern=f"^{STUDY_NAME}$", description="name of the study")
+    description: str = Field("", max_length=2000, description="shown on the report's page")
+    metric: str = Field("sts_test", description="score that is maximised and reported")
+    trainer: dict[str, Any] = Field(
+        default_factory=dict, description="settings that every trial shares"
+    )
+    search: dict[str, Any] = Field(default_factory=dict, description="settings that vary")
+    seeds: list[int] = Field(default=[0], min_length=1, description="each is run everywhere")
+    sampler: Sampler = Field("grid", description="how configurations are chosen")
+    pruner: Pruner = Field("none", description="which trials are stopped early")
+    trials: int | None = Field(
+        default=None, ge=1, le=1_000_000, description="configurations that a sampler draws"
+    )
+    skip: list[Any] = Field(default_factory=list, description="points of the grid left out")
+    profiles: dict[str, Any] = Field(
+        default_factory=dict, description="partial studies that --profile lays over the file"
+    )
+
+
+def checked(source: Source, path: KeyPath, model: type[Model], values: Any) -> Model:
+    """A section's values as `model`. Raises SpecError at the first that it refuses."""
+    if not isinstance(values, dict):
+        raise source.error(path, f"{values!r} is not a section of keys and values")
+    try:
+        return model(**values)
+    except ValidationError as error:
+        raise _pointed(source, path, model, error) from None
+
+
+def _pointed(
+    source: Source, path: KeyPath, model: type[BaseModel], error: ValidationError
+) -> SpecError:
+    errors = error.errors()
+    # a misspelt key explains the missing one
+    first = next((one for one in errors if one["type"] == "extra_forbidden"), errors[0])
+    where = (*path, *first["loc"])
+    if first["type"] == "extra_forbidden":
+        return unknown_key(source, where, model)
+    if first["type"] == "missing":
+        return source.error(where, "this key is missing")
+    message = first_error(error)
+    shown = "" if isinstance(first["input"], dict) else f"{first['input']!r}: "
+    return source.error(where, shown + message[0].lower() + message[1:])
+
+
+def unknown_key(source: Source, where: KeyPath, model: type[BaseModel]) -> SpecError:
+    """The error for a key that `model` lacks: the nearest it has, or where the key belongs."""
+    key = str(where[-1])
+    others = [name for name in BUILTIN if key in settings_class(name).model_fields]
+    if model is StudyFile and others:
+        return source.error(where, f"unknown key; did you mean trainer.{key}?")
+    if model is not StudyFile and others:
+        return _lacking(source, where, others)
+    return source.unknown(where, model.model_fields)
+
+
+def _lacking(source: Source, where: KeyPath, others: Sequence[str]) -> SpecError:
+    return source.error(
+        where, f"the study's method has no such setting; it belongs to {', '.join(others)}"
+    )
+
+
+def check_trainer(
+    source: Source, top: StudyFile, methods: tuple[str, ...], known: Mapping[str, Setting]
+) -> None:
+    """The sections' keys and values, and the rules between the top level's keys."""
+    _check_section(source, top, methods, known)
+    if "seed" in top.trainer:
+        raise source.error(("trainer", "seed"), "a study takes its seeds from seeds: [0, 1, 2]")
+    if "seed" in top.search:
+        raise source.error(("search", "seed"), "the seed is not searched; list it under seeds:")
+    for index, seed in enumerate(top.seeds):
+        if seed < 0:
+            raise source.error(("seeds", index), f"{seed}: a seed is 0 or more")
+    for name in top.search:
+        _check_searched(source, name, top.trainer, known)
+    _check_sampler(source, top)
+    _check_metric(source, top.metric, section(methods[0], top.trainer, among=methods).tasks)
+
+
+def _check_section(
+    source: Source, top: StudyFile, methods: tuple[str, ...], known: Mapping[str, Setting]
+) -> None:
+    for name in top.trainer:
+        if len(methods) > 1 and name not in known:
+            raise source.unknown(("trainer", name), known)
+    # what is searched may decide whether the fixed values go together
+    interacting = {"method", "batch_size", *(name for name in known if "queue" in name)}
+    whole = interacting.isdisjoint(top.search)
+    for method in methods:
+        model = settings_class(method)
+        try:
+            if whole:
+                model(**top.trainer)
+            else:
+                section(method, top.trainer, among=methods)
+        except ValidationError as error:
+            raise _pointed(source, ("trainer",), model, error) from None
+
+
+def _check_searched(
+    source: Source, name: str, trainer: Mapping[str, Any], known: Mapping[str, Setting]
+) -> None:
+    where = ("search", name)
+    if name not in known:
+        others = [each for each in BUILTIN if name in settings_class(each).model_fields]
+        raise _lacking(source, where, others) if others else source.unknown(where, known)
+    if name == "preset":
+        raise source.error(
+            where,
+            "is not searched, since it only gives values to settings that a file leaves open; "
+            "write a study of its own for each, or a profile",
+        )
+    if name in trainer:
+        raise source.error(where, "also fixed under trainer; keep one of the two")
+
+
+def _check_sampler(source: Source, top: StudyFile) -> None:
+    if top.sampler != "grid" and top.trials is None:
+        raise source.error(
+            ("sampler",), f"{top.sampler} needs trials: how many configurations to draw"
+        )
+    if top.sampler == "grid" and top.trials is not None:
+        raise source.error(("trials",), "a grid has as many trials as points; leave it out")
+    if top.sampler == "tpe" and top.metric != "sts_dev":
+        raise source.error(
+            ("sampler",), "tpe would fit its choices to the test split; use metric: sts_dev"
+        )
+
+
+def _check_metric(source: Source, metric: str, tasks: str) -> None:
+    if metric not in METRICS:
+        raise source.error(("metric",), f"{metric!r} is not known; {nearest(metric, METRICS)}")
+    scored = parse_tasks(tasks)
+    if missing := [task for task in needed(metric) if task not in scored]:
+        raise source.error(
+            ("metric",), f"{metric} needs tasks that trainer.tasks lacks: {', '.join(missing)}"
+        )
+
+
+def check_points(source: Source, spec: StudySpec) -> None:
+    """Refuse, before anything runs, a grid with a point that cannot be trained, or with none."""
+    if spec.sampler != "grid":
+        return
+    points = list(grid(spec.search, spec.skip))
+    if not points:
+        raise source.error(("skip",), "leaves no point of the grid to run; take an entry out")
+    for point in points:
+        try:
+            spec.settings(spec.parameters_of(point), seed=0)
+        except ValidationError as error:
+            raise source.error(("search",), f"{point}: {first_error(error)}") from None
+
+
+def check_values(
+    source: Source, setting: Setting, dimension: Dimension, methods: Sequence[str]
+) -> None:
+    """Refuse a searched value that the setting cannot have."""
+    if isinstance(dimension, Choices) and dimension.relative_to:
+        return
+    path = ("search", setting.name)
+    edges = dimension.values if isinstance(dimension, Choices) else (dimension.low, dimension.high)
+    if isinstance(dimension, Range) and not setting.is_number:
+        raise source.error(path, "is no number; list its values instead")
+    models = [settings_class(method) for method in methods]
+    for value in edges:
+        try:
+            for model in models:
+                if setting.name in model.model_fields:
+                    model.partial({setting.name: value})
+        except ValidationError as error:
+            raise source.error(path, f"{value!r}: {first_error(error)}") from None

@@ -1,0 +1,73 @@
+"""The generated reference is what the declarations say, and the schema accepts what we accept."""
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from mtdlab.config.reference import method_settings, settings_markdown, study_schema
+from mtdlab.methods.registry import BUILTIN, find_method
+from mtdlab.settings import settings_of
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_settings_page_is_up_to_date() -> None:
+    committed = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert committed == settings_markdown(), "run `make docs`"
+
+
+@pytest.mark.parametrize("name", BUILTIN)
+def test_every_setting_is_described(name: str) -> None:
+    for setting in settings_of(find_method(name).Settings).values():
+        assert setting.description, setting.name
+        assert setting.description[0] not in " .", setting.name
+
+
+def test_a_methods_own_settings_are_those_it_adds_or_changes() -> None:
+    assert [setting.name for setting in method_settings("simcse")] == ["evaluate_every"]
+    assert "queue_size" in {setting.name for setting in method_settings("mocose")}
+    assert "corpus" not in {setting.name for setting in method_settings("mocose")}
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("studies/**/*.yaml")), ids=lambda p: p.stem)
+def test_the_schema_accepts_our_studies(path: Path) -> None:
+    class Loader(yaml.SafeLoader):
+        """YAML 1.2's numbers, as the reader has them."""
+
+    values = yaml.load(path.read_text(), Loader=Loader)
+    jsonschema.validate(_numbers(values), study_schema())
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"study": "a", "trainer": {"stepz": 1}},
+        {"study": "a", "trainer": {"steps": "many"}},
+        {"study": "a", "trainer": {"method": "moco"}},
+        {"study": "a", "search": {"ema_decay": 0.5}},
+        {"trainer": {}},
+    ],
+    ids=str,
+)
+def test_the_schema_refuses_what_the_reader_refuses(values: dict[str, Any]) -> None:
+    with pytest.raises(
+        jsonschema.ValidationError, match=r"not (valid|of type|one of|permit)|unexpected|required"
+    ):
+        jsonschema.validate(values, study_schema())
+
+
+def _numbers(value: Any) -> Any:
+    """PyYAML reads 3e-5 as text."""
+    if isinstance(value, dict):
+        return {key: _numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_numbers(item) for item in value]
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return value
+    return value

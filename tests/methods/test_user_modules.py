@@ -1,0 +1,241 @@
+"""Methods from outside: a single file and an installed package, through sweep and page."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from mtdlab import load_study
+from mtdlab.cli import app
+from mtdlab.config import read_study
+from mtdlab.errors import MtdlabError
+from mtdlab.methods import registry, user_modules
+from mtdlab.methods.registry import find_method, method_names
+from mtdlab.methods.user_modules import UserModule, ensure_imported, import_modules, named_modules
+from mtdlab.sweep import worker
+from mtdlab.sweep.run import sweep
+from mtdlab.testing import check_method
+
+METHOD = '''
+"""SimCSE with its loss scaled."""
+
+from mtdlab.methods.base import Step
+from mtdlab.methods.simcse import SimCSE, SimCSESettings
+from mtdlab.settings import setting
+
+
+class ToySettings(SimCSESettings):
+    """SimCSE's, and a factor."""
+
+    factor: float = setting(2.0, "factor of the loss", gt=0)
+
+
+class Toy(SimCSE):
+    """SimCSE with its loss scaled."""
+
+    name = "NAME"
+    title = "Toy contrast"
+    source = "this test"
+    Settings = ToySettings
+
+    def forward(self, step, views):
+        return Step(super().forward(step, views).loss * self.settings.factor)
+'''
+STUDY = """
+study: toys
+description: a method from outside
+metric: sts_dev
+trainer:
+  encoder: ENCODER
+  corpus: CORPUS
+  evaluation: PAIRS
+  batch_size: 8
+  steps: 4
+  evaluate_every: 2
+  max_length: 16
+  learning_rate: 1e-3
+search: {method: [NAME, simcse], factor: [1.0, 2.0]}
+seeds: [0, 1]
+"""
+Write = Callable[[str], Path]
+
+
+@pytest.fixture(autouse=True)
+def isolated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Nothing registered before, nothing left behind."""
+    monkeypatch.setattr(registry, "_imported", {})
+    monkeypatch.delenv(user_modules.VARIABLE, raising=False)
+    monkeypatch.chdir(tmp_path)
+    yield
+    user_modules._import_once.cache_clear()
+    worker._open_study.cache_clear()
+    for name in [name for name in sys.modules if name.startswith("toy_")]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def study(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path, tmp_path: Path) -> Write:
+    def write(name: str) -> Path:
+        text = STUDY.replace("NAME", name)
+        for word, path in (
+            ("ENCODER", tiny_encoder),
+            ("CORPUS", tiny_corpus),
+            ("PAIRS", tiny_pairs),
+        ):
+            text = text.replace(word, str(path))
+        path = tmp_path / "study.yaml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def write_method(path: Path, name: str = "toy") -> Path:
+    path.write_text(METHOD.replace("NAME", name))
+    return path
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, list(arguments))
+    return result.exit_code, result.output + str(result.exception or "")
+
+
+def test_a_single_file_reaches_workers_database_and_page(study: Write, tmp_path: Path) -> None:
+    """The whole way as processes: sweep with two workers, then a report without the file."""
+    write_method(tmp_path / "toy_file.py")
+    command = [sys.executable, "-c", "from mtdlab.cli import main; main()"]
+
+    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*command, *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            check=False,
+        )
+
+    path = str(study("toy"))
+    done = call("sweep", path, "--import", "toy_file", "--jobs", "2", "--json")
+    assert done.returncode == 0, done.stderr
+    # SimCSE has no factor: its two points are one configuration
+    assert json.loads(done.stdout)["trials"] == {"complete": 6}
+    frames = load_study("toys", str(tmp_path / "mtdlab.db"))
+    by_method = frames.trials.groupby("method")["factor"].agg(["size", "nunique"])
+    assert by_method.to_dict("index") == {
+        "toy": {"size": 4, "nunique": 2},
+        "simcse": {"size": 2, "nunique": 0},
+    }
+    assert frames.methods == {"toy": "Toy contrast", "simcse": "SimCSE"}
+    assert frames.settings["factor"].description == "factor of the loss"
+    assert frames.description == "a method from outside"
+
+    file = write_method(tmp_path / "toy_file.py")
+    file.write_text("# other content\n" + file.read_text())
+    changed = call("sweep", path, "--import", "toy_file.py")
+    assert changed.returncode == 2
+    assert "imports.toy_file: was" in changed.stderr
+
+    (tmp_path / "toy_file.py").unlink()
+    assert call("report", "--study", "toys").returncode == 0
+    page = (tmp_path / "reports" / "toys" / "index.html").read_text()
+    assert "Toy contrast" in page
+    assert "a method from outside" in page
+
+
+def test_other_content_is_refused(
+    study: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, url = study("toy"), f"sqlite:///{tmp_path / 'a.db'}"
+    modules = import_modules(["toy_one.py"], [write_method(tmp_path / "toy_one.py").parent])
+    monkeypatch.setattr("mtdlab.sweep.worker.run_next", lambda *_: None)
+    monkeypatch.setattr("mtdlab.sweep.run._run_waiting", lambda *_: 0)
+    assert sweep(read_study(path, modules=modules), url).planned == 6
+    other = (UserModule(modules[0].name, modules[0].spec, "0" * 64),)
+    with pytest.raises(MtdlabError, match=r"imports.toy_one: was [0-9a-f]{64}, now 0{64}"):
+        sweep(read_study(path, modules=other), url)
+
+
+def test_a_file_that_changes_during_a_sweep_is_noticed(tmp_path: Path) -> None:
+    (module,) = import_modules([str(write_method(tmp_path / "toy_two.py"))])
+    ensure_imported([module])
+    changed = UserModule(module.name, module.spec, "0" * 64)
+    with pytest.raises(MtdlabError, match=r"toy_two\.py: it changed while the sweep was running"):
+        ensure_imported([changed])
+
+
+def test_a_method_of_an_installed_package(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tiny_encoder: Path,
+    tiny_corpus: Path,
+    tiny_pairs: Path,
+) -> None:
+    """As `pip install` leaves it: a module, and a dist-info with an entry point."""
+    write_method(tmp_path / "toy_package.py", "toy-packaged")
+    info = tmp_path / "toy_package-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-package\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[mtdlab.methods]\ntoy-packaged = toy_package:Toy\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert method_names()[-1] == "toy-packaged"
+    method = find_method("toy-packaged")
+    assert method.title == "Toy contrast"
+    check_method(
+        method, encoder=str(tiny_encoder), corpus=str(tiny_corpus), evaluation=str(tiny_pairs)
+    )
+    (info / "entry_points.txt").write_text("[mtdlab.methods]\nbroken = toy_package:Missing\n")
+    with pytest.raises(MtdlabError, match="method broken: toy_package:Missing cannot be imported"):
+        find_method("broken")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("x = 1\n", "it defines no method"),
+        ("raise ValueError('no\\nway')\n", "ValueError: no way"),
+        (METHOD.replace("NAME", "mocose"), "the name is taken by a built-in method"),
+        ("import no_such_module_at_all\n", "ModuleNotFoundError"),
+    ],
+)
+def test_a_file_that_cannot_serve_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "toy_bad.py"
+    path.write_text(content)
+    with pytest.raises(MtdlabError, match=message):
+        import_modules([str(path)])
+
+
+def test_names_come_from_the_option_and_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(user_modules.VARIABLE, "b, c.py,,a")
+    assert named_modules(["a"]) == ("a", "b", "c.py")
+    with pytest.raises(MtdlabError, match=r"--import c.py: there is no such file"):
+        import_modules(["c.py"])
+    with pytest.raises(MtdlabError, match="--import no_such_module: ModuleNotFoundError"):
+        import_modules(["no_such_module"])
+
+
+def test_a_study_file_alone_executes_nothing(study: Write, tmp_path: Path) -> None:
+    (tmp_path / "toy.py").write_text("raise SystemExit('executed')\n")
+    code, output = run("plan", str(study("toy")), "--no-measure")
+    assert code != 0
+    assert "method 'toy' is not known" in output
+    assert "executed" not in output
+
+
+def test_the_commands_list_an_imported_method(tmp_path: Path) -> None:
+    write_method(tmp_path / "toy_listed.py")
+    code, output = run("methods", "--import", "toy_listed", "--json")
+    assert code == 0
+    found: dict[str, Any] = json.loads(output)["methods"]
+    assert list(found) == ["mocose", "simcse", "esimcse", "mixcse", "toy"]
+    assert found["toy"]["settings"]["factor"] == {
+        "default": 2.0,
+        "description": "factor of the loss",
+    }
+    assert "factor" in run("schema", "--import", "toy_listed")[1]
