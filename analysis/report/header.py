@@ -9,7 +9,7 @@ from analysis.frames import StudyFrames
 from analysis.report.cells import clean, number
 from analysis.report.context import StudyContext, name_methods
 from analysis.report.text import count
-from analysis.runs import completed_runs, format_mtd, varied_settings
+from analysis.runs import completed_runs, format_mtd, is_missing, varied_settings
 
 _ADAPTIVE_SAMPLERS = frozenset({"tpe"})
 _MOST_VALUES = 12
@@ -54,7 +54,7 @@ def describe_settings(study: StudyFrames) -> Mapping[str, str]:
     """What was varied, with the values tried, many of them as a range."""
     trials, settings = study.trials, {}
     for name in [*varied_settings(trials, study.settings), "seed"]:
-        values = sorted(trials[name].dropna().unique(), key=_sort_key)
+        values = sorted(trials[name][~is_missing(trials[name])].unique(), key=_sort_key)
         numeric = pd.api.types.is_numeric_dtype(trials[name])
         texts = [number(float(value)) if numeric else clean(str(value)) for value in values]
         if len(texts) > _MOST_VALUES:
