@@ -41,7 +41,25 @@ def untraced_runs(trials: pd.DataFrame) -> pd.DataFrame:
     return runs[~has_mtd(runs)].assign(mtd=0.0)
 
 
+def is_missing(values: pd.Series) -> pd.Series:
+    """Whether each value of a setting is missing: NaN, or empty text."""
+    return values.isna() | (values == "")
+
+
 def varied_settings(trials: pd.DataFrame, settings: Collection[str]) -> list[str]:
-    """The columns that are settings and differ between these trials, in the frame's order."""
+    """The columns that are settings and differ between these trials, in the frame's order.
+
+    A missing value is one of its own, but not where no trial of a method has another: the method
+    does not have that setting.
+    """
     names = [str(name) for name in trials if name in settings]
-    return [name for name in names if trials[name].nunique(dropna=False) > 1]
+    return [name for name in names if _values_of(trials, name).nunique(dropna=False) > 1]
+
+
+def _values_of(trials: pd.DataFrame, name: str) -> pd.Series:
+    """A column of the trials whose method has that setting."""
+    values = trials[name]
+    missing = is_missing(values)
+    if "method" not in trials or not missing.any():
+        return values
+    return values[~missing.groupby(trials["method"], dropna=False).transform("all")]

@@ -22,6 +22,8 @@ def select_runs(trials: pd.DataFrame, experiment: Experiment, settings: Settings
         return runs.iloc[:0]
     if experiment.derive is not None:
         runs = experiment.derive(runs)
+    # a method without one of these settings has no row
+    runs = runs.dropna(subset=list(experiment.by))
     varied = any(runs[name].nunique() > 1 for name in experiment.chosen_by)
     return runs if varied else runs.iloc[:0]
 

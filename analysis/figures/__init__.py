@@ -1,6 +1,7 @@
 """Figures: each function draws on the given axes what another module computed.
 
-Only the object-oriented interface of matplotlib is used; there is no global figure.
+Only the object-oriented interface of matplotlib is used; there is no global figure. Seaborn draws
+the grids; each module says why not its other figures.
 """
 
 from analysis.figures.distance import (
@@ -24,10 +25,11 @@ from analysis.figures.methods import draw_methods
 from analysis.figures.multi_study import draw_models, draw_studies
 from analysis.figures.representation import draw_plane, draw_spectra
 from analysis.figures.steps import draw_structures
-from analysis.figures.style import OTHER, figure_style, new_figure, to_png, to_svg
+from analysis.figures.style import OTHER, add_legend, figure_style, new_figure, to_png, to_svg
 
 __all__ = [
     "OTHER",
+    "add_legend",
     "draw_batch_curves",
     "draw_boxes",
     "draw_curve",

@@ -1,12 +1,16 @@
 """Figures with the maximum traceable distance (MTD) on the horizontal axis."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from analysis.figures.style import ACCENT, BATCHES, MARKERS, OTHER, RUN, is_heavy
+from analysis.figures.style import ACCENT, BATCHES, MARKERS, OTHER, RUN, add_legend, is_heavy
+
+# Not seaborn: its `lineplot` draws bands of its own estimators, these are t intervals over seeds
+# from analysis.intervals and analysis.pairing, cut where they are wide. For the runs it has no
+# rasterised points, and draws either a line per seed or means, not the seeds' own means.
 
 _MOST_SEED_LINES = 12
 _MOST_MARKERS = 40
@@ -77,7 +81,7 @@ def draw_curve(
 
 
 def keep_points_in_view(curve: pd.DataFrame, points: pd.Series, ax: Axes) -> None:
-    """Cut a band that is far wider than the points, and note its limits.
+    """Cut a band that is far wider than the points, and note its limits above the axes.
 
     Two seeds give intervals of six times their distance, beside which the points would all
     coincide.
@@ -91,10 +95,11 @@ def keep_points_in_view(curve: pd.DataFrame, points: pd.Series, ax: Axes) -> Non
         return
     ax.set_ylim(low - margin, high + margin)
     ax.text(
-        0.01,
-        0.02,
-        f"band cut: intervals reach from {reach[0]:.4g} to {reach[1]:.4g}",
+        1,
+        1.02,
+        f"band cut: it reaches from {reach[0]:.4g} to {reach[1]:.4g}",
         transform=ax.transAxes,
+        ha="right",
         fontsize=9,
     )
 
@@ -137,12 +142,16 @@ def draw_paired_curve(curve: pd.DataFrame, ax: Axes) -> None:
     ax.set_ylabel("deviation from the\nper-seed mean")
 
 
-def draw_batch_curves(curves: pd.DataFrame, ax: Axes, *, name: str = "score x 100") -> None:
+def draw_batch_curves(
+    curves: pd.DataFrame, ax: Axes, *, sizes: Sequence[int], name: str = "score x 100"
+) -> None:
     """A line and a band for each batch size.
 
-    curves  batch_size, mtd, mean, low, high.
+    curves  batch_size, mtd, mean, low, high; name  of the vertical axis.
+    sizes   every batch size of the figure, so that each has one colour in all its panels.
     """
-    for place, (batch, curve) in enumerate(curves.groupby("batch_size")):
+    for batch, curve in curves.groupby("batch_size"):
+        place = sizes.index(batch)
         draw_curve(
             curve,
             ax,
@@ -152,7 +161,7 @@ def draw_batch_curves(curves: pd.DataFrame, ax: Axes, *, name: str = "score x 10
         )
     label_mtd_axis(ax, curves["mtd"])
     ax.set_ylabel(name)
-    ax.legend(ncols=2)
+    add_legend(ax, columns=4)
 
 
 def draw_published_curve(curve: pd.DataFrame, ax: Axes) -> None:

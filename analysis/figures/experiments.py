@@ -8,15 +8,22 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+import seaborn
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
 from analysis.figures.distance import keep_points_in_view
-from analysis.figures.style import ACCENT, BATCHES, OTHER, RUN, is_heavy
+from analysis.figures.style import ACCENT, BATCHES, INK, OTHER, RUN, add_legend, is_heavy
 
-_DARK = 0.6
+# Grids are seaborn's. Means and intervals are not: its estimators resample, and these are t
+# intervals over seeds. Boxes are not either: seaborn 0.13.2 passes matplotlib's `bxp` the
+# argument `vert`, deprecated in matplotlib 3.11 and absent from 3.13.
+
+# The colour of the highest cell, light enough for dark figures on every cell.
+_CELL = "#74b9dc"
 _MOST_LETTERS = 40
 _MOST_NAMES = 12
+_MOST_PATCHES = 6
 _LINE = 22
 _ASIDE = 0.1
 # Points below the best at which the colours end, so that one collapsed cell does not turn
@@ -54,7 +61,7 @@ def draw_line(
     keep_points_in_view(table, runs["score"], ax)
     _name_places(ax, names, label)
     ax.set_ylabel("score x 100")
-    ax.legend(ncols=2)
+    add_legend(ax)
 
 
 def draw_published_line(table: pd.DataFrame, ax: Axes, *, names: Sequence[str], label: str) -> None:
@@ -110,22 +117,29 @@ def draw_grid(
 
     table   the two columns `by` and `value`, one row per cell; missing cells stay white.
     labels  of the two settings; names  of the first setting's values, in rising order.
+
+    Values are written into the cells where at most 12 stand side by side.
     """
     grid = table.pivot(index=by[0], columns=by[1], values=value)
     cells = grid.to_numpy(dtype=np.float64)
     high = np.nanmax(cells)
-    low = max(np.nanmin(cells), high - _SPAN)
-    ax.imshow(cells, cmap="Blues", aspect="auto", vmin=low, vmax=high)
-    ax.set_xticks(range(grid.shape[1]), [f"{size:g}" for size in grid.columns])
-    ax.set_yticks(range(grid.shape[0]), list(names))
+    seaborn.heatmap(
+        grid,
+        ax=ax,
+        cmap=seaborn.light_palette(_CELL, as_cmap=True),
+        vmin=max(np.nanmin(cells), high - _SPAN),
+        vmax=high,
+        annot=grid.shape[1] <= _MOST_NAMES,
+        fmt=".2f",
+        linewidths=1,
+        cbar=False,
+        xticklabels=[f"{size:g}" for size in grid.columns],
+        yticklabels=list(names),
+    )
+    ax.tick_params(axis="y", rotation=0)
     ax.set_xlabel(labels[1])
     ax.set_ylabel(labels[0])
     ax.grid(visible=False)
-    for (row, column), cell in np.ndenumerate(cells):
-        if np.isfinite(cell):
-            dark = high > low and (cell - low) / (high - low) > _DARK
-            colour = "white" if dark else "black"
-            ax.text(column, row, f"{cell:.2f}", ha="center", va="center", color=colour)
 
 
 def draw_boxes(
@@ -156,6 +170,8 @@ def draw_boxes(
             manage_ticks=False,
             showfliers=False,
             medianprops={"color": colour, "linewidth": 2},
+            whiskerprops={"color": INK},
+            capprops={"color": INK},
         )
         for box in boxes["boxes"]:
             box.set(facecolor=colour, alpha=0.3)
@@ -168,4 +184,4 @@ def draw_boxes(
         Patch(facecolor=BATCHES[turn % len(BATCHES)], alpha=0.5, label=name)
         for turn, name in enumerate(names)
     ]
-    ax.legend(handles=patches, title=labels[0], ncols=len(patches))
+    add_legend(ax, columns=min(len(patches), _MOST_PATCHES), title=labels[0], handles=patches)

@@ -8,7 +8,9 @@ from matplotlib.axes import Axes
 
 from analysis.figures.distance import draw_curve, label_mtd_axis
 from analysis.figures.experiments import printable
-from analysis.figures.style import BATCHES, MARKERS
+from analysis.figures.style import BATCHES, MARKERS, add_legend
+
+# Not seaborn, for the reason that analysis.figures.distance gives: intervals are not its own.
 
 _LINES = ("--", ":", "-.", (0, (6, 2, 1, 2, 1, 2)))
 
@@ -40,4 +42,4 @@ def draw_methods(table: pd.DataFrame, ax: Axes, *, names: Mapping[str, str]) -> 
             lines += 1
     label_mtd_axis(ax, table["mtd"].dropna())
     ax.set_ylabel("score x 100")
-    ax.legend(ncols=2)
+    add_legend(ax)

@@ -9,7 +9,9 @@ from matplotlib.axes import Axes
 from analysis.figures.distance import draw_curve, label_mtd_axis
 from analysis.figures.experiments import printable
 from analysis.figures.representation import ROUNDING, spectrum_points
-from analysis.figures.style import BATCHES, INK, MARKERS
+from analysis.figures.style import BATCHES, INK, MARKERS, add_legend
+
+# Not seaborn, for the reason that analysis.figures.distance gives: intervals are not its own.
 
 
 def _look(place: int) -> tuple[str, str]:
@@ -36,7 +38,7 @@ def draw_studies(curves: pd.DataFrame, ax: Axes, *, untraced: Mapping[str, str])
             ax.plot(points["mtd"], points["mean"], "*", color=colour, markersize=12, label=label)
     label_mtd_axis(ax, curves.loc[curves["mtd"] > 0, "mtd"])
     ax.set_ylabel("score x 100")
-    ax.legend(ncols=2)
+    add_legend(ax)
 
 
 def draw_models(spectra: pd.DataFrame, ax: Axes) -> None:
@@ -57,4 +59,4 @@ def draw_models(spectra: pd.DataFrame, ax: Axes) -> None:
     ax.set_yscale("log")
     ax.set_xlabel("index of the singular value, largest first")
     ax.set_ylabel("singular value / largest")
-    ax.legend()
+    add_legend(ax)

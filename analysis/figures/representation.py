@@ -7,7 +7,18 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from analysis.curves import IDEAL_ALIGNMENT, IDEAL_UNIFORMITY
-from analysis.figures.style import COLOURS, INK, OTHER, add_mtd_colours, is_heavy, mtd_norm
+from analysis.figures.style import (
+    COLOURS,
+    INK,
+    OTHER,
+    add_legend,
+    add_mtd_colours,
+    is_heavy,
+    mtd_norm,
+)
+
+# Not seaborn: its functions have no colour scale (`scatterplot` puts sampled values in a legend),
+# and a line per level takes a table in long form with a row per singular value.
 
 ROUNDING = 1e-5  # of float32 vectors' singular values, relative to the largest
 # A line of a few hundred pixels shows no more points than this.
@@ -72,4 +83,4 @@ def draw_spectra(before: pd.DataFrame, after: pd.DataFrame, ax: Axes) -> None:
     ax.set_xlabel("index of the singular value, largest first")
     ax.set_ylabel("singular value / largest")
     if len(before):
-        ax.legend()
+        add_legend(ax)

@@ -7,6 +7,9 @@ from matplotlib.ticker import MaxNLocator
 from analysis.figures.distance import keep_points_in_view
 from analysis.figures.style import BATCHES, MARKERS
 
+# Not seaborn: intervals are not its own, and its `lineplot` has no open markers of another size
+# for lines that coincide.
+
 _MOST_MARKERS = 40
 
 

@@ -2,15 +2,20 @@
 
 import io
 import re
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from html import escape
 
 import matplotlib
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.transforms import ScaledTranslation
 from numpy.typing import ArrayLike
 
 INK = "#22303c"
@@ -23,6 +28,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P")
 COLOURS = "viridis"
 
 _DPI = 200
+# The height of an axis below the axes, its numbers and its name, in points.
+_AXIS_HEIGHT = 34
 # Beyond this many points a scatter is drawn as pixels, so that a page stays small.
 _MOST_VECTOR_POINTS = 1500
 
@@ -48,7 +55,6 @@ def figure_style(name: str) -> AbstractContextManager[None]:
             "grid.linewidth": 0.8,
             "legend.fontsize": 9.5,
             "legend.frameon": False,
-            "savefig.dpi": _DPI,
             "svg.fonttype": "none",
             "text.color": INK,
             "xtick.color": INK,
@@ -67,6 +73,28 @@ def new_figure(
     return figure, list(axes.ravel())
 
 
+def add_legend(
+    ax: Axes, *, columns: int = 2, title: str = "", handles: Sequence[Artist] | None = None
+) -> None:
+    """The legend below the axes, where it covers no data; by default of all labelled artists."""
+    down = ScaledTranslation(0, -_AXIS_HEIGHT / 72, _figure_of(ax).dpi_scale_trans)
+    ax.legend(
+        handles=handles,
+        title=title,
+        ncols=columns,
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0),
+        bbox_transform=ax.transAxes + down,
+    )
+
+
+def _figure_of(ax: Axes) -> Figure:
+    figure = ax.get_figure(root=True)
+    if figure is None:
+        raise ValueError("the axes belong to no figure")
+    return figure
+
+
 def is_heavy(points: int) -> bool:
     """Whether so many points are better drawn as pixels."""
     return points > _MOST_VECTOR_POINTS
@@ -80,17 +108,15 @@ def mtd_norm(levels: ArrayLike) -> Normalize:
 
 def add_mtd_colours(ax: Axes, norm: Normalize) -> None:
     """The colour scale of MTD beside the axes."""
-    figure = ax.get_figure(root=True)
-    if figure is None:
-        raise ValueError("the axes belong to no figure, so a colour scale has no place")
-    bar = figure.colorbar(ScalarMappable(norm=norm, cmap=COLOURS), ax=ax, pad=0.02)
+    bar = _figure_of(ax).colorbar(ScalarMappable(norm=norm, cmap=COLOURS), ax=ax, pad=0.02)
     bar.set_label("MTD (steps)")
 
 
 def to_png(figure: Figure) -> bytes:
     """The figure at 200 dots per inch, without a date or a program's name."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=_DPI, metadata={"Software": None})
+    figure.set_dpi(_DPI)
+    FigureCanvasAgg(figure).print_png(buffer, metadata={"Software": None})
     return buffer.getvalue()
 
 
@@ -102,7 +128,9 @@ def to_svg(figure: Figure, *, name: str, title: str, description: str) -> str:
     """
     buffer = io.StringIO()
     nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
-    figure.savefig(buffer, format="svg", metadata=nothing)
+    # Figure.savefig would draw twice, the first time for the layout alone.
+    figure.set_dpi(_DPI)
+    FigureCanvasSVG(figure).print_svg(buffer, metadata=nothing)
     markup = buffer.getvalue()
     markup = markup[markup.index("<svg") :]
     markup = re.sub(r"<(metadata|style)\b.*?</\1>", "", markup, flags=re.DOTALL)

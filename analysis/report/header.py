@@ -9,25 +9,13 @@ from analysis.frames import StudyFrames
 from analysis.report.cells import clean, number
 from analysis.report.context import StudyContext, name_methods
 from analysis.report.text import count
-from analysis.runs import completed_runs, format_mtd, varied_settings
+from analysis.runs import completed_runs, format_mtd, is_missing, varied_settings
 
 _ADAPTIVE_SAMPLERS = frozenset({"tpe"})
 _MOST_VALUES = 12
 _OF_MTD = ("ema_decay", "queue_size", "batch_size")
 
-GLOSSARY: Mapping[str, str] = {
-    "MTD": (
-        "Maximum traceable distance, 1/(1 − η) + K/N: the expected age, in training steps, "
-        "of the weights that encoded the oldest keys of the queue."
-    ),
-    "η (ema_decay)": (
-        "EMA decay: the share of its weights that the momentum (target) encoder keeps at each step."
-    ),
-    "K (queue_size)": "Number of earlier sentence embeddings that the queue holds as negatives.",
-    "N (batch_size)": "Number of sentences in a training step; their keys are added to the queue.",
-    "initial_queue_size": "Number of random vectors in the queue before the first step.",
-    "seed": "Seed of all random number generators of a run.",
-}
+_OF_GLOSSARY = (*_OF_MTD, "initial_queue_size")
 
 
 def _span(levels: pd.Series) -> str:
@@ -54,13 +42,42 @@ def describe_settings(study: StudyFrames) -> Mapping[str, str]:
     """What was varied, with the values tried, many of them as a range."""
     trials, settings = study.trials, {}
     for name in [*varied_settings(trials, study.settings), "seed"]:
-        values = sorted(trials[name].dropna().unique(), key=_sort_key)
+        values = sorted(trials[name][~is_missing(trials[name])].unique(), key=_sort_key)
         numeric = pd.api.types.is_numeric_dtype(trials[name])
         texts = [number(float(value)) if numeric else clean(str(value)) for value in values]
         if len(texts) > _MOST_VALUES:
             texts = [f"{len(texts):,} values from {texts[0]} to {texts[-1]}"]
         settings[clean(name)] = ", ".join(texts) or "none yet"
     return settings
+
+
+def list_terms(study: StudyFrames) -> Mapping[str, str]:
+    """The terms of the page: MTD, the settings that make it up or were varied, seed and score.
+
+    Settings are described as they are declared; one without a description is left out.
+    """
+    varied = varied_settings(study.trials, study.settings)
+    names = dict.fromkeys([*_OF_GLOSSARY, *varied])
+    settings = [study.settings[name] for name in names if name in study.settings]
+    return {
+        "MTD": (
+            "Maximum traceable distance, 1/(1 − η) + K/N: the expected age, in training steps, "
+            "of the weights that encoded the oldest keys of the queue."
+        ),
+        **{
+            clean(setting.label): _sentence(setting.description)
+            for setting in settings
+            if setting.description
+        },
+        "seed": "Seed of all random number generators of a run.",
+        "score": f"{clean(study.metric)}, x 100; higher is better.",
+    }
+
+
+def _sentence(description: str) -> str:
+    """A setting's description as a sentence, without the marks of code."""
+    text = clean(description.replace("`", ""))
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _sort_key(value: object) -> tuple[float, str]:

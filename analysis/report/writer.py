@@ -14,9 +14,9 @@ from analysis.report.context import StudyContext
 from analysis.report.drawing import render_figure
 from analysis.report.files import write_files
 from analysis.report.header import (
-    GLOSSARY,
     describe_settings,
     describe_status,
+    list_terms,
     list_warnings,
     summarise_study,
 )
@@ -103,7 +103,7 @@ def _build_page(
         settings=describe_settings(study),
         warnings=list_warnings(context),
         command=clean(study.command, most=_MOST_FACT),
-        glossary={**GLOSSARY, "score": f"{clean(study.metric)}, x 100; higher is better."},
+        glossary=list_terms(study),
         sections=sections,
         study_file=clean(study.study_file, most=_MOST_FILE),
         facts={clean(name): clean(value, most=_MOST_FACT) for name, value in study.facts.items()},

@@ -17,6 +17,7 @@ from analysis.experiments import (
     compute_experiment_tasks,
     needs_curves,
 )
+from analysis.experiments.settings import with_defaults
 from analysis.frames import Setting, StudyFrames
 from analysis.published import load_published
 from analysis.report.topics.collapse import describe_detected
@@ -211,6 +212,48 @@ def test_another_method_is_no_part_of_an_experiment() -> None:
         0.5,
         0.9,
     ]
+
+
+def test_settings_that_a_method_does_not_have_stay_missing() -> None:
+    trials = make_runs([{"method": "mocose"}, {"method": "simcse"}], [[1.0], [2.0]])
+    lacking = trials["method"] == "simcse"
+    trials.loc[lacking, ["queue_size", "fgsm_epsilon"]] = np.nan
+    trials.loc[lacking, "queue_slice"] = ""
+    trials["queue_clusters"] = np.nan
+    trials["prediction_dim"] = None
+    settings = SETTINGS | {
+        "queue_size": Setting("queue_size", "K", default=512),
+        "queue_slice": Setting("queue_slice", default="all"),
+    }
+    filled = with_defaults(trials.drop(columns="fgsm_epsilon"), settings)
+    names = ["queue_size", "queue_slice", "fgsm_epsilon", "queue_clusters", "prediction_dim"]
+    assert filled.loc[~lacking, names].to_numpy().tolist() == [[512, "all", 5e-9, 0, 0]]
+    assert filled.loc[lacking, names].isna().all(axis=None)
+    assert filled["augmentation"].isna().tolist() == [False, True]
+
+
+def test_a_row_is_of_the_methods_that_have_the_setting() -> None:
+    points: list[Point] = [
+        {"method": "esimcse", "queue_size": size, "initial_queue_size": size // 4 * share}
+        for size in (128, 512)
+        for share in (0, 1)
+    ]
+    trials = make_runs([*points, {"method": "simcse"}], [[1.0], [2.0], [3.0], [4.0], [9.0]])
+    lacking = trials["method"] == "simcse"
+    trials.loc[lacking, ["queue_size", "initial_queue_size", "fgsm_epsilon"]] = np.nan
+    comparison = found("initial_queue", trials)
+    assert comparison.table["mean"].tolist() == [1, 3, 2, 4]
+    assert (comparison.others, comparison.left_out) == ((), 0)
+    assert shown_of(trials) == ["initial_queue"]
+
+
+def test_augmentations_of_a_method_without_fgsm_are_named_without_it() -> None:
+    points: list[Point] = [
+        {"method": "simcse", "augmentation": name} for name in ("none", "typos:0.05")
+    ]
+    trials = make_runs(points, [[1.0], [2.0]]).drop(columns="fgsm_epsilon")
+    table = found("augmentation", trials).table
+    assert sorted(table["augmented"]) == ["none", "typos:0.05"]
 
 
 def test_a_difference_is_taken_seed_by_seed_for_all_pairs_at_once() -> None:

@@ -67,7 +67,7 @@ def test_a_band_far_wider_than_the_points_is_cut_and_says_so(
     figures.draw_mtd_curve(curve, ax, runs=trials, value="score", name="score")
     low, high = ax.get_ylim()
     assert 69 < low < trials["score"].min() < trials["score"].max() < high < 71.5
-    assert "band cut: intervals reach from 60 to 80" in [text.get_text() for text in ax.texts]
+    assert "band cut: it reaches from 60 to 80" in [text.get_text() for text in ax.texts]
 
 
 def test_a_band_that_fits_is_shown_whole(ax: Axes, trials_of: MakeTrials) -> None:
@@ -105,10 +105,33 @@ def test_the_paired_curve_has_a_line_at_zero(
 
 def test_each_batch_size_has_its_line(ax: Axes, trials_of: MakeTrials) -> None:
     curves = compute_batch_curves(trials_of(batches=(64, 128)))
-    figures.draw_batch_curves(curves, ax, name="score")
+    figures.draw_batch_curves(curves, ax, sizes=[32, 64, 128], name="score")
     for size in (64, 128):
         expected = curves.loc[curves["batch_size"] == size, ["mtd", "mean"]]
         np.testing.assert_array_equal(labelled_line(ax, f"batch size {size}"), expected)
+
+
+def test_a_batch_size_has_one_colour_in_all_panels(trials_of: MakeTrials) -> None:
+    curves = compute_batch_curves(trials_of(batches=(64, 128)))
+    colours = []
+    for shown in (curves, curves[curves["batch_size"] == 128]):
+        ax = figures.new_figure(1, 1, width=4, height=3)[1][0]
+        figures.draw_batch_curves(shown, ax, sizes=[64, 128])
+        colours.append({line.get_label(): line.get_color() for line in ax.get_lines()})
+    assert colours[0]["batch size 128"] == colours[1]["batch size 128"]
+    assert colours[0]["batch size 128"] != colours[0]["batch size 64"]
+
+
+def test_a_legend_stands_below_the_axes(ax: Axes) -> None:
+    ax.plot([0, 1], [0, 1], label="a line")
+    ax.set_xlabel("steps")
+    figures.add_legend(ax)
+    figure, legend = ax.get_figure(root=True), ax.get_legend()
+    assert figure is not None
+    assert legend is not None
+    figure.draw_without_rendering()
+    assert legend.get_window_extent().y1 <= ax.xaxis.label.get_window_extent().y0
+    assert legend.get_window_extent().y0 >= 0
 
 
 def test_the_plane_shows_every_run(ax: Axes, trials_of: MakeTrials) -> None:
@@ -149,7 +172,24 @@ def test_cells_of_a_grid_are_written_out(ax: Axes) -> None:
         names=("none", "1/4"),
     )
     assert [text.get_text() for text in ax.texts] == ["1.00", "2.00", "3.46"]
+    assert {text.get_color() for text in ax.texts} == {".15"}
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["none", "1/4"]
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["64", "128"]
+    # in the order of the rows, 0 the lightest; the cell without a value is not drawn
+    (mesh,) = ax.collections
+    np.testing.assert_array_equal(
+        np.ma.filled(mesh.get_array(), np.nan), [[1.0, np.nan], [2.0, 3.456]]
+    )
+    assert mesh.get_clim() == (1.0, 3.456)
+
+
+def test_cells_too_narrow_for_numbers_have_none(ax: Axes) -> None:
+    table = pd.DataFrame({"share": 0.0, "queue_size": range(13), "mean": [*range(13)]})
+    options = {"by": ("share", "queue_size"), "value": "mean"}
+    figures.draw_grid(table, ax, labels=("share", "size"), names=("none",), **options)
+    assert not ax.texts
+    (mesh,) = ax.collections
+    assert mesh.get_clim() == (12 - 5, 12)
 
 
 def test_rows_are_named_in_printable_letters(ax: Axes) -> None:
@@ -218,4 +258,4 @@ def test_structures_that_coincide_are_both_to_be_seen_and_wide_bands_cut() -> No
     assert (lower.get_linestyle(), upper.get_linestyle()) == ("-", "--")
     assert lower.get_markersize() > upper.get_markersize()
     assert ax.get_ylim() == (-20, 60)  # 1.5 times the 20 points between the means on both sides
-    assert "intervals reach from -100 to 110" in ax.texts[0].get_text()
+    assert "it reaches from -100 to 110" in ax.texts[0].get_text()

@@ -7,12 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.frames import StudyFrames
+from analysis.frames import Setting, StudyFrames
 from analysis.report.cells import clean, make_table, number
 from analysis.report.context import StudyContext
 from analysis.report.header import (
     describe_settings,
     describe_status,
+    list_terms,
     list_warnings,
     summarise_study,
 )
@@ -113,6 +114,22 @@ def test_settings_are_listed_with_their_values(trials_of: MakeTrials, study_of: 
         "queue_size": "20 values from 64 to 1280",
         "seed": "0, 1, 2",
     }
+
+
+def test_terms_are_settings_as_they_are_declared(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    study = study_of(trials_of().assign(augmentation=["none", "typos:0.1"] * 12, steps=9))
+    declared = {
+        "augmentation": Setting("augmentation", description="joined with `+`"),
+        "queue_size": Setting("queue_size", "K", description="keys of earlier batches"),
+        "steps": Setting("steps", description="training steps"),
+    }
+    terms = list_terms(dataclasses.replace(study, settings={**study.settings, **declared}))
+    assert list(terms) == ["MTD", "queue_size K", "augmentation", "seed", "score"]
+    assert terms["queue_size K"] == "Keys of earlier batches."
+    assert terms["augmentation"] == "Joined with +."
+    assert terms["score"] == "sts_average, x 100; higher is better."
 
 
 def test_cells_are_written_to_be_read() -> None:

@@ -14,8 +14,10 @@ from analysis.methods import compute_methods, select_curve_trials
 from analysis.multi_study import compute_curves
 from analysis.report import write_report
 from analysis.report.context import StudyContext
-from analysis.report.header import list_warnings
+from analysis.report.header import describe_settings, list_warnings
 from analysis.report.topics import methods as topic
+from analysis.report.topics import trials as trials_topic
+from analysis.runs import varied_settings
 
 MakeTrials = Callable[..., pd.DataFrame]
 MakeStudy = Callable[..., StudyFrames]
@@ -131,3 +133,53 @@ def test_parts_of_a_study_of_methods_are_drawn_apart(
         ("methods: plain", 0),
         ("methods: queued", 8),
     ]
+
+
+def test_a_setting_varies_where_a_method_has_it() -> None:
+    trials = pd.DataFrame(
+        {
+            "method": ["mocose", "mocose", "simcse"],
+            "queue_size": [512, 512, np.nan],
+            "queue_slice": ["all", "all", ""],
+            "prediction_dim": [np.nan, 256, np.nan],
+            "dropout": [0.1, 0.1, 0.2],
+        }
+    )
+    assert varied_settings(trials, list(trials)) == ["method", "prediction_dim", "dropout"]
+    without = trials.drop(columns="method")
+    assert varied_settings(without, ["queue_size"]) == ["queue_size"]
+
+
+def test_runs_without_the_settings_of_the_others_are_in_no_row_of_them(
+    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    queued = trials_of(times=(1, 8), noise=0).assign(method="mocose", fgsm_epsilon=0.0)
+    plain = queued.head(3).assign(
+        number=[12, 13, 14], method="simcse", queue_slice="", score=[10.0, 11.0, 12.0]
+    )
+    lacking = ["ema_decay", "queue_size", "initial_queue_size", "fgsm_epsilon", "mtd"]
+    plain[lacking] = np.nan
+    study = study_of(pd.concat([queued, plain], ignore_index=True))
+    declared = {
+        name: dataclasses.replace(study.settings[name], default=default)
+        for name, default in (("ema_decay", 0.85), ("queue_size", 512), ("queue_slice", "all"))
+    }
+    study = dataclasses.replace(study, settings={**study.settings, **declared})
+    written = write_report(study, tmp_path, generated="now", version="0")
+    tables = {path.stem: pd.read_csv(path) for path in written.tables}
+    assert tables["ema_decay"]["ema_decay"].tolist() == [0.75, 0.85]
+    assert tables["ema_decay"]["n"].tolist() == [6, 6]
+    assert not {"augmentation", "fgsm_epsilon", "queue_slices"} & set(tables)
+    recorded = tables["trials"].set_index("number")
+    assert recorded.loc[12:, lacking].isna().all(axis=None)
+    assert describe_settings(study) == {
+        "ema_decay": "0.75, 0.85",
+        "queue_size": "64, 512",
+        "method": "mocose, simcse",
+        "seed": "0, 1, 2",
+    }
+    *_, rows = trials_topic.show(trials_topic.compute(StudyContext(study)))
+    headings = [column.label for column in rows.columns]
+    assert "queue_slice" not in headings
+    assert rows.rows[12][:7] == ("12", "COMPLETE", "0", "–", "–", "64", "–")
+    assert "SimCSE: mean 11.00" in written.page.read_text(encoding="utf-8")

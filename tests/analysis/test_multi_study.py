@@ -31,29 +31,46 @@ def three(trials_of: MakeTrials, study_of: MakeStudy) -> list[StudyFrames]:
     return [first, second, none]
 
 
+@pytest.fixture(scope="module")
+def pages(
+    three: list[StudyFrames], tmp_path_factory: pytest.TempPathFactory
+) -> dict[int, MultiStudyReport]:
+    """The page of all three studies with its figures, those of the first and the last alone."""
+    folders = [tmp_path_factory.mktemp("pages") for _ in range(3)]
+    # own pages take most of the time, and less without spectra
+    bare = [dataclasses.replace(study, spectra=pd.DataFrame()) for study in three]
+    return {
+        1: write(bare[2:], folders[0]),
+        2: write(bare[1:], folders[1]),
+        3: write(three, folders[2]),
+    }
+
+
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_every_study_is_on_the_page_and_has_its_own(
-    three: list[StudyFrames], tmp_path: Path, count: int
+    three: list[StudyFrames], pages: dict[int, MultiStudyReport], count: int
 ) -> None:
-    written = write(three[:count], tmp_path)
-    names = [study.name for study in three[:count]]
+    written, studies = pages[count], three[-count:]
+    names = [study.name for study in studies]
     text = written.page.read_text(encoding="utf-8")
-    assert written.page == tmp_path / "all" / "index.html"
+    folder = written.page.parent.parent
+    assert written.page == folder / "all" / "index.html"
     assert list(written.pages) == names
     for name in names:
         assert f'<a href="../{name}/index.html"><bdi>{name}</bdi></a>' in text
         assert (written.page.parent / ".." / name / "index.html").is_file()
-    table = pd.read_csv(tmp_path / "all" / "tables" / "studies.csv")
+    table = pd.read_csv(folder / "all" / "tables" / "studies.csv")
     assert table["study"].tolist() == names
-    assert table["completed"].tolist() == [2, 2, 0][:count]
-    assert ("later has no completed run" in text) == (count == 3)
+    assert table["completed"].tolist() == [2, 2, 0][-count:]
+    assert "later has no completed run" in text
+    assert "mtd has no completed run" not in text
     assert "<td class=number>nan" not in text
 
 
 def test_two_builds_are_the_same_and_own_pages_as_by_themselves(
-    three: list[StudyFrames], tmp_path: Path
+    three: list[StudyFrames], pages: dict[int, MultiStudyReport], tmp_path: Path
 ) -> None:
-    first, again = write(three[:2], tmp_path / "a"), write(three[:2], tmp_path / "b")
+    first, again = pages[3], write(three, tmp_path / "b")
     for one, other in zip(
         (first.page, *first.figures, *first.tables),
         (again.page, *again.figures, *again.tables),

@@ -1,6 +1,6 @@
 """Topic: the score against MTD for each batch size (MoCoSE, figure 3)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -72,6 +72,7 @@ def describe(info: Batches) -> tuple[str, ...]:
 def draw(info: Batches) -> Drawing:
     """The curves, the paired curves, and the paper's curves."""
     published = load_curve("figure3_mtd_by_batch")
+    sizes = sorted({*info.curves["batch_size"], *published["batch_size"]})
     verdicts = [
         f"Batch size {size}: {verdict.shape}, best at MTD {format_mtd(verdict.peak.mtd)}."
         for size, verdict in info.verdicts.items()
@@ -79,14 +80,14 @@ def draw(info: Batches) -> Drawing:
     return Drawing(
         "Score against maximum traceable distance, by batch size",
         [
-            ("this study", _panel(info.curves, "score x 100")),
+            ("this study", _panel(info.curves, sizes, "score x 100")),
             (
                 "this study: deviation from the per-seed mean",
-                _panel(info.paired, "deviation from the\nper-seed mean"),
+                _panel(info.paired, sizes, "deviation from the\nper-seed mean"),
             ),
-            (SOURCE, _panel(published, "Spearman x 100")),
+            (SOURCE, _panel(published, sizes, "Spearman x 100")),
         ],
-        height=8.7,
+        height=9.6,
         caption=(
             "Top: mean over seeds. Middle: deviation from the per-seed mean at that batch size. "
             f"Bottom: figure 3 of the paper; compare its shape, not its level. {BAND}"
@@ -95,11 +96,11 @@ def draw(info: Batches) -> Drawing:
     )
 
 
-def _panel(curves: pd.DataFrame, label: str) -> Draw:
+def _panel(curves: pd.DataFrame, sizes: Sequence[int], label: str) -> Draw:
     def panel(ax: "Axes") -> None:
         from analysis import figures
 
-        figures.draw_batch_curves(curves, ax, name=label)
+        figures.draw_batch_curves(curves, ax, sizes=sizes, name=label)
 
     return panel
 

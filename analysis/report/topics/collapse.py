@@ -88,7 +88,7 @@ def draw(info: Collapse) -> Drawing | None:
         from analysis import figures
 
         figures.draw_structures(table, ax, value="mean", label="score x 100")
-        ax.legend(ncols=2, frameon=True, edgecolor="none", framealpha=0.8)
+        figures.add_legend(ax)
 
     def draw_cosine(ax: "Axes") -> None:
         from analysis import figures
@@ -98,11 +98,14 @@ def draw(info: Collapse) -> Drawing | None:
     return Drawing(
         "Score over steps by structure",
         [
-            ("score on the pairs that choose the checkpoint", draw_score),
+            ("score at each evaluation", draw_score),
             ("mean cosine of random pairs: 1 if all vectors coincide", draw_cosine),
         ],
-        height=6.4,
-        caption=f"As the paper's figures 5 and 6. The band is the {PERCENT} t interval over seeds.",
+        height=6.8,
+        caption=(
+            "As the paper's figures 5 and 6. Scores are of the pairs that choose the checkpoint. "
+            f"The band is the {PERCENT} t interval over seeds."
+        ),
         alt=" ".join(describe(info)),
     )
 

@@ -15,14 +15,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MOST_ROWS = 24
+_SHADES = "darker is higher; cells 5 points or more below the highest are equally light."
 _CAPTIONS = {
     "line": "A point per run and the mean over seeds, with its {} t interval.",
     "rows": "Lines are {} t intervals over seeds.",
-    "grid": "Mean scores; darker is higher.",
+    "grid": f"Mean scores; {_SHADES}",
     "boxes": (
         "A box from the lower to the upper quartile of the seeds, its line at the median, "
         "whiskers to the furthest seed within 1.5 times that width; a point per seed. Below it "
-        "the mean scores; darker is higher."
+        f"the mean scores; {_SHADES}"
     ),
 }
 

@@ -106,7 +106,7 @@ def _study(info: Score) -> Draw:
 
         figures.draw_mtd_curve(info.curve, ax, runs=info.traced, value="score", name="score x 100")
         figures.draw_untraced(info.untraced, ax)
-        ax.legend(ncols=3, loc="lower right", bbox_to_anchor=(1, 1))
+        figures.add_legend(ax, columns=3)
 
     return panel
 

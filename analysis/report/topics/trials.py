@@ -10,6 +10,7 @@ from analysis.report.context import StudyContext
 from analysis.report.page import Table
 from analysis.report.text import count
 from analysis.report.topics.base import Topic
+from analysis.runs import varied_settings
 from analysis.tables import FIRST_COLUMNS, compute_trials_table
 
 _MOST_ROWS = 400
@@ -41,7 +42,8 @@ def show(info: Trials) -> tuple[Table, ...]:
     if not len(trials):
         return ()
     chosen, caption = _choose(trials)
-    extra = [name for name in _IF_VARIED if name in trials and trials[name].nunique() > 1]
+    varied = varied_settings(trials, _IF_VARIED)
+    extra = [name for name in _IF_VARIED if name in varied]
     shown = chosen[[*FIRST_COLUMNS[:-1], *extra, FIRST_COLUMNS[-1]]]
     table = make_table(shown, caption=caption, csv="trials", sortable=True, labels=info.labels)
     return (*_reasons(trials), table)
