@@ -13,11 +13,12 @@ __version__ = "0.1.0"
 
 def _check_analysis() -> None:
     """Raise ImportError where another `analysis` hides the package of that name beside this one."""
-    spec = find_spec("analysis")
-    found = spec.origin if spec else None
     ours = Path(__file__).parents[1] / "analysis" / "__init__.py"
-    if found is None or not ours.exists():
+    spec = find_spec("analysis")
+    if spec is None or not ours.exists():
         return  # the import itself names what is missing
+    # a folder without __init__.py has no origin; it hides a package that is installed editable
+    found = spec.origin or next(iter(spec.submodule_search_locations or ()), str(ours))
     if Path(found).resolve() != ours.resolve():
         raise ImportError(
             f"{found} hides mtdlab's own package `analysis`; rename it, or start Python in "

@@ -32,8 +32,17 @@ def test_a_module_that_hides_ours_is_named_in_one_sentence(tmp_path: Path, name:
 
 def test_other_files_do_not_matter(tmp_path: Path) -> None:
     (tmp_path / "analyses.py").write_text("mine = True\n")
-    (tmp_path / "analysis").mkdir()
     done = start(tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert Path(done.stdout.strip()).parts[-2:] == ("analysis", "__init__.py")
     assert tmp_path not in Path(done.stdout.strip()).parents
+
+
+def test_a_folder_of_the_name_is_named_where_it_hides_ours(tmp_path: Path) -> None:
+    """It hides an editable installation, not one in site-packages."""
+    (tmp_path / "analysis").mkdir()
+    done = start(tmp_path)
+    if done.returncode:
+        assert f"ImportError: {tmp_path / 'analysis'} hides mtdlab's own package" in done.stderr
+    else:
+        assert Path(done.stdout.strip()).parts[-2:] == ("analysis", "__init__.py")

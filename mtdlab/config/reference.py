@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mtdlab.config.checks import StudyFile
-from mtdlab.methods.registry import find_method, method_names
+from mtdlab.methods.registry import BUILTIN, find_method, method_names
 from mtdlab.settings import Setting, TrainerSettings, settings_of
 
 _HEAD = """\
@@ -35,7 +35,7 @@ def method_settings(name: str) -> list[Setting]:
 
 
 def settings_markdown() -> str:
-    """docs/settings.md: the study file's keys, the shared settings, and each method's own."""
+    """docs/settings.md: the study file's keys, the shared settings, and each of our methods' own."""
     parts = [
         _HEAD,
         _STUDY,
@@ -44,7 +44,7 @@ def settings_markdown() -> str:
         _SHARED,
         _table(settings_of(TrainerSettings).values()),
     ]
-    for name in method_names():
+    for name in BUILTIN:
         method = find_method(name)
         parts += ["", f"## {method.title}: `method: {name}`\n", f"{method.source}.\n"]
         own = method_settings(name)

@@ -78,6 +78,10 @@ def test_a_multiple_is_named_after_what_it_multiplies() -> None:
     assert parameter_name("queue_size", Range(8, 64, step=8)) == "queue_size"
 
 
+def no_default(name: str, _given: object) -> None:
+    raise AssertionError(f"{name} is given")
+
+
 def test_a_share_is_taken_of_the_queue_that_the_point_has() -> None:
     """Whatever the order in which the settings are written; rounded to whole entries."""
     search = {
@@ -87,15 +91,23 @@ def test_a_share_is_taken_of_the_queue_that_the_point_has() -> None:
     }
     point = {"initial_queue_size/queue_size": 0.25, "queue_size/batch_size": 3, "batch_size": 6}
     fixed = {"queue_size": 512, "batch_size": 64, "initial_queue_size": 128, "steps": 9}
-    found = resolve(search, point, fixed)
+    found = resolve(search, point, fixed, no_default)
     assert found == {"batch_size": 6, "queue_size": 18, "initial_queue_size": 4, "steps": 9}
     assert fixed["batch_size"] == 64
 
 
 def test_a_multiple_may_refer_to_a_setting_that_is_fixed() -> None:
     search = {"queue_size": Choices((2.5,), "batch_size")}
-    found = resolve(search, {"queue_size/batch_size": 2.5}, {"batch_size": 6, "queue_size": 1})
+    point = {"queue_size/batch_size": 2.5}
+    found = resolve(search, point, {"batch_size": 6, "queue_size": 1}, no_default)
     assert found == {"batch_size": 6, "queue_size": 15}
+    default = resolve(search, point, {"steps": 9}, lambda name, _given: {"batch_size": 4}[name])
+    assert default == {"steps": 9, "queue_size": 10}
+
+
+def test_a_setting_that_the_points_method_lacks_is_left_out() -> None:
+    search = {"method": Choices(("simcse",)), "queue_size": Choices((1, 2))}
+    assert resolve(search, {"method": "simcse"}, {}, no_default) == {"method": "simcse"}
 
 
 def test_a_fingerprint_is_of_the_values_in_any_order() -> None:
