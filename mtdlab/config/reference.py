@@ -35,7 +35,7 @@ def method_settings(name: str) -> list[Setting]:
 
 
 def settings_markdown() -> str:
-    """docs/settings.md: the study file's keys, the shared settings, and each of our methods' own."""
+    """docs/settings.md: the study file's keys, the shared settings, each built-in method's own."""
     parts = [
         _HEAD,
         _STUDY,

@@ -1,8 +1,6 @@
 """Methods from outside: a single file and an installed package, through sweep and page."""
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -73,6 +71,12 @@ def isolated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.delenv(user_modules.VARIABLE, raising=False)
     monkeypatch.chdir(tmp_path)
     yield
+    forget()
+
+
+def forget() -> None:
+    """As in a new process."""
+    registry._imported.clear()
     user_modules._import_once.cache_clear()
     worker._open_study.cache_clear()
     for name in [name for name in sys.modules if name.startswith("toy_")]:
@@ -107,43 +111,24 @@ def run(*arguments: str) -> tuple[int, str]:
 
 
 def test_a_single_file_reaches_workers_database_and_page(study: Write, tmp_path: Path) -> None:
-    """The whole way as processes: sweep with two workers, then a report without the file."""
-    write_method(tmp_path / "toy_file.py")
-    command = [sys.executable, "-c", "from mtdlab.cli import main; main()"]
-
-    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*command, *arguments],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            check=False,
-        )
-
-    path = str(study("toy"))
-    done = call("sweep", path, "--import", "toy_file", "--jobs", "2", "--json")
-    assert done.returncode == 0, done.stderr
-    # SimCSE has no factor: its two points are one configuration
-    assert json.loads(done.stdout)["trials"] == {"complete": 6}
+    """A sweep with two worker processes, then a report without the file."""
+    file, path = write_method(tmp_path / "toy_file.py"), str(study("toy"))
+    code, output = run("sweep", path, "--import", "toy_file", "--jobs", "2", "--json")
+    assert code == 0, output
     frames = load_study("toys", str(tmp_path / "mtdlab.db"))
     by_method = frames.trials.groupby("method")["factor"].agg(["size", "nunique"])
     assert by_method.to_dict("index") == {
         "toy": {"size": 4, "nunique": 2},
+        # it has no factor: its two points are one configuration
         "simcse": {"size": 2, "nunique": 0},
     }
+    assert set(frames.trials["state"]) == {"COMPLETE"}
     assert frames.methods == {"toy": "Toy contrast", "simcse": "SimCSE"}
     assert frames.settings["factor"].description == "factor of the loss"
-    assert frames.description == "a method from outside"
 
-    file = write_method(tmp_path / "toy_file.py")
-    file.write_text("# other content\n" + file.read_text())
-    changed = call("sweep", path, "--import", "toy_file.py")
-    assert changed.returncode == 2
-    assert "imports.toy_file: was" in changed.stderr
-
-    (tmp_path / "toy_file.py").unlink()
-    assert call("report", "--study", "toys").returncode == 0
+    file.unlink()
+    forget()
+    assert run("report", "--study", "toys")[0] == 0
     page = (tmp_path / "reports" / "toys" / "index.html").read_text()
     assert "Toy contrast" in page
     assert "a method from outside" in page
@@ -160,6 +145,20 @@ def test_other_content_is_refused(
     other = (UserModule(modules[0].name, modules[0].spec, "0" * 64),)
     with pytest.raises(MtdlabError, match=r"imports.toy_one: was [0-9a-f]{64}, now 0{64}"):
         sweep(read_study(path, modules=other), url)
+
+
+def test_a_sweep_with_a_changed_file_is_refused(
+    study: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the command, as a user meets it."""
+    monkeypatch.setattr("mtdlab.sweep.run._run_waiting", lambda *_: 0)
+    file, path = write_method(tmp_path / "toy_file.py"), str(study("toy"))
+    assert run("sweep", path, "--import", "toy_file.py")[0] == 0
+    file.write_text("# other content\n" + file.read_text())
+    forget()
+    code, output = run("sweep", path, "--import", "toy_file.py")
+    assert code != 0
+    assert "study toys was begun with another file (imports.toy_file: was" in output
 
 
 def test_a_file_that_changes_during_a_sweep_is_noticed(tmp_path: Path) -> None:
