@@ -5,25 +5,33 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.ticker import NullLocator
 
 from analysis.figures.style import ACCENT, BATCHES, MARKERS, OTHER, RUN, add_legend, is_heavy
 
 # Not seaborn: its `lineplot` draws bands of its own estimators, these are t intervals over seeds
-# from analysis.intervals and analysis.pairing, cut where they are wide. For the runs it has no
-# rasterised points, and draws either a line per seed or means, not the seeds' own means.
+# from analysis.intervals and analysis.pairing, cut where they are wide. A line per seed through
+# the seed's means would be computed here as well, and `scatterplot` is `Axes.scatter` by columns.
 
 _MOST_SEED_LINES = 12
 _MOST_MARKERS = 40
 _MOST_BAND = 1.5
 _WIDE = 10
+_DECADES_BELOW = 0.2
 _TICKS = tuple(step * 10**power for power in range(5) for step in (1, 2, 5))
 
 
 def label_mtd_axis(ax: Axes, levels: pd.Series) -> None:
-    """Name the axis, and make it logarithmic above the lowest level if the range is wide."""
+    """Name the axis, and make it logarithmic above the lowest level if the range is wide.
+
+    Below that level it is linear and short: only runs without an MTD stand there, at 0.
+    """
     ax.set_xlabel("maximum traceable distance, MTD (steps)")
     if len(levels) and levels.max() > _WIDE * levels.min() > 0:
-        ax.set_xscale("symlog", linthresh=float(levels.min()))
+        ax.set_xscale("symlog", linthresh=float(levels.min()), linscale=_DECADES_BELOW)
+        # a horizontal line that was drawn before has fixed the limits of a linear axis
+        ax.autoscale(axis="x")
+        ax.xaxis.set_minor_locator(NullLocator())
         ticks = [tick for tick in _TICKS if levels.min() <= tick <= levels.max()]
         ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
 

@@ -84,6 +84,17 @@ def test_methods_without_an_mtd_are_horizontal_lines(
     assert lines["plain (no MTD)"].get_ydata() == [38, 38]
 
 
+def test_a_wide_range_with_a_horizontal_line_has_margins(
+    mixed: pd.DataFrame, settings: Settings
+) -> None:
+    wide = mixed[mixed["method"].isin(["mocose", "plain"])].replace({"mtd": {8.0: 202.5}})
+    ax = figures.new_figure(1, 1, width=4, height=3)[1][0]
+    figures.draw_methods(compute_methods(wide, settings), ax, names={})
+    low, high = ax.get_xlim()
+    assert 3 < low < 5
+    assert 205 < high < 300
+
+
 def test_the_page_compares_methods_and_says_whose_the_curve_is(
     mixed: pd.DataFrame, study_of: MakeStudy, tmp_path: Path
 ) -> None:
