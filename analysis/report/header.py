@@ -9,6 +9,7 @@ from analysis.frames import StudyFrames
 from analysis.report.cells import clean, number
 from analysis.report.context import StudyContext, name_methods
 from analysis.report.text import count
+from analysis.report.topics import methods
 from analysis.runs import completed_runs, format_mtd, is_missing, varied_settings
 
 _ADAPTIVE_SAMPLERS = frozenset({"tpe"})
@@ -124,12 +125,29 @@ def _describe_training(runs: pd.DataFrame) -> str:
     return text + "."
 
 
+def title_summary(context: StudyContext) -> str:
+    """The heading of the summary: the verdict, or what was compared where MTD did not vary."""
+    if context.verdict.levels < 2 and methods.compute(context) is not None:
+        return "Methods compared"
+    shape = context.verdict.shape
+    return "No verdict" if shape == "undecided" else f"Verdict: {shape}"
+
+
 def summarise_study(context: StudyContext) -> tuple[str, ...]:
-    """The verdict on the score against MTD, the runs it rests on, and the effect of training."""
+    """The verdict on the score against MTD, the runs it rests on, and the effect of training.
+
+    Where methods were compared, how they differ; that alone where MTD did not vary.
+    """
+    compared = methods.compute(context)
+    differences = methods.describe(compared) if compared is not None else ()
+    if compared is not None and context.verdict.levels < 2:
+        runs = completed_runs(context.trials)
+        text = f"{count(len(runs), 'run')} completed, {count(runs['seed'].nunique(), 'seed')}."
+        return (*differences, text)
     if not len(context.traced):
-        return (_describe_runs(context),)
+        return (_describe_runs(context), *differences)
     training = _describe_training(context.traced)
-    return (context.verdict.sentence, _describe_runs(context), training)
+    return (context.verdict.sentence, *differences, _describe_runs(context), training)
 
 
 def _warn_of_sampler(sampler: str) -> str:

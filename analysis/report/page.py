@@ -61,13 +61,14 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A whole report. kind is the verdict's shape, for its heading and its colour."""
+    """A whole report. heading: of the summary; kind: the verdict's shape, for its colour."""
 
     name: str
     description: str
     status: str
     generated: str
     version: str
+    heading: str
     kind: str
     summary: tuple[str, ...]
     numbers: Mapping[str, str]

@@ -19,6 +19,7 @@ from analysis.report.header import (
     list_terms,
     list_warnings,
     summarise_study,
+    title_summary,
 )
 from analysis.report.page import Page, Section, render
 from analysis.report.text import PERCENT
@@ -45,12 +46,13 @@ _METHODS = (
 
 @dataclass(frozen=True)
 class Report:
-    """Where a report was written, and what it found."""
+    """Where a report was written, and what it found: the summary's sentences, the verdict."""
 
     page: Path
     figures: tuple[Path, ...]
     tables: tuple[Path, ...]
     verdict: Verdict
+    summary: tuple[str, ...]
 
 
 def _numbers(verdict: Verdict) -> Mapping[str, str]:
@@ -97,9 +99,10 @@ def _build_page(
         status=describe_status(study),
         generated=generated,
         version=version,
+        heading=title_summary(context),
         kind=verdict.shape,
         summary=summarise_study(context),
-        numbers=_numbers(verdict),
+        numbers=_numbers(verdict) if verdict.levels > 1 else {},
         settings=describe_settings(study),
         warnings=list_warnings(context),
         command=clean(study.command, most=_MOST_FACT),
@@ -144,4 +147,5 @@ def write_report(
         table_names=[name for topic in topics for name in topic.csv],
         figure_names=[name for topic in topics for name in topic.figures],
     )
-    return Report(files.page, files.figures, files.tables, context.verdict)
+    summary = summarise_study(context)
+    return Report(files.page, files.figures, files.tables, context.verdict, summary)

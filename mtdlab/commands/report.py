@@ -41,7 +41,7 @@ def report(
     if len(names) == 1 and name is None:
         frames = _load(names[0], storage)
         written = write_report(frames, out / names[0], generated=_now(), version=__version__)
-        text = f"{written.verdict.sentence}\nThe page: {written.page}"
+        text = f"{written.summary[0]}\nThe page: {written.page}"
         _print(_described(written), text, as_json)
     else:
         _report_together(names, storage, out, name, as_json)
@@ -68,7 +68,7 @@ def _report_together(
     studies = [_load(each, storage) for each in names]
     written = write_multi_study(studies, out, name=folder, generated=_now(), version=__version__)
     pages = {each: _described(own) for each, own in written.pages.items()}
-    lines = [f"{each}: {own.verdict.sentence}" for each, own in written.pages.items()]
+    lines = [f"{each}: {own.summary[0]}" for each, own in written.pages.items()]
     text = "\n".join([*lines, f"The page: {written.page}"])
     _print(_files(written) | {"pages": pages}, text, as_json)
 

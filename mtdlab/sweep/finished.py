@@ -41,6 +41,7 @@ def line(trial: FinishedTrial) -> str:
     """A finished trial in one line."""
     what = f"trial {trial.number}  seed {trial.seed}  {describe(trial.parameters)}"
     if trial.state == "COMPLETE":
-        done = f"{what}  mtd {trial.mtd:.2f}  score {trial.score:.2f}  {trial.wall_seconds:.0f} s"
+        mtd = f"  mtd {trial.mtd:.2f}" if math.isfinite(trial.mtd) else ""
+        done = f"{what}{mtd}  score {trial.score:.2f}  {trial.wall_seconds:.0f} s"
         return f"{done}  ({trial.note})" if trial.note else done
     return f"{what}  {trial.state.lower()}: {trial.reason}"

@@ -41,7 +41,9 @@ class Tally:
 
     def summary(self) -> str:
         """The best so far and the time left."""
-        best = f"best {self.best.score:.2f} (mtd {self.best.mtd:.2f})" if self.best else ""
+        best = f"best {self.best.score:.2f}" if self.best else ""
+        if self.best and math.isfinite(self.best.mtd):
+            best += f" (mtd {self.best.mtd:.2f})"
         return ", ".join(part for part in (best, self.left()) if part)
 
 

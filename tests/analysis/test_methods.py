@@ -14,7 +14,12 @@ from analysis.methods import compute_methods, select_curve_trials
 from analysis.multi_study import compute_curves
 from analysis.report import write_report
 from analysis.report.context import StudyContext
-from analysis.report.header import describe_settings, list_warnings
+from analysis.report.header import (
+    describe_settings,
+    list_warnings,
+    summarise_study,
+    title_summary,
+)
 from analysis.report.topics import methods as topic
 from analysis.report.topics import trials as trials_topic
 from analysis.runs import varied_settings
@@ -194,3 +199,24 @@ def test_runs_without_the_settings_of_the_others_are_in_no_row_of_them(
     assert "queue_slice" not in headings
     assert rows.rows[12][:7] == ("12", "COMPLETE", "0", "–", "–", "64", "–")
     assert "SimCSE: mean 11.00" in written.page.read_text(encoding="utf-8")
+
+
+def test_the_summary_compares_methods_where_mtd_does_not_vary(
+    mixed: pd.DataFrame, study_of: MakeStudy
+) -> None:
+    one_level = mixed[(mixed["mtd"].isna()) | (mixed["mtd"] == mixed["mtd"].min())]
+    context = StudyContext(study_of(one_level))
+    assert title_summary(context) == "Methods compared"
+    first, *_, last = summarise_study(context)
+    assert "has the highest mean score" in first
+    assert last.startswith(f"{len(one_level)} runs completed, ")
+
+
+def test_the_summary_has_both_where_mtd_varies_too(
+    mixed: pd.DataFrame, study_of: MakeStudy
+) -> None:
+    context = StudyContext(study_of(mixed))
+    summary = summarise_study(context)
+    assert summary[0] == context.verdict.sentence
+    assert "has the highest mean score" in summary[1]
+    assert title_summary(context) != "Methods compared"

@@ -44,7 +44,8 @@ def show(info: Trials) -> tuple[Table, ...]:
     chosen, caption = _choose(trials)
     varied = varied_settings(trials, _IF_VARIED)
     extra = [name for name in _IF_VARIED if name in varied]
-    shown = chosen[[*FIRST_COLUMNS[:-1], *extra, FIRST_COLUMNS[-1]]]
+    notes = ["note"] if "note" in trials else []
+    shown = chosen[[*FIRST_COLUMNS[:-1], *extra, FIRST_COLUMNS[-1], *notes]]
     table = make_table(shown, caption=caption, csv="trials", sortable=True, labels=info.labels)
     return (*_reasons(trials), table)
 
