@@ -3,6 +3,7 @@
 It is idempotent: run again it resumes the study, and sweeps that run at the same time share it.
 """
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -124,9 +125,21 @@ def _trials(
         workers = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
         with ctrl_c_ignored():
             finished: Iterable[FinishedTrial | None] = workers(
-                delayed(run_next)(*arguments) for _ in range(count)
+                delayed(_in_folder)(Path.cwd(), run_next, *arguments) for _ in range(count)
             )
         yield from (trial for trial in finished if trial is not None)
+
+
+def _in_folder(
+    folder: Path, run_next: Callable[..., FinishedTrial | None], *arguments: object
+) -> FinishedTrial | None:
+    """Call `run_next` where the sweep was started.
+
+    joblib may hand out a worker of an earlier sweep of this process, whose working folder was
+    another: relative paths of texts and of the database would be looked up there.
+    """
+    os.chdir(folder)
+    return run_next(*arguments)
 
 
 @contextmanager

@@ -31,7 +31,7 @@ from mutants import Mutant, find, match, sample
 ROOT = Path(__file__).parents[2]
 SIZE = 100
 LEAST_KILLED = 0.9
-COPIED = ("mtdlab", "analysis", "tests", "studies", "pyproject.toml", "README.md")
+COPIED = ("mtdlab", "analysis", "tests", "studies", "docs", "pyproject.toml", "README.md")
 IMPORTED = (
     *("torch", "transformers", "optuna", "pandas", "scipy.special", "scipy.stats"),
     *("sqlalchemy.orm", "pydantic", "yaml", "filelock"),
