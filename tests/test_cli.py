@@ -187,7 +187,7 @@ def test_the_plan_shows_every_setting_by_its_mtd(run: Run) -> None:
 
 def test_the_plan_says_what_a_study_costs_or_why_not(run: Run) -> None:
     *table, count, lasting, memory, disk, basis = run("plan studies/mtd.yaml").stdout.splitlines()
-    assert "8.67" in table[-1]
+    assert "8.667" in table[-1]
     assert count == "study mtd: 4 configurations x 1 seed = 4 trials"
     assert re.match(r"time    about \d+ \w+: trials of .* on \d+ workers? with \d+ thread", lasting)
     assert re.match(r"memory  up to [\d.]+ [MG]B: \d+ workers? of [\d.]+ [MG]B$", memory)
