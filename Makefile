@@ -50,8 +50,7 @@ typecheck: .venv/tested  ## Check types with mypy
 bench: .venv/tested  ## Measure training, embedding and the sweep's overhead
 	$(BIN)/python tests/benchmarks/bench.py
 
-# Bytecode is made where a module is first imported: for all of the packages it takes a minute.
-PIP = $(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+PIP = $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
 # torch first and by itself: pip then takes a CPU build where one is at hand
 .venv/torch: pyproject.toml constraints.txt

@@ -94,7 +94,8 @@ def _run_waiting(
     difference = fix_precision(spec, store)
     counts = store.counts()
     jobs, jobs_per_gpu = workers
-    jobs = min(jobs or default_jobs(jobs_per_gpu), counts["WAITING"])
+    # another sweep may have claimed every trial since: then there is nothing to do
+    jobs = min(jobs or default_jobs(jobs_per_gpu), max(1, counts.get("WAITING", 0)))
     finished = sum(counts.get(state, 0) for state in FINISHED)
     ran = 0
     with Display(Tally(sum(counts.values()), finished, jobs)) as display:

@@ -393,3 +393,20 @@ def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(
     with pytest.raises(StorageError, match=message):
         sweep(study(GRID), f"sqlite:///{path}")
     assert path.read_bytes() == content
+
+
+def test_a_sweep_whose_trials_are_claimed_while_it_starts_has_nothing_to_do(
+    study: Callable[[str], Path], url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loading the texts takes seconds, in which another sweep may take all that waits."""
+    path = study(GRID)
+
+    def claim_all(*_: Any) -> None:
+        other = open_study(read_study(path), url, "")
+        while other.claim(owners.this_process()):
+            pass
+
+    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", claim_all)
+    result = sweep(path, url)
+    assert (result.ran, result.exit_code) == (0, 0)
+    assert result.counts == {"RUNNING": 8}
