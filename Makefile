@@ -6,7 +6,7 @@ export HF_HUB_OFFLINE ?= 1
 .PHONY: help demo paper-small test test-long mutation docs lint typecheck bench
 
 # one thread each: two processes of tests share the cores already
-PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --durations=20
 MUTATION = $(BIN)/python tests/mutation/run.py
 PAPER := $(basename $(notdir $(wildcard studies/paper/*.yaml)))
 

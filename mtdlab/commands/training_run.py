@@ -23,7 +23,7 @@ def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, An
     if out is not None:
         # before the training, not after it
         refuse_other_things(out)
-    materials = load_inputs(settings)
+    inputs = load_inputs(settings)
     with stop_on_signals() as stop, progress_bar() as bar:
         task = bar.add_task("steps", total=settings.steps)
 
@@ -37,12 +37,12 @@ def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, An
                 )
 
         try:
-            outcome = train(settings, materials, on_step)
+            outcome = train(settings, inputs, on_step)
         except Interrupted:
             raise KeyboardInterrupt from None
     if out is not None:
         with locked(out.absolute()):
-            save_model(out, settings, materials, outcome, environment(settings, materials))
+            save_model(out, settings, inputs, outcome, environment(settings, inputs))
     after = outcome.after
     return {
         "mtd": settings.mtd,

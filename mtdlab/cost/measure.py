@@ -70,14 +70,14 @@ class _StepTimer:
     peaks: list[tuple[float, int]] = field(default_factory=list)
     sentences: dict[Kind, float] = field(default_factory=dict)
 
-    def materials(self, settings: TrainerSettings) -> RunInputs:
+    def inputs(self, settings: TrainerSettings) -> RunInputs:
         return load_inputs(self.sample.of(settings))
 
     def work(self, settings: TrainerSettings) -> float:
         kind = kind_of(settings.model_copy(update={"batch_size": 1}))
         if kind not in self.sentences:
             # once per kind, since it may load another encoder
-            sentence = operations(settings, self.materials(settings)) / settings.batch_size
+            sentence = operations(settings, self.inputs(settings)) / settings.batch_size
             self.sentences[kind] = sentence
         return settings.batch_size * self.sentences[kind]
 
@@ -85,7 +85,7 @@ class _StepTimer:
         return self.deadline - time.perf_counter()
 
     def time(self, index: int, settings: TrainerSettings, seconds: float) -> None:
-        taken = _seconds_a_step(self.sample.of(settings), self.materials(settings), seconds)
+        taken = _seconds_a_step(self.sample.of(settings), self.inputs(settings), seconds)
         work = self.work(settings)
         self.points.append((index, settings, work, taken))
         self.peaks.append((work, peak_memory()))
@@ -172,7 +172,7 @@ def measure(kinds: Sequence[TrainerSettings], sample: Sample, seconds: float) ->
         token = {}
         for name in dict.fromkeys(kind.encoder for kind in kinds):
             one = next(kind for kind in kinds if kind.encoder == name)
-            token[name] = _seconds_a_token(one, timer.materials(one), sample, 0.25 * seconds)
+            token[name] = _seconds_a_token(one, timer.inputs(one), sample, 0.25 * seconds)
         weights = sum(each.numel() * 4 for each in first.encoder.model.parameters())
         direct = sum(index >= 0 for index, *_ in timer.points)
         return Measured(began, timer.steps(), token, timer.memory(), weights, direct)
@@ -206,7 +206,7 @@ def _line(points: Sequence[tuple[float, float]]) -> np.poly1d:
     return np.poly1d([seconds.sum() / work.sum(), 0.0])
 
 
-def _seconds_a_step(settings: TrainerSettings, materials: RunInputs, seconds: float) -> float:
+def _seconds_a_step(settings: TrainerSettings, inputs: RunInputs, seconds: float) -> float:
     """The first step is left out: it allocates memory and has no FGSM gradient yet."""
     device, ends = choose_device(settings).device, []
 
@@ -220,20 +220,20 @@ def _seconds_a_step(settings: TrainerSettings, materials: RunInputs, seconds: fl
 
     endless = settings.model_copy(update={"steps": 10_000, "evaluate_every": 10_000})
     with suppress(_TimeUp):
-        train(endless, materials, on_step)
+        train(endless, inputs, on_step)
     return (ends[-1] - ends[0]) / (len(ends) - 1)
 
 
 def _seconds_a_token(
-    settings: TrainerSettings, materials: RunInputs, sample: Sample, seconds: float
+    settings: TrainerSettings, inputs: RunInputs, sample: Sample, seconds: float
 ) -> float:
     """Seconds per token of embedding, with as many sentences of middle length as time allows.
 
     Their lengths are similar, as in the batches of a whole evaluation, which have little padding.
     """
     device, count, taken, left = choose_device(settings), 8, 0.0, seconds
-    model, tokenizer = materials.encoder.model, materials.encoder.tokenizer
-    limit, rate = materials.encoder.token_limit(MAX_LENGTH), 0.0
+    model, tokenizer = inputs.encoder.model, inputs.encoder.tokenizer
+    limit, rate = inputs.encoder.token_limit(MAX_LENGTH), 0.0
     while taken * 4 < left:
         first = max(0, len(sample.embedded) - count) // 2
         some = Sentences(sample.embedded[first : first + count], tokenizer, limit)

@@ -24,14 +24,14 @@ def family_of(settings: TrainerSettings) -> Kind:
     return tuple(item for item in kind_of(settings) if known[item[0]].step_cost != "scales")
 
 
-def operations(settings: TrainerSettings, materials: RunInputs) -> float:
+def operations(settings: TrainerSettings, inputs: RunInputs) -> float:
     """Approximate floating point operations of a step: encoder passes, heads, queue."""
-    width = int(materials.encoder.model.config.hidden_size)
+    width = int(inputs.encoder.model.config.hidden_size)
     blocks = [
         weights.numel()
-        for name, weights in materials.encoder.model.named_parameters()
+        for name, weights in inputs.encoder.model.named_parameters()
         if "embeddings" not in name
     ]
-    longest = min(settings.max_length, int(materials.tokens.lengths.max()))
+    longest = min(settings.max_length, int(inputs.tokens.lengths.max()))
     sentence = longest * sum(blocks) + settings.head_operations(width)
     return 8.0 * settings.batch_size * sentence

@@ -1,14 +1,14 @@
-"""What a run is scored on: the two looks of every run, and the tasks of the published tables."""
+"""What a run is scored on: the graded pairs of every run, and the tasks of published tables."""
 
 from analysis.tasks import STS, TASKS, TRANSFER
 
 BUILTIN = "builtin"
 KNOWN = (*TASKS, BUILTIN)
 """Every task, in the order of SimCSE's tables; `builtin` needs no data."""
-LOOKS = ("sts_dev", "sts_test")
+PAIR_SCORES = ("sts_dev", "sts_test")
 """The graded pairs of `evaluation`, which every run is scored on."""
 AVERAGES = {"sts_average": STS, "transfer_average": TRANSFER}
-METRICS = (*LOOKS, *AVERAGES, *KNOWN)
+METRICS = (*PAIR_SCORES, *AVERAGES, *KNOWN)
 
 
 def parse_tasks(text: str) -> tuple[str, ...]:
@@ -29,4 +29,4 @@ def parse_tasks(text: str) -> tuple[str, ...]:
 
 def needed(metric: str) -> tuple[str, ...]:
     """The tasks that a metric is made of."""
-    return () if metric in LOOKS else AVERAGES.get(metric, (metric,))
+    return () if metric in PAIR_SCORES else AVERAGES.get(metric, (metric,))

@@ -17,7 +17,7 @@ class Trained:
     """A finished run with everything that saving its model needs."""
 
     settings: TrainerSettings
-    materials: RunInputs
+    inputs: RunInputs
     outcome: Outcome
     facts: dict[str, Any]
 
@@ -33,9 +33,7 @@ def save_if_best(folder: Path, store: Store, claim: Claim, trained: Trained) -> 
     try:
         with locked(folder):
             if store.best_trial() == claim.row:
-                save_model(
-                    folder, trained.settings, trained.materials, trained.outcome, trained.facts
-                )
+                save_model(folder, trained.settings, trained.inputs, trained.outcome, trained.facts)
     except StorageError:
         raise
     except Exception as error:

@@ -15,16 +15,16 @@ from mtdlab.training.inputs import RunInputs
 PACKAGES = ("mtdlab", "torch", "transformers", "optuna", "numpy")
 
 
-def environment(settings: TrainerSettings, materials: RunInputs) -> dict[str, str]:
+def environment(settings: TrainerSettings, inputs: RunInputs) -> dict[str, str]:
     """Corpus, encoder, evaluation, device, threads, versions and commit."""
-    weights = sum(parameter.numel() for parameter in materials.encoder.model.parameters())
-    corpus, sentences = materials.corpus, len(materials.tokens)
+    weights = sum(parameter.numel() for parameter in inputs.encoder.model.parameters())
+    corpus, sentences = inputs.corpus, len(inputs.tokens)
     return {
         "corpus": f"{corpus.name}: {sentences:,} sentences, SHA-256 {corpus.fingerprint}",
         "encoder": f"{settings.encoder}: {weights / 1e6:.2f} million weights, "
         f"{settings.pooling} pooling",
-        "evaluation": f"{settings.evaluation}: {len(materials.dev.gold):,} dev and "
-        f"{len(materials.test.gold):,} test pairs"
+        "evaluation": f"{settings.evaluation}: {len(inputs.dev.gold):,} dev and "
+        f"{len(inputs.test.gold):,} test pairs"
         + (f"; tasks {settings.tasks}" if settings.tasks else ""),
         "device": f"{choose_device(settings)}, threads a trial: {torch.get_num_threads()}",
         "versions": _versions(),

@@ -162,9 +162,9 @@ def _train(
 ) -> tuple[Result, Trained | None]:
     settings = _with_precision(settings, monitor.study.precision)
     try:
-        materials = load_inputs(settings)
-        outcome = train(settings, materials, monitor)
-        facts = environment(settings, materials)
+        inputs = load_inputs(settings)
+        outcome = train(settings, inputs, monitor)
+        facts = environment(settings, inputs)
         result = _complete(spec, outcome, facts)
     except (Interrupted, _ClaimLost):
         raise
@@ -174,7 +174,7 @@ def _train(
     if result.state != "COMPLETE":
         return result, None
     origin = {"study": spec.name, "trial": monitor.trial.number, "file": spec.text}
-    return result, Trained(settings, materials, outcome, origin | facts)
+    return result, Trained(settings, inputs, outcome, origin | facts)
 
 
 def _with_precision(settings: TrainerSettings, precision: str | None) -> TrainerSettings:

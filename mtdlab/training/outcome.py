@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mtdlab.evaluation.suite import TaskScore
-from mtdlab.settings.tasks import LOOKS, needed
+from mtdlab.settings.tasks import PAIR_SCORES, needed
 from mtdlab.training.inputs import EncoderScores
 from mtdlab.training.state import Column, State
 
@@ -31,15 +31,15 @@ class Outcome:
 
         An average counts only where all of its tasks have a score.
         """
-        if metric in LOOKS:
+        if metric in PAIR_SCORES:
             split = metric.removeprefix("sts_")
             return getattr(self.after, split).score, getattr(self.before, split).score
         return _mean(metric, self.scores), _mean(metric, self.scores_before)
 
     def all_scores(self) -> dict[str, float]:
         """Every score of the best checkpoint by name, x 100; NaN for none."""
-        looks = {"sts_dev": self.after.dev.score, "sts_test": self.after.test.score}
-        return looks | {
+        pairs = {"sts_dev": self.after.dev.score, "sts_test": self.after.test.score}
+        return pairs | {
             each.task: np.nan if each.score is None else each.score for each in self.scores
         }
 

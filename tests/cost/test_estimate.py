@@ -223,9 +223,9 @@ def test_real_steps_grow_with_the_batch(tiny: TrainerSettings, tmp_path: Path) -
 
 def test_a_sample_knows_the_whole(tiny: TrainerSettings, tmp_path: Path) -> None:
     sample = take_sample(tiny, tmp_path)
-    materials = load_inputs(tiny)
-    assert sample.dev == sum(map(len, materials.dev.sentences.tokens))
-    assert sample.test == sum(map(len, materials.test.sentences.tokens))
+    inputs = load_inputs(tiny)
+    assert sample.dev == sum(map(len, inputs.dev.sentences.tokens))
+    assert sample.test == sum(map(len, inputs.test.sentences.tokens))
     assert (sample.suite, sample.tokenise) == (0, 0.0)
     assert (tmp_path / "sentences.txt").read_text() == Path(tiny.corpus).read_text()
 

@@ -32,10 +32,10 @@ def ignore(_step: int, _evaluation: Evaluation | None) -> None:
 
 def model_of(settings: TrainerSettings) -> tuple[MoCoSE, Tensor, Tensor]:
     """A model, and the ids and mask of a first batch."""
-    materials = load_inputs(settings)
+    inputs = load_inputs(settings)
     torch.manual_seed(settings.seed)
-    model = MoCoSE(copy.deepcopy(materials.encoder.model), settings, CPU)
-    ids, mask = next(materials.batches(settings.batch_size, settings.seed))[0]
+    model = MoCoSE(copy.deepcopy(inputs.encoder.model), settings, CPU)
+    ids, mask = next(inputs.batches(settings.batch_size, settings.seed))[0]
     return model, ids, mask
 
 
@@ -102,10 +102,10 @@ def test_a_target_with_dropout_drops(settings_of: Settings) -> None:
 
 def test_simcse_has_one_branch_and_an_update_changes_nothing(settings_of: Settings) -> None:
     settings = settings_of(method="simcse")
-    materials = load_inputs(settings)
-    model = SimCSE(copy.deepcopy(materials.encoder.model), settings, CPU)
+    inputs = load_inputs(settings)
+    model = SimCSE(copy.deepcopy(inputs.encoder.model), settings, CPU)
     assert model.parts().keys() == {"encoder", "heads", "dropout"}
-    batch = next(materials.batches(settings.batch_size, settings.seed))[0]
+    batch = next(inputs.batches(settings.batch_size, settings.seed))[0]
     result = model(0, [batch])
     before = {name: one.clone() for name, one in model.state_dict().items()}
     model.update(0, result)
@@ -179,11 +179,11 @@ def test_each_branch_reads_its_own_view(
         return encode(model, words, masks)
 
     monkeypatch.setattr(MoCoSE, "encode", watched)
-    materials = load_inputs(settings)
-    changed = train(settings, TwoViews(**vars(materials)), ignore).curve["loss"]
+    inputs = load_inputs(settings)
+    changed = train(settings, TwoViews(**vars(inputs)), ignore).curve["loss"]
     assert np.isfinite(changed).all()
     assert all(target == online + 1 for online, target in seen)
-    assert not np.array_equal(changed, train(settings, materials, ignore).curve["loss"])
+    assert not np.array_equal(changed, train(settings, inputs, ignore).curve["loss"])
 
 
 @pytest.mark.parametrize(
@@ -191,17 +191,17 @@ def test_each_branch_reads_its_own_view(
 )
 def test_augmentations_are_on_in_training_only(settings_of: Settings, augmentation: str) -> None:
     settings = settings_of(augmentation=augmentation, steps=4, fgsm_epsilon=0.0)
-    materials = load_inputs(settings)
+    inputs = load_inputs(settings)
     outcome, plain = (
-        train(each, materials, ignore)
+        train(each, inputs, ignore)
         for each in (settings, settings.model_copy(update={"augmentation": "none"}))
     )
     assert not np.array_equal(outcome.curve["loss"], plain.curve["loss"])
     assert not outcome.curve["fgsm_changed"].any()
-    encoder = copy.deepcopy(materials.encoder.model)
+    encoder = copy.deepcopy(inputs.encoder.model)
     encoder.load_state_dict(outcome.weights)
-    vectors = materials.test.embed(encoder, settings.pooling, CPU)
-    assert materials.test.evaluate(vectors) == outcome.after.test
+    vectors = inputs.test.embed(encoder, settings.pooling, CPU)
+    assert inputs.test.evaluate(vectors) == outcome.after.test
     assert plain.before == outcome.before
 
 

@@ -51,8 +51,8 @@ def losses_of(settings: TrainerSettings) -> list[float]:
     return losses
 
 
-def padded_batches(materials: RunInputs, settings: TrainerSettings) -> Iterator[tuple[Tensor, ...]]:
-    for ((ids, mask),) in materials.batches(settings.batch_size, settings.seed):
+def padded_batches(inputs: RunInputs, settings: TrainerSettings) -> Iterator[tuple[Tensor, ...]]:
+    for ((ids, mask),) in inputs.batches(settings.batch_size, settings.seed):
         room = settings.max_length - ids.shape[1]
         yield pad(ids, (0, room)), pad(mask, (0, room))
 
@@ -72,9 +72,9 @@ def published_average(target: nn.Module, online: nn.Module, decay: float) -> Non
 
 def published_program(settings: TrainerSettings) -> tuple[list[float], list[int]]:
     """The losses, and the columns of the queue that each step used."""
-    materials = double_inputs(settings)
+    inputs = double_inputs(settings)
     torch.manual_seed(settings.seed)
-    online = branch_of(copy.deepcopy(materials.encoder.model), settings)
+    online = branch_of(copy.deepcopy(inputs.encoder.model), settings)
     head = predictor(16, 16, 2, 0.0)
     queue = list(normalize(torch.randn(settings.queue_size, 16), dim=1))
     counter, start = settings.initial_queue_size, settings.initial_queue_size
@@ -85,7 +85,7 @@ def published_program(settings: TrainerSettings) -> tuple[list[float], list[int]
     trained = [*online.parameters(), *head.parameters(), *target.projection.parameters()]
     optimizer = torch.optim.AdamW(trained, weight_decay=settings.weight_decay)
     table = online.encoder.embeddings.word_embeddings
-    batches = padded_batches(materials, settings)
+    batches = padded_batches(inputs, settings)
     features_grad, losses, columns = torch.tensor(0.0), [], []
     for call in range(1, settings.steps + 1):
         ids, mask = next(batches)
@@ -169,14 +169,14 @@ def test_each_setting_of_the_preset_matters(published: Settings, changed: dict[s
 
 def simcse_program(settings: TrainerSettings) -> list[float]:
     """One encoder, twice; S[i, j] = cos(z1_i, z2_j) / τ; cross-entropy with label i."""
-    materials = double_inputs(settings)
+    inputs = double_inputs(settings)
     torch.manual_seed(settings.seed)
-    branch = branch_of(copy.deepcopy(materials.encoder.model), settings)
+    branch = branch_of(copy.deepcopy(inputs.encoder.model), settings)
     encoder, dense = branch.encoder, branch.pooler
     optimizer = torch.optim.AdamW(
         [*encoder.parameters(), *dense.parameters()], weight_decay=settings.weight_decay
     )
-    batches, losses = padded_batches(materials, settings), []
+    batches, losses = padded_batches(inputs, settings), []
     for step in range(settings.steps):
         ids, mask = next(batches)
         views = []

@@ -48,9 +48,9 @@ def test_the_folder_holds_the_best_trial_of_the_study(spec, tmp_path, monkeypatc
     saved: list[tuple[int, float]] = []
     save = best_model.save_model
 
-    def watched(folder: Path, settings: Any, materials: Any, outcome: Any, facts: Any) -> None:
+    def watched(folder: Path, settings: Any, inputs: Any, outcome: Any, facts: Any) -> None:
         saved.append((facts["trial"], outcome.after.test.score))
-        save(folder, settings, materials, outcome, facts)
+        save(folder, settings, inputs, outcome, facts)
 
     monkeypatch.setattr(best_model, "save_model", watched)
     assert sweep(spec, tmp_path).counts == {"COMPLETE": 6}

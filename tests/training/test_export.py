@@ -183,9 +183,9 @@ def test_other_methods_leave_a_checkpoint_too(
 ) -> None:
     kept = {"encoder", "corpus", "evaluation", "batch_size", "steps", "evaluate_every", "device"}
     settings = make_settings(**run[0].model_dump(include=kept), max_length=16, **changed)
-    materials = load_inputs(settings)
-    outcome = train(settings, materials, lambda _step, _evaluation: None)
-    save_model(tmp_path / "best", settings, materials, outcome, FACTS)
+    inputs = load_inputs(settings)
+    outcome = train(settings, inputs, lambda _step, _evaluation: None)
+    save_model(tmp_path / "best", settings, inputs, outcome, FACTS)
     card = (tmp_path / "best" / "README.md").read_text()
     assert [text for text in told if text not in card] == []
     parts = {path.stem for path in (tmp_path / "best" / "mtdlab").glob("*.safetensors")}

@@ -51,11 +51,11 @@ def test_the_same_seed_gives_the_same_bits(settings_of: Settings) -> None:
     assert any(not torch.equal(first.weights[name], other.weights[name]) for name in first.weights)
 
 
-def test_the_encoder_of_the_materials_is_left_alone(settings_of: Settings) -> None:
-    materials = load_inputs(settings_of())
-    before = {name: one.clone() for name, one in materials.encoder.model.state_dict().items()}
-    outcome = train(settings_of(), materials, ignore)
-    after = materials.encoder.model.state_dict()
+def test_the_encoder_of_the_inputs_is_left_alone(settings_of: Settings) -> None:
+    inputs = load_inputs(settings_of())
+    before = {name: one.clone() for name, one in inputs.encoder.model.state_dict().items()}
+    outcome = train(settings_of(), inputs, ignore)
+    after = inputs.encoder.model.state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)
     assert any(not torch.equal(before[name], outcome.weights[name]) for name in before)
 
@@ -79,18 +79,18 @@ def test_steps_are_those_of_a_slow_transcription(settings_of: Settings, in_batch
         weight_decay=0.01,
         in_batch_negatives=in_batch,
     )
-    materials = load_inputs(settings)
-    outcome = train(settings, materials, ignore)
+    inputs = load_inputs(settings)
+    outcome = train(settings, inputs, ignore)
 
     torch.manual_seed(settings.seed)
-    online = branch_of(copy.deepcopy(materials.encoder.model), settings)
+    online = branch_of(copy.deepcopy(inputs.encoder.model), settings)
     target = make_target(online, embedding_block(online.encoder))
     head = predictor(16, 16, settings.prediction_layers, 0.0)
     queue = list(KeyQueue(20, 16, initial=5).ordered())
     table = word_table(online.encoder)
     parameters = [*online.parameters(), *head.parameters()]
     optimizer = torch.optim.AdamW(parameters, weight_decay=0.01)
-    batches = materials.batches(8, settings.seed)
+    batches = inputs.batches(8, settings.seed)
     gradient, losses = None, []
     for step in range(3):
         ((ids, mask),) = next(batches)
@@ -179,43 +179,43 @@ def test_a_loss_that_is_not_finite_ends_the_run_with_its_step(settings_of: Setti
 
 
 def test_a_poisoned_encoder_ends_the_run(settings_of: Settings) -> None:
-    materials = load_inputs(settings_of())
-    broken = copy.deepcopy(materials.encoder.model)
+    inputs = load_inputs(settings_of())
+    broken = copy.deepcopy(inputs.encoder.model)
     with torch.no_grad():
         list(broken.parameters())[-1][0] = float("nan")
-    encoder = dataclasses.replace(materials.encoder, model=broken)
+    encoder = dataclasses.replace(inputs.encoder, model=broken)
     with pytest.raises(TrialError, match=r"^the loss is nan at step 1$"):
-        train(settings_of(), dataclasses.replace(materials, encoder=encoder), ignore)
+        train(settings_of(), dataclasses.replace(inputs, encoder=encoder), ignore)
 
 
 def test_the_best_checkpoint_is_the_best_dev_step(settings_of: Settings) -> None:
     settings, seen = settings_of(steps=24, evaluate_every=2, learning_rate=5e-3), {}
-    materials = load_inputs(settings)
+    inputs = load_inputs(settings)
 
     def on_step(step: int, evaluation: Evaluation | None) -> None:
         if evaluation is not None:
             seen[step] = evaluation
 
-    outcome = train(settings, materials, on_step)
+    outcome = train(settings, inputs, on_step)
     assert list(seen) == list(range(2, 25, 2))
     assert outcome.best_step == max(seen, key=lambda step: seen[step].score)
     assert outcome.after.dev == seen[outcome.best_step]
-    model = copy.deepcopy(materials.encoder.model)
+    model = copy.deepcopy(inputs.encoder.model)
     model.load_state_dict(outcome.weights)
-    again = materials.test.evaluate(materials.test.embed(model, "cls", CPU))
+    again = inputs.test.evaluate(inputs.test.embed(model, "cls", CPU))
     assert again == outcome.after.test
 
 
 def test_the_test_pairs_are_looked_at_once_and_change_nothing(settings_of: Settings) -> None:
     settings = settings_of(steps=12, evaluate_every=2)
-    materials = load_inputs(settings)
+    inputs = load_inputs(settings)
     looks = []
 
     class Watched:
         """The test task with its gold scores turned round."""
 
-        def __init__(self, materials: RunInputs) -> None:
-            self.task = copy.copy(materials.test)
+        def __init__(self, inputs: RunInputs) -> None:
+            self.task = copy.copy(inputs.test)
             self.task.gold = -self.task.gold
 
         def embed(self, *arguments: Any) -> Any:
@@ -225,8 +225,8 @@ def test_the_test_pairs_are_looked_at_once_and_change_nothing(settings_of: Setti
         def evaluate(self, vectors: Any) -> Evaluation:
             return self.task.evaluate(vectors)
 
-    plain = train(settings, materials, ignore)
-    turned = train(settings, dataclasses.replace(materials, test=Watched(materials)), ignore)  # type: ignore[arg-type]
+    plain = train(settings, inputs, ignore)
+    turned = train(settings, dataclasses.replace(inputs, test=Watched(inputs)), ignore)  # type: ignore[arg-type]
     assert len(looks) == 1
     assert turned.best_step == plain.best_step
     assert all(torch.equal(plain.weights[name], turned.weights[name]) for name in plain.weights)
@@ -297,17 +297,17 @@ def test_a_batch_larger_than_the_corpus_is_refused(settings_of: Settings) -> Non
         check_inputs(settings)
 
 
-def test_materials_are_loaded_once(settings_of: Settings) -> None:
+def test_inputs_are_loaded_once(settings_of: Settings) -> None:
     first = load_inputs(settings_of(seed=1))
     assert load_inputs(settings_of(seed=2, queue_size=7, steps=3)) is first
     assert load_inputs(settings_of(dropout=0.2)) is not first
 
 
 def test_the_view_before_is_that_of_the_loaded_encoder(settings_of: Settings) -> None:
-    materials = load_inputs(settings_of())
-    vectors = materials.dev.embed(materials.encoder.model, "cls", CPU)
-    assert materials.before.dev == materials.dev.evaluate(vectors)
-    assert materials.before.spectrum.shape == (16,)
+    inputs = load_inputs(settings_of())
+    vectors = inputs.dev.embed(inputs.encoder.model, "cls", CPU)
+    assert inputs.before.dev == inputs.dev.evaluate(vectors)
+    assert inputs.before.spectrum.shape == (16,)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has the device")

@@ -36,11 +36,11 @@ BFLOAT16 = 2.0**-8
 """Its relative error: the last of its eight bits."""
 
 
-def run(materials: RunInputs) -> Outcome:
-    return train(SETTINGS, materials, lambda *_: None)
+def run(inputs: RunInputs) -> Outcome:
+    return train(SETTINGS, inputs, lambda *_: None)
 
 
-def run_fast(materials: RunInputs) -> tuple[Outcome, list[tuple[Packing, torch.Size]]]:
+def run_fast(inputs: RunInputs) -> tuple[Outcome, list[tuple[Packing, torch.Size]]]:
     """The run, and for every mask its shape and the packing it was drawn under."""
     packings, drawn = [], []
     pack, mask = fast._packing, Dropout._mask
@@ -54,14 +54,14 @@ def run_fast(materials: RunInputs) -> tuple[Outcome, list[tuple[Packing, torch.S
         return mask(self, like)
 
     with patch.object(fast, "_packing", packed), patch.object(Dropout, "_mask", noted):
-        return run(materials), drawn
+        return run(inputs), drawn
 
 
-def run_plainly(materials: RunInputs, drawn: list[tuple[Packing, torch.Size]]) -> Outcome:
+def run_plainly(inputs: RunInputs, drawn: list[tuple[Packing, torch.Size]]) -> Outcome:
     """The run on transformers' own forward pass, under the same masks."""
-    model = copy.deepcopy(materials.encoder.model)
+    model = copy.deepcopy(inputs.encoder.model)
     model.set_attn_implementation("eager")
-    copied = dataclasses.replace(materials.encoder, model=model)
+    copied = dataclasses.replace(inputs.encoder, model=model)
     masks, own = unpacked(drawn), functional.dropout
 
     def dropout(values: Tensor, p: float, training: bool, inplace: bool = False) -> Tensor:
@@ -74,7 +74,7 @@ def run_plainly(materials: RunInputs, drawn: list[tuple[Packing, torch.Size]]) -
         patch.object(pooling, "is_fast", lambda _model: False),
         patch.object(functional, "dropout", dropout),
     ):
-        outcome = run(dataclasses.replace(materials, encoder=copied))
+        outcome = run(dataclasses.replace(inputs, encoder=copied))
     assert next(masks, None) is None
     return outcome
 
@@ -97,9 +97,9 @@ def unpacked(drawn: list[tuple[Packing, torch.Size]]) -> Iterator[Tensor]:
 
 
 def test_losses_are_those_of_the_plain_formulation() -> None:
-    materials = load_inputs(SETTINGS)
-    ours, drawn = run_fast(materials)
-    plain = run_plainly(materials, drawn)
+    inputs = load_inputs(SETTINGS)
+    ours, drawn = run_fast(inputs)
+    plain = run_plainly(inputs, drawn)
     losses, expected = ours.curve["loss"], plain.curve["loss"]
     assert np.isfinite(expected).all()
     assert np.ptp(expected) > 100 * BFLOAT16
