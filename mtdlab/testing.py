@@ -150,16 +150,13 @@ def check_keys_follow_the_loss(settings: TrainerSettings, inputs: RunInputs) -> 
     """The forward pass leaves the queue alone; update enqueues its keys, detached."""
     state = start(settings, inputs)
     queue = state.method.parts().get("queue")
+    before = {} if queue is None else _copied(queue.state_dict())
     result: Step = state.method(0, _views(state))
     if queue is None:
         assert result.keys is None, "a method without a part `queue` returns keys to enqueue"
         return
     assert result.keys is not None, "a method with a queue returns no keys to enqueue"
     assert not result.keys.requires_grad, "the keys to enqueue carry a gradient; detach them"
-    state = start(settings, inputs)
-    queue = state.method.parts()["queue"]
-    before = _copied(queue.state_dict())
-    result = state.method(0, _views(state))
     _assert_equal(before, queue.state_dict(), "the queue after the forward pass")
     result.loss.backward()
     state.method.update(0, result)

@@ -8,7 +8,7 @@ import pandas as pd
 
 from analysis.curves import compute_mtd_curve
 from analysis.frames import StudyFrames
-from analysis.methods import select_curve_trials
+from analysis.methods import compute_methods, select_curve_trials
 from analysis.report.text import LEVEL
 from analysis.runs import traced_runs, untraced_runs
 from analysis.spectrum import find_width
@@ -23,6 +23,7 @@ class StudyContext:
               several have an MTD.
     traced    completed runs of these with an MTD; untraced: all completed runs without one.
     curve     `compute_mtd_curve` of the score; verdict: on its shape.
+    methods   `compute_methods`; no rows where the runs are of one method.
     labels    of the columns that are settings.
     width     dimension of the encoder; None if it is not known.
     note      what every figure states about the choice of checkpoints, or empty.
@@ -53,6 +54,10 @@ class StudyContext:
     @cached_property
     def verdict(self) -> Verdict:
         return compute_verdict(self.curve_trials, self.study.settings, level=LEVEL)
+
+    @cached_property
+    def methods(self) -> pd.DataFrame:
+        return compute_methods(self.trials, self.study.settings, level=LEVEL)
 
     @property
     def labels(self) -> Mapping[str, str]:

@@ -90,7 +90,11 @@ def _tabulate(topic: Topic[Any], info: Any) -> dict[str, pd.DataFrame]:
 
 
 def _build_page(
-    context: StudyContext, sections: tuple[Section, ...], generated: str, version: str
+    context: StudyContext,
+    summary: tuple[str, ...],
+    sections: tuple[Section, ...],
+    generated: str,
+    version: str,
 ) -> Page:
     study, verdict = context.study, context.verdict
     return Page(
@@ -101,7 +105,7 @@ def _build_page(
         version=version,
         heading=title_summary(context),
         kind=verdict.shape,
-        summary=summarise_study(context),
+        summary=summary,
         numbers=_numbers(verdict) if verdict.levels > 1 else {},
         settings=describe_settings(study),
         warnings=list_warnings(context),
@@ -138,14 +142,14 @@ def write_report(
     context = StudyContext(study)
     found = [(topic, info) for topic in topics if (info := topic.compute(context)) is not None]
     sections = tuple(_build_section(topic, info, context.note) for topic, info in found)
+    summary = summarise_study(context)
     frames = {name: frame for pair in found for name, frame in _tabulate(*pair).items()}
     files = write_files(
         out,
-        render(_build_page(context, sections, generated, version)),
+        render(_build_page(context, summary, sections, generated, version)),
         frames,
         sections,
         table_names=[name for topic in topics for name in topic.csv],
         figure_names=[name for topic in topics for name in topic.figures],
     )
-    summary = summarise_study(context)
     return Report(files.page, files.figures, files.tables, context.verdict, summary)

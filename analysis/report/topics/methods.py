@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from analysis.methods import compute_methods
 from analysis.report.cells import clean, make_table
 from analysis.report.context import StudyContext
 from analysis.report.drawing import Drawing
 from analysis.report.page import Table
-from analysis.report.text import LEVEL, PERCENT
+from analysis.report.text import PERCENT
 from analysis.report.topics.base import Topic
 from analysis.runs import format_mtd
 
@@ -34,9 +33,8 @@ class Methods:
 
 def compute(context: StudyContext) -> Methods | None:
     """None unless the completed runs are of several methods."""
-    study = context.study
-    table = compute_methods(study.trials, study.settings, level=LEVEL)
-    return Methods(table, study.methods) if len(table) else None
+    table = context.methods
+    return Methods(table, context.study.methods) if len(table) else None
 
 
 def _name_row(info: Methods, row: pd.Series) -> str:
