@@ -175,7 +175,7 @@ blocks_of <- function(data) {
   )
 }
 
-# Equal steps of log MTD: "up" is "down" with the levels in reverse, so both have one critical value.
+# Equal steps of log MTD: "up" is "down" with the levels in reverse; both have one critical value.
 balanced_design <- function(seeds, levels) {
   covariance <- tcrossprod(slopes(seq_len(levels), "down"))
   up <- tcrossprod(slopes(seq_len(levels), "up"))
@@ -227,7 +227,8 @@ band <- function(rows, covariance, df, draws = 100000) {
   parts <- eigen(covariance, symmetric = TRUE)
   root <- parts$vectors %*% diag(sqrt(pmax(parts$values, 0)))
   scaled <- rows %*% root / sqrt(rowSums((rows %*% root)^2))
-  largest <- apply(scaled %*% matrix(rnorm(draws * ncol(root)), ncol(root)), 2, function(z) max(abs(z)))
+  drawn <- scaled %*% matrix(rnorm(draws * ncol(root)), ncol(root))
+  largest <- apply(abs(drawn), 2, max)
   list(
     normal = quantile(largest, LEVEL, names = FALSE),
     student = quantile(largest / sqrt(rchisq(draws, df) / df), LEVEL, names = FALSE)
@@ -270,7 +271,9 @@ smooth <- function() {
 
 sequential <- function() {
   looks <- list(c(3, 5, 7, 10) / 10, c(5, 10) / 10, (1:5) / 5)
-  cases <- expand.grid(rates = seq_along(looks), alpha = c(0.05, 0.025), spending = c("asOF", "asP"))
+  cases <- expand.grid(
+    rates = seq_along(looks), alpha = c(0.05, 0.025), spending = c("asOF", "asP")
+  )
   lapply(seq_len(nrow(cases)), function(i) {
     design <- rpact::getDesignGroupSequential(
       typeOfDesign = as.character(cases$spending[i]), sided = 1, alpha = cases$alpha[i],
@@ -348,4 +351,5 @@ TOPICS <- list(
   blocks = blocks, mcb = mcb, smooth = smooth, sequential = sequential, sufficiency = sufficiency
 )
 chosen <- commandArgs(trailingOnly = TRUE)
-for (topic in if (length(chosen) > 0) chosen else names(TOPICS)) write_topic(topic, TOPICS[[topic]]())
+if (length(chosen) == 0) chosen <- names(TOPICS)
+for (topic in chosen) write_topic(topic, TOPICS[[topic]]())
