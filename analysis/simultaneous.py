@@ -20,27 +20,44 @@ from analysis.blocks import Blocks, Comparison, Fit, Floats
 _NOISY = 4.0
 _DRAWS = 10_000
 _LEAST_DRAWS = 1_000
-# Doubles in one array of simulated contrasts: 32 MB.
+# Simulated scores of one design: 32 MB.
 _MOST_VALUES = 4_000_000
 _SEED = 0
+
+
+class NullFits:
+    """Fits of simulated tables in which no level differs, for one design.
+
+    fits  of 10,000 tables, fewer for large designs, 1,000 at least: with equal variances and with
+          a noisy first and last level. The same design always gets the same.
+    """
+
+    def __init__(self, blocks: Blocks) -> None:
+        self.blocks = blocks
+
+    @cached_property
+    def fits(self) -> tuple[Fit, ...]:
+        shape = self.blocks.present.shape
+        draws = int(np.clip(_MOST_VALUES // (shape[0] * shape[1]), _LEAST_DRAWS, _DRAWS))
+        noise = np.random.default_rng(_SEED).standard_normal((draws, *shape))
+        return tuple(self.blocks.fit(noise * deviation) for deviation in _patterns(shape[1]))
 
 
 class Families:
     """F families of contrasts on one design, each with one critical value for its largest score.
 
+    null       simulated fits of the design.
     groups     arrays (K, L) of contrasts, a family each.
     two_sided  takes the largest absolute score.
-
-    The same design and contrasts always get the same critical value. Simulating it takes 0.1 s
-    for 3 seeds and 9 levels; large designs get fewer draws, 1,000 at least.
     """
 
     def __init__(
-        self, blocks: Blocks, groups: Sequence[Floats], *, two_sided: bool = False
+        self, null: NullFits, groups: Sequence[Floats], *, two_sided: bool = False
     ) -> None:
-        self.blocks = blocks
+        self.blocks = null.blocks
         self.two_sided = two_sided
-        self.contrasts = blocks.weigh(np.vstack(groups))
+        self.contrasts = self.blocks.weigh(np.vstack(groups))
+        self._null = null
         self._ends = np.cumsum([len(group) for group in groups])[:-1]
 
     def compare(self, fit: Fit) -> Comparison:
@@ -66,14 +83,8 @@ class Families:
     @cached_property
     def _maxima(self) -> Floats:
         """Sorted largest scores where no contrast differs from 0, (3 F, B)."""
-        present = self.blocks.present
-        size = max(present.size, len(self.contrasts.rows))
-        draws = int(np.clip(_MOST_VALUES // size, _LEAST_DRAWS, _DRAWS))
-        noise = np.random.default_rng(_SEED).standard_normal((draws, *present.shape))
         maxima = [
-            np.sort(scores.max(axis=-1))
-            for deviation in _patterns(present.shape[1])
-            for scores in self.scores(self.blocks.fit(noise * deviation))
+            np.sort(scores.max(axis=-1)) for fit in self._null.fits for scores in self.scores(fit)
         ]
         return np.array(maxima)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from analysis.inference import ShapeTests, shape_tests, slope_contrasts
-from analysis.simultaneous import Families
+from analysis.simultaneous import Families, NullFits
 
 DISTANCE = np.geomspace(5, 200, 7)
 FULL = ShapeTests(np.ones((5, 7), dtype=bool), DISTANCE)
@@ -142,7 +142,7 @@ def test_a_lost_run_changes_the_design_and_not_the_answer() -> None:
 
 
 def test_critical_values_are_the_same_every_time_and_fall_with_alpha() -> None:
-    first, again = (Families(FULL.blocks, slope_contrasts(DISTANCE)) for _ in range(2))
+    first, again = (Families(NullFits(FULL.blocks), slope_contrasts(DISTANCE)) for _ in range(2))
     assert first.critical(0.05) == again.critical(0.05)
     assert first.critical(0.01) > first.critical(0.05) > first.critical(0.2)
     assert first.p_value(first.critical(0.05)) == pytest.approx(0.05, abs=0.001)
