@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from analysis.geometry import alignment, uniformity
+    from analysis.run_tables import read_run_table
     from analysis.spectrum import singular_values
     from analysis.trace import d_trace
     from analysis.verdict import compute_verdict
@@ -17,6 +18,7 @@ _MODULES = {
     "alignment": "analysis.geometry",
     "compute_verdict": "analysis.verdict",
     "d_trace": "analysis.trace",
+    "read_run_table": "analysis.run_tables",
     "singular_values": "analysis.spectrum",
     "uniformity": "analysis.geometry",
 }
@@ -25,6 +27,7 @@ __all__ = [
     "alignment",
     "compute_verdict",
     "d_trace",
+    "read_run_table",
     "singular_values",
     "uniformity",
 ]

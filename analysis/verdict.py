@@ -70,6 +70,39 @@ class Verdict:
     margin: float
     seeds_needed: int | None
 
+    @property
+    def verdict(self) -> str:
+        """The shape in the words of the output of `mtdlab report --json`."""
+        return {"peaked inside": "peaked", "undecided": "inconclusive"}.get(self.shape, self.shape)
+
+    @property
+    def p_value(self) -> None:
+        """None: this rule compares intervals and has no p value."""
+
+    @property
+    def peak_mtd(self) -> float:
+        """The level with the best mean; NaN without one."""
+        return self.peak.mtd
+
+    @property
+    def peak_interval(self) -> tuple[float, float] | None:
+        """The interval of the peak, None without one."""
+        return (self.peak.low, self.peak.high) if math.isfinite(self.peak.low) else None
+
+    @property
+    def optimal_range(self) -> tuple[float, ...]:
+        """Empty: this rule does not compare levels with the best."""
+        return ()
+
+    @property
+    def peak_excluded(self) -> None:
+        """None: this rule excludes no peak."""
+
+    @property
+    def seeds_for_power(self) -> int | None:
+        """`seeds_needed`."""
+        return self.seeds_needed
+
 
 def _points(value: Estimate, level: float) -> str:
     interval = f"{100 * level:g} % CI {value.low:.2f} to {value.high:.2f}"
