@@ -118,7 +118,7 @@ def warn_of_queue(runs: pd.DataFrame) -> str:
         texts.append(
             f"The queue is filling during {fill.iloc[at]:.0f} of {steps.iloc[at]:.0f} steps at "
             f"MTD {format_mtd(runs['mtd'].iloc[at])}, and during more than "
-            f"{_LONGEST_FILL:.0%} of the steps at {_name_levels(runs.loc[late, 'mtd'])}."
+            f"{100 * _LONGEST_FILL:g} % of the steps at {_name_levels(runs.loc[late, 'mtd'])}."
         )
     if not texts:
         return ""

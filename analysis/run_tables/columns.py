@@ -122,6 +122,11 @@ def _our_name(name: str, wandb: bool) -> str | None:
 
 
 def _check_required(found: Mapping[str, str], cells: pd.DataFrame, path: Path) -> None:
+    if "config" in cells and not {"seed", "score"} <= set(found):
+        raise TableError(
+            f"{path}: column 'config' holds all settings of a run in one cell; write a column for "
+            "each, as pandas.json_normalize does"
+        )
     names = ", ".join(str(name) for name in list(cells)[:40])
     if "score" not in found:
         raise TableError(

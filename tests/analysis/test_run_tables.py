@@ -188,6 +188,7 @@ REFUSED = [
     (["score,seed,seed,mtd", "31,0,0,12"], r"column 'seed' occurs twice; each name must be uniq"),
     (["score;seed;mtd", "31;0;12"], r"separated by commas, not by semicolons or tabs"),
     (["score,config.seed,seed.value,mtd", "31,0,0,12"], r"both stand for seed; state one with"),
+    (["summary,config,name", "a,b,c"], r"column 'config' holds all settings of a run in one cell"),
     ([""], r"t.csv: empty; it must begin with a header"),
     (["mtd,mean,low,high", "5,1,0,2", "6,1,0,2"], r"2 level means; from 3 to 100 can be compared"),
     (

@@ -136,7 +136,7 @@ def test_a_queue_that_fills_late_or_never_is_warned_of(trials_of: MakeTrials) ->
     assert warn_of_queue(trials.assign(steps=80)) == ""
     late = warn_of_queue(trials.assign(steps=20))
     assert (
-        "The queue is filling during 8 of 20 steps at MTD 12, and during more than 10% of the "
+        "The queue is filling during 8 of 20 steps at MTD 12, and during more than 10 % of the "
         "steps at MTD 8, 10.667, 12, 14.667." in late
     )
     never = warn_of_queue(trials.assign(steps=7))
