@@ -86,6 +86,7 @@ def report(
     if table is not None:
         _report_table(_open_table(table, score, column or [], scale), out, name, as_json)
     elif published is not None:
+        _check_name(name)
         _report_means(_load_published(published), out / (name or published), as_json)
     else:
         _report_studies(list(dict.fromkeys(study or [])), storage, out, name, as_json)
@@ -131,6 +132,17 @@ def _report_table(
     from dataclasses import replace
 
     from analysis.frames import StudyFrames
+
+    _check_name(name)
+    if isinstance(found, StudyFrames):
+        named = replace(found, name=name or found.name)
+        _report_study(named, out / named.name, as_json)
+    else:
+        _report_means(found, out / (name or found.name), as_json)
+
+
+def _check_name(name: str | None) -> None:
+    """Raise MtdlabError for a name of a page that a folder cannot have."""
     from mtdlab.config.study import is_study_name
 
     if name is not None and not is_study_name(name):
@@ -138,11 +150,6 @@ def _report_table(
             f"--name {name!r}: not a name that a folder can have; use letters, digits, dots and "
             "dashes, at most 100"
         )
-    if isinstance(found, StudyFrames):
-        named = replace(found, name=name or found.name)
-        _report_study(named, out / named.name, as_json)
-    else:
-        _report_means(found, out / (name or found.name), as_json)
 
 
 def _open_table(

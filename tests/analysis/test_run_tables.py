@@ -258,6 +258,20 @@ def test_a_table_without_rows_makes_a_page(tmp_path: Path) -> None:
     assert "No run has completed with a score yet." in report.page.read_text(encoding="utf-8")
 
 
+def test_hostile_names_and_cells_are_text_on_the_page(tmp_path: Path) -> None:
+    attack = "<img src=x onerror=alert(1)>"
+    rows = [
+        f"{30 + mtd + seed},{seed},{mtd},{attack}{mtd},{attack}"
+        for seed in (0, 1)
+        for mtd in (5, 6)
+    ]
+    path = write(tmp_path / "t.csv", f"score,seed,mtd,{attack},versions", *rows)
+    report = write_report(read_run_table(path), tmp_path / "out", generated="now", version="0")
+    page = report.page.read_text(encoding="utf-8")
+    assert attack not in page
+    assert "&lt;img src=x onerror=alert(1)&gt;" in page
+
+
 def test_parquet_is_the_same_as_csv(small: Path, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     pd.read_csv(small).to_parquet(tmp_path / "runs.parquet")

@@ -143,6 +143,14 @@ def test_a_queue_that_fills_late_or_never_is_warned_of(trials_of: MakeTrials) ->
     assert never.startswith("The queue is never full at MTD 12, 14.667.")
 
 
+def test_the_long_queue_of_the_former_default_study_is_warned_of(trials_of: MakeTrials) -> None:
+    trials = trials_of(times=(1, 8, 64)).assign(steps=120)
+    trials["initial_queue_size"] = trials["queue_size"] // 4
+    text = warn_of_queue(trials)
+    assert text.startswith("The queue is filling during 48 of 120 steps at MTD 68, and during")
+    assert "10 % of the steps at MTD 68, 70.667." in text
+
+
 def test_the_queue_of_a_table_without_an_initial_size_starts_empty(trials_of: MakeTrials) -> None:
     trials = trials_of(times=(8,)).drop(columns="initial_queue_size").assign(steps=8)
     assert "filling during 8 of 8 steps" in warn_of_queue(trials)
