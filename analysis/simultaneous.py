@@ -1,11 +1,11 @@
 """Families of contrasts that are tested together: critical values of the largest, simulated.
 
 The largest score of a family (`Comparison.scores`) has a distribution without unknowns where all
-levels have one variance; it is simulated for the design at hand, as it is where one level at either
-end is noisy (4 times the standard deviation of the others, the ratio measured on the built-in data
-without in-batch negatives) and where one run in ten has collapsed. The largest of the four quantiles
-is taken, so that no test of the variances comes first, each at the upper end of its own 99 %
-interval, so that a rate of error is not above alpha for want of draws.
+levels have one variance; it is simulated for the design at hand, as it is where one level at
+either end is noisy (4 times the standard deviation of the others, the ratio measured on the
+built-in data without in-batch negatives) and where one run in ten has collapsed. The largest of
+the four quantiles is taken, so that no test of the variances comes first, each at the upper end of
+its own 99 % interval, so that a rate of error is not above alpha for want of draws.
 
 Letters: S seeds, L levels, K contrasts, F families, B simulated tables.
 """
@@ -79,9 +79,9 @@ class Families:
 
     def p_value(self, score: float) -> float:
         """Probability of a score at least this large, of the family that reaches it most often."""
-        draws = self._maxima.shape[1]
+        draws = int(self._maxima.shape[1])
         above = draws - min(int(np.searchsorted(each, score)) for each in self._maxima) + 1
-        return min((above + _Z99 * math.sqrt(above)) / draws, 1.0)
+        return min(float(above + _Z99 * math.sqrt(above)) / draws, 1.0)
 
     @cached_property
     def _maxima(self) -> Floats:

@@ -16,12 +16,12 @@ from analysis.report.header import (
     describe_settings,
     describe_status,
     list_terms,
-    list_warnings,
     summarise_study,
     title_summary,
 )
 from analysis.report.page import Page, Section, render
 from analysis.report.topics import TOPICS, Topic
+from analysis.report.warnings import list_warnings
 from analysis.runs import format_mtd
 from analysis.verdict import Verdict
 

@@ -5,6 +5,7 @@ from typing import Any
 from analysis.report.topics import (
     batches,
     collapse,
+    correlation,
     geometry,
     methods,
     score,
@@ -18,6 +19,7 @@ from analysis.report.topics.experiment import EXPERIMENT_TOPICS
 
 TOPICS: tuple[Topic[Any], ...] = (
     score.TOPIC,
+    correlation.TOPIC,
     methods.TOPIC,
     batches.TOPIC,
     *EXPERIMENT_TOPICS,
