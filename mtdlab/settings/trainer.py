@@ -109,6 +109,11 @@ class TrainerSettings(BaseModel):
     evaluate_every: Positive = setting(
         100, "steps between two evaluations", unit="steps", step_cost="none"
     )
+    probe_every: Count = setting(
+        0,
+        "steps between two measurements of how fast keys change, on 64 sentences; 0: none",
+        unit="steps",
+    )
     seed: Count = setting(
         0,
         "fixes a run's random numbers; a study lists its seeds under `seeds`",
