@@ -22,6 +22,7 @@ _LABELS: Mapping[str, str] = {
     "paired_mean": "deviation from the per-seed mean",
     "paired_low": "its 95 % low",
     "paired_high": "its 95 % high",
+    "half_life": "half-life",
     "fgsm_changed": "entries changed, %",
     "published": PUBLISHED,
     "difference": "difference to the best",
