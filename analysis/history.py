@@ -29,7 +29,9 @@ COLLAPSED = 1e-6
 """Where 1 - b is smaller, all keys coincide, and what is retained cannot be told from rounding."""
 FEWEST_RUNS = 3
 """Of a seed whose rank correlation counts."""
-MEASURES = ("mtd", "alignment", "uniformity", "score")
+HISTORY = ("mtd", "ema_decay", "queue_size")
+"""MTD and its parts: K raises the MTD too, but need not change a half-life as η does."""
+OUTCOMES = ("alignment", "uniformity", "score")
 
 
 def compute_retained(probes: pd.DataFrame) -> pd.DataFrame:
@@ -134,12 +136,13 @@ def correlate_history(runs: pd.DataFrame, *, level: float = 0.95) -> pd.DataFram
 
     runs  `compute_history_runs`; infinite half-lives share the highest rank.
 
-    Returns first, second (half_life with each of `MEASURES`, mtd with each other one), seeds, runs
-    (the smallest number of runs of a seed), mean, low, high, cut at -1 and 1. A seed counts with
-    at least three runs that are not all equal; a pair without such a seed is left out, and with
-    one seed low and high are NaN.
+    Returns first, second (half_life with each of `HISTORY` and `OUTCOMES`, then mtd with each of
+    `OUTCOMES`), seeds, runs (the smallest number of runs of a seed), mean, low, high, cut at -1
+    and 1. A seed counts with at least three runs that are not all equal; a pair without such a
+    seed is left out, and with one seed low and high are NaN.
     """
-    pairs = [("half_life", name) for name in MEASURES] + [("mtd", name) for name in MEASURES[1:]]
+    pairs = [("half_life", name) for name in HISTORY + OUTCOMES]
+    pairs += [("mtd", name) for name in OUTCOMES]
     rows = [_correlation(runs, first, second, level) for first, second in pairs]
     columns = ["first", "second", "seeds", "runs", "mean", "low", "high"]
     table = pd.DataFrame(rows, columns=columns)

@@ -142,7 +142,7 @@ def test_correlations_are_those_of_scipy_by_seed(trials_of: MakeTrials) -> None:
     halves[0], halves[8] = 1000.0, 2000.0
     runs = history_of(trials, halves)
     table = correlate_history(runs).set_index(["first", "second"])
-    assert len(table) == 7
+    assert len(table) == 9
     for first, second in table.index:
         found = [spearmanr(seed[first], seed[second])[0] for _, seed in runs.groupby("seed")]
         row = table.loc[(first, second)]
@@ -190,6 +190,8 @@ def test_a_study_that_was_probed_has_the_section(
     correlations = pd.read_csv(tables / "history_correlations.csv")
     assert correlations.loc[0, ["first", "second"]].tolist() == ["half_life", "mtd"]
     assert correlations.loc[0, "mean"] > 0.9
+    for cell in ("half-life", "queue_size K", "MTD"):
+        assert f"<td><bdi>{cell}</bdi></td>" in page
 
 
 def test_a_study_that_was_not_probed_has_no_section(

@@ -143,7 +143,8 @@ def show(info: History) -> tuple[Table, ...]:
     )
     if not len(info.correlations):
         return (half_lives,)
-    named = info.correlations.replace({"first": _NAMES, "second": _NAMES})
+    names = {**info.labels, **_NAMES}
+    named = info.correlations.replace({"first": names, "second": names})
     correlations = make_table(
         named.rename(columns={"runs": "runs of a seed"}),
         caption=(
