@@ -29,10 +29,8 @@ def draw_retained(curves: pd.DataFrame, ax: Axes) -> None:
     for mtd in curves["mtd"].unique():
         curve = curves[curves["mtd"] == mtd]
         colour = colormaps[COLOURS](norm(mtd))
+        # no bands: those of many levels would cover each other
         ax.plot(curve["lag"], curve["mean"], color=colour, marker="o", markersize=4, linewidth=1.4)
-        ax.fill_between(
-            curve["lag"], curve["low"], curve["high"], color=colour, alpha=0.12, linewidth=0
-        )
     add_mtd_colours(ax, norm)
     ax.axhline(0.5, color=INK, linestyle="--", linewidth=1)
     lags = sorted(curves["lag"].unique())
@@ -51,9 +49,9 @@ def draw_half_lives(runs: pd.DataFrame, curve: pd.DataFrame, ax: Axes) -> None:
     reached, beyond = _split(runs)
     if len(reached):
         draw_runs(reached, ax, value="half_life")
-        known = curve[curve["mean"].notna()]
-        draw_curve(known, ax, label="mean over seeds")
-        keep_points_in_view(known, reached["half_life"], ax)
+        # the line has a gap at a level without a mean
+        draw_curve(curve, ax, label="mean over seeds")
+        keep_points_in_view(curve, reached["half_life"], ax)
     if len(beyond):
         ax.plot(beyond["mtd"], beyond["longest_lag"], "^", color=OTHER, label=_BEYOND)
         add_legend(ax, columns=3)

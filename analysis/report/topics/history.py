@@ -189,9 +189,9 @@ def draw(info: History) -> Drawing | None:
         ],
         height=9.6,
         caption=(
-            "Top: mean over the runs of a level of MTD; the dashed line is one half. Middle: a "
-            "point per run, and the mean at each MTD. Bottom: a point per run, coloured by MTD. "
-            f"{BAND}{some}"
+            "Top: mean over the runs of a level of MTD; the dashed line is one half, and the CSV "
+            f"has the intervals.{some} Middle: a point per run, and the mean at each MTD. {BAND} "
+            "Bottom: a point per run, coloured by MTD."
         ),
         alt=_finding(info),
     )
