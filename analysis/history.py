@@ -101,8 +101,9 @@ def summarise_half_lives(
     runs      `compute_history_runs`; settings  which columns are settings: those that vary and
               that every run has make a configuration. None: by MTD alone.
 
-    Returns these columns, mtd, n (runs), seeds, mean, low, high, and beyond: how many runs have a
-    half-life longer than their longest lag. Mean and interval are NaN where there is one.
+    Returns these columns, mtd, n (runs), seeds, mean, low, high, median (over the runs), and
+    beyond: how many runs have a half-life longer than their longest lag. Mean and interval are
+    NaN where there is one; the median is infinite where half of the runs are such.
     """
     varied = [name for name in varied_settings(runs, settings) if not is_missing(runs[name]).any()]
     by = [*varied, "mtd"]
@@ -111,6 +112,7 @@ def summarise_half_lives(
         beyond=beyond, half_life=runs["half_life"].where(~beyond, runs["longest_lag"])
     )
     table = summarise(finite, by=by, value="half_life", level=level)
+    table["median"] = runs.groupby(by)["half_life"].median().to_numpy()
     table["beyond"] = finite.groupby(by)["beyond"].sum().to_numpy()
     table.loc[table["beyond"] > 0, ["mean", "low", "high"]] = np.nan
     return table

@@ -103,6 +103,7 @@ def test_levels_have_a_mean_where_every_run_has_a_half_life(trials_of: MakeTrial
     assert table["mean"].tolist() == pytest.approx([8, 16, 32, np.nan], nan_ok=True)
     assert table["beyond"].tolist() == [0, 0, 0, 1]
     assert table["seeds"].tolist() == [2, 2, 2, 2]
+    assert table["median"].tolist() == pytest.approx([8, 16, 32, np.inf])
     assert table.loc[0, ["low", "high"]].tolist() == pytest.approx([8, 8])
     assert np.isinf(runs["half_life"]).sum() == 1
 
@@ -190,6 +191,8 @@ def test_a_study_that_was_probed_has_the_section(
     correlations = pd.read_csv(tables / "history_correlations.csv")
     assert correlations.loc[0, ["first", "second"]].tolist() == ["half_life", "mtd"]
     assert correlations.loc[0, "mean"] > 0.9
+    mean, low, high = correlations.loc[0, ["mean", "low", "high"]]
+    assert f"over 2 seeds: with MTD {mean:.2f} (95 % CI {low:.2f} to {high:.2f}), with" in page
     for cell in ("half-life", "queue_size K", "MTD"):
         assert f"<td><bdi>{cell}</bdi></td>" in page
 

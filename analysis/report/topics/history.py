@@ -96,7 +96,8 @@ def _of_untraced(context: StudyContext, every: pd.DataFrame) -> dict[str, float]
 
 def describe(info: History) -> tuple[str, ...]:
     """What is measured, and the half-life by MTD."""
-    return tuple(text for text in (_DEFINITION, _finding(info), _others(info)) if text)
+    texts = (_DEFINITION, _finding(info), _association(info), _others(info))
+    return tuple(text for text in texts if text)
 
 
 def _finding(info: History) -> str:
@@ -114,6 +115,20 @@ def _finding(info: History) -> str:
             f"{count(len(info.runs), 'run')}; a level with such a run has no mean."
         )
     return " ".join(texts)
+
+
+def _association(info: History) -> str:
+    """The rank correlations of the half-life."""
+    rows = info.correlations[info.correlations["first"] == "half_life"]
+    if not len(rows):
+        return ""
+    names = {**info.labels, **_NAMES}
+    found = []
+    for second, mean, low, high in rows[["second", "mean", "low", "high"]].itertuples(index=False):
+        interval = f" ({PERCENT} CI {low:.2f} to {high:.2f})" if np.isfinite(low) else ""
+        found.append(f"with {names.get(second, second)} {mean:.2f}{interval}")
+    seeds = count(int(rows["seeds"].max()), "seed")
+    return f"Rank correlation of the half-life, mean over {seeds}: {', '.join(found)}."
 
 
 def _others(info: History) -> str:
