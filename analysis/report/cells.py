@@ -35,6 +35,7 @@ _DECIMALS: Mapping[str, int] = {
     **dict.fromkeys((*TASKS, "STS average"), 2),
     "score": 2,
     "mean": 2,
+    "median": 2,
     "low": 2,
     "high": 2,
     "published": 2,

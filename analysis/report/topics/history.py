@@ -19,9 +19,9 @@ from analysis.report.cells import make_table, thin_rows
 from analysis.report.context import StudyContext
 from analysis.report.drawing import Drawing, choose_evenly
 from analysis.report.page import Table
-from analysis.report.text import BAND, LEVEL, PERCENT, count, describe_curve
+from analysis.report.text import BAND, LEVEL, PERCENT, count
 from analysis.report.topics.base import Topic
-from analysis.runs import completed_runs, has_mtd
+from analysis.runs import completed_runs, format_mtd, has_mtd
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -104,17 +104,26 @@ def _finding(info: History) -> str:
     """Where the half-life is longest and shortest."""
     if not len(info.runs):
         return "No completed run with an MTD has a half-life."
-    known = info.curve[info.curve["mean"].notna()]
-    texts = []
-    if len(known):
-        texts.append(describe_curve(known, "The mean half-life in steps is", decimals=1))
+    medians = info.curve["median"]
+    lowest, highest = (
+        info.curve.iloc[int(place)] for place in (medians.argmin(), medians.argmax())
+    )
+    text = f"The median half-life is {_steps(lowest)}"
+    if len(info.curve) > 1:
+        text += f", the shortest, and {_steps(highest)}, the longest"
     if beyond := int(info.curve["beyond"].sum()):
         longest = info.runs.loc[np.isinf(info.runs["half_life"]), "longest_lag"]
-        texts.append(
-            f"It is longer than the longest lag ({longest.min():,} steps) in {beyond:,} of "
-            f"{count(len(info.runs), 'run')}; a level with such a run has no mean."
+        text += (
+            f". It is longer than the longest lag ({longest.min():,} steps) in {beyond:,} of "
+            f"{count(len(info.runs), 'run')}; a level with such a run has no mean"
         )
-    return " ".join(texts)
+    return f"{text}."
+
+
+def _steps(level: pd.Series) -> str:
+    median = level["median"]
+    length = f"{median:.1f} steps" if np.isfinite(median) else "longer than the longest lag"
+    return f"{length} at MTD {format_mtd(level['mtd'])}"
 
 
 def _association(info: History) -> str:
