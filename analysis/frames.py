@@ -41,6 +41,13 @@ CURVE_COLUMNS: Mapping[str, str] = {
     "uniformity": "float64",
     "mean_cosine": "float64",
 }
+PROBE_COLUMNS: Mapping[str, str] = {
+    "number": "int64",
+    "step": "int64",
+    "lag": "int64",
+    "cosine": "float64",
+    "baseline": "float64",
+}
 SCORE_COLUMNS: Mapping[str, str] = {"number": "int64", "task": "str", "score": "float64"}
 ENVIRONMENT_COLUMNS: Mapping[str, str] = {
     "number": "int64",
@@ -95,6 +102,9 @@ class StudyFrames:
     spectra  indexed by (number, moment), moment "before" or "after"; column i holds the
              i-th largest singular value of the evaluation sentences' embeddings (D columns).
     scores   a row per trial and task, x 100.
+    probes   `PROBE_COLUMNS`, a row per trial, step and lag (both in steps) at which the keys of
+             fixed sentences were encoded again: cosine is the mean cosine of a sentence's key
+             now and `lag` steps ago; baseline that of different sentences' keys now.
     planned  how many trials the study file plans.
     sampler  what chose the settings, by Optuna's name: grid, random, tpe or qmc.
     facts    what was run, as text, in the order to print it: corpus, encoder, device,
@@ -115,6 +125,7 @@ class StudyFrames:
     curves: pd.DataFrame = field(default_factory=lambda: empty(CURVE_COLUMNS))
     spectra: pd.DataFrame = field(default_factory=pd.DataFrame)
     scores: pd.DataFrame = field(default_factory=lambda: empty(SCORE_COLUMNS))
+    probes: pd.DataFrame = field(default_factory=lambda: empty(PROBE_COLUMNS))
     sampler: str = "grid"
     study_file: str = ""
     command: str = ""

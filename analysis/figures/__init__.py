@@ -21,6 +21,7 @@ from analysis.figures.experiments import (
     draw_published_rows,
     draw_rows,
 )
+from analysis.figures.history import draw_half_lives, draw_retained, draw_score_by_half_life
 from analysis.figures.methods import draw_methods
 from analysis.figures.multi_study import draw_models, draw_studies
 from analysis.figures.representation import draw_plane, draw_spectra
@@ -34,6 +35,7 @@ __all__ = [
     "draw_boxes",
     "draw_curve",
     "draw_grid",
+    "draw_half_lives",
     "draw_line",
     "draw_methods",
     "draw_models",
@@ -43,8 +45,10 @@ __all__ = [
     "draw_published_curve",
     "draw_published_line",
     "draw_published_rows",
+    "draw_retained",
     "draw_rows",
     "draw_runs",
+    "draw_score_by_half_life",
     "draw_spectra",
     "draw_structures",
     "draw_studies",

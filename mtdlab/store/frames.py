@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from analysis.frames import (
     CURVE_COLUMNS,
     ENVIRONMENT_COLUMNS,
+    PROBE_COLUMNS,
     SCORE_COLUMNS,
     TRIAL_COLUMNS,
     Setting,
@@ -68,6 +69,7 @@ def load_study(study: str, storage: str | None = None, *, curves: bool = True) -
             curves=_curves(session, of_study) if curves else empty(CURVE_COLUMNS),
             spectra=_spectra(session, of_study),
             scores=_scores(session, of_study),
+            probes=_probes(session, of_study),
             sampler=row.identity["sampler"],
             study_file=row.file_text,
             command=row.command,
@@ -120,6 +122,31 @@ def _curves(session: Session, of_study: Select[Any]) -> pd.DataFrame:
         for number, curve in columns.items()
     ]
     return pd.concat(frames, ignore_index=True).reindex(columns=list(CURVE_COLUMNS))
+
+
+def _probes(session: Session, of_study: Select[Any]) -> pd.DataFrame:
+    columns: dict[int, dict[str, Array]] = {}
+    for number, name, values in _arrays(session, of_study, "probe/%"):
+        columns.setdefault(number, {})[name.removeprefix("probe/")] = values
+    blocks = [
+        _compared(number, int(name.removeprefix("cosine/")), probed, cosine)
+        for number, probed in columns.items()
+        for name, cosine in probed.items()
+        if name.startswith("cosine/")
+    ]
+    if not blocks:
+        return empty(PROBE_COLUMNS)
+    table = pd.DataFrame(np.concatenate(blocks), columns=list(PROBE_COLUMNS))
+    table = table.astype(dict(PROBE_COLUMNS))
+    return table.sort_values(["number", "step", "lag"], ignore_index=True)
+
+
+def _compared(number: int, lag: int, probed: Mapping[str, Array], cosine: Array) -> Any:
+    """The rows of one trial and lag, (P, 5) as `PROBE_COLUMNS`, where there were both probes."""
+    step = probed["step"].astype(np.float64)
+    constant = np.ones_like(step)
+    rows = np.stack([number * constant, step, lag * constant, cosine, probed["baseline"]], axis=1)
+    return rows[step >= lag]
 
 
 def _spectra(session: Session, of_study: Select[Any]) -> pd.DataFrame:

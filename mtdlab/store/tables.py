@@ -133,7 +133,9 @@ class ScoreRow(Base):
 
 
 class ArrayRow(Base):
-    """A trial's curve (`curve/loss`, one value per step) or spectrum (`spectrum/after`)."""
+    """A trial's curve (`curve/loss`, one value per step), spectrum (`spectrum/after`) or
+    measurements of its keys (`probe/step`, `probe/baseline`, `probe/cosine/LAG`, one per probe).
+    """
 
     __tablename__ = "mtdlab_arrays"
 

@@ -214,6 +214,7 @@ def _complete(spec: StudySpec, outcome: Outcome, facts: dict[str, str]) -> Resul
         scores=outcome.all_scores(),
         arrays={
             **{f"curve/{name}": column for name, column in outcome.curve.items()},
+            **{f"probe/{name}": column for name, column in outcome.probes.items()},
             "spectrum/before": outcome.before.spectrum.astype(np.float32),
             "spectrum/after": outcome.after.spectrum.astype(np.float32),
         },

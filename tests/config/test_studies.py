@@ -16,6 +16,7 @@ SIZES = {
     "methods": (4, 5),
     "collapse": (4, 5),
     "staleness": (4, 5),
+    "history": (12, 4),
     "wiki-minilm": (9, 2),
 }
 
