@@ -29,6 +29,12 @@ _LABELS: Mapping[str, str] = {
     "difference_high": "its 95 % high",
     "l1": "L1",
     "l2": "L2",
+    "chosen_by": "chosen by",
+    "value": "score it is chosen by",
+    "optimism": "its optimism",
+    "score_optimism": "optimism of the score",
+    "configuration_mean": "mean score of its configuration",
+    "configuration_runs": "over runs",
 }
 _DECIMALS: Mapping[str, int] = {
     **dict.fromkeys((*TASKS, "STS average"), 2),
@@ -49,6 +55,7 @@ _DECIMALS: Mapping[str, int] = {
     "after": 2,
     "alignment": 3,
     "uniformity": 3,
+    **dict.fromkeys(("value", "optimism", "score_optimism", "configuration_mean"), 2),
     "l1": 3,
     "l2": 3,
 }

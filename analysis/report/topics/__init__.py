@@ -4,6 +4,7 @@ from typing import Any
 
 from analysis.report.topics import (
     batches,
+    best_trial,
     collapse,
     geometry,
     methods,
@@ -26,6 +27,7 @@ TOPICS: tuple[Topic[Any], ...] = (
     geometry.TOPIC,
     spectra.TOPIC,
     spherical_cap.TOPIC,
+    best_trial.TOPIC,
     trials.TOPIC,
 )
 """In the order of the page."""
