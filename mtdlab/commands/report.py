@@ -1,5 +1,6 @@
 """The command report."""
 
+import math
 import os
 import time
 from datetime import UTC, datetime
@@ -42,7 +43,7 @@ def report(
         frames = _load(names[0], storage)
         written = write_report(frames, out / names[0], generated=_now(), version=__version__)
         text = f"{written.summary[0]}\nThe page: {written.page}"
-        _print(_described(written), text, as_json)
+        _print(_described(written, frames), text, as_json)
     else:
         _report_together(names, storage, out, name, as_json)
 
@@ -67,7 +68,10 @@ def _report_together(
     folder = _page_name(names, name)
     studies = [_load(each, storage) for each in names]
     written = write_multi_study(studies, out, name=folder, generated=_now(), version=__version__)
-    pages = {each: _described(own) for each, own in written.pages.items()}
+    pages = {
+        frames.name: _described(own, frames)
+        for frames, own in zip(studies, written.pages.values(), strict=True)
+    }
     lines = [f"{each}: {own.summary[0]}" for each, own in written.pages.items()]
     text = "\n".join([*lines, f"The page: {written.page}"])
     _print(_files(written) | {"pages": pages}, text, as_json)
@@ -91,8 +95,31 @@ def _page_name(names: list[str], name: str | None) -> str:
     return name
 
 
-def _described(written: "Report") -> dict[str, Any]:
-    return _files(written) | {"verdict": written.verdict.sentence}
+def _described(written: "Report", study: "StudyFrames") -> dict[str, Any]:
+    return _files(written) | {"verdict": written.verdict.sentence} | _ranking(study)
+
+
+def _ranking(study: "StudyFrames") -> dict[str, Any]:
+    """The score that is reported, the one that ranks the trials, and the best trial by it.
+
+    Numbers that are not known, such as the optimism with one seed, are None.
+    """
+    from analysis.best_trial import compute_choices
+
+    names = {"metric": study.metric, "select_by": study.select_by or study.metric}
+    choices = compute_choices(study)
+    if not choices or choices[0].chosen_by != names["select_by"]:
+        return names | {"best": None}
+    best = choices[0]
+    numbers = {
+        "mtd": best.mtd,
+        "select_by": best.value,
+        "metric": best.score,
+        "optimism": best.optimism,
+        "metric_optimism": best.score_optimism,
+    }
+    known = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
+    return names | {"best": {"trial": best.number} | known}
 
 
 def _files(written: "Report | MultiStudyReport") -> dict[str, Any]:
