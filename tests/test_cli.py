@@ -177,14 +177,14 @@ def assert_ranked_by_dev(swept: str, written: dict[str, Any], place: Path) -> No
     """What was printed, the page, Optuna and the kept model agree on the best trial."""
     assert (written["metric"], written["select_by"]) == ("sts_test", "sts_dev")
     best = written["best"]
-    scores = f"sts_dev {best['select_by']:.2f}, sts_test {best['metric']:.2f}"
+    scores = f"sts_dev {best['select_by_score']:.2f}, sts_test {best['score']:.2f}"
     assert f"best trial by sts_dev: {best['trial']} (mtd {best['mtd']:.2f}), {scores}\n" in swept
     opened = optuna.load_study(study_name="mtd", storage=f"sqlite:///{place / 'mtdlab.db'}")
     assert opened.best_trial.number == best["trial"]
-    assert opened.best_value == pytest.approx(best["select_by"])
+    assert opened.best_value == pytest.approx(best["select_by_score"])
     kept = json.loads((place / "models" / "mtd" / "mtdlab" / "run.json").read_text())
     assert kept["trial"] == best["trial"]
-    assert kept["scores"]["sts_test"] == pytest.approx(best["metric"])
+    assert kept["scores"]["sts_test"] == pytest.approx(best["score"])
     page = (place / written["page"]).read_text()
     assert f"The best of 4 runs is trial {best['trial']} " in page
 

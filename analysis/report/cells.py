@@ -38,6 +38,7 @@ _LABELS: Mapping[str, str] = {
 }
 _DECIMALS: Mapping[str, int] = {
     **dict.fromkeys((*TASKS, "STS average"), 2),
+    **dict.fromkeys(("sts_dev", "sts_test", "sts_average", "transfer_average"), 2),
     "score": 2,
     "mean": 2,
     "low": 2,

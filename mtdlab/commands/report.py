@@ -113,10 +113,10 @@ def _ranking(study: "StudyFrames") -> dict[str, Any]:
     best = choices[0]
     numbers = {
         "mtd": best.mtd,
-        "select_by": best.value,
-        "metric": best.score,
+        "select_by_score": best.value,
         "optimism": best.optimism,
-        "metric_optimism": best.score_optimism,
+        "score": best.score,
+        "score_optimism": best.score_optimism,
     }
     known = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
     return names | {"best": {"trial": best.number} | known}

@@ -87,7 +87,7 @@ def sweep(
         )
         if best := _best(result):
             mtd = "" if best["mtd"] is None else f" (mtd {best['mtd']:.2f})"
-            scores = {result.select_by: best["select_by"], result.metric: best["metric"]}
+            scores = {result.select_by: best["select_by_score"], result.metric: best["score"]}
             shown_scores = ", ".join(f"{name} {score:.2f}" for name, score in scores.items())
             print(f"best trial by {result.select_by}: {best['trial']}{mtd}, {shown_scores}")
     raise typer.Exit(result.exit_code)
@@ -97,7 +97,7 @@ def _best(result: "SweepResult") -> dict[str, Any] | None:
     """The best trial with its MTD, the score that ranks it, and the score that is reported."""
     if (best := result.best) is None:
         return None
-    scores = {"select_by": best.ranking, "metric": best.score}
+    scores = {"select_by_score": best.ranking, "score": best.score}
     return {"trial": best.number, "mtd": best.mtd} | scores
 
 

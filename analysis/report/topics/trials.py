@@ -53,9 +53,11 @@ def show(info: Trials) -> tuple[Table, ...]:
     chosen, caption = _choose(trials, info.ranking)
     varied = varied_settings(trials, _IF_VARIED)
     extra = [name for name in _IF_VARIED if name in varied]
-    ranking = [info.ranking] if info.ranking not in FIRST_COLUMNS else []
+    columns = [*FIRST_COLUMNS[:-1], *extra, FIRST_COLUMNS[-1]]
+    if info.ranking not in columns:
+        columns.insert(columns.index("score") + 1, info.ranking)
     notes = ["note"] if "note" in trials else []
-    shown = chosen[[*FIRST_COLUMNS[:-1], *ranking, *extra, FIRST_COLUMNS[-1], *notes]]
+    shown = chosen[[*columns, *notes]]
     table = make_table(shown, caption=caption, csv="trials", sortable=True, labels=info.labels)
     return (*_reasons(trials), table)
 
