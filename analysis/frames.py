@@ -42,6 +42,14 @@ CURVE_COLUMNS: Mapping[str, str] = {
     "mean_cosine": "float64",
 }
 SCORE_COLUMNS: Mapping[str, str] = {"number": "int64", "task": "str", "score": "float64"}
+ENVIRONMENT_COLUMNS: Mapping[str, str] = {
+    "number": "int64",
+    "device": "str",
+    "precision": "str",
+    "threads": "str",
+    "processor": "str",
+    "versions": "str",
+}
 
 
 def empty(columns: Mapping[str, str]) -> pd.DataFrame:
@@ -91,6 +99,8 @@ class StudyFrames:
     sampler  what chose the settings, by Optuna's name: grid, random, tpe or qmc.
     facts    what was run, as text, in the order to print it: corpus, encoder, device,
              versions, commit.
+    environment  `ENVIRONMENT_COLUMNS`, a row per trial that recorded what it computed with; empty
+             text where one of these is not known. versions are separated by a comma and a space.
     settings the hyperparameters by name: which columns of trials are settings. The seed and
              the MTD are none. It may hold settings that this study did not record.
     methods  how the names of methods are written in text, such as mocose: MoCoSE; a method
@@ -111,6 +121,7 @@ class StudyFrames:
     study_file: str = ""
     command: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
+    environment: pd.DataFrame = field(default_factory=lambda: empty(ENVIRONMENT_COLUMNS))
     settings: Settings = field(default_factory=dict)
     methods: Mapping[str, str] = field(default_factory=dict)
     description: str = ""

@@ -158,6 +158,7 @@ def test_a_sweep_and_its_report_end_to_end(run: Run, place: Path) -> None:
     page = place / written["page"]
     assert page == place / "reports" / "mtd" / "index.html"
     assert "mtdlab sweep studies/mtd.yaml" in page.read_text()
+    assert "<dt>processor</dt>" in page.read_text()
     curve = (page.parent / "tables" / "mtd_curve.csv").read_text().splitlines()
     assert curve[0].split(",")[:5] == ["mtd", "n", "mean", "low", "high"]
     assert len(curve) == 5

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from analysis.frames import (
     CURVE_COLUMNS,
+    ENVIRONMENT_COLUMNS,
     SCORE_COLUMNS,
     TRIAL_COLUMNS,
     Setting,
@@ -76,6 +77,7 @@ def load_study(study: str, storage: str | None = None, *, curves: bool = True) -
             study_file=row.file_text,
             command=row.command,
             facts=_facts(trials),
+            environment=_environment(trials),
             settings=_settings(methods, trials),
             methods={name: method["title"] for name, method in methods.items()},
             description=row.description,
@@ -178,3 +180,22 @@ def _facts(rows: Sequence[TrialRow]) -> dict[str, str]:
         for name, value in (row.environment or {}).items():
             seen.setdefault(name, {})[str(value)] = None
     return {name: "; ".join(values) for name, values in seen.items()}
+
+
+def _environment(rows: Sequence[TrialRow]) -> pd.DataFrame:
+    """What each trial that recorded it computed with: `ENVIRONMENT_COLUMNS`."""
+    records = [
+        {"number": row.number} | _split_device(row.environment) for row in rows if row.environment
+    ]
+    if not records:
+        return empty(ENVIRONMENT_COLUMNS)
+    frame = pd.DataFrame.from_records(records, columns=list(ENVIRONMENT_COLUMNS))
+    return frame.astype(dict(ENVIRONMENT_COLUMNS))
+
+
+def _split_device(environment: Mapping[str, Any]) -> dict[str, str]:
+    """The recorded facts with the device line, "cpu, bfloat16, threads a trial: 1", in parts."""
+    device, _, rest = str(environment.get("device", "")).partition(", ")
+    precision, _, threads = rest.partition(", threads a trial: ")
+    parts = {"device": device, "precision": precision, "threads": threads}
+    return {name: str(environment.get(name, "")) for name in ("processor", "versions")} | parts

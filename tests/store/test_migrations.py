@@ -107,6 +107,15 @@ def test_a_study_of_every_version_is_read_without_a_change_to_its_file(database:
     assert study.trials["score"].isna().sum() == 2
     assert len(study.curves) == 5 * 4
     assert study.spectra.shape == (10, 5)
+    environment = study.environment.set_index("number")
+    assert len(environment) == 6
+    assert environment.loc[0].to_dict() == {
+        "device": "cpu",
+        "precision": "float32",
+        "threads": "1",
+        "processor": "",
+        "versions": "",
+    }
     assert len(study.scores) == 10
 
     assert "note" not in load_study("drawn", str(database)).trials

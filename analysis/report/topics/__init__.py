@@ -6,6 +6,7 @@ from analysis.report.topics import (
     batches,
     best_trial,
     collapse,
+    correlation,
     geometry,
     methods,
     score,
@@ -19,6 +20,7 @@ from analysis.report.topics.experiment import EXPERIMENT_TOPICS
 
 TOPICS: tuple[Topic[Any], ...] = (
     score.TOPIC,
+    correlation.TOPIC,
     methods.TOPIC,
     batches.TOPIC,
     *EXPERIMENT_TOPICS,
