@@ -116,6 +116,8 @@ class StudyFrames:
     methods  how the names of methods are written in text, such as mocose: MoCoSE; a method
              that is not in it is written as recorded.
     description  what the study is for, or empty.
+    select_by  the score that ranked the trials and chose the kept model, by its name among the
+             tasks of `scores`; empty where none was recorded: then it was the metric.
     """
 
     name: str
@@ -134,3 +136,4 @@ class StudyFrames:
     settings: Settings = field(default_factory=dict)
     methods: Mapping[str, str] = field(default_factory=dict)
     description: str = ""
+    select_by: str = ""

@@ -30,9 +30,16 @@ _LABELS: Mapping[str, str] = {
     "difference_high": "its 95 % high",
     "l1": "L1",
     "l2": "L2",
+    "chosen_by": "chosen by",
+    "value": "score it is chosen by",
+    "optimism": "its optimism",
+    "score_optimism": "optimism of the score",
+    "configuration_mean": "mean score of its configuration",
+    "configuration_runs": "over runs",
 }
 _DECIMALS: Mapping[str, int] = {
     **dict.fromkeys((*TASKS, "STS average"), 2),
+    **dict.fromkeys(("sts_dev", "sts_test", "sts_average", "transfer_average"), 2),
     "score": 2,
     "mean": 2,
     "median": 2,
@@ -51,6 +58,7 @@ _DECIMALS: Mapping[str, int] = {
     "after": 2,
     "alignment": 3,
     "uniformity": 3,
+    **dict.fromkeys(("value", "optimism", "score_optimism", "configuration_mean"), 2),
     "l1": 3,
     "l2": 3,
 }

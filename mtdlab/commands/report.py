@@ -115,7 +115,8 @@ def _report_study(frames: "StudyFrames", folder: Path, as_json: bool) -> None:
     from analysis.report import write_report
 
     written = write_report(frames, folder, generated=_now(), version=__version__)
-    _print(_described(written), f"{written.summary[0]}\nThe page: {written.page}", as_json)
+    text = f"{written.summary[0]}\nThe page: {written.page}"
+    _print(_described(written) | _ranking(frames), text, as_json)
 
 
 def _report_means(means: "LevelMeans", folder: Path, as_json: bool) -> None:
@@ -203,7 +204,10 @@ def _report_together(
     folder = _page_name(names, name)
     studies = [_load(each, storage) for each in names]
     written = write_multi_study(studies, out, name=folder, generated=_now(), version=__version__)
-    pages = {each: _described(own) for each, own in written.pages.items()}
+    pages = {
+        frames.name: _described(own) | _ranking(frames)
+        for frames, own in zip(studies, written.pages.values(), strict=True)
+    }
     lines = [f"{each}: {own.summary[0]}" for each, own in written.pages.items()]
     text = "\n".join([*lines, f"The page: {written.page}"])
     _print(_files(written) | {"pages": pages}, text, as_json)
@@ -229,6 +233,29 @@ def _page_name(names: list[str], name: str | None) -> str:
 
 def _described(written: "Report | MeansReport") -> dict[str, Any]:
     return _files(written) | verdict_fields(written.verdict)
+
+
+def _ranking(study: "StudyFrames") -> dict[str, Any]:
+    """The score that is reported, the one that ranks the trials, and the best trial by it.
+
+    Numbers that are not known, such as the optimism with one seed, are None.
+    """
+    from analysis.best_trial import compute_choices
+
+    names = {"metric": study.metric, "select_by": study.select_by or study.metric}
+    choices = compute_choices(study)
+    if not choices or choices[0].chosen_by != names["select_by"]:
+        return names | {"best": None}
+    best = choices[0]
+    numbers = {
+        "mtd": best.mtd,
+        "select_by_score": best.value,
+        "optimism": best.optimism,
+        "score": best.score,
+        "score_optimism": best.score_optimism,
+    }
+    known = {name: _finite(value) for name, value in numbers.items()}
+    return names | {"best": {"trial": best.number} | known}
 
 
 def verdict_fields(verdict: "Verdict | MeansVerdict") -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +19,9 @@ from mtdlab.commands.options import (
     import_named,
 )
 from mtdlab.commands.printing import print_json, print_table
+
+if TYPE_CHECKING:
+    from mtdlab.sweep.run import SweepResult
 
 
 def sweep(
@@ -61,6 +64,9 @@ def sweep(
             {
                 "study": result.study,
                 "storage": shown(url),
+                "metric": result.metric,
+                "select_by": result.select_by,
+                "best": _best(result),
                 "planned": result.planned,
                 "ran": result.ran,
                 "seconds": round(result.seconds, 1),
@@ -79,7 +85,20 @@ def sweep(
             + (f"done ({', '.join(others)})" if others else "done")
             + f"; {result.ran} run now in {clock(result.seconds)}"
         )
+        if best := _best(result):
+            mtd = "" if best["mtd"] is None else f" (mtd {best['mtd']:.2f})"
+            scores = {result.select_by: best["select_by_score"], result.metric: best["score"]}
+            shown_scores = ", ".join(f"{name} {score:.2f}" for name, score in scores.items())
+            print(f"best trial by {result.select_by}: {best['trial']}{mtd}, {shown_scores}")
     raise typer.Exit(result.exit_code)
+
+
+def _best(result: "SweepResult") -> dict[str, Any] | None:
+    """The best trial with its MTD, the score that ranks it, and the score that is reported."""
+    if (best := result.best) is None:
+        return None
+    scores = {"select_by_score": best.ranking, "score": best.score}
+    return {"trial": best.number, "mtd": best.mtd} | scores
 
 
 def studies(storage: Storage = None, as_json: AsJson = False) -> None:

@@ -23,7 +23,10 @@ class StudyFile(BaseModel):
 
     study: str = Field(pattern=f"^{STUDY_NAME}$", description="name of the study")
     description: str = Field("", max_length=2000, description="shown on the report's page")
-    metric: str = Field("sts_test", description="score that is maximised and reported")
+    metric: str = Field("sts_test", description="score that is reported")
+    select_by: str = Field(
+        "sts_dev", description="score that ranks trials: for the sampler and for the kept model"
+    )
     trainer: dict[str, Any] = Field(
         default_factory=dict, description="settings that every trial shares"
     )
@@ -98,7 +101,9 @@ def check_trainer(
     for name in top.search:
         _check_searched(source, name, top.trainer, known)
     _check_sampler(source, top)
-    _check_metric(source, top.metric, section(methods[0], top.trainer, among=methods).tasks)
+    tasks = section(methods[0], top.trainer, among=methods).tasks
+    _check_score(source, "metric", top.metric, tasks)
+    _check_score(source, "select_by", top.select_by, tasks)
 
 
 def _check_section(
@@ -145,19 +150,36 @@ def _check_sampler(source: Source, top: StudyFile) -> None:
         )
     if top.sampler == "grid" and top.trials is not None:
         raise source.error(("trials",), "a grid has as many trials as points; leave it out")
-    if top.sampler == "tpe" and top.metric != "sts_dev":
+    if top.sampler == "tpe" and top.select_by != "sts_dev":
         raise source.error(
-            ("sampler",), "tpe would fit its choices to the test split; use metric: sts_dev"
+            ("sampler",), "tpe would fit its choices to the test split; use select_by: sts_dev"
         )
 
 
-def _check_metric(source: Source, metric: str, tasks: str) -> None:
-    if metric not in METRICS:
-        raise source.error(("metric",), f"{metric!r} is not known; {nearest(metric, METRICS)}")
+def _check_score(source: Source, key: str, name: str, tasks: str) -> None:
+    if name not in METRICS:
+        raise source.error((key,), f"{name!r} is not known; {nearest(name, METRICS)}")
     scored = parse_tasks(tasks)
-    if missing := [task for task in needed(metric) if task not in scored]:
+    if missing := [task for task in needed(name) if task not in scored]:
         raise source.error(
-            ("metric",), f"{metric} needs tasks that trainer.tasks lacks: {', '.join(missing)}"
+            (key,), f"{name} needs tasks that trainer.tasks lacks: {', '.join(missing)}"
+        )
+
+
+def check_pruner(source: Source, spec: StudySpec) -> None:
+    """Refuse a pruner that would compare test scores in a study that is ranked by dev scores.
+
+    A pruner sees the scores of the pairs on which the checkpoint is chosen.
+    """
+    searched = spec.search.get("select_on")
+    splits = {spec.fixed(method).select_on for method in spec.methods}
+    if isinstance(searched, Choices):
+        splits = set(searched.values)
+    if spec.pruner != "none" and "test" in splits and spec.select_by == "sts_dev":
+        raise source.error(
+            ("pruner",),
+            "a pruner compares scores on the pairs that select_on names, here the test pairs; "
+            "use select_on: dev, or rank by the test pairs too, with select_by: sts_test",
         )
 
 

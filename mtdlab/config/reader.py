@@ -7,6 +7,7 @@ from typing import Any
 from mtdlab.config.checks import (
     StudyFile,
     check_points,
+    check_pruner,
     check_trainer,
     check_values,
     checked,
@@ -91,6 +92,8 @@ def _study(source: Source, modules: Sequence[UserModule] = ()) -> StudySpec:
         spec = StudySpec(
             name=top.study,
             metric=top.metric,
+            select_by=top.select_by,
+            select_by_given="select_by" in top.model_fields_set,
             trainer=top.trainer,
             search=search,
             seeds=tuple(dict.fromkeys(top.seeds)),
@@ -102,6 +105,7 @@ def _study(source: Source, modules: Sequence[UserModule] = ()) -> StudySpec:
             description=top.description,
             user_modules=() if all(map(is_builtin, methods)) else tuple(modules),
         )
+        check_pruner(source, spec)
         check_points(source, spec)
     except ValueError as error:
         # a search that has no grid

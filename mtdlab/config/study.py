@@ -31,9 +31,11 @@ class Unit:
 class StudySpec:
     """A checked study: `trainer` fixed, `search` varied, one trial per configuration and seed.
 
-    trainer       the settings that the file gives, without defaults.
-    skip          partial points of the grid that are not run.
-    user_modules  imported modules that define methods of this study.
+    metric           the score that is reported; select_by: the score that ranks the trials.
+    trainer          the settings that the file gives, without defaults.
+    skip             partial points of the grid that are not run.
+    user_modules     imported modules that define methods of this study.
+    select_by_given  whether the file has that key, or leaves it to its default.
     """
 
     name: str
@@ -48,6 +50,8 @@ class StudySpec:
     skip: tuple[Partial, ...] = field(default=(), hash=False)
     description: str = ""
     user_modules: tuple[UserModule, ...] = ()
+    select_by: str = "sts_dev"
+    select_by_given: bool = False
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -129,6 +133,7 @@ class StudySpec:
         sections = {method: self._dumped(method) for method in self.methods}
         return {
             "metric": self.metric,
+            "select_by": self.select_by,
             "sampler": self.sampler,
             "pruner": self.pruner,
             "trainer": sections if "method" in self.search else sections[self.methods[0]],

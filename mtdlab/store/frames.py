@@ -25,9 +25,10 @@ from mtdlab.store.tables import Array, ArrayRow, ScoreRow, StudyRow, TrialRow
 
 
 def list_studies(storage: str | None = None) -> pd.DataFrame:
-    """A row per study: study, metric, planned, and the number of trials in each state.
+    """A row per study: study, metric, select_by, planned, the number of trials in each state.
 
-    Raises StorageError where there is no such database.
+    select_by is the metric where none was recorded. Raises StorageError where there is no such
+    database.
     """
     url = storage_url(storage)
     with explained(url), Session(reading_engine(url)) as session:
@@ -35,9 +36,12 @@ def list_studies(storage: str | None = None) -> pd.DataFrame:
         rows = session.execute(
             count.join(TrialRow, isouter=True).group_by(StudyRow.name, TrialRow.state)
         ).all()
+        studies = session.scalars(select(StudyRow))
+        ranked = {row.name: row.select_by or row.metric for row in studies}
     long = pd.DataFrame(rows, columns=["study", "metric", "state", "count"])
+    long["select_by"] = long["study"].map(ranked)
     table = long.pivot_table(
-        index=["study", "metric"], columns="state", values="count", fill_value=0
+        index=["study", "metric", "select_by"], columns="state", values="count", fill_value=0
     )
     states = ["COMPLETE", "RUNNING", "WAITING", "FAIL", "PRUNED"]
     table = table.reindex(columns=states, fill_value=0).astype(int)
@@ -64,6 +68,7 @@ def load_study(study: str, storage: str | None = None, *, curves: bool = True) -
         return StudyFrames(
             name=row.name,
             metric=row.metric,
+            select_by=row.select_by or "",
             planned=session.scalar(planned) or 0,
             trials=_trials(trials),
             curves=_curves(session, of_study) if curves else empty(CURVE_COLUMNS),

@@ -144,5 +144,5 @@ def test_nothing_but_drawing_imports_matplotlib(trials_of: MakeTrials, study_of:
         [sys.executable, "-c", _COMPUTE_ALL], input=pickle.dumps(study), capture_output=True
     )
     # score, correlation, batches, EMA decay, batch size, initial queue, tasks, geometry, spectra,
-    # trials
-    assert (ran.stdout.decode().split(), ran.stderr) == (["10", "False", "False"], b"")
+    # best trial, trials
+    assert (ran.stdout.decode().split(), ran.stderr) == (["11", "False", "False"], b"")

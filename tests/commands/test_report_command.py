@@ -50,7 +50,11 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 def test_a_table_has_a_page_and_its_verdict_as_fields(run: Run, tmp_path: Path) -> None:
     written = json.loads(run("report --table runs.csv --json")[0])
-    assert set(written) == FIELDS | {"page", "figures", "tables"}
+    ranking = {"metric", "select_by", "best"}
+    assert set(written) == FIELDS | {"page", "figures", "tables"} | ranking
+    # a table names no score that ranked its runs
+    assert written["select_by"] == written["metric"]
+    assert written["best"]["score"] == written["best"]["select_by_score"]
     assert (written["verdict"], written["mtd_sufficient"]) == ("peaked", None)
     assert written["peak_mtd"] == 12
     assert written["page"] == "reports/runs/index.html"

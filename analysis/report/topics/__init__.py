@@ -4,6 +4,7 @@ from typing import Any
 
 from analysis.report.topics import (
     batches,
+    best_trial,
     collapse,
     correlation,
     geometry,
@@ -30,6 +31,7 @@ TOPICS: tuple[Topic[Any], ...] = (
     history.TOPIC,
     spectra.TOPIC,
     spherical_cap.TOPIC,
+    best_trial.TOPIC,
     trials.TOPIC,
 )
 """In the order of the page."""
