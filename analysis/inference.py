@@ -251,3 +251,20 @@ def shape_tests(scores: Floats, distance: Floats) -> ShapeTests:
     """The tests for the design of a table; those of recent designs are kept with their draws."""
     present = np.isfinite(scores)
     return _cached_tests(present.tobytes(), len(scores), tuple(distance.tolist()))
+
+
+def compare_pair(scores: Floats, above: int, below: int, alpha: float) -> Estimate:
+    """A column of an (S, L) table less another, with an interval that holds for all pairs at once.
+
+    So the two may be chosen on the same scores. `scores` as `Blocks` wants it, 2 columns at least.
+    """
+    levels = scores.shape[1]
+    tests = shape_tests(scores, np.arange(1.0, levels + 1))
+    pairs = tests.simultaneous(
+        np.vstack([_differences(levels, each)[each:] for each in range(levels - 1)])
+    )
+    row = np.zeros((1, levels))
+    row[0, [above, below]] = 1, -1
+    comparison = tests.blocks.compare(tests.blocks.fit(scores), tests.blocks.weigh(row))
+    mean, width = float(comparison.estimate[0]), comparison.half_width(pairs.critical(alpha))[0]
+    return Estimate(mean, mean - width, mean + width)

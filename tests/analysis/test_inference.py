@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from analysis.inference import ShapeTests, shape_tests, slope_contrasts
+from analysis.inference import ShapeTests, compare_pair, shape_tests, slope_contrasts
 from analysis.simultaneous import Families, NullFits
 
 DISTANCE = np.geomspace(5, 200, 7)
@@ -146,3 +146,13 @@ def test_critical_values_are_the_same_every_time_and_fall_with_alpha() -> None:
     assert first.critical(0.05) == again.critical(0.05)
     assert first.critical(0.01) > first.critical(0.05) > first.critical(0.2)
     assert first.p_value(first.critical(0.05)) == pytest.approx(0.05, abs=0.002)
+
+
+def test_the_interval_of_a_chosen_pair_holds() -> None:
+    missed = 0
+    for table in draw(np.zeros(7)):
+        means = table.mean(axis=0)
+        found = compare_pair(table, int(means.argmax()), int(means.argmin()), 0.05)
+        assert found.mean == pytest.approx(means.max() - means.min())
+        missed += found.low > 0
+    assert missed <= 28
