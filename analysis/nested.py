@@ -50,7 +50,7 @@ def fit_blocks(scores: Floats) -> Means:
     than three configurations, for one with fewer than two runs, and where seeds and configurations
     fall into parts without a common run.
     """
-    here = np.isfinite(scores.reshape(-1, *scores.shape[-2:])[0]).astype(np.float64)
+    here = np.isfinite(scores[(0,) * (scores.ndim - 2)]).astype(np.float64)
     runs, width = here.sum(axis=0), here.sum(axis=1)
     if len(runs) < 3 or runs.min() < 2 or width.min() < 1:
         raise ValueError("needs three configurations or more, each with two seeds or more")
@@ -58,7 +58,8 @@ def fit_blocks(scores: Floats) -> Means:
     seeds = _seed_effects(values, here)
     rest = (values - seeds[..., None]) * here
     means = rest.sum(axis=-2) / runs
-    rest = (rest - means[..., None, :]) * here
+    # rounded, so that scores without any scatter do not get a variance from the last bits
+    rest = np.round((rest - means[..., None, :]) * here, 9)
     squares = np.asarray((rest**2).sum(axis=-2) / (runs - 1))
     return Means(means, _variances(squares, float(width.mean())), squares, runs)
 

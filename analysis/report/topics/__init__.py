@@ -10,6 +10,7 @@ from analysis.report.topics import (
     score,
     spectra,
     spherical_cap,
+    sufficiency,
     tasks,
     trials,
 )
@@ -18,6 +19,7 @@ from analysis.report.topics.experiment import EXPERIMENT_TOPICS
 
 TOPICS: tuple[Topic[Any], ...] = (
     score.TOPIC,
+    sufficiency.TOPIC,
     methods.TOPIC,
     batches.TOPIC,
     *EXPERIMENT_TOPICS,
