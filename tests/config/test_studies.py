@@ -13,6 +13,7 @@ SIZES = {
     "mtd": (7, 5),
     "mtd-equation-3": (7, 5),
     "queue-and-decay": (9, 3),
+    "sufficiency": (16, 4),
     "methods": (4, 5),
     "collapse": (4, 5),
     "staleness": (4, 5),
