@@ -7,6 +7,7 @@ from analysis.report.topics import (
     collapse,
     geometry,
     methods,
+    robustness,
     score,
     spectra,
     spherical_cap,
@@ -20,6 +21,7 @@ from analysis.report.topics.experiment import EXPERIMENT_TOPICS
 TOPICS: tuple[Topic[Any], ...] = (
     score.TOPIC,
     sufficiency.TOPIC,
+    robustness.TOPIC,
     methods.TOPIC,
     batches.TOPIC,
     *EXPERIMENT_TOPICS,
