@@ -15,9 +15,8 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
-from analysis.intervals import check_level
+from analysis.intervals import check_level, half_width
 from analysis.nested import (
     Floats,
     Means,
@@ -166,7 +165,8 @@ def compute_sufficiency(
     except ValueError as error:
         return Sufficiency("cannot be tested", str(error), varied, level=level)
     cells = cells.assign(mean=fit.means, runs=fit.runs.astype(int))
-    return _test(fit, cells, len(table), level)
+    pair = largest_difference(table.to_numpy(dtype=np.float64), cells["mtd"].to_numpy(), level)
+    return _test(fit, cells, pair, len(table), level)
 
 
 def _scored(trials: pd.DataFrame) -> pd.DataFrame:
@@ -210,7 +210,9 @@ def _table(runs: pd.DataFrame) -> pd.DataFrame:
     return table.loc[:, table.notna().sum() > 1].dropna(how="all")
 
 
-def _test(fit: Means, cells: pd.DataFrame, seeds: int, level: float) -> Sufficiency:
+def _test(
+    fit: Means, cells: pd.DataFrame, pair: Pair | None, seeds: int, level: float
+) -> Sufficiency:
     ratio = cells["ratio"].to_numpy(dtype=np.float64)
     models = build_models(cells["mtd"].to_numpy(dtype=np.float64) - ratio, ratio)
     weights = model_weights(fit, models.variance)
@@ -234,33 +236,38 @@ def _test(fit: Means, cells: pd.DataFrame, seeds: int, level: float) -> Sufficie
         freedom={name: int(np.linalg.matrix_rank(getattr(models, name))) - 1 for name in names},
         tests=tests,
         cells=cells,
-        pair=largest_difference(fit, cells["mtd"].to_numpy(dtype=np.float64), level),
+        pair=pair,
         runs=int(fit.runs.sum()),
         seeds=seeds,
         level=level,
     )
 
 
-def largest_difference(fit: Means, mtd: Floats, level: float) -> Pair | None:
-    """The largest difference between means at nearly equal MTD; mtd (C,) in rising order.
+def largest_difference(scores: Floats, mtd: Floats, level: float) -> Pair | None:
+    """The largest difference between configurations at nearly equal MTD.
 
-    Bonferroni t intervals over all such pairs, with the pair's own error variances and the degrees
-    of freedom of Welch and Satterthwaite. None without such a pair, or for more than 400
-    configurations.
+    scores  (S, C), NaN where a run is missing; mtd  (C,), in rising order.
+
+    Bonferroni t intervals over all such pairs, each from the differences within the seeds that have
+    both configurations: exact for normal errors with any variances. None without a pair that shares
+    two seeds, or for more than 400 configurations.
     """
     if len(mtd) > _MOST_PAIRED:
         return None
     near = [(i, j) for i, j in combinations(range(len(mtd)), 2) if mtd[j] <= NEAR * mtd[i]]
-    if not near:
+    within = {(i, j): _shared(scores[:, i] - scores[:, j]) for i, j in near}
+    within = {pair: values for pair, values in within.items() if len(values) > 1}
+    if not within:
         return None
-    first, second = max(near, key=lambda pair: abs(np.subtract(*fit.means[list(pair)])))
-    high, low = (first, second) if fit.means[first] > fit.means[second] else (second, first)
-    both = [high, low]
-    errors = fit.variances[both] / fit.runs[both]
-    difference = float(np.subtract(*fit.means[both]))
-    if errors.sum() == 0:
-        return Pair(high, low, difference, difference, difference, len(near))
-    freedom = errors.sum() ** 2 / (errors**2 / (fit.runs[both] - 1)).sum()
-    error = math.sqrt(errors.sum())
-    width = float(stats.t.ppf(1 - (1 - level) / (2 * len(near)), freedom)) * error
-    return Pair(high, low, difference, difference - width, difference + width, len(near))
+    first, second = max(within, key=lambda pair: abs(float(within[pair].mean())))
+    values = within[first, second]
+    if values.mean() < 0:
+        first, second, values = second, first, -values
+    share = 1 - (1 - level) / len(within)
+    width = float(half_width(values.std(ddof=1), len(values), level=share))
+    mean = float(values.mean())
+    return Pair(first, second, mean, mean - width, mean + width, len(within))
+
+
+def _shared(differences: Floats) -> Floats:
+    return np.asarray(differences[np.isfinite(differences)])

@@ -8,10 +8,10 @@ from types import ModuleType
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from analysis.confounding import describe_confounding
 from analysis.frames import Settings, StudyFrames
-from analysis.nested import fit_blocks
 from analysis.report.context import StudyContext
 from analysis.report.topics import sufficiency as topic
 from analysis.sufficiency import build_models, compute_sufficiency, largest_difference
@@ -132,11 +132,16 @@ def test_the_largest_difference_is_between_near_levels_alone() -> None:
     rng = np.random.default_rng(0)
     mtd = np.array([10.0, 10.5, 20.0, 40.0, 43.0])
     scores = np.array([0.0, 1.0, 9.0, 3.0, 5.0]) + rng.normal(scale=0.1, size=(6, 5))
-    pair = largest_difference(fit_blocks(scores), mtd, 0.95)
+    pair = largest_difference(scores, mtd, 0.95)
     assert pair is not None
     assert (pair.high_row, pair.low_row, pair.pairs) == (4, 3, 2)
-    assert pair.low < 2 < pair.high
-    assert largest_difference(fit_blocks(scores), mtd**2, 0.95) is None
+    paired = stats.ttest_rel(scores[:, 4], scores[:, 3]).confidence_interval(0.975)
+    assert (pair.low, pair.high) == pytest.approx((paired.low, paired.high))
+    assert largest_difference(scores, mtd**2, 0.95) is None
+    scores[1:, 3] = np.nan
+    alone = largest_difference(scores, mtd, 0.95)
+    assert alone is not None
+    assert (alone.high_row, alone.low_row, alone.pairs) == (1, 0, 1)
 
 
 def test_a_level_outside_0_to_1_is_refused(trials_of: MakeTrials, settings: Settings) -> None:
