@@ -122,9 +122,9 @@ def find_top(values: pd.Series) -> int:
 def _gap(scores: pd.DataFrame, above: int, below: int, level: float) -> Gap | None:
     if above == below or len(scores) < 2:
         return None
-    places = [list(scores.columns).index(row) for row in (above, below)]
+    high, low = (int(place) for place in scores.columns.get_indexer([above, below]))
     values = scores.to_numpy(dtype=np.float64)
-    return Gap(above, below, compare_pair(values, places[0], places[1], 1 - level))
+    return Gap(above, below, compare_pair(values, high, low, 1 - level))
 
 
 def _slope(scores: pd.DataFrame, published: pd.Series, level: float) -> Estimate | None:

@@ -4,6 +4,7 @@ Only the object-oriented interface of matplotlib is used; there is no global fig
 the grids; each module says why not its other figures.
 """
 
+from analysis.figures.conditions import draw_conditions
 from analysis.figures.distance import (
     draw_batch_curves,
     draw_curve,
@@ -33,6 +34,7 @@ __all__ = [
     "add_legend",
     "draw_batch_curves",
     "draw_boxes",
+    "draw_conditions",
     "draw_curve",
     "draw_grid",
     "draw_half_lives",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pandas as pd
 
@@ -57,6 +57,7 @@ class MeansReport:
     tables: tuple[Path, ...]
     verdict: MeansVerdict
     summary: tuple[str, ...]
+    mtd_sufficient: Literal["cannot be tested"] = "cannot be tested"
 
 
 def summarise_means(verdict: MeansVerdict) -> tuple[str, ...]:

@@ -20,6 +20,8 @@ from mtdlab.errors import MtdlabError, TrialError, one_line
 from mtdlab.sweep.finished import clock
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from mtdlab.config import StudySpec
 
 MAIN_SETTINGS = ("ema_decay", "queue_size", "batch_size", "initial_queue_size")
@@ -49,13 +51,16 @@ def plan(
     trials = len(spec.units())
     if as_json:
         found = {"estimate": _costs(spec, jobs, jobs_per_gpu)} if measure else {}
-        print_json({"study": spec.name, "trials": trials, "settings": rows} | found)
+        notes = {"warnings": warn_of_design(rows)}
+        print_json({"study": spec.name, "trials": trials, "settings": rows} | notes | found)
         return
     if rows:
         print_table(rows)
     seeds = f"{len(spec.seeds)} seed{'s' if len(spec.seeds) > 1 else ''}"
     what = f"{len(rows)} configurations" if rows else f"{spec.trials} drawn by {spec.sampler}"
     print(f"study {spec.name}: {what} x {seeds} = {trials} trials", flush=True)
+    for warning in warn_of_design(rows):
+        print(f"warning {warning}")
     if measure:
         print("\n".join(_cost_lines(_costs(spec, jobs, jobs_per_gpu))))
 
@@ -76,6 +81,17 @@ def planned(spec: "StudySpec") -> list[dict[str, Any]]:
         row = {name: getattr(settings, name, None) for name in names if name in spec.known}
         rows.append({"mtd": None if settings.mtd is None else round(settings.mtd, 3)} | row)
     return sorted(rows, key=lambda row: (row["mtd"] is None, row["mtd"]))
+
+
+def warn_of_design(rows: "Sequence[Mapping[str, Any]]") -> list[str]:
+    """What the planned configurations confound with MTD. rows  as from `planned`."""
+    from analysis.confounding import describe_confounding
+
+    traced = [row for row in rows if row["mtd"] is not None]
+    decays = [row["ema_decay"] for row in traced]
+    ratios = [row["queue_size"] / row["batch_size"] for row in traced]
+    text = describe_confounding(decays, ratios)
+    return [text] if text else []
 
 
 def _costs(spec: "StudySpec", jobs: int | None, jobs_per_gpu: int) -> dict[str, Any]:

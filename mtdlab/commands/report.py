@@ -232,7 +232,8 @@ def _page_name(names: list[str], name: str | None) -> str:
 
 
 def _described(written: "Report | MeansReport") -> dict[str, Any]:
-    return _files(written) | verdict_fields(written.verdict)
+    found = verdict_fields(written.verdict) | {"mtd_sufficient": written.mtd_sufficient}
+    return _files(written) | found
 
 
 def _ranking(study: "StudyFrames") -> dict[str, Any]:
@@ -272,7 +273,6 @@ def verdict_fields(verdict: "Verdict | MeansVerdict") -> dict[str, Any]:
         "peak_interval": None if interval is None else list(interval),
         "optimal_range": list(verdict.optimal_range),
         "p_value": _finite(verdict.p_value),
-        "mtd_sufficient": None,
         "seeds_for_power": verdict.seeds_for_power,
     }
 

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from mtdlab.config import strata
 from mtdlab.config.search import Choices, Dimension, Range, grid
 from mtdlab.config.source import KeyPath, Source, SpecError
 from mtdlab.config.study import STUDY_NAME, Pruner, Sampler, StudySpec, section
@@ -99,7 +100,10 @@ def check_trainer(
         if seed < 0:
             raise source.error(("seeds", index), f"{seed}: a seed is 0 or more")
     for name in top.search:
-        _check_searched(source, name, top.trainer, known)
+        if name == strata.KEY:
+            _check_strata(source, top, known)
+        else:
+            _check_searched(source, name, top.trainer, known)
     _check_sampler(source, top)
     tasks = section(methods[0], top.trainer, among=methods).tasks
     _check_score(source, "metric", top.metric, tasks)
@@ -113,7 +117,7 @@ def _check_section(
         if len(methods) > 1 and name not in known:
             raise source.unknown(("trainer", name), known)
     # what is searched may decide whether the fixed values go together
-    interacting = {"method", "batch_size", *(name for name in known if "queue" in name)}
+    interacting = {"method", "batch_size", strata.KEY, *(name for name in known if "queue" in name)}
     whole = interacting.isdisjoint(top.search)
     for method in methods:
         model = settings_class(method)
@@ -141,6 +145,20 @@ def _check_searched(
         )
     if name in trainer:
         raise source.error(where, "also fixed under trainer; keep one of the two")
+
+
+def _check_strata(source: Source, top: StudyFile, known: Mapping[str, Setting]) -> None:
+    """Refuse strata of MTD where something else decides over the EMA decay or the queue size."""
+    where = ("search", strata.KEY)
+    if top.sampler != "grid":
+        raise source.error(where, f"strata are points of a grid, {top.sampler} has none")
+    for name in strata.FIXES:
+        if name not in known:
+            raise source.error(where, f"the study's method has no {name}, so it has no MTD")
+        for section_name, given in (("search", top.search), ("trainer", top.trainer)):
+            if name in given:
+                message = f"also given by the strata of search.{strata.KEY}; keep one of the two"
+                raise source.error((section_name, name), message)
 
 
 def _check_sampler(source: Source, top: StudyFile) -> None:
@@ -195,6 +213,18 @@ def check_points(source: Source, spec: StudySpec) -> None:
             spec.settings(spec.parameters_of(point), seed=0)
         except ValidationError as error:
             raise source.error(("search",), f"{point}: {first_error(error)}") from None
+
+
+def check_strata_kept(source: Source, spec: StudySpec, mtds: Sequence[float]) -> None:
+    """Refuse strata whose configurations have another MTD, under a schedule of the EMA decay."""
+    for point in grid(spec.search, spec.skip):
+        found = spec.settings(spec.parameters_of(point), seed=0).mtd
+        if found is None or all(abs(found - mtd) > strata.TOLERANCE for mtd in mtds):
+            message = (
+                f"{point} has an MTD of {found}; strata need a constant EMA decay and the whole "
+                "queue"
+            )
+            raise source.error(("search", strata.KEY), message)
 
 
 def check_values(

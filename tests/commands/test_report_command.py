@@ -55,7 +55,7 @@ def test_a_table_has_a_page_and_its_verdict_as_fields(run: Run, tmp_path: Path) 
     # a table names no score that ranked its runs
     assert written["select_by"] == written["metric"]
     assert written["best"]["score"] == written["best"]["select_by_score"]
-    assert (written["verdict"], written["mtd_sufficient"]) == ("peaked", None)
+    assert (written["verdict"], written["mtd_sufficient"]) == ("peaked", "cannot be tested")
     assert written["peak_mtd"] == 12
     assert written["page"] == "reports/runs/index.html"
     page = (tmp_path / written["page"]).read_text(encoding="utf-8")

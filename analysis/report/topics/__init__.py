@@ -10,9 +10,11 @@ from analysis.report.topics import (
     geometry,
     history,
     methods,
+    robustness,
     score,
     spectra,
     spherical_cap,
+    sufficiency,
     tasks,
     trials,
 )
@@ -21,6 +23,8 @@ from analysis.report.topics.experiment import EXPERIMENT_TOPICS
 
 TOPICS: tuple[Topic[Any], ...] = (
     score.TOPIC,
+    sufficiency.TOPIC,
+    robustness.TOPIC,
     correlation.TOPIC,
     methods.TOPIC,
     batches.TOPIC,
