@@ -122,7 +122,7 @@ def find_top(values: pd.Series) -> int:
 def _gap(scores: pd.DataFrame, above: int, below: int, level: float) -> Gap | None:
     if above == below or len(scores) < 2:
         return None
-    high, low = (int(place) for place in scores.columns.get_indexer([above, below]))
+    high, low = (int(place) for place in scores.columns.get_indexer(pd.Index([above, below])))
     values = scores.to_numpy(dtype=np.float64)
     return Gap(above, below, compare_pair(values, high, low, 1 - level))
 
