@@ -8,6 +8,7 @@ from mtdlab.config.checks import (
     StudyFile,
     check_points,
     check_trainer,
+    check_until,
     check_values,
     checked,
     unknown_key,
@@ -17,6 +18,7 @@ from mtdlab.config.profiles import laid_over, profile_names
 from mtdlab.config.skip import read_skip
 from mtdlab.config.source import KeyPath, Source, SpecError, read
 from mtdlab.config.study import StudySpec, known_settings
+from mtdlab.config.until import UntilSection, VerdictSection, extended, read_until
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.registry import DEFAULT, is_builtin, settings_class
 from mtdlab.methods.user_modules import UserModule
@@ -86,6 +88,12 @@ def _study(source: Source, modules: Sequence[UserModule] = ()) -> StudySpec:
     search = {name: read_dimension(source, known[name], top.search[name]) for name in top.search}
     for setting, dimension in search.items():
         check_values(source, known[setting], dimension, methods)
+    seeds, until = tuple(dict.fromkeys(top.seeds)), None
+    if top.until is not None:
+        section = checked(source, ("until",), UntilSection, top.until)
+        until = read_until(source, section, seeds)
+        seeds = extended(seeds, until.max_seeds)
+    verdict = checked(source, ("verdict",), VerdictSection, top.verdict)
     try:
         skip = read_skip(source, top.skip, search, top.sampler)
         spec = StudySpec(
@@ -93,7 +101,7 @@ def _study(source: Source, modules: Sequence[UserModule] = ()) -> StudySpec:
             metric=top.metric,
             trainer=top.trainer,
             search=search,
-            seeds=tuple(dict.fromkeys(top.seeds)),
+            seeds=seeds,
             sampler=top.sampler,
             pruner=top.pruner,
             trials=top.trials,
@@ -101,8 +109,12 @@ def _study(source: Source, modules: Sequence[UserModule] = ()) -> StudySpec:
             skip=skip,
             description=top.description,
             user_modules=() if all(map(is_builtin, methods)) else tuple(modules),
+            until=until,
+            margin=verdict.margin,
+            alpha=verdict.alpha,
         )
         check_points(source, spec)
+        check_until(source, spec)
     except ValueError as error:
         # a search that has no grid
         raise source.error(("search",), str(error)) from None

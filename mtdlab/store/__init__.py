@@ -2,12 +2,14 @@
 
 from mtdlab.store.claims import Claim, Owner, Result
 from mtdlab.store.frames import list_studies, load_study
+from mtdlab.store.looks import Look
 from mtdlab.store.progress import FINISHED, ProgressReader, RunningTrial
 from mtdlab.store.store import Store
 
 __all__ = [
     "FINISHED",
     "Claim",
+    "Look",
     "Owner",
     "ProgressReader",
     "Result",
