@@ -2,8 +2,9 @@
 
 import shlex
 import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +20,9 @@ from mtdlab.commands.options import (
     import_named,
 )
 from mtdlab.commands.printing import print_json, print_table
+
+if TYPE_CHECKING:
+    from mtdlab.store import Look
 
 
 def sweep(
@@ -40,7 +44,7 @@ def sweep(
     """Run or resume a study. Sweeps that run at the same time share its trials."""
     from mtdlab.config import read_study
     from mtdlab.store.database import shown, storage_url
-    from mtdlab.sweep.finished import clock
+    from mtdlab.sweep.finished import clock, describe_look
     from mtdlab.sweep.run import sweep as run
 
     spec = read_study(file, set_ or [], profile, import_named(import_, file))
@@ -56,6 +60,7 @@ def sweep(
         command=command,
     )
     done = result.counts.get("COMPLETE", 0)
+    look = _described(result.look)
     if as_json:
         print_json(
             {
@@ -66,6 +71,7 @@ def sweep(
                 "seconds": round(result.seconds, 1),
                 "trials": {state.lower(): n for state, n in result.counts.items()},
             }
+            | ({"look": look} if look else {})
         )
     else:
         others = [
@@ -79,7 +85,17 @@ def sweep(
             + (f"done ({', '.join(others)})" if others else "done")
             + f"; {result.ran} run now in {clock(result.seconds)}"
         )
+        if result.look:
+            print(describe_look(result.look, len(spec.looks)))
     raise typer.Exit(result.exit_code)
+
+
+def _described(look: "Look | None") -> dict[str, Any]:
+    """The last look as fields; none for a study without looks."""
+    if look is None:
+        return {}
+    fields = asdict(look)
+    return fields | {"trials": len(look.trials), "added": len(look.added)}
 
 
 def studies(storage: Storage = None, as_json: AsJson = False) -> None:

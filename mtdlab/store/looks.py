@@ -39,14 +39,15 @@ class Looks(Claims):
     """The looks of one study. Every method may raise StorageError."""
 
     def last_look(self) -> Look | None:
-        """The last look that is recorded, without the trials that it added."""
+        """The last look that is recorded, None before the first; its trials lack parameters."""
         with explained(self.url), Session(self._engine) as session:
             mine = select(LookRow).where(LookRow.study_id == self.study_id)
             row = session.scalars(mine.order_by(LookRow.look.desc()).limit(1)).first()
             if row is None:
                 return None
+            added = tuple(Unit(setting, seed, None) for setting, seed in row.added)
             fixed = (row.look, row.seeds, tuple(row.trials), row.alpha, row.spent)
-            return Look(*fixed, row.p_value, row.verdict, row.decision)
+            return Look(*fixed, row.p_value, row.verdict, row.decision, added)
 
     def record_look(self, look: Look, positions: Sequence[int]) -> bool:
         """Record a look with the trials that it adds, at their positions in the study's order.

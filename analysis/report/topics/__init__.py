@@ -6,6 +6,7 @@ from analysis.report.topics import (
     batches,
     collapse,
     geometry,
+    looks,
     methods,
     score,
     spectra,
@@ -18,6 +19,7 @@ from analysis.report.topics.experiment import EXPERIMENT_TOPICS
 
 TOPICS: tuple[Topic[Any], ...] = (
     score.TOPIC,
+    looks.TOPIC,
     methods.TOPIC,
     batches.TOPIC,
     *EXPERIMENT_TOPICS,

@@ -1,0 +1,99 @@
+"""A look at the verdict of a study that adds seeds until it is decided."""
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from analysis.frames import StudyFrames
+from analysis.sequential import compute_boundaries
+from analysis.verdict import Verdict, compute_verdict
+
+Decision = Literal["continue", "decided", "flat", "max_seeds", "no scores"]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a look says.
+
+    p_value   of the test behind the verdict: of the trend if the score rises or falls, else of the
+              peak; None where there was nothing to test.
+    decision  continue, or why the study ends.
+    best      MTD of the level with the highest estimate, in steps.
+    """
+
+    verdict: str
+    p_value: float | None
+    decision: Decision
+    best: float
+
+
+def judge_look(
+    trials: pd.DataFrame,
+    settings: Collection[str],
+    *,
+    alpha: float,
+    margin: float,
+    is_last: bool,
+) -> Judged:
+    """Whether a study ends at this look.
+
+    trials, settings  as `compute_verdict` takes them.
+    alpha             the nominal significance level of this look.
+
+    It ends with a peak; with a rising or falling score if a peak inside the range is excluded as
+    well, since a peak off the middle shows as a trend before it shows as a peak; and for futility,
+    if the score is flat within the margin. Futility is not binding: the boundaries do not count
+    on it, so that a study that is continued nevertheless keeps its error rate.
+    """
+    verdict = compute_verdict(trials, settings, level=1 - alpha, margin=margin)
+    p_value = verdict.p_trend if verdict.verdict in ("rising", "falling") else verdict.p_value
+    return Judged(
+        verdict.verdict,
+        None if math.isnan(p_value) else p_value,
+        _decide(verdict, is_last=is_last),
+        verdict.peak_mtd,
+    )
+
+
+def leading_levels(levels: Sequence[float], best: float) -> tuple[float, ...]:
+    """The levels that get the next seeds first: the best, its neighbours, and the two ends.
+
+    levels  in rising order, in steps; best: their best one, or a value near it.
+
+    They decide both slopes of the test of a peak. A level that is left out at one look is not
+    dropped: the best is found again at the next, and up to the last look all levels get all seeds.
+    """
+    at = int(np.abs(np.log(levels) - np.log(best)).argmin())
+    chosen = {0, at - 1, at, at + 1, len(levels) - 1}
+    return tuple(level for index, level in enumerate(levels) if index in chosen)
+
+
+def _decide(verdict: Verdict, *, is_last: bool) -> Decision:
+    if verdict.seeds < 2 or verdict.levels < 2:
+        return "no scores"
+    if verdict.verdict == "flat":
+        return "flat"
+    is_trend = verdict.verdict in ("rising", "falling")
+    if verdict.verdict == "peaked" or (is_trend and (verdict.peak_excluded or is_last)):
+        return "decided"
+    return "max_seeds" if is_last else "continue"
+
+
+def judged_trials(study: StudyFrames, trials: pd.DataFrame) -> tuple[pd.DataFrame, float]:
+    """The trials of a study that its verdict is about, and the significance level.
+
+    Of a study that adds seeds, the trials of its last look and the nominal level of that look:
+    what has run since then counts at the next look. All trials and alpha for other studies.
+    """
+    if len(study.looks):
+        last = study.looks.iloc[-1]
+        return trials[trials["number"].isin(last["trials"])], float(last["alpha"])
+    looks = list(study.plans[-1].values["looks"]) if study.plans else []
+    if len(looks) < 2:
+        return trials, study.alpha
+    first = compute_boundaries(np.array(looks) / looks[-1], study.alpha)
+    return trials, float(first.nominal[0])
