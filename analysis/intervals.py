@@ -5,6 +5,7 @@ replicated is the seed, and an interval counts seeds, not rows.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -29,6 +30,24 @@ def half_width(deviation: ArrayLike, count: ArrayLike, *, level: float) -> NDArr
     spread = np.asarray(deviation, dtype=np.float64)
     quantile = special.stdtrit(seeds - 1, (1 + check_level(level)) / 2)
     return np.asarray(quantile * spread / np.sqrt(seeds), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean or a difference in points of the score (x 100) with its interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def estimate(values: NDArray[np.float64], level: float) -> Estimate:
+    """Mean and t interval of one value per seed, (S,); NaN bounds for one seed."""
+    mean = float(values.mean())
+    if len(values) < 2:
+        return Estimate(mean, float("nan"), float("nan"))
+    width = float(half_width(values.std(ddof=1), len(values), level=level))
+    return Estimate(mean, mean - width, mean + width)
 
 
 def summarise(

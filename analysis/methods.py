@@ -5,8 +5,7 @@ import pandas as pd
 
 from analysis.experiments.settings import with_defaults
 from analysis.frames import Settings
-from analysis.inference import estimate
-from analysis.intervals import summarise
+from analysis.intervals import estimate, summarise
 from analysis.runs import MTD_DECIMALS, completed_runs, has_mtd, traced_runs
 
 _KEYS = ["method", "mtd"]

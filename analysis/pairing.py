@@ -8,10 +8,14 @@ from collections.abc import Collection
 import numpy as np
 import pandas as pd
 
-from analysis.intervals import check_level, half_width
+from analysis.blocks import connected_table
+from analysis.inference import shape_tests
+from analysis.intervals import check_level
 from analysis.runs import traced_runs, varied_settings
 
-_COLUMNS = ["mtd", "seeds", "mean", "low", "high"]
+_COLUMNS = ["mtd", "seeds", "mean", "low", "high", "low_all", "high_all"]
+# More distinct levels than this, as a random sampler gives, are merged with their neighbours.
+_MOST_LEVELS = 30
 
 
 def complete_block(table: pd.DataFrame) -> pd.DataFrame:
@@ -27,50 +31,73 @@ def complete_block(table: pd.DataFrame) -> pd.DataFrame:
     return table.iloc[rows, columns]
 
 
-def pair_by_seed(trials: pd.DataFrame, settings: Collection[str]) -> pd.DataFrame:
-    """Scores of the seeds and levels that can be compared without a hole, (S, L).
+def score_table(trials: pd.DataFrame, settings: Collection[str]) -> pd.DataFrame:
+    """Scores of the seeds and levels that can be compared, (S, L), NaN where there is no run.
 
     settings  which columns are settings.
 
-    A configuration counts only with every seed that is kept, so that all levels rest on the
-    same seeds; the emptiest seeds and configurations are left out first. Configurations of one
-    level are averaged. Index seed, columns mtd.
+    Index seed, columns mtd in rising order. Of several configurations at one level the mean is
+    taken, over those and the seeds that leave no hole within the level. A level needs two seeds and
+    a seed two levels; with one seed, all its levels are kept. More than 30 levels are merged with
+    their neighbours into 30, at the geometric mean of their MTD.
     """
     runs = traced_runs(trials)
     keys = sorted({*varied_settings(runs, settings), "mtd"})
-    runs = runs.assign(setting=runs.groupby(keys, dropna=False).ngroup())
+    runs = runs.assign(
+        setting=runs.groupby(keys, dropna=False).ngroup(), level=merge_levels(runs["mtd"])
+    )
     if runs["seed"].nunique() > 1:
         runs = runs[runs.groupby("setting")["seed"].transform("nunique") > 1]
-    table = runs.pivot_table(index="seed", columns=["mtd", "setting"], values="score")
-    return complete_block(table).T.groupby(level="mtd").mean().T
+    cells = runs.pivot_table(index="seed", columns=["level", "setting"], values="score")
+    levels = {
+        level: complete_block(cells[level]).mean(axis=1)
+        for level in cells.columns.get_level_values("level").unique()
+    }
+    table = pd.DataFrame(levels, index=cells.index, dtype="float64").rename_axis(columns="mtd")
+    if len(table) < 2:
+        return table.dropna(axis="columns")
+    seeds, kept = connected_table(table.to_numpy())
+    return table.loc[seeds, kept]
+
+
+def merge_levels(distance: pd.Series) -> pd.Series:
+    """The level of each run: its MTD, or that of its group where more than 30 are merged."""
+    levels = distance.drop_duplicates().sort_values().to_numpy()
+    if len(levels) <= _MOST_LEVELS:
+        return distance
+    centres = {
+        level: float(np.exp(np.log(group).mean()))
+        for group in np.array_split(levels, _MOST_LEVELS)
+        for level in group
+    }
+    return distance.map(centres)
 
 
 def compute_paired_curve(
     trials: pd.DataFrame, settings: Collection[str], *, level: float = 0.95
 ) -> pd.DataFrame:
-    """Score at each MTD less the same seed's mean over all levels.
+    """Score at each MTD less the mean over all levels, seeds as blocks.
 
-    Returns mtd, seeds, mean, low, high, with the t interval over seeds. The seeds and
-    levels are those of `pair_by_seed`. Raises ValueError for a level outside (0, 1).
+    Returns mtd, seeds, mean, with a pointwise interval (low, high) and one that holds for all
+    levels at once (low_all, high_all). The seeds and levels are those of `score_table`; with one
+    seed the intervals are NaN. Raises ValueError for a level outside (0, 1).
     """
     check_level(level)
-    block = pair_by_seed(trials, settings)
-    scores = block.to_numpy(dtype=np.float64)
+    table = score_table(trials, settings)
+    scores, distance = table.to_numpy(), table.columns.to_numpy(dtype=np.float64)
     if not scores.size:
         return _no_rows(_COLUMNS)
-    offsets = scores - scores.mean(axis=1, keepdims=True)
-    seeds = len(scores)
-    mean = offsets.mean(axis=0)
-    deviation = offsets.std(axis=0, ddof=1) if seeds > 1 else np.full_like(mean, np.nan)
-    width = half_width(deviation, seeds, level=level)
-    return pd.DataFrame(
-        {
-            "mtd": block.columns.to_numpy(dtype=np.float64),
-            "seeds": seeds,
-            "mean": mean,
-            "low": mean - width,
-            "high": mean + width,
-        }
+    frame = pd.DataFrame({"mtd": distance, "seeds": np.isfinite(scores).sum(axis=0)})
+    if min(scores.shape) < 2:
+        frame["mean"] = scores.mean(axis=0) - scores.mean()
+        return frame.reindex(columns=_COLUMNS)
+    offsets = shape_tests(scores, distance).estimate_offsets(scores, 1 - level)
+    return frame.assign(
+        mean=offsets.mean,
+        low=offsets.mean - offsets.pointwise,
+        high=offsets.mean + offsets.pointwise,
+        low_all=offsets.mean - offsets.simultaneous,
+        high_all=offsets.mean + offsets.simultaneous,
     )
 
 

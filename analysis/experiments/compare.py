@@ -16,8 +16,7 @@ from analysis.experiments.collapse import can_collapse
 from analysis.experiments.join import find_differing, join_published
 from analysis.experiments.selection import balance_runs, list_others, select_runs
 from analysis.frames import Settings
-from analysis.inference import Estimate, estimate
-from analysis.intervals import summarise
+from analysis.intervals import Estimate, estimate, summarise
 from analysis.pairing import complete_block
 from analysis.tasks import STS
 

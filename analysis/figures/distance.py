@@ -138,16 +138,42 @@ def draw_untraced(methods: Mapping[str, pd.DataFrame], ax: Axes) -> None:
         ax.plot([0.0], score, marker="*", markersize=12, linestyle="", color=colour, label=label)
 
 
-def draw_paired_curve(curve: pd.DataFrame, ax: Axes) -> None:
-    """Difference from the seed's own mean at each MTD.
+def draw_paired_curve(
+    curve: pd.DataFrame, ax: Axes, *, smooth: pd.DataFrame, optimal: Sequence[float]
+) -> None:
+    """Difference from the mean over levels at each MTD, with the smooth curve through them.
 
-    curve  `compute_paired_curve`.
+    curve    `compute_paired_curve`; smooth: `compute_smooth`, may have no rows.
+    optimal  the levels to mark as not told from the best.
     """
     ax.axhline(0, color=RUN, linewidth=1)
-    draw_curve(curve, ax, label="mean deviation")
+    if len(smooth):
+        draw_curve(smooth, ax, label="smooth", colour=OTHER, marker="")
+    reach = curve[["low", "high"]].sub(curve["mean"], axis=0).abs().to_numpy().T
+    ax.errorbar(
+        curve["mtd"],
+        curve["mean"],
+        yerr=reach,
+        fmt="o",
+        color=ACCENT,
+        markersize=5,
+        zorder=4,
+        label="level",
+    )
+    best = curve[curve["mtd"].isin(optimal)]
+    ax.scatter(
+        best["mtd"],
+        best["mean"],
+        s=110,
+        facecolors="none",
+        edgecolors=ACCENT,
+        zorder=5,
+        label="not told from the best",
+    )
     keep_points_in_view(curve, curve["mean"], ax)
     label_mtd_axis(ax, curve["mtd"])
-    ax.set_ylabel("deviation from the\nper-seed mean")
+    ax.set_ylabel("deviation from the\nmean over levels")
+    add_legend(ax, columns=3)
 
 
 def draw_batch_curves(

@@ -129,8 +129,7 @@ def title_summary(context: StudyContext) -> str:
     """The heading of the summary: the verdict, or what was compared where MTD did not vary."""
     if context.verdict.levels < 2 and methods.compute(context) is not None:
         return "Methods compared"
-    shape = context.verdict.shape
-    return "No verdict" if shape == "undecided" else f"Verdict: {shape}"
+    return f"Verdict: {context.verdict.verdict}"
 
 
 def summarise_study(context: StudyContext) -> tuple[str, ...]:
@@ -217,7 +216,7 @@ def list_warnings(context: StudyContext) -> tuple[str, ...]:
     if missing > 0:
         uncompared = (
             f"{count(missing, 'level')} of MTD with a score excluded from the verdict, because "
-            "not every seed has run there."
+            "fewer than two seeds have run there."
         )
     done = int((trials["state"] == "COMPLETE").sum())
     bare = done - len(completed_runs(trials))

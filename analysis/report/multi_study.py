@@ -191,7 +191,7 @@ def write_multi_study(
         for study in studies
     }
     overview = compute_overview(studies, level=LEVEL).assign(
-        verdict=[pages[study.name].verdict.shape for study in studies]
+        verdict=[pages[study.name].verdict.verdict for study in studies]
     )
     curves, spectra = compute_curves(studies, level=LEVEL), compute_best_spectra(studies)
     ranks = compute_ranks(spectra)

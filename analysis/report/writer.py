@@ -1,6 +1,5 @@
 """Writes a report: tables and figures first, the page that links to them last."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,6 @@ from analysis.report.header import (
     title_summary,
 )
 from analysis.report.page import Page, Section, render
-from analysis.report.text import PERCENT
 from analysis.report.topics import TOPICS, Topic
 from analysis.runs import format_mtd
 from analysis.verdict import Verdict
@@ -33,14 +31,18 @@ _MOST_DESCRIPTION = 1_000
 _METHODS = (
     "A seed affects all runs that use it, so runs do not count as independent: means are over "
     "per-seed means, and intervals are t intervals over seeds.",
-    "The verdict is on differences within each seed. It is “flat” if every level is shown to lie "
-    "within 0.5 points of the per-seed mean; if not, “peaked inside” if the slope of the score on "
-    "log MTD up to the peak and the slope down from it are both clear of zero over seeds, where "
-    "the peak used for a seed is found on the other seeds; if not, “rising” or “falling” if the "
-    "slope over all levels is clear of zero and that end is within 0.5 points of the best; "
-    "otherwise there is no verdict.",
-    "The interval of the peak comes from resampling whole seeds. Published values come from "
-    "BERT-base on a million Wikipedia sentences: compare shapes with them, not levels.",
+    "The verdict comes from a model of the score with an effect of the seed and one of the level "
+    "of MTD. It is “flat” if every level is shown to lie within 0.5 points of the mean over "
+    "levels; if not, “peaked” if the slope of the score on log MTD up to an inner level and the "
+    "slope down from it are both clear of zero, corrected for the choice of the level; if not, "
+    "“rising” or “falling” if the slope over all levels is clear of zero and that end cannot be "
+    "told from the best level; otherwise “inconclusive”. A test uses the larger of two variances,"
+    " that of the levels compared and that typical of all levels; critical values are simulated "
+    "for this design, with equal and with unequal variances.",
+    "The levels that cannot be told from the best come from multiple comparisons with the best: "
+    "the best level is among them with a probability of at least 95 %.",
+    "Published values come from BERT-base on a million Wikipedia sentences: compare shapes with "
+    "them, not levels.",
 )
 
 
@@ -57,12 +59,14 @@ class Report:
 
 def _numbers(verdict: Verdict) -> Mapping[str, str]:
     """The verdict's figures for the box at the top."""
-    peak = verdict.peak
-    best = format_mtd(peak.mtd if verdict.levels > 1 else math.nan)
-    if verdict.seeds > 1 and verdict.levels > 1:
-        best += f" ({PERCENT}: {format_mtd(peak.low)} to {format_mtd(peak.high)})"
+    numbers = {"best MTD": format_mtd(verdict.peak_mtd)}
+    if verdict.optimal_range:
+        first, last = format_mtd(verdict.optimal_range[0]), format_mtd(verdict.optimal_range[-1])
+        numbers["levels not told from the best"] = f"{first} to {last}"
+    if verdict.seeds_for_power:
+        numbers["seeds for a verdict (80 % power)"] = f"{verdict.seeds_for_power:,}"
     return {
-        "best MTD": best,
+        **numbers,
         "seeds compared": str(verdict.seeds),
         "levels of MTD compared": str(verdict.levels),
     }
@@ -104,7 +108,7 @@ def _build_page(
         generated=generated,
         version=version,
         heading=title_summary(context),
-        kind=verdict.shape,
+        kind=verdict.verdict,
         summary=summary,
         numbers=_numbers(verdict) if verdict.levels > 1 else {},
         settings=describe_settings(study),

@@ -18,9 +18,10 @@ from analysis.curves import (
     compute_mtd_curve,
 )
 from analysis.frames import Settings
-from analysis.pairing import compute_paired_curve
+from analysis.pairing import compute_paired_curve, score_table
 from analysis.report.drawing import choose_evenly
 from analysis.runs import traced_runs
+from analysis.smooth import compute_smooth
 
 MakeTrials = Callable[..., pd.DataFrame]
 
@@ -97,10 +98,21 @@ def test_runs_without_an_mtd_are_a_point_at_zero(ax: Axes) -> None:
 def test_the_paired_curve_has_a_line_at_zero(
     ax: Axes, trials_of: MakeTrials, settings: Settings
 ) -> None:
-    curve = compute_paired_curve(trials_of(), settings)
-    figures.draw_paired_curve(curve, ax)
-    np.testing.assert_array_equal(labelled_line(ax, "mean deviation"), curve[["mtd", "mean"]])
+    trials = trials_of()
+    curve = compute_paired_curve(trials, settings)
+    table = score_table(trials, settings)
+    smooth = compute_smooth(table.to_numpy(), table.columns.to_numpy(dtype=float))
+    best = curve["mtd"].iloc[3:5].tolist()
+    figures.draw_paired_curve(curve, ax, smooth=smooth, optimal=best)
     np.testing.assert_array_equal(ax.get_lines()[0].get_ydata(), [0, 0])
+    np.testing.assert_array_equal(labelled_line(ax, "smooth"), smooth[["mtd", "mean"]])
+    rings = [each for each in ax.collections if each.get_label() == "not told from the best"]
+    np.testing.assert_array_equal(rings[0].get_offsets(), curve[["mtd", "mean"]].iloc[3:5])
+    bars = [each for each in ax.containers if each.get_label() == "level"]
+    np.testing.assert_array_equal(
+        bars[0].lines[0].get_xydata(),  # type: ignore[union-attr]
+        curve[["mtd", "mean"]],
+    )
 
 
 def test_each_batch_size_has_its_line(ax: Axes, trials_of: MakeTrials) -> None:

@@ -1,65 +1,148 @@
-"""Estimates over seeds against SciPy, and each condition of a peak by itself."""
+"""The tests of a shape: error rates, power, and each rule on scores whose answer is known."""
 
-from collections.abc import Callable
+from collections import Counter
 
 import numpy as np
-import pandas as pd
 import pytest
-from scipy import stats
 
-from analysis.frames import Settings
-from analysis.inference import estimate, judge_shape
-from analysis.verdict import compute_verdict
+from analysis.inference import ShapeTests, shape_tests, slope_contrasts
+from analysis.simultaneous import Families
 
-LEVELS = np.array([5.0, 8.0, 12.0, 20.0, 40.0])
-
-
-@pytest.mark.parametrize("level", [0.9, 0.95])
-def test_an_estimate_is_scipys_t_interval(level: float) -> None:
-    values = np.array([1.0, 2.0, 4.0, 4.5])
-    found = estimate(values, level)
-    low, high = stats.t.interval(level, 3, loc=values.mean(), scale=stats.sem(values))
-    assert (found.mean, found.low, found.high) == pytest.approx((values.mean(), low, high))
+DISTANCE = np.geomspace(5, 200, 7)
+FULL = ShapeTests(np.ones((5, 7), dtype=bool), DISTANCE)
+PLACE = np.linspace(-1, 1, 7)
+CENTRE = 3
 
 
-def test_one_seed_has_no_interval() -> None:
-    found = estimate(np.array([3.0]), 0.95)
-    assert found.mean == 3
-    assert np.isnan([found.low, found.high]).all()
+def draw(truth: np.ndarray, *, tables: int = 300, noisy: float = 1.0, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    noise = rng.normal(size=(tables, 5, 7))
+    noise[:, :, 0] *= noisy
+    return 40 + truth + rng.normal(scale=5, size=(tables, 5, 1)) + noise
 
 
-def with_slope(up: list[float]) -> np.ndarray:
-    """Scores (seeds, 5) that rise to the middle by these slopes and fall clearly from it."""
-    middle = np.log(LEVELS[2])
-    distance = np.log(LEVELS) - middle
-    rows = [np.where(distance < 0, slope * distance, -3 * distance) for slope in up]
-    return 40 + np.array(rows)
+def count_shapes(tables: np.ndarray) -> Counter[str]:
+    return Counter(FULL.judge(table, 0.05, 0.5).shape for table in tables)
 
 
-def test_a_peak_needs_a_rise_whose_interval_is_above_zero() -> None:
-    """Mean slope 0.9 with an interval from about -0.2: the middle is best, but not for sure."""
-    clear, unclear = [0.9, 1.0, 1.1], [0.45, 0.9, 1.35]
-    low = estimate(np.array(unclear), 0.95).low
-    assert -1 < low < 0
-    assert judge_shape(with_slope(clear), LEVELS, 0.95, 0.5) == "peaked inside"
-    assert judge_shape(with_slope(unclear), LEVELS, 0.95, 0.5) != "peaked inside"
+def test_slopes_are_those_of_least_squares() -> None:
+    up, down = slope_contrasts(DISTANCE)
+    scores = np.random.default_rng(0).normal(size=7)
+    for row, level in enumerate(range(1, 6)):
+        rise = np.polyfit(np.log(DISTANCE[: level + 1]), scores[: level + 1], 1)[0]
+        fall = np.polyfit(np.log(DISTANCE[level:]), scores[level:], 1)[0]
+        assert (up[row] @ scores, -down[row] @ scores) == pytest.approx((rise, fall))
 
 
-def test_a_peak_needs_a_fall_whose_interval_is_below_zero() -> None:
-    mirrored = with_slope([0.45, 0.9, 1.35])[:, ::-1]
-    assert judge_shape(mirrored, 200 / LEVELS[::-1], 0.95, 0.5) != "peaked inside"
-
-
-def test_the_fields_of_a_verdict_by_hand(
-    trials_of: Callable[..., pd.DataFrame], settings: Settings
+@pytest.mark.parametrize("noisy", [1.0, 4.0])
+@pytest.mark.parametrize("step", [(0, 8), (8, 0), (0, 0)])
+def test_scores_that_only_rise_or_fall_are_seldom_called_peaked(
+    noisy: float, step: tuple[int, int]
 ) -> None:
-    trials = trials_of(seeds=(0, 1, 2), decays=(0.75,), times=(1, 4, 8), noise=0.3)
-    table = trials.pivot_table(index="seed", columns="mtd", values="score")
-    assert table.columns.tolist() == [5, 8, 12]
-    verdict = compute_verdict(trials, settings)
-    assert (verdict.first, verdict.last, verdict.peak.mtd) == (5, 12, 8)
-    assert (verdict.seeds, verdict.levels, verdict.levels_run) == (3, 3, 3)
-    rise, fall = table[8] - table[5], table[8] - table[12]
-    for found, values in ((verdict.rise, rise), (verdict.fall, fall)):
-        assert found == estimate(values.to_numpy(), 0.95)
-        assert found.mean == pytest.approx(values.mean())
+    """The least favourable truths: all of the change between the first two, or last two, levels."""
+    truth = np.full(7, float(step[1]))
+    truth[0] = step[0]
+    for each in (truth, truth[::-1]):
+        shapes = count_shapes(draw(each, noisy=noisy))
+        # 300 tables at a rate of 0.05: more than 28 has a probability below 0.001
+        assert shapes["peaked"] <= 28
+    if step == (0, 0):
+        assert shapes["rising"] + shapes["falling"] <= 28
+
+
+def test_a_peak_is_found_where_the_error_is_smaller_than_it() -> None:
+    shapes = count_shapes(draw(3 * (1 - np.abs(PLACE))))
+    assert shapes["peaked"] >= 270
+
+
+def test_a_noisy_level_does_not_hide_a_peak_among_the_others() -> None:
+    truth = np.array([-12.0, 0, 3, 4, 3, 1.5, 0])
+    shapes = count_shapes(draw(truth, noisy=6.0))
+    assert shapes["peaked"] >= 150
+
+
+@pytest.mark.parametrize(("sign", "shape"), [(1, "rising"), (-1, "falling")])
+def test_a_trend_is_found_with_its_sign(sign: int, shape: str) -> None:
+    shapes = count_shapes(draw(2 * sign * PLACE))
+    assert shapes[shape] >= 270
+    assert not shapes["falling" if sign > 0 else "rising"]
+
+
+def test_the_optimal_range_holds_the_best_level() -> None:
+    truth = 1.5 * (1 - np.abs(PLACE))
+    kept = [FULL.find_optimal(FULL.blocks.fit(table), 0.05) for table in draw(truth)]
+    assert np.mean([each[CENTRE] for each in kept]) >= 0.95
+    assert np.mean([each[0] for each in kept]) < 0.6
+
+
+def test_the_best_level_is_always_in_the_optimal_range() -> None:
+    for table in draw(3 * PLACE, tables=50):
+        judged = FULL.judge(table, 0.05, 0.5)
+        assert judged.optimal[judged.best]
+
+
+def test_flat_needs_differences_to_be_ruled_out() -> None:
+    quiet = 40 + 0.1 * (draw(np.zeros(7)) - 40)
+    assert count_shapes(quiet)["flat"] == 300
+    # a level at the margin is called flat with a probability of at most 0.05
+    bent = np.zeros(7)
+    bent[CENTRE] = 0.5 * 7 / 6
+    assert count_shapes(40 + 0.1 * (draw(bent * 10) - 40))["flat"] <= 28
+
+
+def test_an_inner_peak_is_excluded_only_where_it_is_not() -> None:
+    steep = draw(6 * PLACE, tables=50)
+    assert all(FULL.judge(table, 0.05, 0.5).peak_excluded for table in 40 + 0.1 * (steep - 40))
+    bump = 6 * PLACE
+    bump[5] = bump[6] + 1
+    assert not any(FULL.judge(table, 0.05, 0.5).peak_excluded for table in draw(bump, tables=50))
+
+
+def test_intervals_hold_for_all_levels_at_once() -> None:
+    tables = draw(np.zeros(7), tables=1000, noisy=4.0)
+    offsets = [FULL.estimate_offsets(table, 0.05) for table in tables]
+    held = [bool((np.abs(each.mean) < each.simultaneous).all()) for each in offsets]
+    assert np.mean(held) >= 0.93
+    wider = np.array([each.simultaneous.mean() / each.pointwise.mean() for each in offsets])
+    assert (wider > 1).all()
+
+
+def test_differences_from_the_ends_hold_for_a_chosen_level() -> None:
+    missed = 0
+    for table in draw(np.zeros(7)):
+        best = int(FULL.blocks.fit(table).effects.argmax())
+        rise, fall = FULL.compare_with_ends(table, best, 0.05)
+        missed += rise.low > 0 or fall.low > 0
+        values = table[:, best] - table[:, 0]
+        assert rise.mean == pytest.approx(values.mean())
+    assert missed <= 28
+
+
+def test_scores_without_scatter() -> None:
+    level = np.full((3, 7), 40.1) + np.array([[0.3], [5.7], [-2.9]])
+    assert shape_tests(level, DISTANCE).judge(level, 0.05, 0.5).shape == "flat"
+    peaked = level - 3 * np.abs(PLACE)
+    assert shape_tests(peaked, DISTANCE).judge(peaked, 0.05, 0.5).shape == "peaked"
+    rising = level + 3 * PLACE
+    judged = shape_tests(rising, DISTANCE).judge(rising, 0.05, 0.5)
+    assert (judged.shape, judged.peak_excluded) == ("rising", True)
+
+
+def test_two_levels_have_a_trend_and_no_peak() -> None:
+    scores = np.array([[1.0, 3.0], [2.0, 4.1], [0.0, 1.9]])
+    judged = shape_tests(scores, np.array([5.0, 9.0])).judge(scores, 0.05, 0.5)
+    assert judged.shape == "rising"
+    assert np.isnan(judged.p_peak)
+
+
+def test_a_lost_run_changes_the_design_and_not_the_answer() -> None:
+    table = draw(4 * (1 - np.abs(PLACE)), tables=1)[0]
+    table[2, 3] = table[4, 0] = np.nan
+    assert shape_tests(table, DISTANCE).judge(table, 0.05, 0.5).shape == "peaked"
+
+
+def test_critical_values_are_the_same_every_time_and_fall_with_alpha() -> None:
+    first, again = (Families(FULL.blocks, slope_contrasts(DISTANCE)) for _ in range(2))
+    assert first.critical(0.05) == again.critical(0.05)
+    assert first.critical(0.01) > first.critical(0.05) > first.critical(0.2)
+    assert first.p_value(first.critical(0.05)) == pytest.approx(0.05, abs=0.001)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.intervals import half_width, summarise
+from analysis.intervals import estimate, half_width, summarise
 
 
 def test_the_interval_is_scipys_over_the_seeds_means() -> None:
@@ -37,3 +37,17 @@ def test_no_runs_give_no_rows_but_the_columns() -> None:
 def test_a_level_that_is_no_share_is_refused(level: float) -> None:
     with pytest.raises(ValueError, match=f"level is {level}; it must lie between 0 and 1"):
         half_width(1.0, 3, level=level)
+
+
+@pytest.mark.parametrize("level", [0.9, 0.95])
+def test_an_estimate_is_scipys_t_interval(level: float) -> None:
+    values = np.array([1.0, 2.0, 4.0, 4.5])
+    found = estimate(values, level)
+    low, high = stats.t.interval(level, 3, loc=values.mean(), scale=stats.sem(values))
+    assert (found.mean, found.low, found.high) == pytest.approx((values.mean(), low, high))
+
+
+def test_one_seed_has_no_interval() -> None:
+    found = estimate(np.array([3.0]), 0.95)
+    assert found.mean == 3
+    assert np.isnan([found.low, found.high]).all()

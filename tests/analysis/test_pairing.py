@@ -8,7 +8,7 @@ import pytest
 
 from analysis.curves import compute_mtd_curve
 from analysis.frames import Settings
-from analysis.pairing import compute_paired_batch_curves, compute_paired_curve, pair_by_seed
+from analysis.pairing import compute_paired_batch_curves, compute_paired_curve, score_table
 
 
 def level_ground(_mtd: float) -> float:
@@ -31,25 +31,25 @@ def test_pairing_removes_what_a_seed_adds(trials_of: MakeTrials, settings: Setti
     )
 
 
-def test_a_lost_run_takes_its_setting_and_not_the_seed(
-    trials_of: MakeTrials, settings: Settings
-) -> None:
+def test_a_lost_run_leaves_a_hole(trials_of: MakeTrials, settings: Settings) -> None:
     trials = trials_of()
-    trials.loc[trials.index[4], "state"] = "FAIL"
-    block = pair_by_seed(trials, settings)
-    assert block.shape == (3, 7)
-    assert 6 not in block.columns
+    lost = trials.index[4]
+    trials.loc[lost, "state"] = "FAIL"
+    table = score_table(trials, settings)
+    assert table.shape == (3, 8)
+    assert table.isna().sum().sum() == 1
+    assert np.isnan(table.loc[trials.loc[lost, "seed"], trials.loc[lost, "mtd"].round(3)])
 
 
-def test_a_seed_that_has_hardly_begun_is_left_out(
+def test_a_seed_that_has_hardly_begun_counts_where_it_ran(
     trials_of: MakeTrials, settings: Settings
 ) -> None:
     trials = trials_of()
     late = trials["seed"].eq(2) & trials["mtd"].astype("float64").gt(6)
     trials["state"] = trials["state"].mask(late, "WAITING")
-    block = pair_by_seed(trials, settings)
-    assert block.index.tolist() == [0, 1]
-    assert block.shape[1] == 8
+    table = score_table(trials, settings)
+    assert table.notna().sum(axis=1).tolist() == [8, 8, 2]
+    assert compute_paired_curve(trials, settings)["seeds"].tolist() == [3, 3, *[2] * 6]
 
 
 def test_an_unbalanced_setting_does_not_pass_for_its_level(
@@ -57,15 +57,16 @@ def test_an_unbalanced_setting_does_not_pass_for_its_level(
 ) -> None:
     trials = trials_of(batches=(64, 128), noise=0, shape=level_ground)
     trials.loc[trials["batch_size"] == 128, "score"] += 9
-    whole = pair_by_seed(trials, settings)
+    whole = score_table(trials, settings)
     lost = trials.index[(trials["batch_size"] == 128) & (trials["mtd"] == 5)][0]
-    part = pair_by_seed(trials.drop(index=lost), settings)
+    part = score_table(trials.drop(index=lost), settings)
     np.testing.assert_allclose(whole.sub(whole.mean(axis=1), axis=0), 0, atol=1e-9)
-    assert part[5.0].sub(part[6.0]).to_numpy() == pytest.approx([-4.5] * 3)
+    # the seed without it is left out at this level, the others keep the mean of both
+    assert part[5.0].sub(part[6.0]).dropna().to_numpy() == pytest.approx([0.0, 0.0], abs=1e-9)
 
 
 def test_no_runs_give_no_rows_with_their_columns(trials_of: MakeTrials, settings: Settings) -> None:
     none = trials_of().iloc[:0]
-    columns = ["mtd", "seeds", "mean", "low", "high"]
+    columns = ["mtd", "seeds", "mean", "low", "high", "low_all", "high_all"]
     assert list(compute_paired_curve(none, settings)) == columns
     assert list(compute_paired_batch_curves(none, settings)) == ["batch_size", *columns]

@@ -218,7 +218,7 @@ def test_one_trial_is_drawn_and_not_judged(
 ) -> None:
     report = write(study_of(trials_of().iloc[:1]), tmp_path)
     check_sound(report)
-    assert report.verdict.shape == "undecided"
+    assert report.verdict.verdict == "inconclusive"
     assert "All scored runs share one MTD" in text_of(report)
 
 

@@ -92,7 +92,7 @@ class Slot:
         self.mutant: Mutant | None = None
         self.deadline = self.started = 0.0
         self.tree.mkdir(parents=True)
-        ignored = shutil.ignore_patterns("__pycache__", "*.db")
+        ignored = shutil.ignore_patterns("__pycache__")
         for name in COPIED:
             copy = shutil.copytree if (tree / name).is_dir() else shutil.copy
             extra = {"ignore": ignored} if (tree / name).is_dir() else {}

@@ -74,7 +74,7 @@ def draw(info: Batches) -> Drawing:
     published = load_curve("figure3_mtd_by_batch")
     sizes = sorted({*info.curves["batch_size"], *published["batch_size"]})
     verdicts = [
-        f"Batch size {size}: {verdict.shape}, best at MTD {format_mtd(verdict.peak.mtd)}."
+        f"Batch size {size}: {verdict.verdict}, best at MTD {format_mtd(verdict.peak_mtd)}."
         for size, verdict in info.verdicts.items()
     ]
     return Drawing(

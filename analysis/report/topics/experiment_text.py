@@ -12,7 +12,7 @@ import pandas as pd
 from analysis.experiments import Comparison, Gap
 from analysis.experiments.compare import find_top
 from analysis.experiments.settings import format_setting, format_value
-from analysis.inference import Estimate
+from analysis.intervals import Estimate
 from analysis.report.cells import clean
 from analysis.report.text import PERCENT, count
 

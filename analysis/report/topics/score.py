@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from analysis.pairing import compute_paired_curve
+from analysis.pairing import compute_paired_curve, score_table
 from analysis.published import SOURCE, load_curve
 from analysis.report.cells import make_table, thin_rows
 from analysis.report.context import StudyContext
@@ -14,6 +14,7 @@ from analysis.report.drawing import Draw, Drawing
 from analysis.report.page import Table
 from analysis.report.text import BAND, LEVEL, PERCENT, describe_curve
 from analysis.report.topics.base import Topic
+from analysis.smooth import compute_smooth
 from analysis.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -24,13 +25,15 @@ _TITLE = "Score against maximum traceable distance"
 
 @dataclass(frozen=True)
 class Score:
-    """The curve with its runs; paired: each seed less its own mean.
+    """The curve with its runs; paired: each level less the mean of all, seeds as blocks.
 
+    smooth    `compute_smooth` of the same scores.
     untraced  the runs without an MTD by the name of their method.
     """
 
     curve: pd.DataFrame
     paired: pd.DataFrame
+    smooth: pd.DataFrame
     traced: pd.DataFrame
     untraced: Mapping[str, pd.DataFrame]
     verdict: Verdict
@@ -38,8 +41,10 @@ class Score:
 
 def compute(context: StudyContext) -> Score:
     """The curve of any study, also an empty one."""
+    table = score_table(context.curve_trials, context.study.settings)
     return Score(
         curve=context.curve,
+        smooth=compute_smooth(table.to_numpy(), table.columns.to_numpy(dtype=float), level=LEVEL),
         paired=compute_paired_curve(context.curve_trials, context.study.settings, level=LEVEL),
         traced=context.traced,
         untraced=context.untraced_by_method,
@@ -62,8 +67,9 @@ def show(info: Score) -> tuple[Table, ...]:
     shown = tabulate(info).drop(columns=["level", "paired_seeds"], errors="ignore")
     rows, remark = thin_rows(shown, "levels")
     caption = (
-        f"Mean score at each MTD with its {PERCENT} interval over seeds, and the "
-        f"same of the deviation from the per-seed mean.{remark}"
+        f"Mean score at each MTD with its {PERCENT} interval over seeds; then the deviation from "
+        f"the mean over levels, seeds as blocks, with a {PERCENT} interval for each level and one "
+        f"that holds for all levels at once (_all).{remark}"
     )
     return (make_table(rows, caption=caption, csv="mtd_curve"),)
 
@@ -84,7 +90,7 @@ def draw(info: Score) -> Drawing | None:
         return None
     panels: list[tuple[str, Draw]] = [("this study: every run, and the mean", _study(info))]
     if info.verdict.seeds > 1 and info.verdict.levels > 1:
-        panels.append(("this study: deviation from the per-seed mean", _paired(info)))
+        panels.append(("this study: deviation from the mean over levels", _paired(info)))
     panels.append((SOURCE, _published()))
     return Drawing(
         _TITLE,
@@ -92,9 +98,11 @@ def draw(info: Score) -> Drawing | None:
         height=2.9 * len(panels),
         caption=(
             "Top: a point per run, a thin line per seed, and the mean over seeds. Where there "
-            "are several seeds, the panel below it shows the deviation from the per-seed mean, "
-            "on which the verdict rests. Bottom: figure 2 of the paper; compare its shape, not its "
-            f"level. {BAND}"
+            "are several seeds, the panel below it shows the deviation of each level from the "
+            "mean over levels, seeds as blocks, on which the verdict rests: bars are intervals "
+            "for one level, the line is a smooth curve with a band that holds for all of it, and"
+            " rings mark the levels that cannot be told from the best. Bottom: figure 2 of the "
+            f"paper; compare its shape, not its level. {BAND}"
         ),
         alt=f"{describe_curve(info.curve, 'The mean score is')} {info.verdict.sentence}",
     )
@@ -115,7 +123,9 @@ def _paired(info: Score) -> Draw:
     def panel(ax: "Axes") -> None:
         from analysis import figures
 
-        figures.draw_paired_curve(info.paired, ax)
+        figures.draw_paired_curve(
+            info.paired, ax, smooth=info.smooth, optimal=info.verdict.optimal_range
+        )
 
     return panel
 

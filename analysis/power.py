@@ -1,0 +1,87 @@
+"""How many seeds a verdict takes: approximate power of the tests of a shape.
+
+Letters: L levels of MTD.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy import special
+
+from analysis.blocks import Fit, Floats, levels_kept
+from analysis.inference import ShapeTests, shape_tests
+
+MOST_SEEDS = 1000
+# With this many seeds the critical values are close to those of more.
+_LARGE = 12
+
+
+def count_seeds(
+    effects: Floats,
+    variances: Floats,
+    distance: Floats,
+    *,
+    alpha: float = 0.05,
+    margin: float = 0.5,
+    power: float = 0.8,
+) -> int | None:
+    """Least number of seeds that give a verdict with a probability of `power`, at least 2.
+
+    effects    true score of each level up to a constant, (L,); variances: of a run's error at each
+               level, (L,); distance: MTD, (L,) in rising order.
+    margin     points below which a difference counts as none.
+
+    The verdict is the one that these effects call for: flat, peaked, rising or falling. Errors of
+    the estimates are taken as normal, slopes on the two sides of a peak as independent. None where
+    more than 1,000 seeds would be needed. Raises ValueError for fewer than 2 levels.
+    """
+    if len(effects) < 2:
+        raise ValueError(f"{len(effects)} level of MTD; a verdict needs at least 2")
+    offsets = effects - effects.mean()
+    typical = np.sort(variances)[: levels_kept(len(variances))].mean()
+    truth, chance = Fit(offsets, variances, typical), _choose(offsets, margin)
+    for seeds in range(2, MOST_SEEDS + 1):
+        drawn = min(seeds, _LARGE)
+        tests = shape_tests(np.zeros((drawn, len(offsets))), distance)
+        if chance(tests, truth, np.sqrt(seeds / drawn), alpha, margin) >= power:
+            return seeds
+    return None
+
+
+# Of the tests at some number of seeds, the true effects and variances, the factor by which errors
+# are smaller with the seeds beyond that number, alpha and the margin.
+Chance = Callable[[ShapeTests, Fit, float, float, float], float]
+
+
+def _choose(offsets: Floats, margin: float) -> Chance:
+    """The verdict that the true offsets call for, as the function that gives its probability."""
+    best = int(offsets.argmax())
+    if np.abs(offsets).max() < margin:
+        return _chance_of_flat
+    if 0 < best < len(offsets) - 1 and offsets[best] - offsets[[0, -1]].max() >= margin:
+        return _chance_of_peak
+    return _chance_of_trend
+
+
+def _chance_of_flat(
+    tests: ShapeTests, truth: Fit, factor: float, alpha: float, margin: float
+) -> float:
+    comparison = tests.each_offset.compare(truth)
+    width = comparison.half_width(tests.each_offset.critical(alpha)) / factor
+    room = (margin - np.abs(truth.effects) - width) * factor
+    return 1 - float(2 * special.ndtr(-room / comparison.own).sum())
+
+
+def _chance_of_peak(
+    tests: ShapeTests, truth: Fit, factor: float, alpha: float, _margin: float
+) -> float:
+    critical = tests.lines.critical(alpha)
+    rise, fall = (special.ndtr(each * factor - critical) for each in tests.lines.scores(truth))
+    return float((rise * fall).max())
+
+
+def _chance_of_trend(
+    tests: ShapeTests, truth: Fit, factor: float, alpha: float, _margin: float
+) -> float:
+    score = tests.trend.scores(truth)[0][0]
+    return float(special.ndtr(score * factor - tests.trend.critical(alpha)))

@@ -1,0 +1,133 @@
+"""Seeds as blocks against least squares on dummy variables, full tables and tables with holes."""
+
+import numpy as np
+import pytest
+from scipy import special
+
+from analysis.blocks import Blocks, connected_table, from_normal, levels_kept, to_normal
+
+Floats = np.ndarray
+
+
+def draw_table(holes: int = 0, shape: tuple[int, int] = (5, 6)) -> Floats:
+    rng = np.random.default_rng(holes)
+    scores = rng.normal(size=shape) * np.linspace(1, 3, shape[1]) + rng.normal(size=(shape[0], 1))
+    scores.ravel()[rng.choice(scores.size, holes, replace=False)] = np.nan
+    return scores
+
+
+class LeastSquares:
+    """The same model written out: a column per seed and per level, solved by a pseudo-inverse."""
+
+    def __init__(self, scores: Floats) -> None:
+        seeds, levels = scores.shape
+        self.cells = [cell for cell in np.ndindex(*scores.shape) if np.isfinite(scores[cell])]
+        design = np.zeros((len(self.cells), seeds + levels))
+        for row, (seed, level) in enumerate(self.cells):
+            design[row, [seed, seeds + level]] = 1
+        self.inverse = np.linalg.pinv(design.T @ design)
+        self.design, self.seeds, self.levels = design, seeds, levels
+        values = np.array([scores[cell] for cell in self.cells])
+        effects = (self.inverse @ design.T @ values)[seeds:]
+        self.effects = effects - effects.mean()
+        hat = design @ self.inverse @ design.T
+        self.left = 1 - np.diag(hat)
+        self.residuals = values - hat @ values
+
+    def variance_of(self, level: int) -> tuple[float, float]:
+        """Sum of a level's squared residuals over its degrees of freedom, and those."""
+        here = [row for row, (_, each) in enumerate(self.cells) if each == level]
+        freedom = self.left[here].sum()
+        return (self.residuals[here] ** 2).sum() / freedom, freedom
+
+    def run_weights(self, contrast: Floats) -> Floats:
+        """Weight of each run in a contrast of levels."""
+        row = np.concatenate([np.zeros(self.seeds), contrast])
+        return row @ self.inverse @ self.design.T
+
+
+@pytest.mark.parametrize("holes", [0, 4, 8])
+def test_effects_variances_and_degrees_of_freedom_are_those_of_least_squares(holes: int) -> None:
+    scores = draw_table(holes)
+    blocks, slow = Blocks(np.isfinite(scores)), LeastSquares(scores)
+    fit = blocks.fit(scores)
+    np.testing.assert_allclose(fit.effects, slow.effects, atol=1e-10)
+    for level in range(slow.levels):
+        variance, freedom = slow.variance_of(level)
+        assert fit.variances[level] == pytest.approx(variance)
+        assert blocks.level_freedom[level] == pytest.approx(freedom)
+    assert blocks.freedom == len(slow.cells) - slow.seeds - slow.levels + 1
+    assert blocks.level_freedom.sum() == pytest.approx(blocks.freedom)
+
+
+@pytest.mark.parametrize("holes", [0, 4, 8])
+def test_standard_errors_are_the_runs_weights_times_their_variances(holes: int) -> None:
+    scores = draw_table(holes)
+    blocks, slow = Blocks(np.isfinite(scores)), LeastSquares(scores)
+    fit = blocks.fit(scores)
+    contrast = np.array([1.0, 0, -0.5, 0, -0.5, 0])
+    found = blocks.compare(fit, blocks.weigh(contrast[None]))
+    squares = slow.run_weights(contrast) ** 2
+    own = np.array([fit.variances[level] for _, level in slow.cells])
+    assert found.estimate[0] == pytest.approx(contrast @ slow.effects)
+    assert found.own[0] == pytest.approx(np.sqrt(squares @ own))
+    assert found.typical[0] == pytest.approx(np.sqrt(squares.sum() * fit.typical))
+    parts = np.array([squares[own == each].sum() * each for each in fit.variances])
+    satterthwaite = parts.sum() ** 2 / (parts**2 / blocks.level_freedom).sum()
+    assert found.own_freedom[0] == pytest.approx(satterthwaite)
+
+
+def test_many_tables_at_once_are_the_same_as_one_by_one() -> None:
+    rng = np.random.default_rng(0)
+    tables = rng.normal(size=(4, 3, 5))
+    blocks = Blocks(np.ones((3, 5), dtype=bool))
+    contrasts = blocks.weigh(np.eye(5) - 0.2)
+    together = blocks.compare(blocks.fit(tables), contrasts).scores()
+    for table, scores in zip(tables, together, strict=True):
+        np.testing.assert_allclose(blocks.compare(blocks.fit(table), contrasts).scores(), scores)
+
+
+def test_the_typical_variance_is_unbiased_and_leaves_out_a_noisy_level() -> None:
+    rng = np.random.default_rng(0)
+    blocks = Blocks(np.ones((4, 8), dtype=bool))
+    noise = rng.normal(size=(4000, 4, 8))
+    assert blocks.fit(noise).typical.mean() == pytest.approx(1, abs=0.06)
+    noise[:, :, 3] *= 10
+    # without trimming, it would be about (7 + 100) / 8
+    assert blocks.fit(noise).typical.mean() < 5
+    assert [levels_kept(levels) for levels in (2, 5, 6, 20)] == [1, 4, 4, 16]
+
+
+def test_only_what_is_connected_is_compared() -> None:
+    table = np.full((5, 6), np.nan)
+    table[:2, :2] = table[2:, 2:5] = 1.0
+    table[4, 5] = 1.0  # a level of one seed
+    seeds, levels = connected_table(table)
+    assert seeds.tolist() == [False, False, True, True, True]
+    assert levels.tolist() == [False, False, True, True, True, False]
+    seeds, levels = connected_table(np.full((3, 3), np.nan))
+    assert not seeds.any()
+    assert not levels.any()
+
+
+def test_the_normal_scale_keeps_the_tail_and_has_an_inverse() -> None:
+    for freedom in (2.0, 4.0, 16.0, 100.0):
+        for score in (1.0, 1.645, 2.326, 3.0):
+            exact = -special.stdtrit(freedom, special.ndtr(-score))
+            assert to_normal(np.array(exact), freedom) == pytest.approx(score, abs=0.11)
+            back = from_normal(score, freedom)
+            assert to_normal(back, freedom) == pytest.approx(score)
+            assert from_normal(-score, freedom) == pytest.approx(-back)
+
+
+def test_pointwise_intervals_hold_their_level_on_average() -> None:
+    rng = np.random.default_rng(1)
+    blocks = Blocks(np.ones((3, 9), dtype=bool))
+    contrasts = blocks.weigh(np.eye(9) - 1 / 9)
+    for noisy in (1.0, 4.0):
+        noise = rng.normal(size=(2000, 3, 9))
+        noise[:, :, 0] *= noisy
+        found = blocks.compare(blocks.fit(noise), contrasts)
+        assert (np.abs(found.estimate) < found.pointwise(0.95)).mean() == pytest.approx(
+            0.95, abs=0.02
+        )

@@ -1,0 +1,44 @@
+"""The number of seeds for a verdict, held against the verdicts of simulated studies."""
+
+import numpy as np
+import pytest
+
+from analysis.inference import ShapeTests
+from analysis.power import count_seeds
+
+DISTANCE = np.geomspace(5, 200, 7)
+PLACE = np.linspace(-1, 1, 7)
+EVEN = np.ones(7)
+
+
+@pytest.mark.parametrize(
+    ("truth", "margin"),
+    [(2 * (1 - np.abs(PLACE)), 0.5), (PLACE, 0.5), (0.1 * PLACE, 0.8)],
+    ids=["peaked", "rising", "flat"],
+)
+def test_with_that_many_seeds_most_studies_have_their_verdict(
+    truth: np.ndarray, margin: float
+) -> None:
+    seeds = count_seeds(truth, EVEN, DISTANCE, margin=margin)
+    assert seeds is not None
+    tests = ShapeTests(np.ones((seeds, 7), dtype=bool), DISTANCE)
+    rng = np.random.default_rng(0)
+    tables = truth + rng.normal(size=(200, seeds, 7))
+    settled = [tests.judge(table, 0.05, margin).shape != "inconclusive" for table in tables]
+    assert 0.7 <= np.mean(settled) <= 0.97
+
+
+def test_smaller_effects_and_more_scatter_take_more_seeds() -> None:
+    peak = 1 - np.abs(PLACE)
+    counts = [count_seeds(height * peak, EVEN, DISTANCE) for height in (5, 2, 1)]
+    assert counts == sorted(counts)
+    assert len(set(counts)) == 3
+    noisy = count_seeds(2 * peak, 4 * EVEN, DISTANCE)
+    assert noisy is not None
+    assert noisy > counts[1]
+
+
+def test_what_cannot_be_settled_has_no_number() -> None:
+    assert count_seeds(0.6 * PLACE, 1e4 * EVEN, DISTANCE) is None
+    with pytest.raises(ValueError, match="1 level of MTD; a verdict needs at least 2"):
+        count_seeds(EVEN[:1], EVEN[:1], DISTANCE[:1])
