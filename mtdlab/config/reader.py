@@ -16,7 +16,7 @@ from mtdlab.config.checks import (
 from mtdlab.config.dimensions import read_dimension
 from mtdlab.config.profiles import laid_over, profile_names
 from mtdlab.config.skip import read_skip
-from mtdlab.config.source import KeyPath, Source, SpecError, read
+from mtdlab.config.source import KeyPath, Source, SpecError, parse, read
 from mtdlab.config.study import StudySpec, known_settings
 from mtdlab.config.until import UntilSection, VerdictSection, extended, read_until
 from mtdlab.errors import MtdlabError
@@ -39,6 +39,14 @@ def read_study(
     Raises SpecError with file, line, column, the value, what is allowed and the nearest key.
     """
     return _study(_over(laid_over(_read(path), profile), overrides), modules)
+
+
+def parse_study(name: str, text: str, modules: Sequence[UserModule] = ()) -> StudySpec:
+    """Read and check the text of a study file; `name` is what errors call it.
+
+    Raises SpecError as `read_study` does.
+    """
+    return _study(parse(name, text), modules)
 
 
 def read_settings(
