@@ -9,9 +9,14 @@ import numpy as np
 import pandas as pd
 
 from analysis.frames import StudyFrames
-from analysis.sequential import compute_boundaries
+from analysis.sequential import Spending, compute_boundaries
 from analysis.verdict import Verdict, compute_verdict
 
+SPENDING: Spending = "linear"
+"""Of the error rate over the looks. Simulated in tests/evidence/sequential.py."""
+LEADING_LEVEL = 0.5
+"""Confidence of the optimal range whose levels get the next seeds first. No error rate depends on
+it."""
 Decision = Literal["continue", "decided", "flat", "max_seeds", "no scores"]
 
 
@@ -22,13 +27,13 @@ class Judged:
     p_value   of the test behind the verdict: of the trend if the score rises or falls, else of the
               peak; None where there was nothing to test.
     decision  continue, or why the study ends.
-    best      MTD of the level with the highest estimate, in steps.
+    optimal   the levels that cannot be told from the best with a confidence of 50 %, in steps.
     """
 
     verdict: str
     p_value: float | None
     decision: Decision
-    best: float
+    optimal: tuple[float, ...]
 
 
 def judge_look(
@@ -55,21 +60,25 @@ def judge_look(
         verdict.verdict,
         None if math.isnan(p_value) else p_value,
         _decide(verdict, is_last=is_last),
-        verdict.peak_mtd,
+        compute_verdict(trials, settings, level=LEADING_LEVEL, margin=margin).optimal_range,
     )
 
 
-def leading_levels(levels: Sequence[float], best: float) -> tuple[float, ...]:
-    """The levels that get the next seeds first: the best, its neighbours, and the two ends.
+def leading_levels(levels: Sequence[float], optimal: Sequence[float]) -> tuple[float, ...]:
+    """The levels that get the next seeds first.
 
-    levels  in rising order, in steps; best: their best one, or a value near it.
+    levels   in rising order, in steps; optimal: those that cannot be told from the best, or values
+             near them, at least one.
 
-    They decide both slopes of the test of a peak. A level that is left out at one look is not
-    dropped: the best is found again at the next, and up to the last look all levels get all seeds.
+    From the lowest to the highest optimal level, their neighbours, and the two ends: they decide
+    both slopes of the test of a peak. Where the runs say little, these are all levels. A level
+    that is left out at one look is not dropped: up to the last look all levels get all seeds.
     """
-    at = int(np.abs(np.log(levels) - np.log(best)).argmin())
-    chosen = {0, at - 1, at, at + 1, len(levels) - 1}
-    return tuple(level for index, level in enumerate(levels) if index in chosen)
+    place = np.log(levels)
+    at = [int(np.abs(place - np.log(level)).argmin()) for level in optimal]
+    last = len(levels) - 1
+    chosen = {0, last, *range(max(min(at) - 1, 0), min(max(at) + 1, last) + 1)}
+    return tuple(levels[index] for index in sorted(chosen))
 
 
 def _decide(verdict: Verdict, *, is_last: bool) -> Decision:
@@ -95,5 +104,5 @@ def judged_trials(study: StudyFrames, trials: pd.DataFrame) -> tuple[pd.DataFram
     looks = list(study.plans[-1].values["looks"]) if study.plans else []
     if len(looks) < 2:
         return trials, study.alpha
-    first = compute_boundaries(np.array(looks) / looks[-1], study.alpha)
+    first = compute_boundaries(np.array(looks) / looks[-1], study.alpha, spending=SPENDING)
     return trials, float(first.nominal[0])

@@ -20,7 +20,7 @@ from scipy import special
 from scipy.optimize import brentq
 
 Floats = NDArray[np.float64]
-Spending = Literal["obrien-fleming", "pocock"]
+Spending = Literal["obrien-fleming", "pocock", "linear"]
 Sides = Literal[1, 2]
 
 _NODES = 400
@@ -51,10 +51,13 @@ def spend(fractions: ArrayLike, alpha: float, spending: Spending = "obrien-flemi
 
     obrien-fleming  2 - 2 Phi(z(1 - alpha / 2) / sqrt(t)): little at the first looks.
     pocock          alpha log(1 + (e - 1) t): about the same at every look.
+    linear          alpha t (Kim and DeMets, Biometrika 1987, with the power 1): between the two.
     """
     t = np.minimum(np.asarray(fractions, dtype=np.float64), 1.0)
     if spending == "pocock":
         return np.asarray(alpha * np.log1p((np.e - 1) * t), dtype=np.float64)
+    if spending == "linear":
+        return alpha * t
     quantile = special.ndtri(1 - alpha / 2)
     return np.asarray(2 * special.ndtr(-quantile / np.sqrt(t)), dtype=np.float64)
 

@@ -2,8 +2,9 @@
 
 import math
 import time
+from collections.abc import Sequence
 
-from analysis.looks import judge_look, leading_levels
+from analysis.looks import SPENDING, judge_look, leading_levels
 from analysis.runs import MTD_DECIMALS
 from analysis.sequential import compute_boundaries
 from mtdlab.config import StudySpec, Unit
@@ -49,7 +50,7 @@ def _compute(spec: StudySpec, url: str, store: Store, last: Look | None) -> Look
     """The look after `last`, computed from the trials that are recorded now."""
     index = last.look if last else 0
     fractions = [seeds / spec.looks[-1] for seeds in spec.looks]
-    bounds = compute_boundaries(fractions, spec.alpha)
+    bounds = compute_boundaries(fractions, spec.alpha, spending=SPENDING)
     study = load_study(spec.name, url, curves=False)
     judged = judge_look(
         study.trials,
@@ -59,7 +60,7 @@ def _compute(spec: StudySpec, url: str, store: Store, last: Look | None) -> Look
         is_last=index == len(spec.looks) - 1,
     )
     complete = study.trials.loc[study.trials["state"] == "COMPLETE", "number"]
-    added = () if judged.decision != "continue" else _added(spec, store, judged.best, index)
+    added = () if judged.decision != "continue" else _added(spec, store, judged.optimal, index)
     return Look(
         look=index + 1,
         seeds=spec.looks[index],
@@ -73,7 +74,7 @@ def _compute(spec: StudySpec, url: str, store: Store, last: Look | None) -> Look
     )
 
 
-def _added(spec: StudySpec, store: Store, best: float, index: int) -> tuple[Unit, ...]:
+def _added(spec: StudySpec, store: Store, optimal: Sequence[float], index: int) -> tuple[Unit, ...]:
     """The trials up to the next look, in the study's order.
 
     All seeds of that look for the leading levels; before the last look for all levels.
@@ -88,7 +89,7 @@ def _added(spec: StudySpec, store: Store, best: float, index: int) -> tuple[Unit
     if index + 2 == len(spec.looks):
         return tuple(new)
     level = {unit.setting: _level(spec, unit) for unit in spec.first_units()}
-    leading = leading_levels(sorted(set(level.values())), best)
+    leading = leading_levels(sorted(set(level.values())), optimal)
     return tuple(unit for unit in new if level[unit.setting] in leading)
 
 

@@ -67,15 +67,18 @@ def test_without_scores_there_is_nothing_to_continue() -> None:
 
 
 @pytest.mark.parametrize(
-    ("best", "leading"),
+    ("optimal", "leading"),
     [
-        (20.0, (5.0, 10.0, 20.0, 40.0, 80.0)),
-        (5.0, (5.0, 10.0, 80.0)),
-        (78.0, (5.0, 40.0, 80.0)),
-        (10.0, (5.0, 10.0, 20.0, 80.0)),
+        ([20.0], (5.0, 10.0, 20.0, 40.0, 80.0)),
+        ([5.0], (5.0, 10.0, 80.0)),
+        ([78.0], (5.0, 40.0, 80.0)),
+        ([10.0], (5.0, 10.0, 20.0, 80.0)),
+        # a gap in the optimal range is filled
+        ([5.0, 20.0], (5.0, 10.0, 20.0, 40.0, 80.0)),
+        ([5.0, 10.0], (5.0, 10.0, 20.0, 80.0)),
     ],
 )
-def test_the_best_level_its_neighbours_and_the_ends_lead(
-    best: float, leading: tuple[float, ...]
+def test_the_optimal_range_its_neighbours_and_the_ends_lead(
+    optimal: list[float], leading: tuple[float, ...]
 ) -> None:
-    assert leading_levels(LEVELS.tolist(), best) == leading
+    assert leading_levels(LEVELS.tolist(), optimal) == leading

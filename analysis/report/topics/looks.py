@@ -102,9 +102,9 @@ def _describe_looks(info: Looks) -> tuple[str, ...]:
         f"Look {last['look']} of {info.planned}, at {last['seeds']} seeds: {last['verdict']} "
         f"({p_value}). {ending} It took {count(int(last['runs']), 'run')}; all configurations "
         f"with all seeds would be {info.fixed_runs:,}.",
-        f"Each look compares p with a nominal level, so that all looks together have the error "
-        f"rate α (Lan and DeMets 1983, O'Brien-Fleming-like spending). The verdict above is that "
-        f"of the last look: of its runs, at the confidence {100 * (1 - last['alpha']):.5g} %, one "
+        "Each look compares p with a nominal level, so that all looks together have the error "
+        "rate α (Lan and DeMets 1983; spent in proportion to the seeds). The verdict above is "
+        f"that of the last look: of its runs, at the confidence {100 * (1 - last['alpha']):.5g} %, one "
         "less its nominal level. Ending a flat study early is not binding: the levels do not count "
         "on it.",
     )
