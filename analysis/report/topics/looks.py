@@ -104,9 +104,9 @@ def _describe_looks(info: Looks) -> tuple[str, ...]:
         f"with all seeds would be {info.fixed_runs:,}.",
         "Each look compares p with a nominal level, so that all looks together have the error "
         "rate α (Lan and DeMets 1983; spent in proportion to the seeds). The verdict above is "
-        f"that of the last look: of its runs, at the confidence {100 * (1 - last['alpha']):.5g} %, one "
-        "less its nominal level. Ending a flat study early is not binding: the levels do not count "
-        "on it.",
+        "that of the last look: of its runs, at the confidence "
+        f"{100 * (1 - last['alpha']):.5g} % (one less its nominal level). Ending a flat study "
+        "early is not binding: the levels do not count on it.",
     )
 
 
