@@ -49,13 +49,14 @@ def judge_look(
     trials, settings  as `compute_verdict` takes them.
     alpha             the nominal significance level of this look.
 
-    It ends with a peak; with a rising or falling score if a peak inside the range is excluded as
-    well, since a peak off the middle shows as a trend before it shows as a peak; and for futility,
-    if the score is flat within the margin. Futility is not binding: the boundaries do not count
-    on it, so that a study that is continued nevertheless keeps its error rate.
+    It ends with a peak; with a rising or falling score if the level at that end has the highest
+    estimate or a peak inside the range is excluded, since a peak off the middle shows as a trend
+    before it shows as a peak; and for futility, if the score is flat within the margin.
+    Futility is not binding: the boundaries do not count on it, so that a study that is continued
+    nevertheless keeps its error rate.
     """
     verdict = compute_verdict(trials, settings, level=1 - alpha, margin=margin)
-    p_value = verdict.p_trend if verdict.verdict in ("rising", "falling") else verdict.p_value
+    p_value = verdict.p_trend if _is_trend(verdict) else verdict.p_value
     return Judged(
         verdict.verdict,
         None if math.isnan(p_value) else p_value,
@@ -86,10 +87,19 @@ def _decide(verdict: Verdict, *, is_last: bool) -> Decision:
         return "no scores"
     if verdict.verdict == "flat":
         return "flat"
-    is_trend = verdict.verdict in ("rising", "falling")
-    if verdict.verdict == "peaked" or (is_trend and (verdict.peak_excluded or is_last)):
+    if verdict.verdict == "peaked" or (_is_trend(verdict) and (is_last or _has_no_peak(verdict))):
         return "decided"
     return "max_seeds" if is_last else "continue"
+
+
+def _is_trend(verdict: Verdict) -> bool:
+    return verdict.verdict in ("rising", "falling")
+
+
+def _has_no_peak(verdict: Verdict) -> bool:
+    """Whether nothing speaks for a peak inside the range of a score that rises or falls."""
+    end = verdict.last if verdict.verdict == "rising" else verdict.first
+    return verdict.peak_excluded or verdict.peak_mtd == end
 
 
 def judged_trials(study: StudyFrames, trials: pd.DataFrame) -> tuple[pd.DataFrame, float]:

@@ -24,7 +24,8 @@ def trials_of(effects: list[float], seeds: int, sd: float) -> pd.DataFrame:
     )
 
 
-PEAK, SATURATING, FLAT = [0.0, 4, 6, 4, 0], [0.0, 4, 6, 6.4, 6.5], [0.0] * 5
+PEAK, SATURATING, RISING = [0.0, 4, 6, 4, 0], [0.0, 4, 6, 6.5, 6.4], [0.0, 2, 4, 6, 8]
+PLATEAU, FLAT = [0.0, 4, 6, 6.45, 6.44], [0.0] * 5
 
 
 @pytest.mark.parametrize(
@@ -34,10 +35,11 @@ PEAK, SATURATING, FLAT = [0.0, 4, 6, 4, 0], [0.0, 4, 6, 6.4, 6.5], [0.0] * 5
         (PEAK, 20.0, False, "inconclusive", "continue"),
         (PEAK, 20.0, True, "inconclusive", "max_seeds"),
         (FLAT, 0.05, False, "flat", "flat"),
-        # a peak inside is not excluded: it may show with more seeds
+        # the best level is inside, and a peak is not excluded: it may show with more seeds
         (SATURATING, 0.5, False, "rising", "continue"),
         (SATURATING, 0.5, True, "rising", "decided"),
-        (SATURATING, 0.05, False, "rising", "decided"),
+        (PLATEAU, 0.05, False, "rising", "decided"),
+        (RISING, 1.5, False, "rising", "decided"),
     ],
 )
 def test_when_a_look_ends_the_study(

@@ -75,7 +75,7 @@ def judge(
 ) -> tuple[NDArray[np.object_], NDArray[np.bool_], NDArray[np.bool_]]:
     """Verdicts of B tables as `ShapeTests.judge` gives them.
 
-    And whether a peak is excluded, (B,), and which levels are optimal at the level of
+    And whether nothing speaks for a peak inside, (B,), and which levels are optimal at the level of
     confidence at which they get the next seeds, (B, L).
     """
     rise, fall = tests.lines.scores(fit)
@@ -93,12 +93,14 @@ def judge(
     above = tests._inner_above_ends.compare(fit)
     high = above.estimate + above.half_width(tests._inner_above_ends.critical(alpha / 2))
     excluded = (np.minimum(*np.split(high, 2, axis=-1)) < MARGIN).all(axis=-1)
+    best = fit.effects.argmax(axis=-1)
+    no_peak = excluded | np.where(up, best == len(LEVELS) - 1, best == 0)
     verdict = np.full(len(up), "inconclusive", dtype=object)
     verdict[clear & up & optimal[:, -1]] = "rising"
     verdict[clear & ~up & optimal[:, 0]] = "falling"
     verdict[peaked] = "peaked"
     verdict[flat] = "flat"
-    return verdict, excluded, leading
+    return verdict, no_peak, leading
 
 
 def simulate(truth: str, deviation: float, datasets: int, seed: int) -> Floats:
@@ -129,9 +131,9 @@ def run_until(scores: Floats, *, leading: bool = True, spending: Spending = SPEN
             tests = tests_of(counts)
             present = np.arange(max(counts))[:, None] < np.array(counts)
             fit = tests.blocks.fit(np.where(present, scores[which, : max(counts)], np.nan))
-            verdict, excluded, optimal = judge(tests, fit, float(alpha))
+            verdict, no_peak, optimal = judge(tests, fit, float(alpha))
             trend = np.isin(verdict, ("rising", "falling"))
-            ends = np.isin(verdict, ("peaked", "flat")) | (trend & excluded) | is_last
+            ends = np.isin(verdict, ("peaked", "flat")) | (trend & no_peak) | is_last
             found.verdict[which[ends]] = verdict[ends]
             found.runs[which[ends]] = sum(counts)
             for index, best in zip(which[~ends], optimal[~ends], strict=True):
