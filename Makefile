@@ -3,7 +3,7 @@ BIN := .venv/bin
 export HF_HUB_OFFLINE ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo paper-small test test-long mutation docs lint typecheck bench
+.PHONY: help demo paper-small test test-long mutation evidence docs lint typecheck bench
 
 # one thread each: two processes of tests share the cores already
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --durations=20
@@ -36,6 +36,9 @@ test-long: .venv/mutation  ## Run every test, then `make mutation`
 
 mutation: .venv/mutation  ## Count how many of 100 small changes of the code the tests notice
 	$(MUTATION)
+
+evidence: .venv/tested  ## Simulate error rates, coverage and power of the verdict (40 minutes)
+	OMP_NUM_THREADS=1 $(BIN)/python tests/evidence/run.py
 
 docs: .venv/installed  ## Generate docs/settings.md from the declared settings
 	$(BIN)/python -m mtdlab.config.reference docs/settings.md

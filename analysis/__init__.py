@@ -1,1 +1,39 @@
-"""Analysis of momentum-contrastive studies: arrays and frames in, numbers and figures out."""
+"""Analysis of momentum-contrastive studies: arrays and frames in, numbers and figures out.
+
+The functions most used in a notebook can be imported from here. Each is imported from its own
+module when it is first used, because the modules of the statistics take time to import.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from analysis.geometry import alignment, uniformity
+    from analysis.run_tables import read_run_table
+    from analysis.spectrum import singular_values
+    from analysis.trace import d_trace
+    from analysis.verdict import compute_verdict
+
+_MODULES = {
+    "alignment": "analysis.geometry",
+    "compute_verdict": "analysis.verdict",
+    "d_trace": "analysis.trace",
+    "read_run_table": "analysis.run_tables",
+    "singular_values": "analysis.spectrum",
+    "uniformity": "analysis.geometry",
+}
+
+__all__ = [
+    "alignment",
+    "compute_verdict",
+    "d_trace",
+    "read_run_table",
+    "singular_values",
+    "uniformity",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

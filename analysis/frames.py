@@ -44,6 +44,13 @@ CURVE_COLUMNS: Mapping[str, str] = {
     "uniformity": "float64",
     "mean_cosine": "float64",
 }
+PROBE_COLUMNS: Mapping[str, str] = {
+    "number": "int64",
+    "step": "int64",
+    "lag": "int64",
+    "cosine": "float64",
+    "baseline": "float64",
+}
 SCORE_COLUMNS: Mapping[str, str] = {"number": "int64", "task": "str", "score": "float64"}
 LOOK_COLUMNS: Mapping[str, str] = {
     "look": "int64",
@@ -56,6 +63,14 @@ LOOK_COLUMNS: Mapping[str, str] = {
     "decision": "str",
     "added": "int64",
     "trials": "object",
+}
+ENVIRONMENT_COLUMNS: Mapping[str, str] = {
+    "number": "int64",
+    "device": "str",
+    "precision": "str",
+    "threads": "str",
+    "processor": "str",
+    "versions": "str",
 }
 
 
@@ -117,10 +132,15 @@ class StudyFrames:
     spectra  indexed by (number, moment), moment "before" or "after"; column i holds the
              i-th largest singular value of the evaluation sentences' embeddings (D columns).
     scores   a row per trial and task, x 100.
+    probes   `PROBE_COLUMNS`, a row per trial, step and lag (both in steps) at which the keys of
+             fixed sentences were encoded again: cosine is the mean cosine of a sentence's key
+             now and `lag` steps ago; baseline that of different sentences' keys now.
     planned  how many trials the study file plans.
     sampler  what chose the settings, by Optuna's name: grid, random, tpe or qmc.
     facts    what was run, as text, in the order to print it: corpus, encoder, device,
              versions, commit.
+    environment  `ENVIRONMENT_COLUMNS`, a row per trial that recorded what it computed with; empty
+             text where one of these is not known. versions are separated by a comma and a space.
     settings the hyperparameters by name: which columns of trials are settings. The seed and
              the MTD are none. It may hold settings that this study did not record.
     methods  how the names of methods are written in text, such as mocose: MoCoSE; a method
@@ -133,6 +153,8 @@ class StudyFrames:
              max_seeds, no scores); added: how many trials it added. No rows for other studies.
     plans    what the verdict is judged by: the first as it was before the first trial, then every
              later change. Empty for a study that recorded none.
+    select_by  the score that ranked the trials and chose the kept model, by its name among the
+             tasks of `scores`; empty where none was recorded: then it was the metric.
     """
 
     name: str
@@ -142,13 +164,16 @@ class StudyFrames:
     curves: pd.DataFrame = field(default_factory=lambda: empty(CURVE_COLUMNS))
     spectra: pd.DataFrame = field(default_factory=pd.DataFrame)
     scores: pd.DataFrame = field(default_factory=lambda: empty(SCORE_COLUMNS))
+    probes: pd.DataFrame = field(default_factory=lambda: empty(PROBE_COLUMNS))
     sampler: str = "grid"
     study_file: str = ""
     command: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
+    environment: pd.DataFrame = field(default_factory=lambda: empty(ENVIRONMENT_COLUMNS))
     settings: Settings = field(default_factory=dict)
     methods: Mapping[str, str] = field(default_factory=dict)
     description: str = ""
+    select_by: str = ""
     looks: pd.DataFrame = field(default_factory=lambda: empty(LOOK_COLUMNS))
     plans: tuple[Plan, ...] = ()
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from analysis.blocks import Blocks, Fit, Floats
 from analysis.intervals import Estimate
-from analysis.simultaneous import Families
+from analysis.simultaneous import Families, NullFits
 
 Shape = Literal["flat", "rising", "falling", "peaked", "inconclusive"]
 
@@ -93,13 +93,14 @@ class ShapeTests:
         self.distance = distance
         self.levels = len(distance)
         self.blocks = Blocks(present)
+        self._null = NullFits(self.blocks)
         self._kept: dict[bytes, Families] = {}
 
     def simultaneous(self, rows: Floats) -> Families:
         """Contrasts (K, L) with two-sided intervals for all at once; kept with their draws."""
         key = rows.tobytes()
         if key not in self._kept:
-            self._kept[key] = Families(self.blocks, [rows], two_sided=True)
+            self._kept[key] = Families(self._null, [rows], two_sided=True)
         return self._kept[key]
 
     def judge(self, scores: Floats, alpha: float, margin: float) -> Judgement:
@@ -199,23 +200,23 @@ class ShapeTests:
     @cached_property
     def lines(self) -> Families:
         """Slopes up to each inner level, and down from it."""
-        return Families(self.blocks, slope_contrasts(self.distance))
+        return Families(self._null, slope_contrasts(self.distance))
 
     @cached_property
     def trend(self) -> Families:
         """The slope over all levels."""
         slope = _slope(np.log(self.distance), slice(None))[None]
-        return Families(self.blocks, [slope], two_sided=True)
+        return Families(self._null, [slope], two_sided=True)
 
     @cached_property
     def _against_each(self) -> Families:
         every = range(self.levels)
-        return Families(self.blocks, [_differences(self.levels, level) for level in every])
+        return Families(self._null, [_differences(self.levels, level) for level in every])
 
     @cached_property
     def _above_ends(self) -> Families:
         rows = [_differences(self.levels, end) for end in (0, self.levels - 1)]
-        return Families(self.blocks, [np.vstack(rows)], two_sided=True)
+        return Families(self._null, [np.vstack(rows)], two_sided=True)
 
     @cached_property
     def _inner_above_ends(self) -> Families:
@@ -224,7 +225,7 @@ class ShapeTests:
 
     @cached_property
     def _offsets(self) -> Families:
-        return Families(self.blocks, [_offset_contrasts(self.levels)], two_sided=True)
+        return Families(self._null, [_offset_contrasts(self.levels)], two_sided=True)
 
     @cached_property
     def each_offset(self) -> Families:
@@ -233,7 +234,7 @@ class ShapeTests:
 
     def _single(self, rows: Floats) -> Families:
         """Each contrast a family of its own."""
-        return Families(self.blocks, [row[None] for row in rows])
+        return Families(self._null, [row[None] for row in rows])
 
 
 def _offset_contrasts(levels: int) -> Floats:
@@ -250,3 +251,20 @@ def shape_tests(scores: Floats, distance: Floats) -> ShapeTests:
     """The tests for the design of a table; those of recent designs are kept with their draws."""
     present = np.isfinite(scores)
     return _cached_tests(present.tobytes(), len(scores), tuple(distance.tolist()))
+
+
+def compare_pair(scores: Floats, above: int, below: int, alpha: float) -> Estimate:
+    """A column of an (S, L) table less another, with an interval that holds for all pairs at once.
+
+    So the two may be chosen on the same scores. `scores` as `Blocks` wants it, 2 columns at least.
+    """
+    levels = scores.shape[1]
+    tests = shape_tests(scores, np.arange(1.0, levels + 1))
+    pairs = tests.simultaneous(
+        np.vstack([_differences(levels, each)[each:] for each in range(levels - 1)])
+    )
+    row = np.zeros((1, levels))
+    row[0, [above, below]] = 1, -1
+    comparison = tests.blocks.compare(tests.blocks.fit(scores), tests.blocks.weigh(row))
+    mean, width = float(comparison.estimate[0]), comparison.half_width(pairs.critical(alpha))[0]
+    return Estimate(mean, mean - width, mean + width)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.blocks import Floats
+from analysis.conditions import describe_conditions
 from analysis.frames import TRIAL_COLUMNS
 from analysis.inference import Shape, shape_tests
 from analysis.intervals import Estimate, check_level
@@ -108,7 +109,9 @@ def compute_verdict(
         found = _judge(found, scores, distance)
     elif scores.size:
         found = replace(found, peak_mtd=float(distance[scores.mean(axis=0).argmax()]))
-    return replace(found, sentence=write_sentence(found))
+    conditions = describe_conditions(trials)
+    where = f" This holds {conditions}." if found.levels > 1 and conditions else ""
+    return replace(found, sentence=write_sentence(found) + where)
 
 
 def _judge(found: Verdict, scores: Floats, distance: Floats) -> Verdict:

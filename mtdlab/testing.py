@@ -65,6 +65,7 @@ def method_checks() -> tuple[Check, ...]:
         check_resume,
         check_failed_loss,
         check_keys_follow_the_loss,
+        check_probe,
         check_export,
     )
 
@@ -125,7 +126,8 @@ def check_resume(settings: TrainerSettings, inputs: RunInputs) -> None:
         torch.manual_seed(987_654)
         resumed = start(settings, inputs)
         resumed.load_state_dict(saved)
-        _assert_same_run(whole, train(settings, inputs, _ignore, resumed), stop)
+        again = train(settings, inputs, _ignore, resumed)
+        _assert_same_run(whole, again, f"resumed at step {stop}")
 
 
 def check_failed_loss(settings: TrainerSettings, inputs: RunInputs) -> None:
@@ -164,6 +166,27 @@ def check_keys_follow_the_loss(settings: TrainerSettings, inputs: RunInputs) -> 
     assert any(not torch.equal(before[name], after[name]) for name in before), (
         "update() did not enqueue the keys"
     )
+
+
+def check_probe(settings: TrainerSettings, inputs: RunInputs) -> None:
+    """`keys` gives unit vectors and leaves the run as it is: the same bits with and without."""
+    state = _stopped_at(settings, inputs, STOP)
+    views, before = _views(state), copy.deepcopy(state.state_dict())
+    keys = state.method.keys(*views[-1])
+    _assert_equal(before, state.state_dict(), "the state after keys()")
+    assert len(keys) == settings.batch_size, f"keys() gives {len(keys)} rows of a batch"
+    assert not keys.requires_grad, "keys() carry a gradient"
+    lengths = keys.norm(dim=1)
+    assert torch.allclose(lengths, torch.ones_like(lengths)), "keys() gives no unit vectors"
+    if "queue" in state.method.parts():
+        assert type(state.method).keys is not Method.keys, (
+            "a method with a queue overrides keys(): by default it gives the encoder's vectors"
+        )
+    without, probed = (
+        train(settings.model_copy(update={"probe_every": every}), inputs, _ignore)
+        for every in (0, 1)
+    )
+    _assert_same_run(without, probed, "probed at every step")
 
 
 def check_export(settings: TrainerSettings, inputs: RunInputs) -> None:
@@ -210,15 +233,15 @@ def _copied(state: dict[str, Any]) -> dict[str, Tensor]:
     return {name: value.clone() for name, value in state.items()}
 
 
-def _assert_same_run(whole: Outcome, resumed: Outcome, stop: int) -> None:
+def _assert_same_run(whole: Outcome, other: Outcome, how: str) -> None:
     for name, column in whole.curve.items():
         same = torch.equal(
             torch.nan_to_num(torch.from_numpy(column)),
-            torch.nan_to_num(torch.from_numpy(resumed.curve[name])),
+            torch.nan_to_num(torch.from_numpy(other.curve[name])),
         )
-        assert same, f"resumed at step {stop}, the curve {name!r} differs"
-    _assert_equal(whole.states, resumed.states, f"the checkpoint of a run resumed at step {stop}")
-    assert whole.all_scores() == resumed.all_scores(), f"resumed at step {stop}, scores differ"
+        assert same, f"{how}, the curve {name!r} differs"
+    _assert_equal(whole.states, other.states, f"the checkpoint of a run {how}")
+    assert whole.all_scores() == other.all_scores(), f"{how}, scores differ"
 
 
 def _assert_equal(first: Any, second: Any, what: str) -> None:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import optuna
 import pytest
@@ -147,7 +148,8 @@ def test_help_answers_within_half_a_second() -> None:
 
 
 def test_a_sweep_and_its_report_end_to_end(run: Run, place: Path) -> None:
-    assert "is complete: 4 of 4 trials done; 4 run now" in run("sweep studies/mtd.yaml").stdout
+    swept = run("sweep studies/mtd.yaml").stdout
+    assert "is complete: 4 of 4 trials done; 4 run now" in swept
     before = processor_seconds()
     assert "4 of 4 trials done; 0 run now" in installed("sweep studies/mtd.yaml").stdout
     assert processor_seconds() - before < 5
@@ -156,11 +158,13 @@ def test_a_sweep_and_its_report_end_to_end(run: Run, place: Path) -> None:
     page = place / written["page"]
     assert page == place / "reports" / "mtd" / "index.html"
     assert "mtdlab sweep studies/mtd.yaml" in page.read_text()
+    assert "<dt>processor</dt>" in page.read_text()
     curve = (page.parent / "tables" / "mtd_curve.csv").read_text().splitlines()
     assert curve[0].split(",")[:5] == ["mtd", "n", "mean", "low", "high"]
     assert len(curve) == 5
     assert len((page.parent / "tables" / "trials.csv").read_text().splitlines()) == 5
     assert list((page.parent / "figures").glob("*.png"))
+    assert_ranked_by_dev(swept, written, place)
 
     together = json.loads(run("report --study mtd --name all --json").stdout)
     assert place / together["page"] == place / "reports" / "all" / "index.html"
@@ -170,10 +174,28 @@ def test_a_sweep_and_its_report_end_to_end(run: Run, place: Path) -> None:
     assert "the study's own page" in run("report --study mtd --name mtd", 2).stderr
 
 
+def assert_ranked_by_dev(swept: str, written: dict[str, Any], place: Path) -> None:
+    """What was printed, the page, Optuna and the kept model agree on the best trial."""
+    assert (written["metric"], written["select_by"]) == ("sts_test", "sts_dev")
+    best = written["best"]
+    scores = f"sts_dev {best['select_by_score']:.2f}, sts_test {best['score']:.2f}"
+    assert f"best trial by sts_dev: {best['trial']} (mtd {best['mtd']:.2f}), {scores}\n" in swept
+    opened = optuna.load_study(study_name="mtd", storage=f"sqlite:///{place / 'mtdlab.db'}")
+    assert opened.best_trial.number == best["trial"]
+    assert opened.best_value == pytest.approx(best["select_by_score"])
+    kept = json.loads((place / "models" / "mtd" / "mtdlab" / "run.json").read_text())
+    assert kept["trial"] == best["trial"]
+    assert kept["scores"]["sts_test"] == pytest.approx(best["score"])
+    page = (place / written["page"]).read_text()
+    assert f"The best of 4 runs is trial {best['trial']} " in page
+
+
 def test_jobs_share_the_work_and_json_stays_alone_on_standard_output(run: Run, tiny: str) -> None:
     summary = json.loads(installed(f"sweep studies/mtd.yaml --jobs 2 --json {tiny}").stdout)
     assert (summary["trials"], summary["ran"]) == ({"complete": 4}, 4)
+    assert (summary["metric"], summary["select_by"]) == ("sts_test", "sts_dev")
     listed = json.loads(run("studies --json").stdout)["studies"]
+    assert (listed[0]["metric"], listed[0]["select_by"]) == ("sts_test", "sts_dev")
     assert [(row["study"], row["planned"], row["complete"]) for row in listed] == [("mtd", 4, 4)]
 
 

@@ -1,8 +1,8 @@
 """What a study shows of an experiment: a table of means, and paired differences.
 
-A difference between two rows is taken within each seed, and its interval allows for all the
-pairs that could have been looked at (Bonferroni), because the best and the worst are looked at
-after the scores are known.
+A difference between two rows is taken with seeds as blocks, and its interval holds for all the
+pairs that could have been looked at, because the best and the worst are looked at after the
+scores are known.
 """
 
 from collections.abc import Mapping
@@ -16,6 +16,7 @@ from analysis.experiments.collapse import can_collapse
 from analysis.experiments.join import find_differing, join_published
 from analysis.experiments.selection import balance_runs, list_others, select_runs
 from analysis.frames import Settings
+from analysis.inference import compare_pair
 from analysis.intervals import Estimate, estimate, summarise
 from analysis.pairing import complete_block
 from analysis.tasks import STS
@@ -119,11 +120,11 @@ def find_top(values: pd.Series) -> int:
 
 
 def _gap(scores: pd.DataFrame, above: int, below: int, level: float) -> Gap | None:
-    differences = (scores[above] - scores[below]).to_numpy(dtype=np.float64)
-    if above == below or len(differences) < 2:
+    if above == below or len(scores) < 2:
         return None
-    pairs = scores.shape[1] * (scores.shape[1] - 1) / 2
-    return Gap(above, below, estimate(differences, 1 - (1 - level) / pairs))
+    high, low = (int(place) for place in scores.columns.get_indexer(pd.Index([above, below])))
+    values = scores.to_numpy(dtype=np.float64)
+    return Gap(above, below, compare_pair(values, high, low, 1 - level))
 
 
 def _slope(scores: pd.DataFrame, published: pd.Series, level: float) -> Estimate | None:

@@ -4,6 +4,7 @@ Only the object-oriented interface of matplotlib is used; there is no global fig
 the grids; each module says why not its other figures.
 """
 
+from analysis.figures.conditions import draw_conditions
 from analysis.figures.distance import (
     draw_batch_curves,
     draw_curve,
@@ -21,6 +22,7 @@ from analysis.figures.experiments import (
     draw_published_rows,
     draw_rows,
 )
+from analysis.figures.history import draw_half_lives, draw_retained, draw_score_by_half_life
 from analysis.figures.methods import draw_methods
 from analysis.figures.multi_study import draw_models, draw_studies
 from analysis.figures.representation import draw_plane, draw_spectra
@@ -32,8 +34,10 @@ __all__ = [
     "add_legend",
     "draw_batch_curves",
     "draw_boxes",
+    "draw_conditions",
     "draw_curve",
     "draw_grid",
+    "draw_half_lives",
     "draw_line",
     "draw_methods",
     "draw_models",
@@ -43,8 +47,10 @@ __all__ = [
     "draw_published_curve",
     "draw_published_line",
     "draw_published_rows",
+    "draw_retained",
     "draw_rows",
     "draw_runs",
+    "draw_score_by_half_life",
     "draw_spectra",
     "draw_structures",
     "draw_studies",

@@ -16,6 +16,7 @@ from analysis.figures.style import ACCENT, BATCHES, MARKERS, OTHER, RUN, add_leg
 _MOST_SEED_LINES = 12
 _MOST_MARKERS = 40
 _MOST_BAND = 1.5
+_MARGIN = 0.05
 _WIDE = 10
 _DECADES_BELOW = 0.2
 _TICKS = tuple(step * 10**power for power in range(5) for step in (1, 2, 5))
@@ -131,11 +132,27 @@ def draw_untraced(methods: Mapping[str, pd.DataFrame], ax: Axes) -> None:
     """The mean of the runs of each method without an MTD, as a point at MTD 0.
 
     methods  label -> a row per run with score, at least one.
+
+    Call it after the curve: limits that were set for the curve's runs are extended to the points.
     """
-    for place, (label, runs) in enumerate(methods.items()):
-        score = [float(runs["score"].mean())]
+    scores = [float(runs["score"].mean()) for runs in methods.values()]
+    for place, (label, score) in enumerate(zip(methods, scores, strict=True)):
         colour = (OTHER, *BATCHES[2:])[place % (len(BATCHES) - 1)]
-        ax.plot([0.0], score, marker="*", markersize=12, linestyle="", color=colour, label=label)
+        ax.plot([0.0], [score], marker="*", markersize=12, linestyle="", color=colour, label=label)
+    # limits that were not set include the points already
+    if scores and not ax.get_autoscaley_on():
+        _extend_to(scores, ax)
+
+
+def _extend_to(values: Sequence[float], ax: Axes) -> None:
+    """Extend the limits of the vertical axis where values lie outside them, with a margin."""
+    low, high = ax.get_ylim()
+    lowest, highest = min(values), max(values)
+    margin = _MARGIN * (max(high, highest) - min(low, lowest))
+    ax.set_ylim(
+        lowest - margin if lowest < low + margin else low,
+        highest + margin if highest > high - margin else high,
+    )
 
 
 def draw_paired_curve(

@@ -13,6 +13,7 @@ from analysis.methods import compute_methods, select_curve_trials
 from analysis.report.text import LEVEL
 from analysis.runs import traced_runs, untraced_runs
 from analysis.spectrum import find_width
+from analysis.sufficiency import Sufficiency, compute_sufficiency
 from analysis.verdict import Verdict, compute_verdict
 
 
@@ -25,6 +26,7 @@ class StudyContext:
     traced    completed runs of these with an MTD; untraced: all completed runs without one.
     curve     `compute_mtd_curve` of the score; verdict: on its shape, at the
               error rate and the margin that the study specifies.
+    sufficiency  of MTD; None where fewer than two levels of MTD have a score.
     methods   `compute_methods`; no rows where the runs are of one method.
     labels    of the columns that are settings.
     width     dimension of the encoder; None if it is not known.
@@ -58,6 +60,12 @@ class StudyContext:
         trials, alpha = judged_trials(self.study, self.curve_trials)
         settings, margin = self.study.settings, self.study.margin
         return compute_verdict(trials, settings, level=1 - alpha, margin=margin)
+
+    @cached_property
+    def sufficiency(self) -> Sufficiency | None:
+        if self.traced["mtd"].nunique() < 2:
+            return None
+        return compute_sufficiency(self.curve_trials, self.study.settings, level=LEVEL)
 
     @cached_property
     def methods(self) -> pd.DataFrame:

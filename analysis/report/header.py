@@ -1,4 +1,4 @@
-"""What stands above the topics of a report: status, settings, summary and warnings."""
+"""What stands above the topics of a report: status, settings, terms and summary."""
 
 from collections.abc import Mapping
 
@@ -7,16 +7,13 @@ import pandas as pd
 
 from analysis.frames import StudyFrames
 from analysis.report.cells import clean, number
-from analysis.report.context import StudyContext, name_methods
+from analysis.report.context import StudyContext
 from analysis.report.text import count
 from analysis.report.topics import methods
 from analysis.runs import completed_runs, format_mtd, is_missing, varied_settings
 
-_ADAPTIVE_SAMPLERS = frozenset({"tpe"})
 _MOST_VALUES = 12
-_OF_MTD = ("ema_decay", "queue_size", "batch_size")
-
-_OF_GLOSSARY = (*_OF_MTD, "initial_queue_size")
+_OF_GLOSSARY = ("ema_decay", "queue_size", "batch_size", "initial_queue_size")
 
 
 def _span(levels: pd.Series) -> str:
@@ -147,88 +144,3 @@ def summarise_study(context: StudyContext) -> tuple[str, ...]:
         return (_describe_runs(context), *differences)
     training = _describe_training(context.traced)
     return (context.verdict.sentence, *differences, _describe_runs(context), training)
-
-
-def _warn_of_sampler(sampler: str) -> str:
-    if sampler not in _ADAPTIVE_SAMPLERS:
-        return ""
-    return (
-        f"The settings were chosen by an adaptive sampler ({sampler}), which tries more where "
-        "scores were high. A correlation or a mean over such points is biased; run a grid to "
-        "assess the shape."
-    )
-
-
-def _warn_of_selection(note: str) -> str:
-    if not note:
-        return ""
-    return (
-        "Checkpoints were chosen on the TEST pairs, as some published numbers were: these scores "
-        "are too high to be compared with any whose checkpoints were chosen on a dev split."
-    )
-
-
-def _warn_of_batches(runs: pd.DataFrame) -> str:
-    sizes = {frozenset(level["batch_size"]) for _, level in runs.groupby("mtd")}
-    if len(sizes) < 2:
-        return ""
-    return (
-        "The batch sizes differ between levels of MTD, so the curve over all runs mixes the "
-        "two; read the curves by batch size instead."
-    )
-
-
-def _warn_of_one_varied(context: StudyContext) -> str:
-    """That an effect of MTD may be one of the only setting by which it was varied."""
-    runs = context.traced
-    varied = [name for name in _OF_MTD if name in runs and runs[name].nunique() > 1]
-    if len(varied) != 1 or runs["mtd"].nunique() < 2:
-        return ""
-    return (
-        f"Only {varied[0]} varies in this study, so its effect and that of MTD cannot be separated "
-        "here."
-    )
-
-
-def _warn_of_synthetic(study: StudyFrames) -> str:
-    if not study.facts.get("corpus", "").startswith("builtin"):
-        return ""
-    if not study.facts.get("evaluation", "builtin").startswith("builtin"):
-        return "The training text is synthetic (the built-in data set)."
-    return "The training text and the evaluation pairs are synthetic (the built-in data set)."
-
-
-def _warn_of_methods(context: StudyContext) -> str:
-    if len(context.curve_trials) == len(context.trials):
-        return ""
-    return (
-        "Several methods have an MTD. The verdict, the curves over MTD, alignment, uniformity and "
-        f"spectra are of {name_methods(context.traced, context.study)} alone; the section "
-        "“Methods” compares all."
-    )
-
-
-def list_warnings(context: StudyContext) -> tuple[str, ...]:
-    """What limits the conclusions from this study."""
-    verdict, trials = context.verdict, context.trials
-    missing = verdict.levels_run - verdict.levels if verdict.seeds > 1 else 0
-    uncompared = ""
-    if missing > 0:
-        uncompared = (
-            f"{count(missing, 'level')} of MTD with a score excluded from the verdict, because "
-            "fewer than two seeds have run there."
-        )
-    done = int((trials["state"] == "COMPLETE").sum())
-    bare = done - len(completed_runs(trials))
-    unscored = f"{count(bare, 'completed run')} excluded for lack of a score." if bare else ""
-    candidates = (
-        _warn_of_selection(context.note),
-        _warn_of_sampler(context.study.sampler),
-        _warn_of_synthetic(context.study),
-        _warn_of_one_varied(context),
-        _warn_of_methods(context),
-        _warn_of_batches(context.traced),
-        uncompared,
-        unscored,
-    )
-    return tuple(text for text in candidates if text)

@@ -95,7 +95,31 @@ class MultiStudyPage:
     methods: tuple[str, ...]
 
 
-def render(page: Page | MultiStudyPage) -> str:
+@dataclass(frozen=True)
+class LevelMeansPage:
+    """A page on level means: their verdict, without a study. kind: the verdict, for its colour."""
+
+    name: str
+    status: str
+    generated: str
+    version: str
+    heading: str
+    kind: str
+    summary: tuple[str, ...]
+    numbers: Mapping[str, str]
+    warnings: tuple[str, ...]
+    sections: tuple[Section, ...]
+    methods: tuple[str, ...]
+
+
+_TEMPLATES = {
+    Page: "page.html",
+    MultiStudyPage: "multi_study.html",
+    LevelMeansPage: "level_means.html",
+}
+
+
+def render(page: Page | MultiStudyPage | LevelMeansPage) -> str:
     """The page as one HTML document that loads nothing from anywhere.
 
     Every text is escaped; only the figures' own SVG is passed through. The script runs by
@@ -110,7 +134,7 @@ def render(page: Page | MultiStudyPage) -> str:
         keep_trailing_newline=True,
     )
     script = environment.get_template("sort.js").render().strip()
-    template = "page.html" if isinstance(page, Page) else "multi_study.html"
+    template = _TEMPLATES[type(page)]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template(template).render(
         page=page,

@@ -16,13 +16,14 @@ from analysis.report.header import (
     describe_settings,
     describe_status,
     list_terms,
-    list_warnings,
     summarise_study,
     title_summary,
 )
 from analysis.report.page import Page, Section, render
 from analysis.report.topics import TOPICS, Topic
+from analysis.report.warnings import list_warnings
 from analysis.runs import format_mtd
+from analysis.sufficiency import Answer
 from analysis.verdict import Verdict
 
 _MOST_FILE = 20_000
@@ -48,13 +49,17 @@ _METHODS = (
 
 @dataclass(frozen=True)
 class Report:
-    """Where a report was written, and what it found: the summary's sentences, the verdict."""
+    """Where a report was written, and what it found: the summary's sentences, the verdict.
+
+    mtd_sufficient  the answer of `compute_sufficiency`; "cannot be tested" without its section.
+    """
 
     page: Path
     figures: tuple[Path, ...]
     tables: tuple[Path, ...]
     verdict: Verdict
     summary: tuple[str, ...]
+    mtd_sufficient: Answer
 
 
 def _numbers(verdict: Verdict) -> Mapping[str, str]:
@@ -156,4 +161,6 @@ def write_report(
         table_names=[name for topic in topics for name in topic.csv],
         figure_names=[name for topic in topics for name in topic.figures],
     )
-    return Report(files.page, files.figures, files.tables, context.verdict, summary)
+    found_of_mtd = context.sufficiency
+    answer: Answer = found_of_mtd.answer if found_of_mtd else "cannot be tested"
+    return Report(files.page, files.figures, files.tables, context.verdict, summary, answer)

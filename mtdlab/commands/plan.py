@@ -21,6 +21,8 @@ from mtdlab.errors import MtdlabError, TrialError, one_line
 from mtdlab.sweep.finished import clock
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from mtdlab.config import StudySpec
 
 MAIN_SETTINGS = ("ema_decay", "queue_size", "batch_size", "initial_queue_size")
@@ -73,7 +75,10 @@ def plan(
     design = find_design(spec, storage, effect=effect, sd=sd, record=record)
     if as_json:
         found = {"estimate": _costs(spec, jobs, jobs_per_gpu)} if measure else {}
-        print_json({"study": spec.name, "trials": trials, "settings": rows} | design | found)
+        notes = {"warnings": warn_of_design(rows)}
+        print_json(
+            {"study": spec.name, "trials": trials, "settings": rows} | notes | design | found
+        )
         return
     if rows:
         print_table(rows)
@@ -82,6 +87,8 @@ def plan(
     most = "at most " if spec.until else ""
     print(f"study {spec.name}: {what} x {seeds} = {most}{trials} trials", flush=True)
     print("\n".join(describe_design(design)), flush=True)
+    for warning in warn_of_design(rows):
+        print(f"warning {warning}")
     if measure:
         print("\n".join(_cost_lines(_costs(spec, jobs, jobs_per_gpu))))
 
@@ -102,6 +109,17 @@ def planned(spec: "StudySpec") -> list[dict[str, Any]]:
         row = {name: getattr(settings, name, None) for name in names if name in spec.known}
         rows.append({"mtd": None if settings.mtd is None else round(settings.mtd, 3)} | row)
     return sorted(rows, key=lambda row: (row["mtd"] is None, row["mtd"]))
+
+
+def warn_of_design(rows: "Sequence[Mapping[str, Any]]") -> list[str]:
+    """What the planned configurations confound with MTD. rows  as from `planned`."""
+    from analysis.confounding import describe_confounding
+
+    traced = [row for row in rows if row["mtd"] is not None]
+    decays = [row["ema_decay"] for row in traced]
+    ratios = [row["queue_size"] / row["batch_size"] for row in traced]
+    text = describe_confounding(decays, ratios)
+    return [text] if text else []
 
 
 def _costs(spec: "StudySpec", jobs: int | None, jobs_per_gpu: int) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from mtdlab.commands.printing import print_json, print_table
 
 if TYPE_CHECKING:
     from mtdlab.store import Look
+    from mtdlab.sweep.run import SweepResult
 
 
 def sweep(
@@ -66,6 +67,9 @@ def sweep(
             {
                 "study": result.study,
                 "storage": shown(url),
+                "metric": result.metric,
+                "select_by": result.select_by,
+                "best": _best(result),
                 "planned": result.planned,
                 "ran": result.ran,
                 "seconds": round(result.seconds, 1),
@@ -85,9 +89,22 @@ def sweep(
             + (f"done ({', '.join(others)})" if others else "done")
             + f"; {result.ran} run now in {clock(result.seconds)}"
         )
+        if best := _best(result):
+            mtd = "" if best["mtd"] is None else f" (mtd {best['mtd']:.2f})"
+            scores = {result.select_by: best["select_by_score"], result.metric: best["score"]}
+            shown_scores = ", ".join(f"{name} {score:.2f}" for name, score in scores.items())
+            print(f"best trial by {result.select_by}: {best['trial']}{mtd}, {shown_scores}")
         if result.look:
             print(describe_look(result.look, len(spec.looks)))
     raise typer.Exit(result.exit_code)
+
+
+def _best(result: "SweepResult") -> dict[str, Any] | None:
+    """The best trial with its MTD, the score that ranks it, and the score that is reported."""
+    if (best := result.best) is None:
+        return None
+    scores = {"select_by_score": best.ranking, "score": best.score}
+    return {"trial": best.number, "mtd": best.mtd} | scores
 
 
 def _described(look: "Look | None") -> dict[str, Any]:

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from mtdlab.config import strata
 from mtdlab.config.search import Choices, Dimension, Range, grid
 from mtdlab.config.source import KeyPath, Source, SpecError
 from mtdlab.config.study import STUDY_NAME, Pruner, Sampler, StudySpec, section
@@ -23,7 +24,10 @@ class StudyFile(BaseModel):
 
     study: str = Field(pattern=f"^{STUDY_NAME}$", description="name of the study")
     description: str = Field("", max_length=2000, description="shown on the report's page")
-    metric: str = Field("sts_test", description="score that is maximised and reported")
+    metric: str = Field("sts_test", description="score that is reported")
+    select_by: str = Field(
+        "sts_dev", description="score that ranks trials: for the sampler and for the kept model"
+    )
     trainer: dict[str, Any] = Field(
         default_factory=dict, description="settings that every trial shares"
     )
@@ -102,9 +106,14 @@ def check_trainer(
         if seed < 0:
             raise source.error(("seeds", index), f"{seed}: a seed is 0 or more")
     for name in top.search:
-        _check_searched(source, name, top.trainer, known)
+        if name == strata.KEY:
+            _check_strata(source, top, known)
+        else:
+            _check_searched(source, name, top.trainer, known)
     _check_sampler(source, top)
-    _check_metric(source, top.metric, section(methods[0], top.trainer, among=methods).tasks)
+    tasks = section(methods[0], top.trainer, among=methods).tasks
+    _check_score(source, "metric", top.metric, tasks)
+    _check_score(source, "select_by", top.select_by, tasks)
 
 
 def _check_section(
@@ -114,7 +123,7 @@ def _check_section(
         if len(methods) > 1 and name not in known:
             raise source.unknown(("trainer", name), known)
     # what is searched may decide whether the fixed values go together
-    interacting = {"method", "batch_size", *(name for name in known if "queue" in name)}
+    interacting = {"method", "batch_size", strata.KEY, *(name for name in known if "queue" in name)}
     whole = interacting.isdisjoint(top.search)
     for method in methods:
         model = settings_class(method)
@@ -144,6 +153,20 @@ def _check_searched(
         raise source.error(where, "also fixed under trainer; keep one of the two")
 
 
+def _check_strata(source: Source, top: StudyFile, known: Mapping[str, Setting]) -> None:
+    """Refuse strata of MTD where something else decides over the EMA decay or the queue size."""
+    where = ("search", strata.KEY)
+    if top.sampler != "grid":
+        raise source.error(where, f"strata are points of a grid, {top.sampler} has none")
+    for name in strata.FIXES:
+        if name not in known:
+            raise source.error(where, f"the study's method has no {name}, so it has no MTD")
+        for section_name, given in (("search", top.search), ("trainer", top.trainer)):
+            if name in given:
+                message = f"also given by the strata of search.{strata.KEY}; keep one of the two"
+                raise source.error((section_name, name), message)
+
+
 def _check_sampler(source: Source, top: StudyFile) -> None:
     if top.sampler != "grid" and top.trials is None:
         raise source.error(
@@ -151,19 +174,36 @@ def _check_sampler(source: Source, top: StudyFile) -> None:
         )
     if top.sampler == "grid" and top.trials is not None:
         raise source.error(("trials",), "a grid has as many trials as points; leave it out")
-    if top.sampler == "tpe" and top.metric != "sts_dev":
+    if top.sampler == "tpe" and top.select_by != "sts_dev":
         raise source.error(
-            ("sampler",), "tpe would fit its choices to the test split; use metric: sts_dev"
+            ("sampler",), "tpe would fit its choices to the test split; use select_by: sts_dev"
         )
 
 
-def _check_metric(source: Source, metric: str, tasks: str) -> None:
-    if metric not in METRICS:
-        raise source.error(("metric",), f"{metric!r} is not known; {nearest(metric, METRICS)}")
+def _check_score(source: Source, key: str, name: str, tasks: str) -> None:
+    if name not in METRICS:
+        raise source.error((key,), f"{name!r} is not known; {nearest(name, METRICS)}")
     scored = parse_tasks(tasks)
-    if missing := [task for task in needed(metric) if task not in scored]:
+    if missing := [task for task in needed(name) if task not in scored]:
         raise source.error(
-            ("metric",), f"{metric} needs tasks that trainer.tasks lacks: {', '.join(missing)}"
+            (key,), f"{name} needs tasks that trainer.tasks lacks: {', '.join(missing)}"
+        )
+
+
+def check_pruner(source: Source, spec: StudySpec) -> None:
+    """Refuse a pruner that would compare test scores in a study that is ranked by dev scores.
+
+    A pruner sees the scores of the pairs on which the checkpoint is chosen.
+    """
+    searched = spec.search.get("select_on")
+    splits = {spec.fixed(method).select_on for method in spec.methods}
+    if isinstance(searched, Choices):
+        splits = set(searched.values)
+    if spec.pruner != "none" and "test" in splits and spec.select_by == "sts_dev":
+        raise source.error(
+            ("pruner",),
+            "a pruner compares scores on the pairs that select_on names, here the test pairs; "
+            "use select_on: dev, or rank by the test pairs too, with select_by: sts_test",
         )
 
 
@@ -196,6 +236,18 @@ def check_until(source: Source, spec: StudySpec) -> None:
     levels = {spec.settings(unit.parameters or {}, unit.seed).mtd for unit in units} - {None}
     if len(levels) < 2:
         raise source.error(where, "needs two levels of MTD or more to compare")
+
+
+def check_strata_kept(source: Source, spec: StudySpec, mtds: Sequence[float]) -> None:
+    """Refuse strata whose configurations have another MTD, under a schedule of the EMA decay."""
+    for point in grid(spec.search, spec.skip):
+        found = spec.settings(spec.parameters_of(point), seed=0).mtd
+        if found is None or all(abs(found - mtd) > strata.TOLERANCE for mtd in mtds):
+            message = (
+                f"{point} has an MTD of {found}; strata need a constant EMA decay and the whole "
+                "queue"
+            )
+            raise source.error(("search", strata.KEY), message)
 
 
 def check_values(

@@ -4,9 +4,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mtdlab.config import strata
 from mtdlab.config.checks import (
     StudyFile,
     check_points,
+    check_pruner,
+    check_strata_kept,
     check_trainer,
     check_until,
     check_values,
@@ -15,6 +18,7 @@ from mtdlab.config.checks import (
 )
 from mtdlab.config.dimensions import read_dimension
 from mtdlab.config.profiles import laid_over, profile_names
+from mtdlab.config.search import Partial
 from mtdlab.config.skip import read_skip
 from mtdlab.config.source import KeyPath, Source, SpecError, parse, read
 from mtdlab.config.study import StudySpec, known_settings
@@ -93,7 +97,12 @@ def _study(source: Source, modules: Sequence[UserModule] = ()) -> StudySpec:
     methods = _methods(source, top.trainer, top.search)
     known = known_settings(methods)
     check_trainer(source, top, methods, known)
-    search = {name: read_dimension(source, known[name], top.search[name]) for name in top.search}
+    plain = [name for name in top.search if name != strata.KEY]
+    search = {name: read_dimension(source, known[name], top.search[name]) for name in plain}
+    left_out: tuple[Partial, ...] = ()
+    if strata.KEY in top.search:
+        drawn, left_out = strata.read_strata(source, top.search[strata.KEY])
+        search = drawn | search
     for setting, dimension in search.items():
         check_values(source, known[setting], dimension, methods)
     seeds, until = tuple(dict.fromkeys(top.seeds)), None
@@ -103,10 +112,12 @@ def _study(source: Source, modules: Sequence[UserModule] = ()) -> StudySpec:
         seeds = extended(seeds, until.max_seeds)
     verdict = checked(source, ("verdict",), VerdictSection, top.verdict)
     try:
-        skip = read_skip(source, top.skip, search, top.sampler)
+        skip = left_out + read_skip(source, top.skip, search, top.sampler)
         spec = StudySpec(
             name=top.study,
             metric=top.metric,
+            select_by=top.select_by,
+            select_by_given="select_by" in top.model_fields_set,
             trainer=top.trainer,
             search=search,
             seeds=seeds,
@@ -121,8 +132,11 @@ def _study(source: Source, modules: Sequence[UserModule] = ()) -> StudySpec:
             margin=verdict.margin,
             alpha=verdict.alpha,
         )
+        check_pruner(source, spec)
         check_points(source, spec)
         check_until(source, spec)
+        if strata.KEY in top.search:
+            check_strata_kept(source, spec, top.search[strata.KEY]["strata"])
     except ValueError as error:
         # a search that has no grid
         raise source.error(("search",), str(error)) from None

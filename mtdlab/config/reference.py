@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from mtdlab.config import strata
 from mtdlab.config.checks import StudyFile
 from mtdlab.methods.registry import BUILTIN, find_method, method_names
 from mtdlab.settings import Setting, TrainerSettings, settings_of
@@ -19,7 +20,13 @@ Generated from the declarations in `mtdlab/settings/` and `mtdlab/methods/` by `
 edit. They stand under `trainer:` (fixed) or `search:` (varied) in a study file, or after
 `--set trainer.`. `mtdlab schema` prints the JSON Schema of a study file.
 """
-_STUDY = "## Study file\n\nThe keys at the top level.\n"
+_STUDY = """\
+## Study file
+
+The keys at the top level. `search: {mtd: {strata: [5, 8.7, 14.7], per_stratum: 4}}` searches
+`ema_decay` and `queue_size` jointly: at most 4 configurations with each MTD, with K/N whole and
+spaced evenly in logarithms from 1 to the largest with an EMA decay of 0.5 or more.
+"""
 _SHARED = "## All methods\n"
 _COLUMNS = "| setting | symbol | default | unit | meaning |\n|---|---|---|---|---|"
 
@@ -62,7 +69,12 @@ def study_schema() -> dict[str, Any]:
             known.setdefault(setting, _without_traits(described))
     known["method"] = {"enum": method_names(), "default": known["method"]["default"]}
     section = {"type": "object", "additionalProperties": False}
+    mtd = {
+        "strata": {"type": "array", "items": {"type": "number"}, "minItems": 1},
+        "per_stratum": {"type": "integer", "minimum": 2},
+    }
     searched = {name: _searched(described) for name, described in known.items() if name != "seed"}
+    searched[strata.KEY] = section | {"properties": mtd, "required": list(mtd)}
     schema["properties"]["trainer"] |= section | {"properties": known}
     schema["properties"]["search"] |= section | {"properties": searched}
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"

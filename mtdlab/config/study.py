@@ -32,12 +32,14 @@ class Unit:
 class StudySpec:
     """A checked study: `trainer` fixed, `search` varied, one trial per configuration and seed.
 
-    trainer       the settings that the file gives, without defaults.
-    skip          partial points of the grid that are not run.
-    user_modules  imported modules that define methods of this study.
-    until         when seeds are added, up to all of `seeds`; None for a fixed number.
-    margin        points (score x 100) below which a difference counts as none in the verdict.
-    alpha         error rate of the verdict, over all looks.
+    metric           the score that is reported; select_by: the score that ranks the trials.
+    trainer          the settings that the file gives, without defaults.
+    skip             partial points of the grid that are not run.
+    user_modules     imported modules that define methods of this study.
+    select_by_given  whether the file has that key, or leaves it to its default.
+    until            when seeds are added, up to all of `seeds`; None for a fixed number.
+    margin           points (score x 100) below which a difference counts as none in the verdict.
+    alpha            error rate of the verdict, over all looks.
     """
 
     name: str
@@ -52,6 +54,8 @@ class StudySpec:
     skip: tuple[Partial, ...] = field(default=(), hash=False)
     description: str = ""
     user_modules: tuple[UserModule, ...] = ()
+    select_by: str = "sts_dev"
+    select_by_given: bool = False
     until: Until | None = None
     margin: float = 0.5
     alpha: float = 0.05
@@ -146,6 +150,7 @@ class StudySpec:
         sections = {method: self._dumped(method) for method in self.methods}
         return self._until_identity() | {
             "metric": self.metric,
+            "select_by": self.select_by,
             "sampler": self.sampler,
             "pruner": self.pruner,
             "trainer": sections if "method" in self.search else sections[self.methods[0]],

@@ -25,6 +25,7 @@ from mtdlab.errors import MtdlabError
 from mtdlab.sweep.samplers import suggest
 from mtdlab.sweep.slots import default_jobs, threads_each
 from mtdlab.training.inputs import LOADED
+from mtdlab.training.probe import LAGS
 from mtdlab.training.state import EVALUATED
 
 SECONDS = 6.0
@@ -189,10 +190,12 @@ def loaded_by(settings: TrainerSettings) -> tuple[str, ...]:
 
 
 def database_bytes(settings: TrainerSettings) -> int:
-    """Bytes that a trial adds to the database: curves, spectra, rows."""
+    """Bytes that a trial adds to the database: curves, measurements of keys, spectra, rows."""
     curves = METHOD_COLUMNS + len(EVALUATED)
     evaluations = math.ceil(settings.steps / settings.evaluate_every)
-    return 4 * curves * settings.steps + EVALUATION_ROW * evaluations + TRIAL_ROWS
+    probes = math.ceil(settings.steps / settings.probe_every) if settings.probe_every else 0
+    values = curves * settings.steps + (2 + len(LAGS)) * probes
+    return 4 * values + EVALUATION_ROW * evaluations + TRIAL_ROWS
 
 
 def _checkpoints(trials: Sequence[TrainerSettings], weights: int) -> int:

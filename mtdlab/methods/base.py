@@ -4,12 +4,16 @@ Letters: N batch, L tokens, D dimension.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, cast
 
+import torch
 from torch import Tensor, nn
+from torch.nn.functional import normalize
 
+from mtdlab.methods.losses import at_least_float32
 from mtdlab.settings import TrainerSettings
 
 if TYPE_CHECKING:
@@ -89,6 +93,23 @@ class Method(nn.Module, ABC, Generic[S]):
     def update(self, step: int, result: Step) -> None:
         """What follows the optimizer's step: average the momentum encoder, enqueue the keys."""
 
+    @torch.no_grad()
+    def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Unit vectors (N, D) of sentences by the branch that encodes keys, its heads included.
+
+        ids, mask   (N, L) of the sentences as they are.
+
+        `probe_every` measures with it how fast keys change. It must leave the run as it is: no
+        dropout, no augmentation, no random number drawn, no gradient, every module's mode as
+        before. By default the sentence vectors of the encoder; a method with a queue overrides it.
+        """
+        # here, since transformers takes seconds to import and reading a study file needs none of it
+        from mtdlab.encoders.pooling import encode
+
+        with evaluation_mode(self.encoder), self.device.autocast():
+            vectors = encode(self.encoder, mask, self.settings.pooling, input_ids=ids)
+        return normalize(at_least_float32(vectors), dim=1)
+
     @property
     def encoder(self) -> "PreTrainedModel":
         """The encoder that is evaluated and exported: the part of that name."""
@@ -106,3 +127,15 @@ class Method(nn.Module, ABC, Generic[S]):
     def trained(self) -> list[nn.Parameter]:
         """The parameters that the optimizer changes."""
         return [parameter for parameter in self.parameters() if parameter.requires_grad]
+
+
+@contextmanager
+def evaluation_mode(module: nn.Module) -> Iterator[None]:
+    """Evaluation mode, in which its dropout modules drop nothing; each part's mode is put back."""
+    training = [part for part in module.modules() if part.training]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True

@@ -3,8 +3,8 @@
 Letters: N batch, L tokens, V queue rows in use, D dimension.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
@@ -15,7 +15,7 @@ from torch.nn.functional import normalize
 
 from analysis.trace import d_trace
 from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
-from mtdlab.methods.base import Method, Step, Tokens
+from mtdlab.methods.base import Method, Step, Tokens, evaluation_mode
 from mtdlab.methods.clusters import centroids
 from mtdlab.methods.heads import Branch, embedding_block, predictor, word_table
 from mtdlab.methods.history import HistorySettings
@@ -273,6 +273,13 @@ class MoCoSE(Method[MoCoSESettings]):
         if result.keys is not None:
             self.queue.enqueue(result.keys)
 
+    @torch.no_grad()
+    def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Unit vectors (N, D) of sentences by the target branch, in evaluation mode."""
+        with evaluation_mode(self.target), self.device.autocast():
+            keys = self.target(word_table(self.online.encoder)(ids), mask, NO_DROPOUT)
+        return normalize(at_least_float32(keys), dim=1)
+
     def parts(self) -> dict[str, nn.Module]:
         """Encoder, heads, dropout's random stream, target branch, queue."""
         heads = {
@@ -341,14 +348,6 @@ class MoCoSE(Method[MoCoSESettings]):
         (gradient,) = torch.autograd.grad(self.loss(*self.encode(words, masks)), words[0])
         return gradient
 
-    @contextmanager
-    def _target_mode(self) -> Iterator[None]:
+    def _target_mode(self) -> AbstractContextManager[None]:
         """Evaluation mode without target dropout; the shared embedding block is put back."""
-        if self.settings.target_dropout:
-            yield
-            return
-        self.target.eval()
-        try:
-            yield
-        finally:
-            self.target.train()
+        return nullcontext() if self.settings.target_dropout else evaluation_mode(self.target)

@@ -109,6 +109,11 @@ class TrainerSettings(BaseModel):
     evaluate_every: Positive = setting(
         100, "steps between two evaluations", unit="steps", step_cost="none"
     )
+    probe_every: Count = setting(
+        0,
+        "steps between two measurements of how fast keys change, on 64 sentences; 0: none",
+        unit="steps",
+    )
     seed: Count = setting(
         0,
         "fixes a run's random numbers; a study lists its seeds under `seeds`",
@@ -143,8 +148,16 @@ class TrainerSettings(BaseModel):
     @model_validator(mode="after")
     def _together(self, info: ValidationInfo) -> Self:
         if not (info.context or {}).get("partial"):
+            self._check_probes()
             self.check()
         return self
+
+    def _check_probes(self) -> None:
+        if self.probe_every >= self.steps:
+            raise ValueError(
+                f"probe_every {self.probe_every} leaves nothing to compare in {self.steps} steps; "
+                "it must be below steps, or 0 for none"
+            )
 
     def check(self) -> None:
         """Raise ValueError where values do not go together."""

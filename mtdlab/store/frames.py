@@ -10,7 +10,9 @@ from sqlalchemy.orm import Session
 
 from analysis.frames import (
     CURVE_COLUMNS,
+    ENVIRONMENT_COLUMNS,
     LOOK_COLUMNS,
+    PROBE_COLUMNS,
     SCORE_COLUMNS,
     TRIAL_COLUMNS,
     Plan,
@@ -33,9 +35,10 @@ from mtdlab.store.tables import (
 
 
 def list_studies(storage: str | None = None) -> pd.DataFrame:
-    """A row per study: study, metric, planned, and the number of trials in each state.
+    """A row per study: study, metric, select_by, planned, the number of trials in each state.
 
-    Raises StorageError where there is no such database.
+    select_by is the metric where none was recorded. Raises StorageError where there is no such
+    database.
     """
     url = storage_url(storage)
     with explained(url), Session(reading_engine(url)) as session:
@@ -43,9 +46,12 @@ def list_studies(storage: str | None = None) -> pd.DataFrame:
         rows = session.execute(
             count.join(TrialRow, isouter=True).group_by(StudyRow.name, TrialRow.state)
         ).all()
+        studies = session.scalars(select(StudyRow))
+        ranked = {row.name: row.select_by or row.metric for row in studies}
     long = pd.DataFrame(rows, columns=["study", "metric", "state", "count"])
+    long["select_by"] = long["study"].map(ranked)
     table = long.pivot_table(
-        index=["study", "metric"], columns="state", values="count", fill_value=0
+        index=["study", "metric", "select_by"], columns="state", values="count", fill_value=0
     )
     states = ["COMPLETE", "RUNNING", "WAITING", "FAIL", "PRUNED"]
     table = table.reindex(columns=states, fill_value=0).astype(int)
@@ -72,15 +78,18 @@ def load_study(study: str, storage: str | None = None, *, curves: bool = True) -
         return StudyFrames(
             name=row.name,
             metric=row.metric,
+            select_by=row.select_by or "",
             planned=session.scalar(planned) or 0,
             trials=_trials(trials),
             curves=_curves(session, of_study) if curves else empty(CURVE_COLUMNS),
             spectra=_spectra(session, of_study),
             scores=_scores(session, of_study),
+            probes=_probes(session, of_study),
             sampler=row.identity["sampler"],
             study_file=row.file_text,
             command=row.command,
             facts=_facts(trials),
+            environment=_environment(trials),
             settings=_settings(methods, trials),
             methods={name: method["title"] for name, method in methods.items()},
             description=row.description,
@@ -130,6 +139,31 @@ def _curves(session: Session, of_study: Select[Any]) -> pd.DataFrame:
         for number, curve in columns.items()
     ]
     return pd.concat(frames, ignore_index=True).reindex(columns=list(CURVE_COLUMNS))
+
+
+def _probes(session: Session, of_study: Select[Any]) -> pd.DataFrame:
+    columns: dict[int, dict[str, Array]] = {}
+    for number, name, values in _arrays(session, of_study, "probe/%"):
+        columns.setdefault(number, {})[name.removeprefix("probe/")] = values
+    blocks = [
+        _compared(number, int(name.removeprefix("cosine/")), probed, cosine)
+        for number, probed in columns.items()
+        for name, cosine in probed.items()
+        if name.startswith("cosine/")
+    ]
+    if not blocks:
+        return empty(PROBE_COLUMNS)
+    table = pd.DataFrame(np.concatenate(blocks), columns=list(PROBE_COLUMNS))
+    table = table.astype(dict(PROBE_COLUMNS))
+    return table.sort_values(["number", "step", "lag"], ignore_index=True)
+
+
+def _compared(number: int, lag: int, probed: Mapping[str, Array], cosine: Array) -> Any:
+    """The rows of one trial and lag, (P, 5) as `PROBE_COLUMNS`, where there were both probes."""
+    step = probed["step"].astype(np.float64)
+    constant = np.ones_like(step)
+    rows = np.stack([number * constant, step, lag * constant, cosine, probed["baseline"]], axis=1)
+    return rows[step >= lag]
 
 
 def _spectra(session: Session, of_study: Select[Any]) -> pd.DataFrame:
@@ -201,3 +235,22 @@ def _facts(rows: Sequence[TrialRow]) -> dict[str, str]:
         for name, value in (row.environment or {}).items():
             seen.setdefault(name, {})[str(value)] = None
     return {name: "; ".join(values) for name, values in seen.items()}
+
+
+def _environment(rows: Sequence[TrialRow]) -> pd.DataFrame:
+    """What each trial that recorded it computed with: `ENVIRONMENT_COLUMNS`."""
+    records = [
+        {"number": row.number} | _split_device(row.environment) for row in rows if row.environment
+    ]
+    if not records:
+        return empty(ENVIRONMENT_COLUMNS)
+    frame = pd.DataFrame.from_records(records, columns=list(ENVIRONMENT_COLUMNS))
+    return frame.astype(dict(ENVIRONMENT_COLUMNS))
+
+
+def _split_device(environment: Mapping[str, Any]) -> dict[str, str]:
+    """The recorded facts with the device line, "cpu, bfloat16, threads a trial: 1", in parts."""
+    device, _, rest = str(environment.get("device", "")).partition(", ")
+    precision, _, threads = rest.partition(", threads a trial: ")
+    parts = {"device": device, "precision": precision, "threads": threads}
+    return {name: str(environment.get(name, "")) for name in ("processor", "versions")} | parts

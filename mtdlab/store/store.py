@@ -1,16 +1,29 @@
 """A study's row and the plan of its trials, as a sweep writes them."""
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from mtdlab.config import Unit
 from mtdlab.store.database import explained
 from mtdlab.store.looks import Looks
 from mtdlab.store.progress import FINISHED
-from mtdlab.store.tables import StudyRow, TrialRow
+from mtdlab.store.tables import ScoreRow, StudyRow, TrialRow
+
+
+@dataclass(frozen=True)
+class FinishedRow:
+    """A trial that has ended. ranking is the score that ranks it, score the study's metric."""
+
+    row: int
+    number: int
+    state: str
+    mtd: float | None
+    score: float | None
+    ranking: float | None
 
 
 class Store(Looks):
@@ -122,12 +135,22 @@ class Store(Looks):
             )
             return {row[0]: row[1] for row in rows}
 
-    def best_trial(self) -> int | None:
-        """The row of the complete trial with the highest score, None before there is one."""
+    def select_by(self, metric: str) -> str:
+        """The score that ranks the trials: the recorded one, `metric` where none is."""
+        recorded = self.study()
+        return (recorded.select_by if recorded else None) or metric
+
+    def best_trial(self) -> FinishedRow | None:
+        """The complete trial with the highest score of those that rank the study's trials.
+
+        The lowest number of equal ones; None before there is one.
+        """
         with explained(self.url), Session(self._engine) as session:
-            done = (TrialRow.study_id == self.study_id) & (TrialRow.state == "COMPLETE")
-            ranked = select(TrialRow.id).where(done, TrialRow.score.is_not(None))
-            return session.scalar(ranked.order_by(TrialRow.score.desc(), TrialRow.number).limit(1))
+            ranking = self._ranking(session)
+            ranked = self._finished(ranking).where(TrialRow.state == "COMPLETE")
+            first = ranked.where(ranking.is_not(None)).order_by(ranking.desc(), TrialRow.number)
+            row = session.execute(first.limit(1)).first()
+            return None if row is None else FinishedRow(*row[1:])
 
     def begun(self) -> set[int]:
         """The Optuna ids of all trials that have one."""
@@ -140,15 +163,26 @@ class Store(Looks):
                 if identity is not None
             }
 
-    def finished(self) -> dict[int, tuple[str, float | None]]:
-        """State and score of every finished trial, by Optuna's trial id."""
+    def finished(self) -> dict[int, FinishedRow]:
+        """Every finished trial, by Optuna's trial id."""
         with explained(self.url), Session(self._engine) as session:
-            rows = session.execute(
-                select(TrialRow.optuna_id, TrialRow.state, TrialRow.score).where(
-                    TrialRow.study_id == self.study_id, TrialRow.state.in_(FINISHED)
-                )
-            )
-            return {optuna_id: (state, score) for optuna_id, state, score in rows if optuna_id}
+            rows = session.execute(self._finished(self._ranking(session)))
+            return {optuna_id: FinishedRow(*row) for optuna_id, *row in rows if optuna_id}
+
+    def _ranking(self, session: Session) -> ColumnElement[float | None]:
+        """The score that ranks a trial, as a column of queries on trials."""
+        study = session.get(StudyRow, self.study_id)
+        if study is None or study.select_by is None:
+            return TrialRow.score.expression
+        named = (ScoreRow.trial_id == TrialRow.id) & (ScoreRow.task == study.select_by)
+        return select(ScoreRow.score).where(named).scalar_subquery()
+
+    def _finished(self, ranking: ColumnElement[float | None]) -> Select[*tuple[Any, ...]]:
+        """The finished trials: Optuna's trial id, then the fields of `FinishedRow`."""
+        columns = (TrialRow.optuna_id, TrialRow.id, TrialRow.number, TrialRow.state)
+        return select(*columns, TrialRow.mtd, TrialRow.score, ranking).where(
+            TrialRow.study_id == self.study_id, TrialRow.state.in_(FINISHED)
+        )
 
     def retry_failed(self) -> int:
         """Put failed trials back as waiting, to run as new Optuna trials; returns how many."""

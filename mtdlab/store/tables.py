@@ -79,6 +79,14 @@ class StudyRow(Base):
     precision: Mapped[str | None]
     """What `precision: auto` means in this study, so that all of its trials compute alike."""
 
+    @property
+    def select_by(self) -> str | None:
+        """The score that ranks the trials, by its name among their scores.
+
+        None for a study that was begun before there was a choice: its metric ranks them.
+        """
+        return self.identity.get("select_by")
+
 
 class TrialRow(Base):
     """One configuration with one seed."""
@@ -133,7 +141,9 @@ class ScoreRow(Base):
 
 
 class ArrayRow(Base):
-    """A trial's curve (`curve/loss`, one value per step) or spectrum (`spectrum/after`)."""
+    """A trial's curve (`curve/loss`, one value per step), spectrum (`spectrum/after`) or
+    measurements of its keys (`probe/step`, `probe/baseline`, `probe/cosine/LAG`, one per probe).
+    """
 
     __tablename__ = "mtdlab_arrays"
 

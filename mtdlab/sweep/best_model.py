@@ -25,14 +25,15 @@ class Trained:
 def save_if_best(folder: Path, store: Store, claim: Claim, trained: Trained) -> str:
     """Save the model of a recorded trial if it is the study's best; returns an error as a note.
 
-    Call it after the trial's result is recorded. Of two workers that finish at once, the one
-    with the lower score then finds the other's result and leaves the folder alone, whichever of
-    the two holds the folder's lock first. No error in saving ends the sweep; StorageError may
-    be raised.
+    The best is that by `select_by`. Call it after the trial's result is recorded. Of two workers
+    that finish at once, the one with the lower score then finds the other's result and leaves the
+    folder alone, whichever of the two holds the folder's lock first. No error in saving ends the
+    sweep; StorageError may be raised.
     """
     try:
         with locked(folder):
-            if store.best_trial() == claim.row:
+            best = store.best_trial()
+            if best is not None and best.row == claim.row:
                 save_model(folder, trained.settings, trained.inputs, trained.outcome, trained.facts)
     except StorageError:
         raise

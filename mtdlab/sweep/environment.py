@@ -1,7 +1,9 @@
-"""What a trial ran with, as text, for running it again."""
+"""What a trial ran with, as text: for running it again, and for finding trials that differ."""
 
 import platform
 import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -16,7 +18,7 @@ PACKAGES = ("mtdlab", "torch", "transformers", "optuna", "numpy")
 
 
 def environment(settings: TrainerSettings, inputs: RunInputs) -> dict[str, str]:
-    """Corpus, encoder, evaluation, device, threads, versions and commit."""
+    """Corpus, encoder, evaluation, device, precision, threads, processor, versions and commit."""
     weights = sum(parameter.numel() for parameter in inputs.encoder.model.parameters())
     corpus, sentences = inputs.corpus, len(inputs.tokens)
     return {
@@ -27,8 +29,26 @@ def environment(settings: TrainerSettings, inputs: RunInputs) -> dict[str, str]:
         f"{len(inputs.test.gold):,} test pairs"
         + (f"; tasks {settings.tasks}" if settings.tasks else ""),
         "device": f"{choose_device(settings)}, threads a trial: {torch.get_num_threads()}",
+        "processor": _processor(),
         "versions": _versions(),
     }
+
+
+@lru_cache(maxsize=1)
+def _processor() -> str:
+    """The instruction set that torch uses, and the processor's name where the system has one.
+
+    Both decide the order of floating-point sums, so that the same run ends with other bits.
+    """
+    name = next((line.split(":", 1)[1].strip() for line in _cpu_lines()), platform.processor())
+    parts = (platform.machine(), torch.backends.cpu.get_cpu_capability(), name)
+    return ", ".join(dict.fromkeys(part for part in parts if part))
+
+
+def _cpu_lines() -> Iterator[str]:
+    """The lines of Linux's /proc/cpuinfo that name a processor; none on other systems."""
+    with suppress(OSError), Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as lines:
+        yield from (line for line in lines if line.startswith("model name"))
 
 
 @lru_cache(maxsize=1)

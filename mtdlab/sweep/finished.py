@@ -10,7 +10,7 @@ from mtdlab.store import Look
 
 @dataclass(frozen=True)
 class FinishedTrial:
-    """How a trial ended, as the progress display needs it."""
+    """How a trial ended, as the progress display needs it. `ranking` is the score that ranks it."""
 
     number: int
     seed: int
@@ -19,6 +19,7 @@ class FinishedTrial:
     reason: str = ""
     mtd: float = math.nan
     score: float = math.nan
+    ranking: float = math.nan
     wall_seconds: float = math.nan
     note: str = ""
 

@@ -12,6 +12,7 @@ from mtdlab.store import Store
 from mtdlab.store.database import writing_engine
 from mtdlab.store.plans import record_plan
 from mtdlab.store.setting_names import present_settings
+from mtdlab.store.tables import StudyRow
 from mtdlab.sweep.optuna_study import OptunaStudy
 
 
@@ -27,27 +28,52 @@ def open_study(spec: StudySpec, url: str, command: str) -> Store:
     store = Store(url, optuna_study.study_id)
     store.forget_deleted(spec.name, optuna_study.trial_ids)
     recorded = store.study()
+    identity = spec.identity()
     if recorded is None:
-        _write(store, spec, command)
+        _write(store, spec, identity, command)
     else:
-        _refuse_other_settings(spec, recorded.identity | {"imports": recorded.imports})
+        if _keeps_metric(spec, recorded):
+            del identity["select_by"]
+        _refuse_other_settings(spec, identity, recorded)
     if missing := store.add_units(spec.units(), {unit.seed for unit in spec.first_units()}):
         raise MtdlabError(
             f"study {spec.name} holds {len(missing)} trials that the file no longer has "
             f"(such as seed {missing[0][1]}); put them back, or give the study another name"
         )
-    _write(store, spec, command)
+    _write(store, spec, identity, command)
     plan = plan_of(spec)
     record_plan(url, spec.name, plan, sha256_of(plan))
+    optuna_study.name_scores(identity.get("select_by", spec.metric))
     optuna_study.synchronise(store)
     return store
 
 
-def _write(store: Store, spec: StudySpec, command: str) -> None:
+def describe_ranking(spec: StudySpec, store: Store) -> str:
+    """A sentence where a study ranks its trials by another score than its file would now."""
+    recorded = store.study()
+    if recorded is None or recorded.select_by or spec.select_by == recorded.metric:
+        return ""
+    return (
+        f"study {spec.name} was begun without select_by: its trials are still ranked by its "
+        f"metric, {recorded.metric}; under another name they would be ranked by {spec.select_by}"
+    )
+
+
+def _keeps_metric(spec: StudySpec, recorded: StudyRow) -> bool:
+    """Whether a study was begun without `select_by`, so that its metric goes on ranking it.
+
+    Otherwise trials of one study would be ranked by different scores. A file that names another
+    score is refused, as for any other setting.
+    """
+    other = spec.select_by_given and spec.select_by != recorded.metric
+    return recorded.select_by is None and not other
+
+
+def _write(store: Store, spec: StudySpec, identity: dict[str, Any], command: str) -> None:
     store.write_study(
         spec.name,
         spec.metric,
-        spec.identity(),
+        identity,
         spec.text,
         command,
         description=spec.description,
@@ -56,11 +82,14 @@ def _write(store: Store, spec: StudySpec, command: str) -> None:
     )
 
 
-def _refuse_other_settings(spec: StudySpec, recorded: dict[str, Any]) -> None:
+def _refuse_other_settings(spec: StudySpec, identity: dict[str, Any], recorded: StudyRow) -> None:
     """Only trials may be added to a study: results of other settings are not comparable."""
-    new = spec.identity() | {"imports": spec.imports}
-    old = recorded | {name: present_settings(recorded[name]) for name in ("trainer", "search")}
+    new = identity | {"imports": spec.imports}
+    old = recorded.identity | {"imports": recorded.imports}
+    old |= {name: present_settings(old[name]) for name in ("trainer", "search")}
     old["trainer"] = _with_present_settings(old["trainer"], new["trainer"], spec)
+    if "select_by" in new:
+        old.setdefault("select_by", recorded.metric)
     differences = [
         f"{setting}: was {before}, now {now}" for setting, before, now in _differences(old, new)
     ]

@@ -71,17 +71,36 @@ class OptunaStudy:
         if not self.storage.get_trial(optuna_id).state.is_finished():
             self.storage.set_trial_state_values(optuna_id, TrialState.WAITING)
 
+    def name_scores(self, select_by: str) -> None:
+        """Record which score the trials' values are, and which user attribute is the metric."""
+        known = self.study.user_attrs
+        for name, score in (("select_by", select_by), ("metric", self.spec.metric)):
+            if known.get(name) != score:
+                self.study.set_user_attr(name, score)
+
     def record(
-        self, optuna_id: int, state: str, score: float | None, reason: str = "", note: str = ""
+        self,
+        optuna_id: int,
+        state: str,
+        ranking: float | None = None,
+        score: float | None = None,
+        *,
+        reason: str = "",
+        note: str = "",
     ) -> None:
-        """Record a trial's end; one that is finished already stays as it is."""
+        """Record a trial's end; one that is finished already stays as it is.
+
+        ranking  the score that ranks it, which becomes its value; score  the study's metric.
+        """
         trial = self.storage.get_trial(optuna_id)
         if trial.state.is_finished():
             return
         for name, text in (("reason", reason), ("note", note)):
             if text:
                 self.storage.set_trial_user_attr(optuna_id, name, text)
-        value = score if state == "COMPLETE" else None
+        if state == "COMPLETE":
+            self.storage.set_trial_user_attr(optuna_id, self.spec.metric, score)
+        value = ranking if state == "COMPLETE" else None
         self.study.tell(trial.number, value, state=TrialState[state], skip_if_finished=True)
 
     def synchronise(self, store: Store) -> None:
@@ -98,12 +117,13 @@ class OptunaStudy:
         finished = store.finished()
         for trial in self._unfinished():
             if trial._trial_id in finished:
-                self.record(trial._trial_id, *finished[trial._trial_id])
+                ended = finished[trial._trial_id]
+                self.record(trial._trial_id, ended.state, ended.ranking, ended.score)
         if len(dead) == len(owned):
             known = store.begun()
             for trial in self._unfinished():
                 if trial._trial_id not in known:
-                    self.record(trial._trial_id, "FAIL", None, "its worker ended before it began")
+                    self.record(trial._trial_id, "FAIL", reason="its worker ended before it began")
 
     def _unfinished(self) -> list[FrozenTrial]:
         states = (TrialState.RUNNING, TrialState.WAITING)

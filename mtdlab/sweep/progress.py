@@ -16,11 +16,15 @@ from mtdlab.sweep.finished import FinishedTrial, clock, describe, line
 
 @dataclass
 class Tally:
-    """Counts and times of the trials that finished during this sweep."""
+    """Counts and times of the trials that finished during this sweep.
+
+    select_by  the name of the score that ranks them.
+    """
 
     planned: int
     finished: int
     jobs: int
+    select_by: str
     best: FinishedTrial | None = None
     seconds: list[float] = field(default_factory=list)
 
@@ -29,7 +33,8 @@ class Tally:
         self.finished += 1
         if math.isfinite(trial.wall_seconds):
             self.seconds.append(trial.wall_seconds)
-        if math.isfinite(trial.score) and (self.best is None or trial.score > self.best.score):
+        highest = -math.inf if self.best is None else self.best.ranking
+        if math.isfinite(trial.ranking) and trial.ranking > highest:
             self.best = trial
 
     def left(self) -> str:
@@ -41,7 +46,7 @@ class Tally:
 
     def summary(self) -> str:
         """The best so far and the time left."""
-        best = f"best {self.best.score:.2f}" if self.best else ""
+        best = f"best {self.select_by} {self.best.ranking:.2f}" if self.best else ""
         if self.best and math.isfinite(self.best.mtd):
             best += f" (mtd {self.best.mtd:.2f})"
         return ", ".join(part for part in (best, self.left()) if part)

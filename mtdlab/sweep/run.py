@@ -15,9 +15,9 @@ from joblib import Parallel, delayed, parallel_config
 
 from mtdlab.config import StudySpec
 from mtdlab.errors import StorageError
-from mtdlab.store import FINISHED, Look, ProgressReader, Store
+from mtdlab.store import FINISHED, FinishedRow, Look, ProgressReader, Store
 from mtdlab.sweep.finished import FinishedTrial
-from mtdlab.sweep.open_study import open_study
+from mtdlab.sweep.open_study import describe_ranking, open_study
 from mtdlab.sweep.progress import Display, Tally
 from mtdlab.sweep.signals import StopRequest, ctrl_c_ignored, exit_code, stop_on_signals
 
@@ -27,10 +27,17 @@ POLL_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class SweepResult:
-    """The state of a study after a sweep: trials by state, the exit code, the last look."""
+    """The state of a study after a sweep: trials by state, and the exit code.
+
+    select_by  the score that ranks the trials; best  the first by it, None before there is one;
+    look  the last look at the verdict, None without one.
+    """
 
     study: str
     storage: str
+    metric: str
+    select_by: str
+    best: FinishedRow | None
     counts: dict[str, int]
     ran: int
     seconds: float
@@ -72,9 +79,18 @@ def sweep(
             ran = _run_until_done(spec, url, models.absolute(), store, workers, stop)
             code = exit_code(stop) if stop.path.exists() else 0
     counts = store.counts()
-    failed = 3 if counts.get("FAIL") else 0
-    seconds, look = time.perf_counter() - started, store.last_look()
-    return SweepResult(spec.name, url, counts, ran, seconds, code or failed, look)
+    return SweepResult(
+        study=spec.name,
+        storage=url,
+        metric=spec.metric,
+        select_by=store.select_by(spec.metric),
+        best=store.best_trial(),
+        counts=counts,
+        ran=ran,
+        seconds=time.perf_counter() - started,
+        exit_code=code or (3 if counts.get("FAIL") else 0),
+        look=store.last_look(),
+    )
 
 
 def _run_until_done(
@@ -123,9 +139,10 @@ def _run_waiting(
     jobs = min(jobs or default_jobs(jobs_per_gpu), max(1, counts.get("WAITING", 0)))
     finished = sum(counts.get(state, 0) for state in FINISHED)
     ran = 0
-    with Display(Tally(sum(counts.values()), finished, jobs)) as display:
-        if difference:
-            display.message(difference)
+    tally = Tally(sum(counts.values()), finished, jobs, store.select_by(spec.metric))
+    with Display(tally) as display:
+        for note in filter(None, (difference, describe_ranking(spec, store))):
+            display.message(note)
         with _updating(display, ProgressReader(url, store.study_id)):
             while (waiting := store.counts().get("WAITING")) and not stop.path.exists():
                 for trial in _trials(run_next, (spec, url, models, stop), jobs, waiting):

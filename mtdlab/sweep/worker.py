@@ -41,11 +41,13 @@ class _OpenStudy:
     """What a worker process keeps open for one study.
 
     precision  what `precision: auto` means in this study; None where no trial uses it.
+    select_by  the score that ranks the trials; None where the study's metric does.
     """
 
     optuna: OptunaStudy
     store: Store
     precision: str | None
+    select_by: str | None
     model: Path
     owner: dict[str, Any] = field(default_factory=this_process)
 
@@ -55,7 +57,8 @@ def _open_study(url: str, spec: StudySpec, models: Path) -> _OpenStudy:
     opened = OptunaStudy(url, spec)
     store = Store(url, opened.study_id)
     row = store.study()
-    return _OpenStudy(opened, store, row.precision if row else None, models / spec.name)
+    assert row is not None, "a worker starts after its study was written"
+    return _OpenStudy(opened, store, row.precision, row.select_by, models / spec.name)
 
 
 def run_next(spec: StudySpec, url: str, models: Path, stop: StopRequest) -> FinishedTrial | None:
@@ -108,7 +111,8 @@ def _run(
         result, trained = _train(spec, settings, _TrialMonitor(study, claim, trial, stop))
     note = _record(study, claim, result, trained)
     score = result.values.get("score", math.nan)
-    study.optuna.record(optuna_id, result.state, score, result.reason, note)
+    ranking = result.scores.get(study.select_by, math.nan) if study.select_by else score
+    study.optuna.record(optuna_id, result.state, ranking, score, reason=result.reason, note=note)
     return FinishedTrial(
         trial.number,
         claim.seed,
@@ -117,6 +121,7 @@ def _run(
         result.reason,
         mtd,
         score,
+        ranking,
         result.values.get("wall_seconds", math.nan),
         note,
     )
@@ -165,7 +170,7 @@ def _train(
         inputs = load_inputs(settings)
         outcome = train(settings, inputs, monitor)
         facts = environment(settings, inputs)
-        result = _complete(spec, outcome, facts)
+        result = _complete(spec.metric, monitor.study.select_by, outcome, facts)
     except (Interrupted, _ClaimLost):
         raise
     except Exception as error:
@@ -173,7 +178,13 @@ def _train(
         return _ended_early(error, monitor.step), None
     if result.state != "COMPLETE":
         return result, None
-    origin = {"study": spec.name, "trial": monitor.trial.number, "file": spec.text}
+    select_by = monitor.study.select_by or spec.metric
+    origin = {
+        "study": spec.name,
+        "trial": monitor.trial.number,
+        "chosen": f"for the highest {select_by} of the study's trials",
+        "file": spec.text,
+    }
     return result, Trained(settings, inputs, outcome, origin | facts)
 
 
@@ -195,25 +206,29 @@ def _ended_early(error: Exception, step: int) -> Result:
     return Result("FAIL", "oom: out of memory" if out_of_memory else describe(error))
 
 
-def _complete(spec: StudySpec, outcome: Outcome, facts: dict[str, str]) -> Result:
-    score, before = outcome.score_of(spec.metric)
-    if not math.isfinite(score):
-        return Result("FAIL", f"no {spec.metric}: {_reason(spec.metric, outcome)}")
-    pairs = outcome.after.dev if spec.metric == "sts_dev" else outcome.after.test
+def _complete(
+    metric: str, select_by: str | None, outcome: Outcome, facts: dict[str, str]
+) -> Result:
+    named = {name: outcome.score_of(name)[0] for name in (metric, select_by) if name}
+    for name, score in named.items():
+        if not math.isfinite(score):
+            return Result("FAIL", f"no {name}: {_reason(name, outcome)}")
+    pairs = outcome.after.dev if metric == "sts_dev" else outcome.after.test
     return Result(
         "COMPLETE",
         values={
-            "score": score,
-            "score_before": before,
+            "score": named[metric],
+            "score_before": outcome.score_of(metric)[1],
             "alignment": pairs.alignment,
             "uniformity": pairs.uniformity,
             "mean_cosine": pairs.mean_cosine,
             "best_step": outcome.best_step,
             "wall_seconds": outcome.wall_seconds,
         },
-        scores=outcome.all_scores(),
+        scores=outcome.all_scores() | named,
         arrays={
             **{f"curve/{name}": column for name, column in outcome.curve.items()},
+            **{f"probe/{name}": column for name, column in outcome.probes.items()},
             "spectrum/before": outcome.before.spectrum.astype(np.float32),
             "spectrum/after": outcome.after.spectrum.astype(np.float32),
         },

@@ -7,7 +7,17 @@ from typing import Any
 from mtdlab.methods.registry import find_method
 from mtdlab.settings import TrainerSettings
 
-_FACTS = ("corpus", "encoder", "evaluation", "device", "versions", "study", "trial", "file")
+_FACTS = (
+    "corpus",
+    "encoder",
+    "evaluation",
+    "device",
+    "versions",
+    "study",
+    "trial",
+    "chosen",
+    "file",
+)
 
 _CARD = """\
 ---

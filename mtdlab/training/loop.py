@@ -20,6 +20,7 @@ from mtdlab.settings import TrainerSettings
 from mtdlab.settings.schedules import learning_rate_at
 from mtdlab.training.inputs import EncoderScores, RunInputs
 from mtdlab.training.outcome import Outcome
+from mtdlab.training.probe import Probe
 from mtdlab.training.state import RunState
 
 OnStep = Callable[[int, Evaluation | None], None]
@@ -36,7 +37,9 @@ def start(settings: TrainerSettings, inputs: RunInputs) -> RunState:
     method = kind(copy.deepcopy(inputs.encoder.model), settings, device)
     views = kind.views(settings, augmented=inputs.augmented is not None)
     batches = inputs.batches(settings.batch_size, settings.seed, views)
-    return RunState(method, batches, settings, device.device)
+    every = settings.probe_every
+    probe = Probe(inputs.tokens, every, device.device) if every else None
+    return RunState(method, batches, settings, device.device, probe)
 
 
 def train(
@@ -55,12 +58,14 @@ def train(
     started = time.perf_counter()
     device = choose_device(settings)
     state = state or start(settings, inputs)
-    method, optimizer, curve = state.method, state.optimizer, state.curve
+    method, optimizer, curve, probe = state.method, state.optimizer, state.curve, state.probe
     encoder = method.encoder
     chosen_on = inputs.test if settings.select_on == "test" else inputs.dev
 
     while state.step < settings.steps:
         step = state.step
+        if probe is not None and probe.due(step):
+            probe.record(step, method)
         for group in optimizer.param_groups:
             group["lr"] = learning_rate_at(step, settings)
         result = method(step, _moved(next(state.batches), device))
@@ -122,4 +127,5 @@ def _finish(
         scores=tuple(scores),
         scores_before=inputs.scores_before,
         wall_seconds=time.perf_counter() - started,
+        probes=state.probe.columns() if state.probe else {},
     )

@@ -1,6 +1,6 @@
 """The result of a run: its training curve, its best checkpoint and their scores."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from mtdlab.training.state import Column, State
 class Outcome:
     """A finished run. `best_step` counts from 1; `before` is the encoder as it was loaded.
 
+    probes  `Probe.columns`; empty where the keys were not probed.
     scores  on each of the settings' tasks, of the best checkpoint and of the loaded encoder.
     """
 
@@ -25,6 +26,7 @@ class Outcome:
     scores: tuple[TaskScore, ...]
     scores_before: tuple[TaskScore, ...]
     wall_seconds: float
+    probes: dict[str, Column] = field(default_factory=dict)
 
     def score_of(self, metric: str) -> tuple[float, float]:
         """A metric's score and that of the encoder as it was loaded, x 100; NaN for none.

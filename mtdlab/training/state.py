@@ -19,6 +19,7 @@ from mtdlab.evaluation.sts import Evaluation
 from mtdlab.methods.base import Method
 from mtdlab.settings import TrainerSettings
 from mtdlab.training.batches import BatchOrder
+from mtdlab.training.probe import Probe
 
 Column = NDArray[np.float32]
 State = dict[str, Tensor]
@@ -115,6 +116,7 @@ class RunState:
 
     method     weights, queue, FGSM gradient, random streams of dropout and augmentation.
     batches    the order of sentences and the position in it.
+    probe      what was measured of the keys; None where the settings do not ask for it.
     The learning rate and the EMA decay are functions of the step and need no state.
     """
 
@@ -124,9 +126,10 @@ class RunState:
         batches: BatchOrder,
         settings: TrainerSettings,
         device: torch.device,
+        probe: Probe | None = None,
     ) -> None:
         self.step = 0
-        self.method, self.batches = method, batches
+        self.method, self.batches, self.probe = method, batches, probe
         self.optimizer = torch.optim.AdamW(
             method.trained(), weight_decay=settings.weight_decay, fused=True
         )
@@ -141,6 +144,7 @@ class RunState:
             "batches": self.batches.state_dict(),
             "curve": self.curve.state_dict(),
             "best": self.best.state_dict(),
+            "probe": self.probe.state_dict() if self.probe else {},
             "random": _random_states(),
         }
 
@@ -155,6 +159,8 @@ class RunState:
         self.optimizer.load_state_dict(state["optimizer"])
         for part in ("batches", "curve", "best"):
             getattr(self, part).load_state_dict(state[part])
+        if self.probe:
+            self.probe.load_state_dict(state["probe"])
         torch.set_rng_state(state["random"]["cpu"])
         if "cuda" in state["random"]:
             torch.cuda.set_rng_state_all(state["random"]["cuda"])

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from analysis.experiments import (
     EXPERIMENTS,
@@ -19,6 +20,7 @@ from analysis.experiments import (
 )
 from analysis.experiments.settings import with_defaults
 from analysis.frames import Setting, StudyFrames
+from analysis.inference import compare_pair
 from analysis.published import load_published
 from analysis.report.topics.collapse import describe_detected
 from analysis.report.topics.experiment_text import describe_comparison, describe_paper, warn_mixed
@@ -263,9 +265,11 @@ def test_a_difference_is_taken_seed_by_seed_for_all_pairs_at_once() -> None:
     spread = found("ema_decay", trials).spread
     assert spread is not None
     assert (spread.above, spread.below, spread.size.mean) == (2, 0, 3)
-    # differences 2 and 4; the t quantile of 1 degree at 1 - 0.05 / 3 / 2 is tan(pi (q - 1/2))
-    half = np.tan(np.pi * (1 - 0.05 / 6 - 0.5)) * np.std([2, 4], ddof=1) / np.sqrt(2)
-    assert spread.size.high - 3 == pytest.approx(half)
+    scores = np.array([[10.0, 11, 12], [30, 31, 34]])
+    assert spread.size == compare_pair(scores, 2, 0, 0.05)
+    # wider than the interval of one pair that was not chosen, with 2 degrees of freedom
+    alone = stats.t.ppf(0.975, 2) * np.std([2, 4], ddof=1) / np.sqrt(2)
+    assert spread.size.high - 3 > alone
 
 
 def test_a_seed_that_lacks_a_setting_makes_no_difference_of_it() -> None:

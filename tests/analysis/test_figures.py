@@ -17,9 +17,11 @@ from analysis.curves import (
     compute_distances,
     compute_mtd_curve,
 )
-from analysis.frames import Settings
+from analysis.frames import Settings, StudyFrames
 from analysis.pairing import compute_paired_curve, score_table
+from analysis.report.context import StudyContext
 from analysis.report.drawing import choose_evenly
+from analysis.report.topics import score as score_topic
 from analysis.runs import traced_runs
 from analysis.smooth import compute_smooth
 
@@ -93,6 +95,35 @@ def test_runs_without_an_mtd_are_a_point_at_zero(ax: Axes) -> None:
     np.testing.assert_array_equal(labelled_line(ax, "SimCSE"), [[0, 71]])
     np.testing.assert_array_equal(labelled_line(ax, "other"), [[0, 60]])
     assert len({line.get_color() for line in ax.get_lines()}) == 2
+
+
+@pytest.mark.parametrize("decays", [(0.75, 0.85), (0.75, 0.999)], ids=["linear", "symlog"])
+@pytest.mark.parametrize("score", [40.0, 55.0, 70.0, 78.0, 95.0])
+def test_points_without_an_mtd_lie_inside_the_axes_beside_a_cut_band(
+    trials_of: MakeTrials, study_of: Callable[..., StudyFrames], decays: list[float], score: float
+) -> None:
+    trials = trials_of(seeds=(0, 1), decays=decays, shape=lambda _: 70.0)
+    without = trials.iloc[:2].assign(mtd=np.nan, score=score, method="simcse", number=[98, 99])
+    trials = pd.concat([trials.assign(method="mocose"), without], ignore_index=True)
+    drawing = score_topic.draw(score_topic.compute(StudyContext(study_of(trials))))
+    assert drawing is not None
+    with figures.figure_style("plot"):
+        figure, (ax,) = figures.new_figure(1, 1, width=7, height=3)
+        drawing.panels[0][1](ax)
+        figure.draw_without_rendering()
+    assert any("band cut" in text.get_text() for text in ax.texts)
+    drawn = [points_of(ax), *(labelled_line(ax, name) for name in ("mean over seeds", "SimCSE"))]
+    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+    for points in drawn:
+        assert ((left < points[:, 0]) & (points[:, 0] < right)).all()
+        assert ((bottom < points[:, 1]) & (points[:, 1] < top)).all()
+    np.testing.assert_array_equal(drawn[-1], [[0, score]])
+
+
+def test_limits_are_not_extended_for_points_inside_them(ax: Axes) -> None:
+    ax.set_ylim(10, 20)
+    figures.draw_untraced({"SimCSE": pd.DataFrame({"score": [15.0]})}, ax)
+    assert ax.get_ylim() == (10, 20)
 
 
 def test_the_paired_curve_has_a_line_at_zero(

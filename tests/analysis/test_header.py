@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from analysis.frames import Setting, StudyFrames
 from analysis.report.cells import clean, make_table, number
@@ -14,73 +13,12 @@ from analysis.report.header import (
     describe_settings,
     describe_status,
     list_terms,
-    list_warnings,
     summarise_study,
 )
 from analysis.report.text import count
 
 MakeTrials = Callable[..., pd.DataFrame]
 MakeStudy = Callable[..., StudyFrames]
-
-
-SYNTHETIC = "The training text and the evaluation pairs are synthetic (the built-in data set)."
-
-
-def warnings_of(study: StudyFrames) -> str:
-    return " ".join(list_warnings(StudyContext(study)))
-
-
-def test_an_adaptive_sampler_is_warned_of(trials_of: MakeTrials, study_of: MakeStudy) -> None:
-    study = study_of(trials_of())
-    for sampler in ("grid", "random", "qmc"):
-        assert warnings_of(dataclasses.replace(study, sampler=sampler)) == SYNTHETIC
-    adaptive = dataclasses.replace(study, sampler="tpe")
-    assert "adaptive sampler (tpe)" in warnings_of(adaptive)
-
-
-def test_batch_sizes_that_differ_between_levels_are_warned_of(
-    trials_of: MakeTrials, study_of: MakeStudy
-) -> None:
-    trials = trials_of(batches=(64, 128))
-    assert warnings_of(study_of(trials)) == SYNTHETIC
-    uneven = trials[(trials["batch_size"] == 64) | (trials["ema_decay"] == 0.75)]
-    assert "The batch sizes differ between levels of MTD" in warnings_of(study_of(uneven))
-
-
-def test_levels_excluded_from_the_verdict_are_counted(
-    trials_of: MakeTrials, study_of: MakeStudy
-) -> None:
-    trials = trials_of()
-    here = trials["mtd"].eq(trials.loc[4, "mtd"])
-    trials.loc[here & trials["seed"].ne(trials.loc[4, "seed"]), "state"] = "FAIL"
-    assert "1 level of MTD with a score excluded" in warnings_of(study_of(trials))
-
-
-@pytest.mark.parametrize(
-    ("grid", "name"),
-    [
-        ({"decays": (0.85,)}, "queue_size"),
-        ({"times": (1,)}, "ema_decay"),
-        ({}, ""),
-        ({"decays": (0.85,), "batches": (64, 128)}, ""),
-        ({"decays": (0.85,), "times": (1,)}, ""),
-    ],
-)
-def test_a_single_varied_setting_is_not_separated_from_mtd(
-    trials_of: MakeTrials, study_of: MakeStudy, grid: dict[str, tuple[float, ...]], name: str
-) -> None:
-    said = warnings_of(study_of(trials_of(**grid)))
-    sentence = f"Only {name} varies in this study, so its effect and that of MTD cannot be"
-    assert (sentence in said) if name else ("Only" not in said)
-
-
-def test_synthetic_data_are_named(trials_of: MakeTrials, study_of: MakeStudy) -> None:
-    study = study_of(trials_of())
-    facts = {"corpus": "builtin: 9 sentences", "evaluation": "STS-B"}
-    real_pairs = warnings_of(dataclasses.replace(study, facts=facts))
-    assert real_pairs == "The training text is synthetic (the built-in data set)."
-    own = {"corpus": "wiki.txt", "evaluation": "builtin"}
-    assert warnings_of(dataclasses.replace(study, facts=own)) == ""
 
 
 def test_the_summary_is_three_sentences_with_their_numbers(

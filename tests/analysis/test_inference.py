@@ -5,8 +5,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from analysis.inference import ShapeTests, shape_tests, slope_contrasts
-from analysis.simultaneous import Families
+from analysis.inference import ShapeTests, compare_pair, shape_tests, slope_contrasts
+from analysis.simultaneous import Families, NullFits
 
 DISTANCE = np.geomspace(5, 200, 7)
 FULL = ShapeTests(np.ones((5, 7), dtype=bool), DISTANCE)
@@ -142,7 +142,17 @@ def test_a_lost_run_changes_the_design_and_not_the_answer() -> None:
 
 
 def test_critical_values_are_the_same_every_time_and_fall_with_alpha() -> None:
-    first, again = (Families(FULL.blocks, slope_contrasts(DISTANCE)) for _ in range(2))
+    first, again = (Families(NullFits(FULL.blocks), slope_contrasts(DISTANCE)) for _ in range(2))
     assert first.critical(0.05) == again.critical(0.05)
     assert first.critical(0.01) > first.critical(0.05) > first.critical(0.2)
-    assert first.p_value(first.critical(0.05)) == pytest.approx(0.05, abs=0.001)
+    assert first.p_value(first.critical(0.05)) == pytest.approx(0.05, abs=0.002)
+
+
+def test_the_interval_of_a_chosen_pair_holds() -> None:
+    missed = 0
+    for table in draw(np.zeros(7)):
+        means = table.mean(axis=0)
+        found = compare_pair(table, int(means.argmax()), int(means.argmin()), 0.05)
+        assert found.mean == pytest.approx(means.max() - means.min())
+        missed += found.low > 0
+    assert missed <= 28

@@ -14,14 +14,10 @@ from analysis.methods import compute_methods, select_curve_trials
 from analysis.multi_study import compute_curves
 from analysis.report import write_report
 from analysis.report.context import StudyContext
-from analysis.report.header import (
-    describe_settings,
-    list_warnings,
-    summarise_study,
-    title_summary,
-)
+from analysis.report.header import describe_settings, summarise_study, title_summary
 from analysis.report.topics import methods as topic
 from analysis.report.topics import trials as trials_topic
+from analysis.report.warnings import list_warnings
 from analysis.runs import varied_settings
 
 MakeTrials = Callable[..., pd.DataFrame]

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from analysis.frames import StudyFrames
-from analysis.report import write_report
+from analysis.level_means import load_published_means
+from analysis.report import write_level_means, write_report
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -41,6 +42,22 @@ def address(
     out = tmp_path_factory.mktemp("page")
     report = write_report(study_of(trials), out, generated="now", version="0.1.0")
     return report.page.as_uri()
+
+
+def test_the_page_of_level_means_fits_a_narrow_screen(
+    browser: "Browser", tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    out = tmp_path_factory.mktemp("means")
+    means = load_published_means("figure2")
+    report = write_level_means(means, out, generated="now", version="0.1.0")
+    page = browser.new_page(viewport={"width": 320, "height": 800})
+    messages: list[str] = []
+    page.on("console", lambda message: messages.append(message.text))
+    page.goto(report.page.as_uri())
+    assert messages == []
+    assert page.evaluate("document.documentElement.scrollWidth") == 320
+    assert page.locator("h2").first.inner_text() == "Verdict: inconclusive"
+    page.close()
 
 
 @pytest.mark.parametrize("width", [320, 1280])

@@ -290,7 +290,7 @@ def test_ten_thousand_trials_fit_a_page(
     assert len(trials) == 10_000
     started = time.monotonic()
     report = write(study_of(trials), tmp_path)
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 60
     check_sound(report)
     assert "400 of 10,000 trials: the 200 best and the 200 last of the others." in text_of(report)
     assert len(pd.read_csv(tmp_path / "tables" / "trials.csv")) == 10_000

@@ -176,7 +176,18 @@ VALUE = st.recursive(
     max_leaves=6,
 )
 KEY = st.sampled_from(
-    ["study", "metric", "trainer", "search", "seeds", "sampler", "pruner", "trials", "x"]
+    [
+        "study",
+        "metric",
+        "select_by",
+        "trainer",
+        "search",
+        "seeds",
+        "sampler",
+        "pruner",
+        "trials",
+        "x",
+    ]
 )
 SETTING = st.sampled_from(
     [

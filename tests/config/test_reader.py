@@ -90,6 +90,7 @@ def test_a_byte_order_mark_and_windows_line_ends_are_read(path: Path) -> None:
 TOP = [
     "study",
     "metric",
+    "select_by",
     "trainer",
     "search",
     "seeds",
@@ -554,7 +555,18 @@ def test_a_fraction_of_a_batch_is_rounded(read: Read) -> None:
         ("trials: 5", "a grid has as many trials as points; leave it out"),
         ("sampler: random\ntrials: 0", "greater than or equal to 1"),
         ("sampler: random\ntrials: 1000000000000", "less than or equal to 1000000"),
-        ("sampler: tpe\ntrials: 5", "tpe would fit its choices to the test split; use metric: sts"),
+        (
+            "sampler: tpe\ntrials: 5\nselect_by: sts_test",
+            ":2:1: sampler: tpe would fit its choices to the test split; use select_by: sts_dev",
+        ),
+        ("select_by: dev", ":2:1: select_by: 'dev' is not known; did you mean sts_dev"),
+        ("select_by: STS12", "select_by: STS12 needs tasks that trainer.tasks lacks: STS12"),
+        (
+            "pruner: median\ntrainer: {select_on: test}",
+            ":2:1: pruner: a pruner compares scores on the pairs that select_on names, here the",
+        ),
+        ("pruner: median\nsearch: {select_on: [dev, test]}", ":2:1: pruner: a pruner compares"),
+        ("pruner: median\ntrainer: {preset: published-code}", ":2:1: pruner: a pruner compares"),
         ("sampler: cma", "'cma': input should be 'grid', 'random', 'tpe' or 'qmc'"),
         ("pruner: some", "'some': input should be 'none', 'median' or 'hyperband'"),
         ("metric: accuracy", "'accuracy' is not known; known are CR, MPQA"),
@@ -597,9 +609,26 @@ def test_a_queue_need_not_be_a_multiple_of_the_batch(read: Read) -> None:
     assert resolved(spec) == [(64, 500, 128)]
 
 
-def test_tpe_may_learn_from_the_dev_split(read: Read) -> None:
-    spec = read("study: a\nmetric: sts_dev\nsampler: tpe\ntrials: 2\nsearch: {dropout: [0, 0.1]}\n")
-    assert (spec.sampler, spec.trials) == ("tpe", 2)
+def test_tpe_learns_from_the_dev_split_whatever_is_reported(read: Read) -> None:
+    for metric in ("sts_dev", "sts_test"):
+        text = f"study: a\nmetric: {metric}\nsampler: tpe\ntrials: 2\n"
+        spec = read(text + "search: {dropout: [0, 0.1]}\n")
+        assert (spec.sampler, spec.trials) == ("tpe", 2)
+        assert (spec.metric, spec.select_by) == (metric, "sts_dev")
+
+
+def test_trials_are_ranked_by_dev_unless_the_file_says_otherwise(read: Read) -> None:
+    spec = read("study: a\n")
+    assert (spec.metric, spec.select_by, spec.select_by_given) == ("sts_test", "sts_dev", False)
+    spec = read("study: a\nselect_by: sts_dev\n")
+    assert (spec.select_by, spec.select_by_given) == ("sts_dev", True)
+    assert read("study: a\nselect_by: sts_test\n").identity()["select_by"] == "sts_test"
+
+
+def test_a_pruner_may_compare_test_scores_where_they_rank_the_trials(read: Read) -> None:
+    text = "study: a\npruner: median\nselect_by: sts_test\ntrainer: {select_on: test}\n"
+    assert read(text).pruner == "median"
+    assert read("study: a\npruner: median\n").pruner == "median"
 
 
 # units

@@ -13,9 +13,12 @@ SIZES = {
     "mtd": (7, 5),
     "mtd-equation-3": (7, 5),
     "queue-and-decay": (9, 3),
+    "sufficiency": (16, 8),
+    "robustness": (28, 3),
     "methods": (4, 5),
     "collapse": (4, 5),
     "staleness": (4, 5),
+    "history": (12, 4),
     "wiki-minilm": (9, 2),
 }
 
@@ -97,3 +100,29 @@ def test_every_built_in_method_is_compared(profile: str | None, encoder: str, co
     assert len({(each.steps, each.learning_rate, each.batch_size) for each in found}) == 1
     assert ("synthetic" in spec.description) == (profile is None)
     assert len(spec.seeds) == (2 if profile else 5)
+
+
+def test_the_study_of_sufficiency_has_near_mtds_from_different_settings() -> None:
+    found = configurations(read("sufficiency"))
+    assert {(each.queue_size, each.initial_queue_size) for each in found} == {
+        (64, 16),
+        (256, 64),
+        (1024, 256),
+        (4096, 1024),
+    }
+    near = [each for each in found if each.mtd is not None and 67 < each.mtd < 71]
+    assert {(each.ema_decay, each.queue_size) for each in near} == {
+        (0.75, 4096),
+        (0.985, 64),
+        (0.985, 256),
+    }
+
+
+def test_the_study_of_robustness_repeats_the_default_study_in_four_conditions() -> None:
+    found, default = configurations(read("robustness")), configurations(read("mtd"))
+    conditions = {(each.learning_rate, each.steps) for each in found}
+    assert conditions == {(1e-3, 160), (3e-4, 160), (3e-3, 160), (1e-3, 640)}
+    for rate, steps in conditions:
+        there = [each for each in found if (each.learning_rate, each.steps) == (rate, steps)]
+        changed = {"learning_rate": rate, "steps": steps}
+        assert there == [each.model_copy(update=changed) for each in default]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.base import Method, Step, Tokens
@@ -16,6 +17,7 @@ from mtdlab.testing import (
     Check,
     check_failed_loss,
     check_keys_follow_the_loss,
+    check_probe,
     check_resume,
     check_state_round_trip,
     method_checks,
@@ -142,3 +144,55 @@ def test_names_and_settings_of_registered_methods(tiny: dict[str, Any]) -> None:
     assert method_names()[: len(BUILTIN)] == list(BUILTIN)
     assert "forgetful-noise" in method_names()
     assert make_settings(method="forgetful-noise", **tiny).method == "forgetful-noise"
+
+
+class Restless(MoCoSE):
+    """Draws a random number for its keys."""
+
+    name = "restless"
+
+    def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
+        return super().keys(ids, mask) * (1 + 0 * torch.rand(()))
+
+
+class Encoders(MoCoSE):
+    """Has a queue, but gives the encoder's vectors as keys."""
+
+    name = "encoders"
+    keys = Method.keys
+
+
+class Long(SimCSE):
+    """Keys that are no unit vectors."""
+
+    name = "long"
+
+    def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
+        return 2 * super().keys(ids, mask)
+
+
+class Unsettled(SimCSE):
+    """Leaves its encoder in evaluation mode."""
+
+    name = "unsettled"
+
+    def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
+        self.encoder.eval()
+        return super().keys(ids, mask)
+
+
+@pytest.mark.parametrize(
+    ("method", "message", "settings"),
+    [
+        (Restless, "the state after keys", {}),
+        (Encoders, "a method with a queue overrides keys", {}),
+        (Long, "no unit vectors", {}),
+        # the fast forward pass does not look at the mode, that of other poolings does
+        (Unsettled, "probed at every step, the curve 'loss' differs", {"pooling": "last2"}),
+    ],
+)
+def test_keys_that_change_the_run_are_found(
+    method: type[Method[Any]], message: str, settings: dict[str, Any], tiny: dict[str, Any]
+) -> None:
+    with pytest.raises(AssertionError, match=message):
+        run_check(check_probe, method, **tiny, **settings)

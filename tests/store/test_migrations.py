@@ -1,5 +1,6 @@
 """Databases of every schema version: read untouched, copied and migrated by a sweep."""
 
+import functools
 import re
 import shutil
 import sqlite3
@@ -10,10 +11,12 @@ from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 
+import optuna
 import pandas as pd
 import pytest
 from sqlalchemy import inspect
 
+from analysis.best_trial import compute_choices
 from analysis.frames import StudyFrames
 from mtdlab import load_study
 from mtdlab.config import read_study
@@ -104,6 +107,15 @@ def test_a_study_of_every_version_is_read_without_a_change_to_its_file(database:
     assert study.trials["score"].isna().sum() == 2
     assert len(study.curves) == 5 * 4
     assert study.spectra.shape == (10, 5)
+    environment = study.environment.set_index("number")
+    assert len(environment) == 6
+    assert environment.loc[0].to_dict() == {
+        "device": "cpu",
+        "precision": "float32",
+        "threads": "1",
+        "processor": "",
+        "versions": "",
+    }
     assert len(study.scores) == 10
 
     assert "note" not in load_study("drawn", str(database)).trials
@@ -228,6 +240,41 @@ def test_two_processes_migrate_at_once(database: Path) -> None:
     assert sum("migrated from schema 1" in message for message in messages) == 1
     assert version_of(database) == SCHEMA_VERSION
     assert copies(database) == ["studies.db.schema-1.bak"]
+
+
+@pytest.mark.parametrize("database", (1, 2), indirect=True)
+def test_a_study_without_select_by_keeps_ranking_by_its_metric(
+    database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The scores that Optuna holds of its earlier trials must not be mixed with other ones."""
+    sweep = functools.partial(runs.sweep, url=url_of(database), jobs=1)
+    with pytest.raises(MtdlabError, match=r"\(select_by: was sts_test, now sts_dev\)"):
+        sweep(read_study(study_file(tmp_path, GRID + "select_by: sts_dev\n")))
+    result = sweep(read_study(study_file(tmp_path, GRID)))
+    assert result.ran == 2
+    message = "study grid was begun without select_by: its trials are still ranked by its metric"
+    assert message in capsys.readouterr().err
+
+    study = load_study("grid", str(database))
+    done = study.trials[study.trials["state"] == "COMPLETE"]
+    opened = optuna.load_study(study_name="grid", storage=url_of(database))
+    values = [trial.value for trial in opened.trials if trial.state.name == "COMPLETE"]
+    assert values == done["score"].tolist()
+    dev = study.scores[study.scores["task"] == "sts_dev"]["score"]
+    assert (dev.to_numpy() == done["score"].to_numpy() + 1).all()
+    best = done.loc[done["score"].idxmax()]
+    assert result.best is not None
+    assert (result.best.number, result.best.ranking) == (best["number"], best["score"])
+    assert (result.select_by, study.select_by) == ("sts_test", "")
+    listed = list_studies(str(database)).set_index("study")
+    assert listed["select_by"].to_dict() == {"grid": "sts_test", "drawn": "sts_dev"}
+    choices = compute_choices(study)
+    assert [choice.chosen_by for choice in choices] == ["sts_test", "sts_dev"]
+
+    # also where the file names the metric, and when it is left out again
+    for text in (GRID + "select_by: sts_test\n", GRID):
+        assert sweep(read_study(study_file(tmp_path, text))).select_by == "sts_test"
+    assert load_study("grid", str(database)).select_by == ""
 
 
 @pytest.mark.parametrize("database", VERSIONS, indirect=True)

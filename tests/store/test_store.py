@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sqlalchemy import insert
 
-from analysis.frames import CURVE_COLUMNS, SCORE_COLUMNS, TRIAL_COLUMNS
+from analysis.frames import CURVE_COLUMNS, PROBE_COLUMNS, SCORE_COLUMNS, TRIAL_COLUMNS
 from analysis.report import write_report
 from mtdlab import load_study
 from mtdlab.config import Unit
@@ -80,6 +80,30 @@ def test_everything_of_a_result_comes_back(store: Store, url: str) -> None:
     assert dict(zip(study.scores["task"], study.scores["score"], strict=True)) == scores
 
 
+def test_measurements_of_keys_come_back_by_trial_step_and_lag(store: Store, url: str) -> None:
+    for number, lowest in enumerate((0.5, 0.25)):
+        arrays = {
+            "probe/step": np.array([0, 2, 4]),
+            "probe/baseline": np.array([0.375, 0.25, 0.125]),
+            "probe/cosine/2": np.array([np.nan, 0.875, np.nan]),
+            "probe/cosine/4": np.array([np.nan, np.nan, lowest]),
+        }
+        arrays = {name: values.astype(np.float32) for name, values in arrays.items()}
+        finish(store, Result("COMPLETE", values={"score": 1.0}, arrays=arrays), number=number)
+    finish(store, Result("COMPLETE", values={"score": 1.0}), number=2)
+    probes = load_study("small", url, curves=False).probes
+    assert probes.dtypes.astype(str).to_dict() == dict(PROBE_COLUMNS)
+    assert probes.fillna(-1).to_numpy().tolist() == [
+        [0, 2, 2, 0.875, 0.25],
+        # a key that is not finite is kept as missing
+        [0, 4, 2, -1, 0.125],
+        [0, 4, 4, 0.5, 0.125],
+        [1, 2, 2, 0.875, 0.25],
+        [1, 4, 2, -1, 0.125],
+        [1, 4, 4, 0.25, 0.125],
+    ]
+
+
 def test_a_study_that_has_not_begun_has_empty_frames_with_the_right_columns(
     store: Store, url: str
 ) -> None:
@@ -89,6 +113,7 @@ def test_a_study_that_has_not_begun_has_empty_frames_with_the_right_columns(
         (study.trials, TRIAL_COLUMNS),
         (study.curves, CURVE_COLUMNS),
         (study.scores, SCORE_COLUMNS),
+        (study.probes, PROBE_COLUMNS),
     ):
         assert list(frame.columns) == list(columns)
         assert frame.empty

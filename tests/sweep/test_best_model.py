@@ -49,14 +49,14 @@ def test_the_folder_holds_the_best_trial_of_the_study(spec, tmp_path, monkeypatc
     save = best_model.save_model
 
     def watched(folder: Path, settings: Any, inputs: Any, outcome: Any, facts: Any) -> None:
-        saved.append((facts["trial"], outcome.after.test.score))
+        saved.append((facts["trial"], outcome.after.dev.score))
         save(folder, settings, inputs, outcome, facts)
 
     monkeypatch.setattr(best_model, "save_model", watched)
     assert sweep(spec, tmp_path).counts == {"COMPLETE": 6}
-    trials = load_study("kept", f"sqlite:///{tmp_path / 's.db'}").trials
-    records = trials["score"].cummax()
-    expected = trials[trials["score"] == records].drop_duplicates("score")
+    scores = load_study("kept", f"sqlite:///{tmp_path / 's.db'}").scores
+    dev = scores[scores["task"] == "sts_dev"]
+    expected = dev[dev["score"] == dev["score"].cummax()].drop_duplicates("score")
     assert saved == list(zip(expected["number"], expected["score"], strict=True))
     assert len(saved) < 6
     assert (tmp_path / "models" / "kept" / "config.json").exists()

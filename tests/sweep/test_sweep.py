@@ -49,8 +49,10 @@ Objective = Callable[[TrainerSettings, Any], Result]
 
 
 def score(settings: TrainerSettings, _watch: Any) -> Result:
-    value = settings.ema_decay * 10 + settings.queue_size / 100 + settings.seed
-    return Result("COMPLETE", values={"score": value, "wall_seconds": 0.1})
+    """The dev score ranks the queue sizes in the other order than the test score."""
+    test = settings.ema_decay * 10 + settings.queue_size / 100 + settings.seed
+    scores = {"sts_dev": test + 20 - settings.queue_size / 10, "sts_test": test}
+    return Result("COMPLETE", values={"score": test, "wall_seconds": 0.1}, scores=scores)
 
 
 @pytest.fixture
@@ -141,13 +143,15 @@ def test_optuna_opens_the_study_and_finds_the_words_in_its_trials(study, url) ->
     sweep(study(GRID), url)
     opened = optuna.load_study(study_name="small", storage=url)
     assert len(opened.trials) == 8
-    assert opened.best_value == pytest.approx(7.5 + 0.16 + 1)
+    assert opened.best_value == pytest.approx(7.5 + 0.08 + 1 + 20 - 0.8)
+    assert opened.user_attrs == {"select_by": "sts_dev", "metric": "sts_test"}
     attributes = opened.best_trial.user_attrs
-    expected = {"ema_decay": 0.75, "queue_size": 16, "batch_size": 8, "seed": 1, "mtd": 6.0}
+    expected = {"ema_decay": 0.75, "queue_size": 8, "batch_size": 8, "seed": 1, "mtd": 5.0}
     assert attributes.items() >= expected.items()
+    assert attributes["sts_test"] == pytest.approx(7.5 + 0.08 + 1)
     assert opened.best_trial.params == {
         "ema_decay": 0.75,
-        "queue_size/batch_size": 2,
+        "queue_size/batch_size": 1,
         "initial_queue_size": 0,
     }
 
@@ -235,9 +239,13 @@ def test_what_a_killed_worker_left_is_repaired(study, url, killed_after: str) ->
     if killed_after in ("begin", "finish"):
         store.begin(claim, trial._trial_id, trial.number, parameters, {"steps": 4}, 3.0)
     if killed_after == "finish":
-        assert store.finish(claim, dead, Result("COMPLETE", values={"score": 9.0}))
+        ended = Result("COMPLETE", values={"score": 9.0}, scores={"sts_dev": 70.0})
+        assert store.finish(claim, dead, ended)
 
     assert sweep(study(GRID), url).counts == {"COMPLETE": 8}
+    if killed_after == "finish":
+        best = optuna.load_study(study_name="small", storage=url).best_trial
+        assert (best.value, best.user_attrs["sts_test"]) == (70.0, 9.0)
     assert settings_done(url) == ALL or killed_after == "finish"
     trials = optuna.load_study(study_name="small", storage=url).trials
     assert sum(t.state.name == "COMPLETE" for t in trials) == 8
@@ -351,10 +359,10 @@ def test_a_study_deleted_through_optuna_starts_anew(study, url) -> None:
 
 
 def outcome_of(scores: list[TaskScore]) -> Outcome:
-    """A finished run whose test score is 40 and whose tasks scored as given; 10 before."""
-    pairs, spectrum = Evaluation(40.0, 0.1, -2.0, 0.2), np.ones(3)
+    """A finished run: dev score 42, test score 40, its tasks' scores as given; 10 before."""
+    dev, test = Evaluation(42.0, 0.1, -2.0, 0.2), Evaluation(40.0, 0.1, -2.0, 0.2)
     before = [TaskScore(each.task, 10.0) for each in scores]
-    view = EncoderScores(pairs, pairs, spectrum)
+    view = EncoderScores(dev, test, np.ones(3))
     return Outcome(3, view, view, {}, {}, tuple(scores), tuple(before), 1.0)
 
 
@@ -362,17 +370,18 @@ def test_the_score_of_a_trial_is_the_metric_of_its_study(study) -> None:
     tasks = [TaskScore(task, 50.0 + place) for place, task in enumerate(STS)]
     for metric, expected in (("sts_test", 40), ("STS13", 51), ("sts_average", 53)):
         spec = read_study(study(f"metric: {metric}\ntrainer: {{tasks: sts}}\nstudy: s\n"))
-        result = workers._complete(spec, outcome_of(tasks), {})
+        result = workers._complete(spec.metric, "sts_dev", outcome_of(tasks), {})
         assert (result.state, result.values["score"]) == ("COMPLETE", expected)
+        assert (result.scores["sts_dev"], result.scores[metric]) == (42, expected)
         assert result.values["score_before"] == (40 if metric == "sts_test" else 10)
         assert result.scores["SICKR"] == 56
 
 
-def test_a_metric_without_a_score_fails_with_the_tasks_reason(study) -> None:
-    spec = read_study(study("metric: STS12\ntrainer: {tasks: STS12}\nstudy: s\n"))
+def test_a_metric_or_select_by_without_a_score_fails_with_the_tasks_reason() -> None:
     missing = TaskScore("STS12", None, "sentence vectors are not finite")
-    result = workers._complete(spec, outcome_of([missing]), {})
-    assert result == Result("FAIL", "no STS12: sentence vectors are not finite")
+    for metric, select_by in (("STS12", "sts_dev"), ("sts_test", "STS12")):
+        result = workers._complete(metric, select_by, outcome_of([missing]), {})
+        assert result == Result("FAIL", "no STS12: sentence vectors are not finite")
 
 
 def test_a_score_that_is_not_finite_is_missing_never_zero(study, url, objective) -> None:

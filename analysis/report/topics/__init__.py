@@ -4,13 +4,18 @@ from typing import Any
 
 from analysis.report.topics import (
     batches,
+    best_trial,
     collapse,
+    correlation,
     geometry,
+    history,
     looks,
     methods,
+    robustness,
     score,
     spectra,
     spherical_cap,
+    sufficiency,
     tasks,
     trials,
 )
@@ -20,14 +25,19 @@ from analysis.report.topics.experiment import EXPERIMENT_TOPICS
 TOPICS: tuple[Topic[Any], ...] = (
     score.TOPIC,
     looks.TOPIC,
+    sufficiency.TOPIC,
+    robustness.TOPIC,
+    correlation.TOPIC,
     methods.TOPIC,
     batches.TOPIC,
     *EXPERIMENT_TOPICS,
     collapse.TOPIC,
     tasks.TOPIC,
     geometry.TOPIC,
+    history.TOPIC,
     spectra.TOPIC,
     spherical_cap.TOPIC,
+    best_trial.TOPIC,
     trials.TOPIC,
 )
 """In the order of the page."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from analysis.best_trial import find_scores
 from analysis.report.cells import make_table
 from analysis.report.context import StudyContext
 from analysis.report.page import Table
@@ -20,15 +21,23 @@ _IF_VARIED = ("method", "queue_slice")
 
 @dataclass(frozen=True)
 class Trials:
-    """table: `compute_trials_table`; labels: of the columns that are settings."""
+    """table: `compute_trials_table`; labels: of the columns that are settings.
+
+    ranking  the column of the score that ranks the trials.
+    """
 
     table: pd.DataFrame
     labels: Mapping[str, str]
+    ranking: str
 
 
 def compute(context: StudyContext) -> Trials:
-    """The trials of any study, also an empty one."""
-    return Trials(compute_trials_table(context.trials), context.labels)
+    """The trials of any study, also an empty one, with the score that ranks them."""
+    study, trials, ranking = context.study, context.trials, "score"
+    if study.select_by not in ("", study.metric):
+        ranking = study.select_by
+        trials = trials.assign(**{ranking: find_scores(trials, study.scores, ranking)})
+    return Trials(compute_trials_table(trials), context.labels, ranking)
 
 
 def describe(info: Trials) -> tuple[str, ...]:
@@ -41,11 +50,14 @@ def show(info: Trials) -> tuple[Table, ...]:
     trials = info.table
     if not len(trials):
         return ()
-    chosen, caption = _choose(trials)
+    chosen, caption = _choose(trials, info.ranking)
     varied = varied_settings(trials, _IF_VARIED)
     extra = [name for name in _IF_VARIED if name in varied]
+    columns = [*FIRST_COLUMNS[:-1], *extra, FIRST_COLUMNS[-1]]
+    if info.ranking not in columns:
+        columns.insert(columns.index("score") + 1, info.ranking)
     notes = ["note"] if "note" in trials else []
-    shown = chosen[[*FIRST_COLUMNS[:-1], *extra, FIRST_COLUMNS[-1], *notes]]
+    shown = chosen[[*columns, *notes]]
     table = make_table(shown, caption=caption, csv="trials", sortable=True, labels=info.labels)
     return (*_reasons(trials), table)
 
@@ -66,13 +78,13 @@ def _reasons(trials: pd.DataFrame) -> tuple[Table, ...]:
     return (make_table(shown, caption=caption, csv="trials"),)
 
 
-def _choose(trials: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+def _choose(trials: pd.DataFrame, ranking: str) -> tuple[pd.DataFrame, str]:
     """All trials, or of many the best half of the rows and the last half; and the caption."""
     if len(trials) <= _MOST_ROWS:
         return trials, f"{count(len(trials), 'trial')}."
     half = _MOST_ROWS // 2
     done = trials[trials["state"] == "COMPLETE"]
-    best = done.nlargest(half, "score").index
+    best = done.nlargest(half, ranking).index
     chosen = best.union(trials.index.difference(best)[-half:])
     caption = (
         f"{len(chosen)} of {len(trials):,} trials: the {len(best)} best and the "

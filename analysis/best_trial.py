@@ -1,0 +1,208 @@
+"""The best trial of a study, and the optimism of its score.
+
+The highest of n scores is high partly by chance: in expectation it exceeds the true mean of its
+configuration, also where it is a dev score (Cawley and Talbot, JMLR 11, 2010). Chance that the
+dev and the test score of a run share, such as its seed, is in the test score of the best run too.
+Letters: n runs, S seeds.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+from scipy.special import log_ndtr
+
+from analysis.frames import Settings, StudyFrames
+from analysis.runs import completed_runs, varied_settings
+
+DEV = "sts_dev"
+_STEPS = 1000
+_PRECISION = 1e-9
+_REACH = 10.0
+_POINTS = 401
+_LEAST_PART = 0.02
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The best of n runs by one score, and how optimistic its scores are. NaN: not known.
+
+    chosen_by  the name of that score; value: the best run's; score: its metric.
+    configuration_mean  mean metric over all runs of its configuration, configuration_runs.
+    seed_sd, run_sd  `Spread` of the score it is chosen by.
+    optimism   `expected_maximum` of that score over n runs of equal true mean, less that mean. If
+               the means differ, the expected excess of the best over its own is smaller.
+    slope      least squares slope of the metric on that score within configurations.
+    """
+
+    chosen_by: str
+    number: int
+    seed: int
+    mtd: float
+    value: float
+    score: float
+    configuration_mean: float
+    configuration_runs: int
+    n: int
+    seed_sd: float
+    run_sd: float
+    optimism: float
+    slope: float
+
+    @property
+    def score_optimism(self) -> float:
+        """The part of the optimism that the metric shares."""
+        return self.slope * self.optimism
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Standard deviations of runs of one configuration: of what a seed adds, and of the rest."""
+
+    seed: float
+    run: float
+
+
+def find_scores(trials: pd.DataFrame, scores: pd.DataFrame, name: str) -> pd.Series:
+    """The score called `name` of each trial, NaN where it has none.
+
+    scores  number, task, score: a row per trial and task.
+    """
+    named = scores[scores["task"] == name].drop_duplicates("number").set_index("number")
+    return trials["number"].map(named["score"]).astype("float64")
+
+
+def compute_choices(study: StudyFrames) -> tuple[Choice, ...]:
+    """The trial that each score chooses: by `select_by`, by the metric, by dev.
+
+    The first is that by the score which ranks the study's trials. A score that no completed run
+    has is left out.
+    """
+    runs = completed_runs(study.trials)
+    choices = []
+    for name in dict.fromkeys((study.select_by or study.metric, study.metric, DEV)):
+        known = name == study.metric
+        ranking = runs["score"] if known else find_scores(runs, study.scores, name)
+        ranked = runs.assign(ranking=ranking.astype("float64"))
+        ranked = ranked[np.isfinite(ranked["ranking"])]
+        if len(ranked):
+            choices.append(_choose(name, ranked, study.settings))
+    return tuple(choices)
+
+
+def _choose(name: str, runs: pd.DataFrame, settings: Settings) -> Choice:
+    """The best of the runs by their column `ranking`; the first of equal ones."""
+    best = runs.sort_values(["ranking", "number"], ascending=[False, True]).iloc[0]
+    configuration = _configurations(runs, settings)
+    values, scores = (runs[name].to_numpy(dtype=np.float64) for name in ("ranking", "score"))
+    siblings = scores[configuration == configuration[runs.index.get_loc(best.name)]]
+    spread = estimate_spread(values, configuration, runs["seed"].to_numpy())
+    return Choice(
+        chosen_by=name,
+        number=int(best["number"]),
+        seed=int(best["seed"]),
+        mtd=float(best["mtd"]),
+        value=float(best["ranking"]),
+        score=float(best["score"]),
+        configuration_mean=float(siblings.mean()),
+        configuration_runs=len(siblings),
+        n=len(runs),
+        seed_sd=spread.seed,
+        run_sd=spread.run,
+        optimism=expected_maximum(runs["seed"].value_counts().tolist(), spread),
+        slope=_slope_within(values, scores, configuration),
+    )
+
+
+def _configurations(runs: pd.DataFrame, settings: Settings) -> NDArray[np.int64]:
+    """The number of each run's configuration."""
+    varied = varied_settings(runs, settings)
+    if not varied:
+        return np.zeros(len(runs), dtype=np.int64)
+    groups = runs.groupby(varied, dropna=False).ngroup()
+    return np.asarray(groups, dtype=np.int64)
+
+
+def estimate_spread(
+    values: NDArray[np.float64], configurations: NDArray[np.int64], seeds: NDArray[np.int64]
+) -> Spread:
+    """Variance components of values (n,) within configurations: between seeds, and the rest.
+
+    Two-way additive model without interaction, by mean squares (Searle, Casella and McCulloch,
+    Variance Components, 1992, chapter 5); runs may be missing. Where seeds and the rest cannot
+    be separated, seed is 0. Both are NaN where no configuration has two runs.
+    """
+    row, column = (np.unique(each, return_inverse=True)[1] for each in (configurations, seeds))
+    within = _centre(values, row)
+    degrees = len(values) - row.max() - 1
+    if degrees == 0:
+        return Spread(np.nan, np.nan)
+    total = float(within @ within) / degrees
+    residual, free = _residual(within, row, column)
+    if free == 0:
+        return Spread(seed=0.0, run=math.sqrt(total))
+    run = float(residual @ residual) / free
+    return Spread(seed=math.sqrt(max(total - run, 0.0)), run=math.sqrt(run))
+
+
+def _residual(
+    within: NDArray[np.float64], row: NDArray[np.int64], column: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], int]:
+    """What configurations (rows) and seeds (columns) leave of the values, and its degrees."""
+    residual = within
+    for _ in range(_STEPS):
+        # alternating projections; one step is enough where no run is missing
+        before, residual = residual, _centre(_centre(residual, column), row)
+        if np.abs(residual - before).max() <= _PRECISION * np.abs(within).max():
+            break
+    rows, size = row.max() + 1, row.max() + column.max() + 2
+    graph = coo_matrix((np.ones(len(row)), (row, column + rows)), shape=(size, size))
+    parts = int(connected_components(graph, directed=False)[0])
+    return residual, len(within) - size + parts
+
+
+def _centre(values: NDArray[np.float64], group: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Values less the mean of their group."""
+    means = np.bincount(group, weights=values) / np.bincount(group)
+    return np.asarray(values - means[group], dtype=np.float64)
+
+
+def _slope_within(
+    values: NDArray[np.float64], scores: NDArray[np.float64], configuration: NDArray[np.int64]
+) -> float:
+    """Least squares slope of the scores on the values within configurations; NaN without one."""
+    x, y = _centre(values, configuration), _centre(scores, configuration)
+    square = float(x @ x)
+    return float(x @ y) / square if square > 0 else math.nan
+
+
+def expected_maximum(counts: Sequence[int], spread: Spread) -> float:
+    """Expected maximum of normal values of mean 0 that share a part with those of their seed.
+
+    counts  how many values each seed has.
+
+    The mean of the largest of n draws (Tippett, Biometrika 17, 1925), E = b - integral of G from
+    -b to b, where G is the distribution function of the maximum: the product over seeds of the
+    expected value, over the seed's part z, of Phi((x - z) / run) to the power of its count. By
+    the trapezoidal rule, b ten standard deviations. NaN where the spread is.
+    """
+    deviation = math.hypot(spread.seed, spread.run)
+    if not math.isfinite(deviation) or deviation == 0:
+        return deviation
+    # a part of 0 would be a step between two points of the grid
+    run = max(spread.run, _LEAST_PART * deviation) / deviation
+    part = math.sqrt(max(1 - run**2, 0.0))
+    shared = np.linspace(-_REACH, _REACH, _POINTS)
+    weights = np.exp(-(shared**2) / 2)
+    x = np.linspace(-_REACH, _REACH, 2 * _POINTS)
+    logs = log_ndtr((x[:, None] - part * shared) / run)
+    largest = np.ones_like(x)
+    for count, seeds in Counter(counts).items():
+        largest *= (np.exp(count * logs) @ weights / weights.sum()) ** seeds
+    return float(deviation * (_REACH - np.trapezoid(largest, x)))

@@ -1,0 +1,33 @@
+"""The conditions under which a finding holds: learning rate, training steps, batch size."""
+
+import pandas as pd
+
+from analysis.runs import traced_runs
+
+CONDITIONS = ("learning_rate", "steps")
+"""Settings on which the change of the weights in a step depends, and perhaps an optimum in MTD."""
+
+
+def describe_conditions(trials: pd.DataFrame) -> str:
+    """Learning rate, steps and batch size of the completed runs with an MTD, as part of a sentence.
+
+    As in "at learning rate 0.001, 160 steps and batch size 64"; what is not a column is left out,
+    and the text is empty without any.
+    """
+    runs = traced_runs(trials)
+    parts = []
+    for name, noun, before in (
+        ("learning_rate", "learning rate", True),
+        ("steps", "steps", False),
+        ("batch_size", "batch size", True),
+    ):
+        values = sorted(runs[name].dropna().unique()) if name in runs else []
+        if values:
+            listed = _join([f"{float(value):g}" for value in values])
+            plural = "s" if len(values) > 1 and before else ""
+            parts.append(f"{noun}{plural} {listed}" if before else f"{listed} {noun}")
+    return f"at {_join(parts)}" if parts else ""
+
+
+def _join(texts: list[str]) -> str:
+    return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)

@@ -1,0 +1,59 @@
+"""Correlation of the score with MTD, seed by seed.
+
+Letters: S seeds, L levels of MTD. Sources: Spearman (1904), Kendall (1938, tau-b), Chatterjee
+(JASA 2021, xi). Spearman and Kendall measure a monotone relation and are near 0 for an inverted U;
+xi measures whether the score is a function of MTD at all.
+"""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+from analysis.intervals import check_level, half_width
+from analysis.runs import traced_runs
+
+Floats = NDArray[np.float64]
+
+LEAST_LEVELS = 3
+MEASURES: Mapping[str, Callable[[Floats, Floats], float]] = {
+    "Spearman": lambda mtd, score: float(stats.spearmanr(mtd, score).statistic),
+    "Kendall": lambda mtd, score: float(stats.kendalltau(mtd, score).statistic),
+    "Chatterjee xi": lambda mtd, score: float(stats.chatterjeexi(mtd, score).statistic),
+}
+_COLUMNS = ["measure", "seeds", "levels", "mean", "low", "high"]
+
+
+def compute_correlations(trials: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """Rank correlations of score and MTD within each seed, as means over seeds.
+
+    trials  `StudyFrames.trials`.
+
+    A seed's runs at one level are averaged first, so that each level counts once; seeds with fewer
+    than 3 levels, or with all scores equal, are left out. Returns measure, seeds, levels (the
+    fewest of a seed), mean, low, high: a row per measure with the t interval over seeds, NaN for
+    one seed.
+    No rows without a seed. xi of L levels is at most (L - 2) / (L + 1), reached by any monotone
+    relation. Raises ValueError for a level outside (0, 1).
+    """
+    check_level(level)
+    means = traced_runs(trials).groupby(["seed", "mtd"])["score"].mean().reset_index()
+    usable = [
+        (seed["mtd"].to_numpy(dtype=np.float64), seed["score"].to_numpy(dtype=np.float64))
+        for _, seed in means.groupby("seed")
+        if len(seed) >= LEAST_LEVELS and seed["score"].nunique() > 1
+    ]
+    if not usable:
+        return pd.DataFrame(columns=_COLUMNS)
+    fewest = min(len(mtd) for mtd, _ in usable)
+    rows = []
+    for name, measure in MEASURES.items():
+        values = np.array([measure(mtd, score) for mtd, score in usable])
+        width = np.nan
+        if len(values) > 1:
+            width = float(half_width(values.std(ddof=1), len(values), level=level))
+        mean = float(values.mean())
+        rows.append((name, len(values), fewest, mean, mean - width, mean + width))
+    return pd.DataFrame(rows, columns=_COLUMNS)

@@ -1,0 +1,26 @@
+"""Figure of one curve over MTD for each condition, such as a learning rate."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from analysis.figures.distance import draw_curve, keep_points_in_view, label_mtd_axis
+from analysis.figures.style import BATCHES, MARKERS, add_legend
+
+# Not seaborn, for the reason that analysis.figures.distance gives: intervals are not its own.
+
+
+def draw_conditions(curves: Mapping[str, pd.DataFrame], ax: Axes, *, name: str) -> None:
+    """A line and a band for each condition.
+
+    curves  label -> mtd, mean, low, high; name  of the vertical axis.
+    """
+    for place, (label, curve) in enumerate(curves.items()):
+        colour, marker = BATCHES[place % len(BATCHES)], MARKERS[place % len(MARKERS)]
+        draw_curve(curve, ax, label=label, colour=colour, marker=marker)
+    every = pd.concat(list(curves.values()))
+    keep_points_in_view(every, every["mean"], ax)
+    label_mtd_axis(ax, every["mtd"])
+    ax.set_ylabel(name)
+    add_legend(ax)

@@ -1,0 +1,159 @@
+"""The verdict on level means: the fields of a study's verdict, as far as means can give them."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy import special
+
+from analysis.level_means import (
+    LEVEL,
+    Floats,
+    LevelMeans,
+    TwoLines,
+    compare_two_lines,
+    draw_normal,
+    equality_p,
+    find_best_levels,
+    quantile,
+    slope_contrast,
+    z_values,
+)
+from analysis.runs import format_mtd
+
+Kind = Literal["flat", "rising", "falling", "peaked", "inconclusive"]
+
+
+@dataclass(frozen=True)
+class MeansVerdict:
+    """What level means show.
+
+    verdict        the answer; sentence: the same as text, with its numbers.
+    p_value        of the two-line test, or of the slope where the verdict is rising or falling.
+    peak_mtd       the level with the highest mean; peak_excluded: whether no level exceeds the
+                   better end by the margin, None where that is open.
+    optimal_range  levels that cannot be told from the best.
+    two_lines      the test for a peak; trend: z of the slope over all levels.
+    p_equal        of all levels being equal; left_out: the level without which this p is largest,
+                   p_left_out: that p.
+    seeds          0: unknown. peak_interval, seeds_for_power: None, since runs are needed for both.
+    """
+
+    verdict: Kind
+    sentence: str
+    p_value: float
+    peak_mtd: float
+    peak_excluded: bool | None
+    optimal_range: tuple[float, ...]
+    levels: int
+    margin: float
+    two_lines: TwoLines
+    trend: float
+    p_equal: float
+    left_out: float
+    p_left_out: float
+    level: float = LEVEL
+    seeds: int = 0
+    peak_interval: tuple[float, float] | None = None
+    seeds_for_power: int | None = None
+
+
+def judge_means(data: LevelMeans, *, margin: float = 0.5) -> MeansVerdict:
+    """What the means show, at 95 % confidence.
+
+    margin  points below which a difference counts as none.
+
+    Peaked: the two-line test is significant. Flat: the 95 % interval of every level's distance from
+    the weighted mean lies within the margin. Rising or falling: the slope over all levels is
+    significant (two-sided) and its end is within the margin of the best mean. Else inconclusive.
+    Raises ValueError for fewer than 3 levels or a margin that is not above 0.
+    """
+    if len(data.frame) < 3:
+        raise ValueError(f"{len(data.frame)} levels; a shape needs at least 3")
+    if not margin > 0:
+        raise ValueError(f"margin is {margin:g}; it must be above 0 points")
+    distance, means, errors = data.distance, data.means, data.errors
+    normal = draw_normal(len(means))
+    lines = compare_two_lines(data, normal)
+    whole = slope_contrast(distance, errors, 0, len(means) - 1)
+    trend = float(z_values(whole[None], means, errors)[0])
+    kind = _classify(data, lines, trend, margin)
+    without = [equality_p(np.delete(means, at), np.delete(errors, at)) for at in range(len(means))]
+    sloped = kind in ("rising", "falling")
+    left_out = float(distance[int(np.argmax(without))])
+    return MeansVerdict(
+        verdict=kind,
+        sentence=_describe(kind, data, lines, trend, margin),
+        p_value=_two_sided(trend) if sloped else lines.p,
+        peak_mtd=float(distance[int(means.argmax())]),
+        peak_excluded=_is_peak_excluded(kind, means, errors, margin),
+        optimal_range=find_best_levels(data, normal),
+        levels=len(means),
+        margin=margin,
+        two_lines=lines,
+        trend=trend,
+        p_equal=equality_p(means, errors),
+        left_out=left_out,
+        p_left_out=max(without),
+    )
+
+
+def _two_sided(z: float) -> float:
+    return float(2 * special.ndtr(-abs(z)))
+
+
+def _classify(data: LevelMeans, lines: TwoLines, trend: float, margin: float) -> Kind:
+    means = data.means
+    if _is_flat(data, margin):
+        return "flat"
+    if lines.p < 1 - LEVEL:
+        return "peaked"
+    if _two_sided(trend) < 1 - LEVEL:
+        end = means[-1] if trend > 0 else means[0]
+        if means.max() - end < margin:
+            return "rising" if trend > 0 else "falling"
+    return "inconclusive"
+
+
+def _is_flat(data: LevelMeans, margin: float) -> bool:
+    """Whether each level's interval of its distance from the weighted mean is within the margin."""
+    means, errors = data.means, data.errors
+    share = 1 / errors**2 / np.sum(1 / errors**2)
+    contrasts = np.eye(len(means)) - share
+    half = quantile(1 - (1 - LEVEL) / 2) * np.linalg.norm(contrasts * errors, axis=1)
+    return bool((np.abs(contrasts @ means) + half < margin).all())
+
+
+def _is_peak_excluded(kind: Kind, means: Floats, errors: Floats, margin: float) -> bool | None:
+    """Whether no level exceeds the better end by the margin; None where that is open.
+
+    Every one-sided 95 % bound of the difference to the end lies below the margin. All must hold,
+    so that there is no correction for their number.
+    """
+    if kind not in ("rising", "falling"):
+        return {"flat": True, "peaked": False}.get(kind)
+    end = -1 if kind == "rising" else 0
+    others = np.delete(np.arange(len(means)), end)
+    half = quantile(LEVEL) * np.hypot(errors[others], errors[end])
+    return True if (means[others] - means[end] + half < margin).all() else None
+
+
+def _describe(kind: Kind, data: LevelMeans, lines: TwoLines, trend: float, margin: float) -> str:
+    """The verdict as a sentence with its numbers."""
+    first, last = (format_mtd(float(data.distance[at])) for at in (0, -1))
+    if kind == "flat":
+        return (
+            f"The means are flat from MTD {first} to {last}: every level lies within {margin:g} "
+            "points of the weighted mean (95 % intervals)."
+        )
+    if kind in ("rising", "falling"):
+        verb = "rise" if kind == "rising" else "fall"
+        return f"The means {verb} with MTD from {first} to {last} (slope: z {trend:.2f})."
+    numbers = (
+        f"at the break with the strongest evidence, MTD {format_mtd(lines.mtd)}, z is "
+        f"{lines.rise:.2f} for the rise up to it (critical value {lines.critical_rise:.2f}) and "
+        f"{lines.fall:.2f} for the fall from it (critical value {lines.critical_fall:.2f})"
+    )
+    if kind == "peaked":
+        return f"The means peak inside the range from MTD {first} to {last}: {numbers}."
+    return f"The means do not show a peak between MTD {first} and {last}: {numbers}."

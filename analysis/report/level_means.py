@@ -1,0 +1,165 @@
+"""Writes the page of level means: a published figure, or a table of means with bands."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import pandas as pd
+
+from analysis.level_means import LevelMeans
+from analysis.means_verdict import MeansVerdict, judge_means
+from analysis.report.cells import clean, make_table
+from analysis.report.drawing import Drawing, render_figure
+from analysis.report.files import write_files
+from analysis.report.page import LevelMeansPage, Section, render
+from analysis.report.text import describe_curve
+from analysis.runs import format_mtd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_TITLE = "Mean score against maximum traceable distance"
+_ASSUMPTION = (
+    "Assumption: each band is a 95 % interval of its mean. If it is one standard error instead, "
+    "every z on this page is 1.96 times too large."
+)
+_UNPAIRED = (
+    "Only level means are known, not the runs. Nothing is compared seed by seed, differences "
+    "between seeds count as noise, and the number of runs that would settle it cannot be computed."
+)
+_METHODS = (
+    "A standard error is half the width of a band divided by 1.96, and is treated as known: the "
+    "tests are z tests. Levels count as independent.",
+    "Two-line test: at each inner level, a line on log MTD, weighted by 1/error², is fitted to the "
+    "levels up to it and another to the levels from it. There is a peak if at one break the first "
+    "line rises and the second falls, each with a z above its critical value. The critical value "
+    "is what the largest z over all breaks exceeds with probability 5 % on a flat curve, from "
+    "quasi-random normal vectors; it allows for the choice of the break.",
+    "All levels equal: chi-square test of the weighted distances from the weighted mean. That p is "
+    "also given without the level whose absence raises it most, to show how much rests on one "
+    "level; this second p is a description and no test, since the level was chosen by it.",
+    "Levels that cannot be told from the best: 95 % confidence set by comparison of each level "
+    "with all others (Hsu 1984), with one-sided critical values of the largest difference.",
+    "The verdict is “flat” if every level lies within 0.5 points of the weighted mean (95 % "
+    "intervals), else “peaked” by the two-line test, else “rising” or “falling” if the slope over "
+    "all levels is significant (5 %, two-sided) and its end is within 0.5 points of the best mean, "
+    "else “inconclusive”.",
+)
+
+
+@dataclass(frozen=True)
+class MeansReport:
+    """Where the page of level means was written, and its verdict."""
+
+    page: Path
+    figures: tuple[Path, ...]
+    tables: tuple[Path, ...]
+    verdict: MeansVerdict
+    summary: tuple[str, ...]
+    mtd_sufficient: Literal["cannot be tested"] = "cannot be tested"
+
+
+def summarise_means(verdict: MeansVerdict) -> tuple[str, ...]:
+    """The verdict, whether the levels differ, and which cannot be told from the best."""
+    return (verdict.sentence, _describe_equality(verdict), _describe_best(verdict))
+
+
+def _describe_equality(verdict: MeansVerdict) -> str:
+    """Whether the levels differ at all, and how much of that rests on one level."""
+    alpha = 1 - verdict.level
+    if verdict.p_equal >= alpha:
+        return f"A flat curve is not rejected ({_p(verdict.p_equal)})."
+    without = f"without MTD {format_mtd(verdict.left_out)}"
+    if verdict.p_left_out < alpha:
+        return (
+            f"A flat curve is rejected ({_p(verdict.p_equal)}), also {without} "
+            f"({_p(verdict.p_left_out)})."
+        )
+    return (
+        f"A flat curve is rejected ({_p(verdict.p_equal)}), but {without} it is not "
+        f"({_p(verdict.p_left_out)}): the difference rests on that level."
+    )
+
+
+def _describe_best(verdict: MeansVerdict) -> str:
+    """The level with the highest mean, and those that cannot be told from it."""
+    highest = f"The highest mean is at MTD {format_mtd(verdict.peak_mtd)}"
+    others = [level for level in verdict.optimal_range if level != verdict.peak_mtd]
+    if not others:
+        return f"{highest}, and it is the best level at 95 % confidence."
+    if len(others) == verdict.levels - 1:
+        return f"{highest}; no other level can be told from it."
+    return f"{highest}; it cannot be told from MTD {', '.join(map(format_mtd, others))}."
+
+
+def _p(value: float) -> str:
+    return "p < 0.001" if value < 0.001 else f"p {value:.2g}"
+
+
+def _numbers(verdict: MeansVerdict) -> Mapping[str, str]:
+    lines = verdict.two_lines
+    return {
+        "highest mean at MTD": format_mtd(verdict.peak_mtd),
+        "z of the rise (critical value)": f"{lines.rise:.2f} ({lines.critical_rise:.2f})",
+        "z of the fall (critical value)": f"{lines.fall:.2f} ({lines.critical_fall:.2f})",
+    }
+
+
+def _table(data: LevelMeans, verdict: MeansVerdict) -> pd.DataFrame:
+    best = data.frame["mtd"].isin(verdict.optimal_range).map({True: "yes", False: "no"})
+    return data.frame.assign(error=data.errors.round(4), optimal=best)
+
+
+def _draw(data: LevelMeans, verdict: MeansVerdict) -> Drawing:
+    def panel(ax: "Axes") -> None:
+        from analysis import figures
+
+        figures.draw_published_curve(data.frame, ax)
+        ax.set_ylabel("mean score x 100")
+
+    return Drawing(
+        _TITLE,
+        [("", panel)],
+        height=3.4,
+        caption="The means with their bands, taken as 95 % intervals.",
+        alt=f"{describe_curve(data.frame, 'The mean is')} {verdict.sentence}",
+    )
+
+
+def write_level_means(data: LevelMeans, out: Path, *, generated: str, version: str) -> MeansReport:
+    """Write the page, the figure and the table of level means into a folder.
+
+    The arguments are those of `write_report`. Raises OSError if the folder cannot be written.
+    """
+    verdict = judge_means(data)
+    summary = summarise_means(verdict)
+    frame = _table(data, verdict)
+    shown = frame.rename(
+        columns={"error": "standard error", "optimal": "cannot be told from the best"}
+    )
+    table = make_table(shown, caption="The means, and what is derived from them.", csv="means")
+    figure = render_figure("means", _draw(data, verdict))
+    sections = (Section("means", _TITLE, figures=(figure,), tables=(table,)),)
+    page = LevelMeansPage(
+        name=clean(data.name),
+        status=clean(data.source),
+        generated=generated,
+        version=version,
+        heading=f"Verdict: {verdict.verdict}",
+        kind=verdict.verdict,
+        summary=summary,
+        numbers=_numbers(verdict),
+        warnings=(_ASSUMPTION, _UNPAIRED),
+        sections=sections,
+        methods=_METHODS,
+    )
+    files = write_files(
+        out,
+        render(page),
+        {"means": frame},
+        sections,
+        table_names=("means",),
+        figure_names=("means",),
+    )
+    return MeansReport(files.page, files.figures, files.tables, verdict, summary)

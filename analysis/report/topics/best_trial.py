@@ -1,0 +1,136 @@
+"""Topic: the best trial, by which score it was chosen, and the optimism of its score."""
+
+import math
+from dataclasses import asdict, dataclass
+
+import pandas as pd
+
+from analysis.best_trial import Choice, compute_choices
+from analysis.report.cells import clean, make_table
+from analysis.report.context import StudyContext
+from analysis.report.page import Table
+from analysis.report.text import count
+from analysis.report.topics.base import Topic
+from analysis.runs import format_mtd
+
+_SHOWN = (
+    "chosen_by",
+    "number",
+    "seed",
+    "mtd",
+    "value",
+    "optimism",
+    "score",
+    "score_optimism",
+    "configuration_mean",
+    "configuration_runs",
+)
+
+
+@dataclass(frozen=True)
+class BestTrial:
+    """choices: `compute_choices`; the first is by the score that ranks the trials.
+
+    recorded  whether the study records which score that is.
+    """
+
+    metric: str
+    recorded: bool
+    choices: tuple[Choice, ...]
+
+
+def compute(context: StudyContext) -> BestTrial | None:
+    """None where no completed run has the score that ranks the trials."""
+    study = context.study
+    choices = compute_choices(study)
+    if not choices or choices[0].chosen_by != (study.select_by or study.metric):
+        return None
+    return BestTrial(study.metric, bool(study.select_by), choices)
+
+
+def tabulate(info: BestTrial) -> pd.DataFrame:
+    """A row per choice, with all of its fields."""
+    rows = [
+        asdict(choice)
+        | {"chosen_by": clean(choice.chosen_by), "score_optimism": choice.score_optimism}
+        for choice in info.choices
+    ]
+    return pd.DataFrame(rows)
+
+
+def show(info: BestTrial) -> tuple[Table, ...]:
+    """The trial that each score chooses."""
+    caption = "The trial that each score chooses; this study chooses as in the first row."
+    return (make_table(tabulate(info)[list(_SHOWN)], caption=caption, csv="best_trial"),)
+
+
+def describe(info: BestTrial) -> tuple[str, ...]:
+    """The best trial, what another choice would report, and the optimism."""
+    return (_describe_best(info), *_describe_other(info), _describe_optimism(info))
+
+
+def _describe_best(info: BestTrial) -> str:
+    best, metric = info.choices[0], clean(info.metric)
+    by = clean(best.chosen_by)
+    ranked = f"Trials are ranked by {by} (select_by)."
+    if not info.recorded:
+        ranked = f"This study records no select_by: its trials are ranked by its metric, {by}."
+    scores = f"{metric} is {best.score:.2f}"
+    if best.chosen_by != info.metric:
+        scores = f"{by} is {best.value:.2f} and whose {scores}"
+    where = f", MTD {format_mtd(best.mtd)}" if math.isfinite(best.mtd) else ""
+    return (
+        f"{ranked} The best of {count(best.n, 'run')} is trial {best.number} "
+        f"(seed {best.seed}{where}), whose {scores}. The mean {metric} of its configuration is "
+        f"{best.configuration_mean:.2f} over {count(best.configuration_runs, 'run')}."
+    )
+
+
+def _describe_other(info: BestTrial) -> tuple[str, ...]:
+    """What choosing by the score that is reported adds to it on these runs."""
+    by_metric = next((each for each in info.choices if each.chosen_by == info.metric), None)
+    other = next((each for each in info.choices if each.chosen_by != info.metric), None)
+    if by_metric is None or other is None:
+        return ()
+    metric, by = clean(info.metric), clean(other.chosen_by)
+    if by_metric.number == other.number:
+        return (f"Chosen by {metric} it is the same trial as chosen by {by}.",)
+    return (
+        f"Chosen by {metric} it is trial {by_metric.number} ({metric} {by_metric.score:.2f}), "
+        f"chosen by {by} trial {other.number} ({metric} {other.score:.2f}): choosing by the score "
+        f"that is reported adds {by_metric.score - other.score:.2f} points to it on these runs.",
+    )
+
+
+def _describe_optimism(info: BestTrial) -> str:
+    best, metric = info.choices[0], clean(info.metric)
+    by = clean(best.chosen_by)
+    if not math.isfinite(best.optimism):
+        return (
+            "The score of a best run is optimistic. By how much cannot be estimated here: no "
+            "configuration has two runs."
+        )
+    text = (
+        f"The highest {by} is optimistic: if all {best.n:,} runs had the same true mean, it would "
+        f"be expected {best.optimism:.2f} points above it; if the means differ, less. This is the "
+        "expected maximum of normal values (Tippett, Biometrika 1925) with standard deviations of "
+        f"{best.seed_sd:.2f} between seeds and {best.run_sd:.2f} between runs of a seed, estimated "
+        "within configurations."
+    )
+    if best.chosen_by == info.metric or not math.isfinite(best.slope):
+        return text
+    return text + (
+        f" Within configurations, a point of {by} goes with {best.slope:.2f} points of {metric} "
+        f"(least squares), so the {metric} of the best trial is expected up to "
+        f"{best.score_optimism:.2f} points above what its configuration scores with new seeds."
+    )
+
+
+TOPIC = Topic(
+    name="best-trial",
+    title="The best trial",
+    compute=compute,
+    csv={"best_trial": tabulate},
+    text=describe,
+    tables=show,
+)

@@ -1,0 +1,48 @@
+"""Topic: rank correlations of the score with MTD."""
+
+import pandas as pd
+
+from analysis.correlation import compute_correlations
+from analysis.report.cells import make_table
+from analysis.report.context import StudyContext
+from analysis.report.page import Table
+from analysis.report.text import LEVEL, PERCENT, count
+from analysis.report.topics.base import Topic
+
+
+def compute(context: StudyContext) -> pd.DataFrame | None:
+    """None where no seed has three levels of MTD."""
+    table = compute_correlations(context.curve_trials, level=LEVEL)
+    return table if len(table) else None
+
+
+def describe(table: pd.DataFrame) -> tuple[str, ...]:
+    """What the measures show, and the largest value that xi can take."""
+    levels = int(table["levels"].min())
+    return (
+        "Spearman and Kendall measure whether the score rises or falls with MTD: both are near 0 "
+        "for an inverted U. Chatterjee's xi measures whether the score depends on MTD in any way, "
+        f"an inverted U included; with {levels} levels it is at most "
+        f"{(levels - 2) / (levels + 1):.2f}, and near 0 without a relation.",
+    )
+
+
+def show(table: pd.DataFrame) -> tuple[Table, ...]:
+    """A row per measure."""
+    seeds = int(table["seeds"].min())
+    interval = f"with its {PERCENT} t interval" if seeds > 1 else "without an interval"
+    caption = (
+        f"Rank correlation of score and MTD within a seed, mean over {count(seeds, 'seed')}, "
+        f"{interval}."
+    )
+    return (make_table(table, caption=caption, csv="correlation"),)
+
+
+TOPIC = Topic(
+    name="correlation",
+    title="Correlation of score and MTD",
+    compute=compute,
+    csv={"correlation": lambda table: table},
+    text=describe,
+    tables=show,
+)

@@ -1,0 +1,238 @@
+"""Topic: measured history, the half-life of keys beside the maximum traceable distance."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from analysis.history import (
+    compute_half_lives,
+    compute_history_runs,
+    compute_retained,
+    compute_retained_curves,
+    correlate_history,
+    summarise_half_lives,
+)
+from analysis.report.cells import make_table, thin_rows
+from analysis.report.context import StudyContext
+from analysis.report.drawing import Drawing, choose_evenly
+from analysis.report.page import Table
+from analysis.report.text import BAND, LEVEL, PERCENT, count
+from analysis.report.topics.base import Topic
+from analysis.runs import completed_runs, format_mtd, has_mtd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MOST_LINES = 24
+_NAMES = {"half_life": "half-life", "mtd": "MTD"}
+_DEFINITION = (
+    "MTD is a formula; this section measures what it stands for. During each run the same "
+    "sentences of the corpus are encoded again by the branch that encodes keys, in evaluation "
+    "mode. c is the mean cosine of a sentence's key now and some steps (the lag) ago, b that of "
+    "different sentences' keys now, and (c − b)/(1 − b) is what is retained: 1 where keys do not "
+    "change, 0 where an old key is no nearer than another sentence's. The half-life is the lag at "
+    "which one half is retained, by linear interpolation."
+)
+_LIMITS = (
+    "What is retained is a mean over the run. The learning rate decays, so keys change faster at "
+    "its beginning than at its end, and long lags rest on fewer probes. A rank correlation does "
+    "not see a peak between the lowest and the highest value."
+)
+
+
+@dataclass(frozen=True)
+class History:
+    """The measured history of a study's keys.
+
+    every       `compute_half_lives` of all runs that were probed, also those without an MTD.
+    runs        `compute_history_runs`; retained: `compute_retained_curves`.
+    curve, configurations   `summarise_half_lives` by MTD and by configuration.
+    correlations            `correlate_history`.
+    untraced    mean half-life by method of the completed runs without an MTD.
+    labels      of the columns that are settings.
+    """
+
+    every: pd.DataFrame
+    runs: pd.DataFrame
+    retained: pd.DataFrame
+    curve: pd.DataFrame
+    configurations: pd.DataFrame
+    correlations: pd.DataFrame
+    untraced: Mapping[str, float]
+    labels: Mapping[str, str]
+
+
+def compute(context: StudyContext) -> History | None:
+    """None where no completed run was probed."""
+    retained = compute_retained(context.study.probes)
+    done = completed_runs(context.trials)[["number"]]
+    every = compute_half_lives(retained).merge(done, on="number")
+    if not len(every):
+        return None
+    runs = compute_history_runs(context.curve_trials, every)
+    return History(
+        every=every,
+        runs=runs,
+        retained=compute_retained_curves(runs, retained, level=LEVEL),
+        curve=summarise_half_lives(runs, level=LEVEL),
+        configurations=summarise_half_lives(runs, context.study.settings, level=LEVEL),
+        correlations=correlate_history(runs, level=LEVEL),
+        untraced=_of_untraced(context, every),
+        labels=context.labels,
+    )
+
+
+def _of_untraced(context: StudyContext, every: pd.DataFrame) -> dict[str, float]:
+    runs = completed_runs(context.trials)
+    others = runs[~has_mtd(runs)].merge(every, on="number")
+    if "method" not in others:
+        return {}
+    means = others.groupby("method")["half_life"].mean()
+    return {context.study.methods.get(str(name), str(name)): mean for name, mean in means.items()}
+
+
+def describe(info: History) -> tuple[str, ...]:
+    """What is measured, and the half-life by MTD."""
+    texts = (_DEFINITION, _finding(info), _association(info), _others(info))
+    return tuple(text for text in texts if text)
+
+
+def _finding(info: History) -> str:
+    """Where the half-life is longest and shortest."""
+    if not len(info.runs):
+        return "No completed run with an MTD has a half-life."
+    medians = info.curve["median"]
+    lowest, highest = (
+        info.curve.iloc[int(place)] for place in (medians.argmin(), medians.argmax())
+    )
+    text = f"The median half-life is {_steps(lowest)}"
+    if len(info.curve) > 1:
+        text += f", the shortest, and {_steps(highest)}, the longest"
+    if beyond := int(info.curve["beyond"].sum()):
+        longest = info.runs.loc[np.isinf(info.runs["half_life"]), "longest_lag"]
+        text += (
+            f". It is longer than the longest lag ({longest.min():,} steps) in {beyond:,} of "
+            f"{count(len(info.runs), 'run')}; a level with such a run has no mean"
+        )
+    return f"{text}."
+
+
+def _steps(level: pd.Series) -> str:
+    median = level["median"]
+    length = f"{median:.1f} steps" if np.isfinite(median) else "longer than the longest lag"
+    return f"{length} at MTD {format_mtd(level['mtd'])}"
+
+
+def _association(info: History) -> str:
+    """The rank correlations of the half-life."""
+    rows = info.correlations[info.correlations["first"] == "half_life"]
+    if not len(rows):
+        return ""
+    names = {**info.labels, **_NAMES}
+    found = []
+    for second, mean, low, high in rows[["second", "mean", "low", "high"]].itertuples(index=False):
+        interval = f" ({PERCENT} CI {low:.2f} to {high:.2f})" if np.isfinite(low) else ""
+        found.append(f"with {names.get(second, second)} {mean:.2f}{interval}")
+    seeds = count(int(rows["seeds"].max()), "seed")
+    return f"Rank correlation of the half-life, mean over {seeds}: {', '.join(found)}."
+
+
+def _others(info: History) -> str:
+    """The half-life of the methods without an MTD, whose encoder itself was probed."""
+    found = [
+        f"{mean:.1f} steps in {name}" if np.isfinite(mean) else f"unknown in {name}"
+        for name, mean in info.untraced.items()
+    ]
+    return f"Mean half-life without an MTD: {', '.join(found)}." if found else ""
+
+
+def warn(_: History) -> tuple[str, ...]:
+    """What limits the half-life."""
+    return (_LIMITS,)
+
+
+def show(info: History) -> tuple[Table, ...]:
+    """The half-life of each configuration, and the correlations."""
+    if not len(info.runs):
+        return ()
+    rows, remark = thin_rows(info.configurations, "configurations")
+    half_lives = make_table(
+        rows.rename(columns={"beyond": "runs beyond the longest lag"}),
+        caption=f"Mean half-life in steps, with its {PERCENT} t interval over seeds.{remark}",
+        csv="half_life",
+        labels=info.labels,
+    )
+    if not len(info.correlations):
+        return (half_lives,)
+    names = {**info.labels, **_NAMES}
+    named = info.correlations.replace({"first": names, "second": names})
+    correlations = make_table(
+        named.rename(columns={"runs": "runs of a seed"}),
+        caption=(
+            "Spearman's rank correlation over the runs of a seed: mean over seeds, and its "
+            f"{PERCENT} t interval over seeds, cut at −1 and 1. Half-lives longer than the longest "
+            "lag share the highest rank."
+        ),
+        csv="history_correlations",
+    )
+    return half_lives, correlations
+
+
+def draw(info: History) -> Drawing | None:
+    """What is retained against the lag, half-life against MTD, score against half-life."""
+    if not len(info.runs):
+        return None
+    levels = choose_evenly(info.curve, _MOST_LINES)["mtd"]
+    drawn = info.retained[info.retained["mtd"].isin(levels)]
+
+    def draw_retained(ax: "Axes") -> None:
+        from analysis import figures
+
+        figures.draw_retained(drawn, ax)
+
+    def draw_half_lives(ax: "Axes") -> None:
+        from analysis import figures
+
+        figures.draw_half_lives(info.runs, info.curve, ax)
+
+    def draw_score(ax: "Axes") -> None:
+        from analysis import figures
+
+        figures.draw_score_by_half_life(info.runs, ax)
+
+    some = "" if len(levels) == len(info.curve) else f" Drawn: {len(levels)} levels, evenly chosen."
+    return Drawing(
+        "Measured history of the keys",
+        [
+            ("what is retained of a key, by lag", draw_retained),
+            ("half-life of keys against MTD", draw_half_lives),
+            ("score against half-life", draw_score),
+        ],
+        height=9.6,
+        caption=(
+            "Top: mean over the runs of a level of MTD; the dashed line is one half, and the CSV "
+            f"has the intervals.{some} Middle: a point per run, and the mean at each MTD. {BAND} "
+            "Bottom: a point per run, coloured by MTD."
+        ),
+        alt=_finding(info),
+    )
+
+
+TOPIC = Topic(
+    name="history",
+    title="Measured history",
+    compute=compute,
+    csv={
+        "half_life": lambda info: info.configurations,
+        "runs_half_life": lambda info: info.every,
+        "retained": lambda info: info.retained,
+        "history_correlations": lambda info: info.correlations,
+    },
+    figures={"history": draw},
+    text=describe,
+    warnings=warn,
+    tables=show,
+)

@@ -1,0 +1,174 @@
+"""Topic: whether the score depends on the EMA decay and the queue size through MTD alone."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from analysis.confounding import describe_confounding
+from analysis.report.cells import make_table
+from analysis.report.context import StudyContext
+from analysis.report.drawing import Drawing
+from analysis.report.page import Table
+from analysis.report.text import PERCENT, count
+from analysis.report.topics.base import Topic
+from analysis.runs import format_mtd
+from analysis.sufficiency import NEAR, Sufficiency
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_TITLE = "Is MTD sufficient?"
+_MOST_LEVELS = 20
+_NAMES = {
+    "mtd": "MTD",
+    "ema_decay": "1/(1 − η)",
+    "queue_size": "K/N",
+    "additive": "1/(1 − η) + K/N, additive",
+    "components": "1/(1 − η) and K/N",
+    "interaction": "their interaction",
+}
+
+
+def compute(context: StudyContext) -> Sufficiency | None:
+    """None where fewer than two levels of MTD have a score."""
+    return context.sufficiency
+
+
+def format_p(p_value: float) -> str:
+    """A p value with its sign, as in p = 0.012 or p < 0.001."""
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
+
+
+def describe(info: Sufficiency) -> tuple[str, ...]:
+    """The answer in two sentences: the test, and what the models and configurations show."""
+    if info.answer == "cannot be tested":
+        return (f"Whether MTD is sufficient cannot be tested here: {info.reason}.",)
+    basis = (
+        f"{format_p(info.p_value)}; {count(len(info.cells), 'configuration')}, "
+        f"{count(info.seeds, 'seed')}, {count(info.runs, 'run')}"
+    )
+    if info.answer == "rejected":
+        first = (
+            "MTD is not sufficient here: at equal MTD the score also depends on how the history "
+            f"is divided between the EMA, 1/(1 − η), and the queue, K/N ({basis})."
+        )
+    else:
+        first = (
+            "That MTD is sufficient is not rejected: no effect of 1/(1 − η) and K/N beyond MTD "
+            f"was found, which does not show that there is none ({basis})."
+        )
+    return (first, f"{_describe_models(info)}{_describe_pair(info)}.")
+
+
+def _describe_models(info: Sufficiency) -> str:
+    interaction = ""
+    if np.isfinite(info.interaction_p):
+        interaction = f" (interaction beyond that: {format_p(info.interaction_p)})"
+    return (
+        f"A curve over MTD explains {_share(info, 'mtd')} of the variance between configuration "
+        f"means, curves over 1/(1 − η) and K/N that add up {_share(info, 'additive')}{interaction}"
+    )
+
+
+def _share(info: Sufficiency, model: str) -> str:
+    return f"{100 * info.explained[model]:.0f} % ({info.freedom[model]} degrees of freedom)"
+
+
+def _describe_pair(info: Sufficiency) -> str:
+    pair = info.pair
+    if pair is None:
+        return f"; no two configurations differ by less than {100 * NEAR - 100:.0f} % in MTD"
+    high, low = info.cells.iloc[pair.high_row], info.cells.iloc[pair.low_row]
+    return (
+        f"; the largest difference at nearly equal MTD is {pair.difference:.2f} points, of "
+        f"{_name_cell(high)} over {_name_cell(low)} (simultaneous {PERCENT} CI "
+        f"{pair.low:.2f} to {pair.high:.2f})"
+    )
+
+
+def _name_cell(cell: pd.Series) -> str:
+    return f"η {cell['ema_decay']:g} with K/N {cell['ratio']:g} (MTD {format_mtd(cell['mtd'])})"
+
+
+def warn(info: Sufficiency) -> tuple[str, ...]:
+    """That the design confounds MTD with a component."""
+    if info.answer == "cannot be tested":
+        return ()
+    text = describe_confounding(info.cells["ema_decay"], info.cells["ratio"])
+    return (text,) if text else ()
+
+
+def tabulate(info: Sufficiency) -> pd.DataFrame:
+    """The tests of nested models, with the share of variance that the null model explains."""
+    if not len(info.tests):
+        return pd.DataFrame()
+    shares = [info.explained[base] for base in info.tests["base"]]
+    return info.tests.assign(explained=shares)
+
+
+def show(info: Sufficiency) -> tuple[Table, ...]:
+    """A row per test."""
+    tests = tabulate(info)
+    if not len(tests):
+        return ()
+    shown = pd.DataFrame(
+        {
+            "null model": [_NAMES[name] for name in tests["base"]],
+            "variance explained, %": (100 * tests["explained"]).round(1),
+            "does this add to it?": [_NAMES[name] for name in tests["added"]],
+            "degrees of freedom": tests["freedom"],
+            "p": tests["p_value"].round(4),
+        }
+    )
+    caption = (
+        "Nested models of the configuration means, with seeds as blocks and one error variance "
+        "per configuration (ANOVA-type statistic); curves in logarithms. p values are not adjusted "
+        "for the number of rows; the first row is the test of sufficiency."
+    )
+    return (make_table(shown, caption=caption, csv="sufficiency"),)
+
+
+def draw(info: Sufficiency) -> Drawing | None:
+    """The mean of every configuration, the EMA decay down and K/N across."""
+    cells = info.cells
+    if not len(cells):
+        return None
+    decays = sorted(cells["ema_decay"].unique())
+    if max(len(decays), cells["ratio"].nunique()) > _MOST_LEVELS:
+        return None
+
+    def panel(ax: "Axes") -> None:
+        from analysis import figures
+
+        figures.draw_grid(
+            cells,
+            ax,
+            by=("ema_decay", "ratio"),
+            value="mean",
+            labels=("EMA decay η", "queue size in batches, K/N"),
+            names=[f"{decay:g}" for decay in decays],
+        )
+
+    return Drawing(
+        "Score by EMA decay and queue size",
+        [("", panel)],
+        height=1.2 + 0.42 * len(decays),
+        caption=(
+            "Mean score of each configuration, adjusted for seeds that are missing. If MTD were "
+            "sufficient, cells of equal 1/(1 − η) + K/N would have equal scores."
+        ),
+        alt=" ".join(describe(info)),
+    )
+
+
+TOPIC = Topic(
+    name="sufficiency",
+    title=_TITLE,
+    compute=compute,
+    csv={"sufficiency": tabulate, "sufficiency_means": lambda info: info.cells},
+    figures={"sufficiency": draw},
+    text=describe,
+    warnings=warn,
+    tables=show,
+)

@@ -1,0 +1,256 @@
+"""What limits the conclusions from a study: each warning a function of what it is about.
+
+A function returns its sentence, or an empty string where there is nothing to warn of.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from analysis.frames import StudyFrames
+from analysis.report.cells import clean
+from analysis.report.context import StudyContext, name_methods
+from analysis.report.text import count
+from analysis.runs import MTD_DECIMALS, completed_runs, format_mtd, has_mtd
+from analysis.verdict import Verdict
+
+_ADAPTIVE_SAMPLERS = frozenset({"tpe"})
+_OF_MTD = ("ema_decay", "queue_size", "batch_size")
+_LEAST_RUNS = 5
+_LONGEST_FILL = 0.1
+_FAILURE_LEVEL = 0.05
+_MOST_NAMED = 6
+
+
+def warn_of_sampler(sampler: str) -> str:
+    """That the settings were chosen by the scores of earlier trials."""
+    if sampler not in _ADAPTIVE_SAMPLERS:
+        return ""
+    return (
+        f"The settings were chosen by an adaptive sampler ({sampler}), which tries more where "
+        "scores were high. A correlation or a mean over such points is biased; run a grid to "
+        "assess the shape."
+    )
+
+
+def warn_of_pruner(trials: pd.DataFrame) -> str:
+    """That trials were stopped because of their intermediate scores."""
+    pruned = int((trials["state"] == "PRUNED").sum())
+    if not pruned:
+        return ""
+    return (
+        f"A pruner stopped {count(pruned, 'run')} because of low intermediate scores. A mean or a "
+        "correlation over the remaining runs is biased: where runs were pruned, only good ones are "
+        "left."
+    )
+
+
+def warn_of_seeds(runs: pd.DataFrame) -> str:
+    """That all runs share one seed. runs  the completed runs with an MTD."""
+    if runs["seed"].nunique() != 1 or runs["mtd"].nunique() < 2:
+        return ""
+    return (
+        "All runs have the same seed. Seeds change scores by an amount that this study cannot "
+        "estimate, so no difference between levels is tested; run at least 3 seeds."
+    )
+
+
+def warn_of_few_runs(runs: pd.DataFrame) -> str:
+    """That there are fewer than five runs. runs  the completed runs with an MTD."""
+    if not 0 < len(runs) < _LEAST_RUNS:
+        return ""
+    return (
+        f"Only {count(len(runs), 'run')} completed with a score; fewer than {_LEAST_RUNS} show no "
+        "shape."
+    )
+
+
+def warn_of_failures(trials: pd.DataFrame) -> str:
+    """That failures are concentrated at some levels of MTD.
+
+    For each level, Fisher's exact test (one-sided) of its failed and completed runs against those
+    of all other levels; the p values are multiplied by the number of levels (Bonferroni).
+    """
+    ended = trials[has_mtd(trials) & trials["state"].isin(["COMPLETE", "FAIL"])]
+    failed = ended["state"] == "FAIL"
+    levels = ended["mtd"].astype("float64").round(MTD_DECIMALS)
+    table = failed.groupby(levels).agg(["sum", "size"]).astype("int64")
+    if len(table) < 2 or not failed.any():
+        return ""
+    all_failed, all_ended = int(failed.sum()), len(ended)
+    # P(at least so many of all failures fall on this level's runs)
+    p = stats.hypergeom.sf(table["sum"] - 1, all_ended, all_failed, table["size"]) * len(table)
+    uneven = table[np.asarray(p) < _FAILURE_LEVEL]
+    if not len(uneven):
+        return ""
+    where = [
+        f"{failed_here} of {size} at MTD {format_mtd(mtd)}"
+        for mtd, failed_here, size in uneven.head(_MOST_NAMED).itertuples(name=None)
+    ]
+    return (
+        f"Failures are concentrated at some levels of MTD: {', '.join(where)}, against "
+        f"{all_failed} of {all_ended} runs in all (Fisher's exact test, Bonferroni-adjusted p "
+        "< 0.05). The runs that completed there are a selection."
+    )
+
+
+def warn_of_queue(runs: pd.DataFrame) -> str:
+    """That the queue is full late or never. runs  the completed runs with an MTD.
+
+    A queue of K keys that starts with K_s random ones and takes N keys a step is full after
+    ceil((K - K_s) / N) steps. Runs that did not record their steps are left out.
+    """
+    needed = {"steps", "queue_size", "batch_size"}
+    if not needed <= set(runs):
+        return ""
+    initial = runs["initial_queue_size"].fillna(0) if "initial_queue_size" in runs else 0
+    keys = (runs["queue_size"].astype("float64") - initial).clip(lower=0)
+    fill = (keys / runs["batch_size"].astype("float64")).map(np.ceil)
+    steps = runs["steps"].astype("float64")
+    never, late = fill > steps, (fill <= steps) & (fill > _LONGEST_FILL * steps)
+    texts = []
+    if never.any():
+        texts.append(f"The queue is never full at {_name_levels(runs.loc[never, 'mtd'])}.")
+    if late.any():
+        at = int((fill / steps).where(late, 0).to_numpy().argmax())
+        texts.append(
+            f"The queue is filling during {fill.iloc[at]:.0f} of {steps.iloc[at]:.0f} steps at "
+            f"MTD {format_mtd(runs['mtd'].iloc[at])}, and during more than "
+            f"{100 * _LONGEST_FILL:g} % of the steps at {_name_levels(runs.loc[late, 'mtd'])}."
+        )
+    if not texts:
+        return ""
+    return " ".join([*texts, "Until a queue is full, its oldest key is newer than the MTD says."])
+
+
+def warn_of_environment(environment: pd.DataFrame, runs: pd.DataFrame) -> str:
+    """That runs differ in precision, device, processor, threads or versions, and at which levels.
+
+    environment  `StudyFrames.environment`; runs  the completed runs with an MTD.
+    """
+    known = runs[["number", "mtd"]].merge(environment, on="number")
+    texts = []
+    for name in environment.columns.drop("number"):
+        values = known[known[name] != ""]
+        if values[name].nunique() > 1:
+            texts.append(f"{clean(str(name))} ({_name_values(values, str(name))})")
+    if not texts:
+        return ""
+    return (
+        f"Not all runs computed alike. They differ in {', '.join(texts)}. Where levels differ in "
+        "this, a difference between their scores may come from it."
+    )
+
+
+def _name_values(runs: pd.DataFrame, name: str) -> str:
+    """Each value with the levels that have it; of a list of versions only what differs."""
+    groups = {str(value): group["mtd"] for value, group in runs.groupby(name)}
+    shared = set.intersection(*(set(value.split(", ")) for value in groups))
+    texts = []
+    for value, levels in groups.items():
+        own = [part for part in value.split(", ") if part not in shared]
+        texts.append(f"{clean(', '.join(own) or value)} at {_name_levels(levels)}")
+    return "; ".join(texts)
+
+
+def _name_levels(distances: Iterable[float]) -> str:
+    """MTD 5, 8 and so on; of many levels the lowest and the highest."""
+    levels = sorted(set(distances))
+    if len(levels) > _MOST_NAMED:
+        low, high = format_mtd(levels[0]), format_mtd(levels[-1])
+        return f"{len(levels)} levels of MTD from {low} to {high}"
+    return f"MTD {', '.join(format_mtd(level) for level in levels)}"
+
+
+def warn_of_selection(note: str) -> str:
+    """That checkpoints were chosen on the test pairs. note  `StudyContext.note`."""
+    if not note:
+        return ""
+    return (
+        "Checkpoints were chosen on the TEST pairs, as some published numbers were: these scores "
+        "are too high to be compared with any whose checkpoints were chosen on a dev split."
+    )
+
+
+def warn_of_batches(runs: pd.DataFrame) -> str:
+    """That levels have different batch sizes. runs  the completed runs with an MTD."""
+    known = runs[runs["batch_size"].notna()]
+    sizes = {frozenset(level["batch_size"]) for _, level in known.groupby("mtd")}
+    if len(sizes) < 2:
+        return ""
+    return (
+        "The batch sizes differ between levels of MTD, so the curve over all runs mixes the "
+        "two; read the curves by batch size instead."
+    )
+
+
+def warn_of_one_varied(runs: pd.DataFrame) -> str:
+    """That an effect of MTD may be one of the only setting by which it was varied."""
+    varied = [name for name in _OF_MTD if name in runs and runs[name].nunique() > 1]
+    if len(varied) != 1 or runs["mtd"].nunique() < 2:
+        return ""
+    return (
+        f"Only {varied[0]} varies in this study, so its effect and that of MTD cannot be separated "
+        "here."
+    )
+
+
+def warn_of_synthetic(study: StudyFrames) -> str:
+    """That the training text, or the evaluation too, is the built-in data set."""
+    if not study.facts.get("corpus", "").startswith("builtin"):
+        return ""
+    if not study.facts.get("evaluation", "builtin").startswith("builtin"):
+        return "The training text is synthetic (the built-in data set)."
+    return "The training text and the evaluation pairs are synthetic (the built-in data set)."
+
+
+def warn_of_methods(context: StudyContext) -> str:
+    """That the curve over MTD is of one method alone."""
+    if len(context.curve_trials) == len(context.trials):
+        return ""
+    return (
+        "Several methods have an MTD. The verdict, the curves over MTD, alignment, uniformity and "
+        f"spectra are of {name_methods(context.traced, context.study)} alone; the section "
+        "“Methods” compares all."
+    )
+
+
+def warn_of_levels(scored: int, verdict: Verdict) -> str:
+    """That levels are not part of the verdict. scored  how many have a score."""
+    missing = scored - verdict.levels if verdict.seeds > 1 else 0
+    if missing <= 0:
+        return ""
+    return (
+        f"{count(missing, 'level')} of MTD with a score excluded from the verdict, because "
+        "fewer than two seeds have run there."
+    )
+
+
+def warn_of_scores(trials: pd.DataFrame) -> str:
+    """That completed runs have no score."""
+    bare = int((trials["state"] == "COMPLETE").sum()) - len(completed_runs(trials))
+    return f"{count(bare, 'completed run')} excluded for lack of a score." if bare else ""
+
+
+def list_warnings(context: StudyContext) -> tuple[str, ...]:
+    """All that applies to a study, in the order of the page."""
+    study, runs = context.study, context.traced
+    candidates = (
+        warn_of_selection(context.note),
+        warn_of_sampler(study.sampler),
+        warn_of_pruner(context.trials),
+        warn_of_synthetic(study),
+        warn_of_few_runs(runs),
+        warn_of_seeds(runs),
+        warn_of_one_varied(runs),
+        warn_of_methods(context),
+        warn_of_batches(runs),
+        warn_of_queue(runs),
+        warn_of_failures(context.curve_trials),
+        warn_of_environment(study.environment, runs),
+        warn_of_levels(len(context.curve), context.verdict),
+        warn_of_scores(context.trials),
+    )
+    return tuple(text for text in candidates if text)

@@ -1,0 +1,81 @@
+"""Does an optimum in MTD stay where it is under other learning rates and numbers of steps?"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.conditions import CONDITIONS, describe_conditions
+from analysis.curves import compute_mtd_curve
+from analysis.pairing import compute_paired_curve
+from analysis.runs import traced_runs
+from analysis.verdict import Verdict, compute_verdict
+
+_FEWEST_LEVELS = 2
+
+
+@dataclass(frozen=True)
+class Condition:
+    """The runs of one learning rate and number of steps.
+
+    name     as in "learning rate 0.001, 160 steps"; stated: `describe_conditions` of its runs.
+    curve    `compute_mtd_curve`; paired: `compute_paired_curve`.
+    half_life  mean measured half-life of a key at the best level, in steps; NaN where it was not
+             measured.
+    """
+
+    name: str
+    stated: str
+    curve: pd.DataFrame
+    paired: pd.DataFrame
+    verdict: Verdict
+    half_life: float
+
+
+def compute_conditions(
+    trials: pd.DataFrame, settings: Collection[str], *, level: float = 0.95
+) -> tuple[Condition, ...]:
+    """The conditions of a study that varies the learning rate or the steps beside MTD, in order.
+
+    trials, settings  as for `compute_verdict`.
+
+    A condition is one with two levels of MTD or more; empty where fewer than two are. Raises
+    ValueError for a level outside (0, 1).
+    """
+    runs = traced_runs(trials)
+    varied = [name for name in CONDITIONS if name in runs and runs[name].nunique() > 1]
+    if not varied:
+        return ()
+    found = []
+    for _, group in runs.groupby(varied):
+        if group["mtd"].nunique() >= _FEWEST_LEVELS:
+            values = {name: float(group[name].iloc[0]) for name in varied}
+            found.append(_condition(group, values, settings, level))
+    return tuple(found) if len(found) > 1 else ()
+
+
+def _condition(
+    runs: pd.DataFrame, values: dict[str, float], settings: Collection[str], level: float
+) -> Condition:
+    curve = compute_mtd_curve(runs, level=level)
+    best = float(curve["mtd"][int(curve["mean"].argmax())])
+    texts = {
+        "learning_rate": f"learning rate {values.get('learning_rate', 0):g}",
+        "steps": f"{values.get('steps', 0):g} steps",
+    }
+    return Condition(
+        name=", ".join(texts[name] for name in values),
+        stated=describe_conditions(runs),
+        curve=curve,
+        paired=compute_paired_curve(runs, settings, level=level),
+        verdict=compute_verdict(runs, settings, level=level),
+        half_life=_half_life(runs, best),
+    )
+
+
+def _half_life(runs: pd.DataFrame, mtd: float) -> float:
+    if "half_life" not in runs:
+        return float("nan")
+    measured = runs.loc[np.isclose(runs["mtd"], mtd), "half_life"].astype("float64")
+    return float(measured.mean())

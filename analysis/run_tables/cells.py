@@ -1,0 +1,178 @@
+"""A CSV or Parquet file as a frame of text, and text as checked numbers.
+
+Every message names the file, and the row, the column and the value where there is one. Rows are
+counted from 1 below the header.
+"""
+
+import csv
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pandas as pd
+
+Scale = Literal["fraction", "percent"]
+
+MOST_ROWS = 20_000
+MOST_COLUMNS = 500
+_MISSING = frozenset({"", "nan", "none", "null", "na", "n/a", "<na>"})
+_INFINITE = frozenset({"inf", "-inf", "infinity", "-infinity"})
+_MOST_SHOWN = 60
+
+
+class TableError(ValueError):
+    """A table that cannot be read; the message is one sentence that says what to correct."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Which numbers a column may hold; rule states it in words."""
+
+    rule: str
+    least: float = -math.inf
+    most: float = math.inf
+    whole: bool = False
+
+    def allow(self, value: float) -> bool:
+        """Whether a number is among them."""
+        return self.least <= value <= self.most and not (self.whole and value % 1)
+
+
+def read_cells(path: Path) -> pd.DataFrame:
+    """The cells of a CSV or Parquet file as text, empty text where there is no value.
+
+    A file that ends in .parquet or .pq is Parquet, any other is CSV in UTF-8 with commas and a
+    header. Raises TableError for a file that is missing or damaged, repeats a column's name, has
+    rows of different lengths, more than 20,000 rows or more than 500 columns.
+    """
+    if not path.is_file():
+        raise TableError(f"{path}: no such file")
+    try:
+        parquet = path.suffix.lower() in (".parquet", ".pq")
+        frame = _read_parquet(path) if parquet else _read_csv(path)
+    except OSError as error:
+        raise TableError(f"{path}: cannot be read ({error.strerror or error})") from None
+    repeated = frame.columns[frame.columns.duplicated()]
+    if len(repeated):
+        raise TableError(f"{path}: column {repeated[0]!r} occurs twice; each name must be unique")
+    if len(frame) > MOST_ROWS:
+        raise TableError(f"{path}: more than {MOST_ROWS:,} rows, which is the most that is read")
+    return frame
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    rows: list[list[str]] = []
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as handle:
+            lines = _rows(csv.reader(handle), path)
+            header = [name.strip() for name in next(lines, [])]
+            _check_header(header, path)
+            for row in lines:
+                if len(row) != len(header):
+                    raise TableError(
+                        f"{path}: row {len(rows) + 1} has {len(row)} cells; it must have "
+                        f"{len(header)}, as the header"
+                    )
+                rows.append(row)
+                if len(rows) > MOST_ROWS:
+                    break
+    except UnicodeDecodeError as error:
+        raise TableError(
+            f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8"
+        ) from None
+    return pd.DataFrame(rows, columns=pd.Index(header, dtype="object"), dtype="object")
+
+
+def _rows(reader: Iterator[list[str]], path: Path) -> Iterator[list[str]]:
+    """The rows of a CSV file that are not blank."""
+    try:
+        yield from (row for row in reader if any(cell.strip() for cell in row))
+    except csv.Error as error:
+        raise TableError(f"{path}: not a CSV file ({error})") from None
+
+
+def _check_header(header: Sequence[str], path: Path) -> None:
+    if not header:
+        raise TableError(f"{path}: empty; it must begin with a header")
+    if len(header) > MOST_COLUMNS:
+        raise TableError(f"{path}: {len(header)} columns; at most {MOST_COLUMNS} are read")
+    if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
+        raise TableError(
+            f"{path}: the header holds no comma; columns must be separated by commas, not by "
+            "semicolons or tabs"
+        )
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    try:
+        frame = pd.read_parquet(path)
+    except ImportError:
+        raise TableError(
+            f"{path}: reading Parquet needs pyarrow; run pip install pyarrow, or save the table "
+            "as CSV"
+        ) from None
+    except ValueError as error:
+        raise TableError(f"{path}: not a Parquet file ({str(error).splitlines()[0]})") from None
+    _check_header([str(name) for name in frame.columns], path)
+    text = {str(name): [_as_text(value) for value in frame[name]] for name in frame}
+    return pd.DataFrame(text, dtype="object")
+
+
+def _as_text(value: object) -> str:
+    missing = value is None or value is pd.NA or value is pd.NaT
+    return "" if missing else str(value)
+
+
+def is_missing_cell(cells: pd.Series) -> pd.Series:
+    """Whether each cell holds no value: empty, or a word such as NaN, None or NA."""
+    return cells.str.strip().str.lower().isin(_MISSING)
+
+
+def read_numbers(
+    cells: pd.Series, path: Path, name: str, bounds: Bounds, *, infinite: bool = False
+) -> pd.Series:
+    """The cells of one column as float64, NaN where there is no value.
+
+    name      of the column in the file; bounds: what its numbers may be.
+    infinite  whether an infinite value counts as no value, as for the score of a diverged run.
+
+    Raises TableError for the first cell that is not a number, or not within the bounds.
+    """
+    missing = is_missing_cell(cells)
+    if infinite:
+        missing |= cells.str.strip().str.lower().isin(_INFINITE)
+    numbers = pd.to_numeric(cells.str.strip().mask(missing), errors="coerce").astype("float64")
+    allowed = numbers.map(bounds.allow).astype("bool")
+    wrong = ~missing & ~allowed
+    if wrong.any():
+        row = int(wrong.to_numpy().argmax())
+        raise TableError(f"{place_of(path, row, name, cells.iloc[row])}; {bounds.rule}")
+    return numbers
+
+
+def place_of(path: Path, row: int, name: str, value: str) -> str:
+    """File, row, column and value of a cell, for a message. row  counted from 0."""
+    shown = value if len(value) <= _MOST_SHOWN else value[: _MOST_SHOWN - 1] + "…"
+    return f"{path}: row {row + 1}, column {name}: {shown!r}"
+
+
+def folder_name(path: Path) -> str:
+    """The file's name without its ending, as a folder may be called."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._")[:80] or "table"
+
+
+def choose_scale(scores: pd.Series, stated: Scale | None) -> tuple[float, str]:
+    """The factor that makes scores x 100, and the rule that it follows, as a sentence.
+
+    Unless stated, scores are fractions if all of them lie between -1 and 1.
+    """
+    if stated == "percent":
+        return 1.0, "Scores are x 100, as stated by --scale."
+    if stated == "fraction":
+        return 100.0, "Scores were multiplied by 100: they are fractions, as stated by --scale."
+    if scores.notna().any() and scores.abs().max() <= 1:
+        return 100.0, "Scores were multiplied by 100: all of them lie between -1 and 1."
+    return 1.0, "Scores are taken to be x 100: not all of them lie between -1 and 1."

@@ -1,0 +1,102 @@
+"""How fast keys change during a run: the same sentences are encoded again and again.
+
+Letters: M sentences, B earlier probes kept, P probes so far, L lags, D dimension.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mtdlab.corpus.tokens import TokenStore
+from mtdlab.methods.base import Method, Tokens
+
+SENTENCES = 64
+"""Sentences of a probe; all of a smaller corpus."""
+LAGS = tuple(2**power for power in range(8))
+"""Distances between the two probes that are compared, 1 to 128 probes."""
+Column = NDArray[np.float32]
+
+
+def probed_rows(count: int) -> NDArray[np.int64]:
+    """Rows (M,) of a corpus of `count` sentences at even distances, the first and last included.
+
+    They depend on the corpus alone, so all trials of a study have the same sentences.
+    """
+    return np.linspace(0, count - 1, min(SENTENCES, count)).round().astype(np.int64)
+
+
+class Probe:
+    """Cosines between the keys of fixed sentences now and some steps ago.
+
+    The keys of the last 128 probes are kept: 64 sentences of dimension 768 take 25 MB. Values
+    stay on the run's device, so that no step waits for a copy.
+    """
+
+    def __init__(self, tokens: TokenStore, every: int, device: torch.device) -> None:
+        """Probe every so many steps, with sentences of `tokens`."""
+        ids, mask = tokens.batch(probed_rows(len(tokens)))
+        self._sentences: Tokens = ids.to(device), mask.to(device)
+        self._every = every
+        self._keys: deque[Tensor] = deque(maxlen=max(LAGS))
+        self._steps: list[int] = []
+        self._rows: list[Tensor] = []
+
+    def due(self, step: int) -> bool:
+        """Whether the keys are probed before this step (0 the first)."""
+        return step % self._every == 0
+
+    def record(self, step: int, method: Method[Any]) -> None:
+        """Encode the sentences, and compare their keys with those of earlier probes."""
+        keys = method.keys(*self._sentences)
+        missing = torch.full((), torch.nan, dtype=torch.float64, device=keys.device)
+        compared = [
+            (keys * self._keys[-lag]).sum(dtype=torch.float64) / len(keys)
+            if lag <= len(self._keys)
+            else missing
+            for lag in LAGS
+        ]
+        self._rows.append(torch.stack([mean_cosine_of_others(keys), *compared]))
+        self._steps.append(step)
+        self._keys.append(keys)
+
+    def columns(self) -> dict[str, Column]:
+        """What was measured, (P,) each: `step`, the number of steps done before the probe;
+        `baseline`, the mean cosine of different sentences' keys; and for each lag in steps
+        `cosine/LAG`, the mean cosine of a sentence's key now and that many steps ago, NaN where
+        there was no such probe. A lag without a value is left out.
+        """
+        table = self._table().float().cpu().numpy()
+        columns = {"step": np.array(self._steps, dtype=np.float32), "baseline": table[:, 0]}
+        for place, lag in enumerate(LAGS, 1):
+            if lag < len(self._steps):
+                columns[f"cosine/{lag * self._every}"] = table[:, place]
+        return columns
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Steps (P,), measured values (P, 1 + L), and the keys of earlier probes (B, M, D)."""
+        keys = torch.stack(list(self._keys)) if self._keys else torch.empty(0)
+        return {"steps": torch.tensor(self._steps), "values": self._table(), "keys": keys}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Continue where a state was taken."""
+        device = self._sentences[0].device
+        self._steps = [int(step) for step in state["steps"]]
+        self._rows = [row.to(device) for row in state["values"]]
+        self._keys = deque((keys.to(device) for keys in state["keys"]), maxlen=max(LAGS))
+
+    def _table(self) -> Tensor:
+        if not self._rows:
+            return torch.empty(0, 1 + len(LAGS), dtype=torch.float64)
+        return torch.stack(self._rows)
+
+
+def mean_cosine_of_others(keys: Tensor) -> Tensor:
+    """The mean cosine () of all pairs of different rows of unit vectors (M, D); NaN for one row."""
+    count, wide = len(keys), keys.double()
+    total = wide.sum(dim=0).square().sum() - wide.square().sum()
+    return total / (count * (count - 1))

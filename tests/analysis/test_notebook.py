@@ -1,0 +1,47 @@
+"""What a notebook imports from `analysis` itself."""
+
+import dataclasses
+import subprocess
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import analysis
+
+
+def test_the_functions_of_a_notebook_take_arrays() -> None:
+    from analysis import alignment, d_trace, singular_values, uniformity
+
+    x = np.random.default_rng(0).normal(size=(20, 4))
+    assert d_trace(0.85, 512, 64) == pytest.approx(14.6667, abs=1e-4)
+    assert (alignment(x, x), type(uniformity(x))) == (0.0, float)
+    assert singular_values(x).tolist() == pytest.approx(np.linalg.svd(x)[1].tolist())
+
+
+def test_a_verdict_needs_only_mtd_score_and_seed(
+    trials_of: Callable[..., pd.DataFrame], settings: dict[str, object]
+) -> None:
+    from analysis import compute_verdict
+
+    trials = trials_of(noise=0.05, decays=(0.75,), times=(1, 2, 4, 8, 16))
+    bare = compute_verdict(trials[["mtd", "score", "seed"]], ())
+    full = compute_verdict(trials, settings)
+    assert full.sentence == f"{bare.sentence} This holds at batch size 64."
+    assert dataclasses.replace(full, sentence=bare.sentence) == bare
+
+
+def test_the_package_imports_neither_torch_nor_pandas_before_they_are_used() -> None:
+    code = (
+        "import sys, analysis; from analysis import d_trace; print(d_trace(0.5, 4, 4), "
+        "*(name in sys.modules for name in ('pandas', 'torch', 'sqlalchemy')))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ran.stdout, ran.stderr) == ("3.0 False False False\n", "")
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="'analysis' has no attribute 'd_trac'"):
+        _ = analysis.d_trac

@@ -1,0 +1,112 @@
+"""The optimum in MTD by learning rate and steps: conditions, text, table, figure."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.conditions import describe_conditions
+from analysis.frames import Settings, StudyFrames
+from analysis.report.context import StudyContext
+from analysis.report.topics import robustness as topic
+from analysis.robustness import compute_conditions
+
+MakeTrials = Callable[..., pd.DataFrame]
+MakeStudy = Callable[..., StudyFrames]
+
+
+def conditioned(trials_of: MakeTrials, tops: Sequence[tuple[float, int, float]]) -> pd.DataFrame:
+    """Five levels of MTD, 3 seeds; for each (learning rate, steps) the MTD of the best score."""
+    parts = [
+        trials_of(
+            decays=(0.5, 0.75, 0.9, 0.95, 0.98),
+            times=(8,),
+            noise=0.05,
+            shape=lambda mtd, top=top: -20 * float(np.log(mtd / top)) ** 2,
+        ).assign(learning_rate=rate, steps=steps)
+        for rate, steps, top in tops
+    ]
+    trials = pd.concat(parts, ignore_index=True)
+    return trials.assign(number=range(len(trials)))
+
+
+FOUR = ((1e-3, 160, 18.0), (1e-3, 640, 18.0), (3e-4, 160, 28.0), (3e-3, 160, 12.0))
+
+
+def test_every_condition_has_its_own_verdict(trials_of: MakeTrials, settings: Settings) -> None:
+    found = compute_conditions(conditioned(trials_of, FOUR), settings)
+    assert [each.name for each in found] == [
+        "learning rate 0.0003, 160 steps",
+        "learning rate 0.001, 160 steps",
+        "learning rate 0.001, 640 steps",
+        "learning rate 0.003, 160 steps",
+    ]
+    best = [float(each.curve["mtd"][each.curve["mean"].argmax()]) for each in found]
+    assert best == [28, 18, 18, 12]
+    assert all(each.verdict.seeds == 3 and len(each.paired) == 5 for each in found)
+    assert all(np.isnan(each.half_life) for each in found)
+    assert found[0].stated == "at learning rate 0.0003, 160 steps and batch size 64"
+
+
+def test_one_condition_or_none_with_several_levels_is_nothing_to_compare(
+    trials_of: MakeTrials, settings: Settings
+) -> None:
+    trials = conditioned(trials_of, FOUR)
+    assert compute_conditions(trials[trials["learning_rate"] == 1e-3], settings)
+    assert compute_conditions(trials.iloc[:15], settings) == ()
+    single = trials[(trials["steps"] == 160) | (trials["mtd"] == 10)]
+    single = single[single["learning_rate"] == 1e-3]
+    assert compute_conditions(single, settings) == ()
+    assert compute_conditions(trials.iloc[:0], settings) == ()
+    bare = trials.drop(columns=["learning_rate", "steps"])
+    assert compute_conditions(bare, settings) == ()
+
+
+def test_the_half_life_is_that_of_the_best_level(trials_of: MakeTrials, settings: Settings) -> None:
+    trials = conditioned(trials_of, FOUR)
+    found = compute_conditions(trials.assign(half_life=trials["mtd"] / 4), settings)
+    assert [each.half_life for each in found] == pytest.approx([7, 4.5, 4.5, 3])
+
+
+def test_the_section_names_each_condition(trials_of: MakeTrials, study_of: MakeStudy) -> None:
+    trials = conditioned(trials_of, FOUR)
+    info = topic.compute(StudyContext(study_of(trials)))
+    assert info is not None
+    text = topic.describe(info)
+    assert len(text) == 5
+    assert text[0].startswith(
+        "At learning rate 0.0003, 160 steps and batch size 64, the mean score is highest at MTD 28"
+    )
+    assert "half-life" not in text[0]
+    (table,) = topic.show(info)
+    assert [row[0] for row in table.rows] == [each.name for each in info]
+    assert "half-life of a key there, steps" not in {column.label for column in table.columns}
+    assert topic.tabulate_curves(info)["condition"].nunique() == 4
+    assert [title for title, _ in topic.draw(info).panels] == [
+        "mean score",
+        "deviation from the per-seed mean",
+    ]
+
+
+def test_a_measured_half_life_is_stated(trials_of: MakeTrials, study_of: MakeStudy) -> None:
+    trials = conditioned(trials_of, FOUR)
+    info = topic.compute(StudyContext(study_of(trials.assign(half_life=trials["mtd"] / 4))))
+    assert info is not None
+    assert "4 times the measured half-life of a key (7)" in topic.describe(info)[0]
+    (table,) = topic.show(info)
+    assert "half-life of a key there, steps" in {column.label for column in table.columns}
+
+
+def test_a_study_of_mtd_alone_has_no_section(trials_of: MakeTrials, study_of: MakeStudy) -> None:
+    assert topic.compute(StudyContext(study_of(trials_of()))) is None
+
+
+def test_conditions_are_part_of_a_sentence(trials_of: MakeTrials) -> None:
+    trials = conditioned(trials_of, FOUR)
+    assert describe_conditions(trials) == (
+        "at learning rates 0.0003, 0.001 and 0.003, 160 and 640 steps and batch size 64"
+    )
+    bare = trials.drop(columns=["learning_rate", "steps", "batch_size"])
+    assert describe_conditions(bare) == ""
+    assert describe_conditions(trials.iloc[:0]) == ""

@@ -1,0 +1,196 @@
+"""What a page warns of, each warning with a study that has it and one that has not."""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.frames import StudyFrames
+from analysis.report.context import StudyContext
+from analysis.report.warnings import (
+    list_warnings,
+    warn_of_environment,
+    warn_of_failures,
+    warn_of_few_runs,
+    warn_of_pruner,
+    warn_of_queue,
+    warn_of_seeds,
+)
+
+MakeTrials = Callable[..., pd.DataFrame]
+MakeStudy = Callable[..., StudyFrames]
+
+SYNTHETIC = "The training text and the evaluation pairs are synthetic (the built-in data set)."
+
+
+def warnings_of(study: StudyFrames) -> str:
+    return " ".join(list_warnings(StudyContext(study)))
+
+
+def test_an_adaptive_sampler_is_warned_of(trials_of: MakeTrials, study_of: MakeStudy) -> None:
+    study = study_of(trials_of())
+    for sampler in ("grid", "random", "qmc"):
+        assert warnings_of(dataclasses.replace(study, sampler=sampler)) == SYNTHETIC
+    adaptive = dataclasses.replace(study, sampler="tpe")
+    assert "adaptive sampler (tpe)" in warnings_of(adaptive)
+
+
+def test_batch_sizes_that_differ_between_levels_are_warned_of(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    trials = trials_of(batches=(64, 128))
+    assert warnings_of(study_of(trials)) == SYNTHETIC
+    uneven = trials[(trials["batch_size"] == 64) | (trials["ema_decay"] == 0.75)]
+    assert "The batch sizes differ between levels of MTD" in warnings_of(study_of(uneven))
+
+
+def test_levels_excluded_from_the_verdict_are_counted(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    trials = trials_of()
+    here = trials["mtd"].eq(trials.loc[4, "mtd"])
+    trials.loc[here & trials["seed"].ne(trials.loc[4, "seed"]), "state"] = "FAIL"
+    assert "1 level of MTD with a score excluded" in warnings_of(study_of(trials))
+
+
+@pytest.mark.parametrize(
+    ("grid", "name"),
+    [
+        ({"decays": (0.85,)}, "queue_size"),
+        ({"times": (1,)}, "ema_decay"),
+        ({}, ""),
+        ({"decays": (0.85,), "batches": (64, 128)}, ""),
+        ({"decays": (0.85,), "times": (1,)}, ""),
+    ],
+)
+def test_a_single_varied_setting_is_not_separated_from_mtd(
+    trials_of: MakeTrials, study_of: MakeStudy, grid: dict[str, tuple[float, ...]], name: str
+) -> None:
+    said = warnings_of(study_of(trials_of(**grid)))
+    sentence = f"Only {name} varies in this study, so its effect and that of MTD cannot be"
+    assert (sentence in said) if name else ("varies in this study" not in said)
+
+
+def test_synthetic_data_are_named(trials_of: MakeTrials, study_of: MakeStudy) -> None:
+    study = study_of(trials_of())
+    facts = {"corpus": "builtin: 9 sentences", "evaluation": "STS-B"}
+    real_pairs = warnings_of(dataclasses.replace(study, facts=facts))
+    assert real_pairs == "The training text is synthetic (the built-in data set)."
+    own = {"corpus": "wiki.txt", "evaluation": "builtin"}
+    assert warnings_of(dataclasses.replace(study, facts=own)) == ""
+
+
+def test_a_pruner_is_warned_of(trials_of: MakeTrials, study_of: MakeStudy) -> None:
+    trials = trials_of()
+    assert warn_of_pruner(trials) == ""
+    trials.loc[[3, 9], "state"] = "PRUNED"
+    assert warn_of_pruner(trials).startswith("A pruner stopped 2 runs")
+    assert "A pruner stopped 2 runs" in warnings_of(study_of(trials))
+
+
+def test_one_seed_is_warned_of_once_there_are_levels(trials_of: MakeTrials) -> None:
+    assert warn_of_seeds(trials_of(seeds=(0, 1))) == ""
+    assert warn_of_seeds(trials_of(seeds=(4,), decays=(0.75,), times=(1,))) == ""
+    assert warn_of_seeds(trials_of(seeds=(4,))).startswith("All runs have the same seed.")
+
+
+@pytest.mark.parametrize(("runs", "warned"), [(0, False), (1, True), (4, True), (5, False)])
+def test_fewer_than_five_runs_are_warned_of(trials_of: MakeTrials, runs: int, warned: bool) -> None:
+    text = warn_of_few_runs(trials_of().iloc[:runs])
+    assert text.startswith(f"Only {runs} run") is warned
+
+
+def failures(trials: pd.DataFrame, numbers: list[int]) -> pd.DataFrame:
+    return trials.assign(state=trials["state"].mask(trials["number"].isin(numbers), "FAIL"))
+
+
+def test_failures_at_one_level_are_warned_of_and_scattered_ones_are_not(
+    trials_of: MakeTrials,
+) -> None:
+    trials = trials_of(seeds=range(5))
+    assert warn_of_failures(trials) == ""
+    # trials of one level follow each other: 0 to 4 are at MTD 5
+    text = warn_of_failures(failures(trials, [0, 1, 2, 4]))
+    assert text.startswith(
+        "Failures are concentrated at some levels of MTD: 4 of 5 at MTD 5, against 4 of 40 runs"
+    )
+    assert warn_of_failures(failures(trials, [0, 7, 14, 22])) == ""
+    assert warn_of_failures(failures(trials, list(range(40)))) == ""
+
+
+def test_the_test_of_failures_rarely_warns_of_chance(trials_of: MakeTrials) -> None:
+    trials = trials_of(seeds=range(10))
+    rng = np.random.default_rng(1)
+    warned = [
+        warn_of_failures(failures(trials, rng.choice(80, size=12, replace=False).tolist())) != ""
+        for _ in range(200)
+    ]
+    assert sum(warned) <= 14
+
+
+def test_a_queue_that_fills_late_or_never_is_warned_of(trials_of: MakeTrials) -> None:
+    # K/N 1, 2, 4, 8 at N 64 with 32 random keys: full after 1, 2, 4, 8 steps
+    trials = trials_of()
+    assert warn_of_queue(trials) == ""
+    assert warn_of_queue(trials.assign(steps=80)) == ""
+    late = warn_of_queue(trials.assign(steps=20))
+    assert (
+        "The queue is filling during 8 of 20 steps at MTD 12, and during more than 10 % of the "
+        "steps at MTD 8, 10.667, 12, 14.667." in late
+    )
+    never = warn_of_queue(trials.assign(steps=7))
+    assert never.startswith("The queue is never full at MTD 12, 14.667.")
+
+
+def test_the_long_queue_of_the_former_default_study_is_warned_of(trials_of: MakeTrials) -> None:
+    trials = trials_of(times=(1, 8, 64)).assign(steps=120)
+    trials["initial_queue_size"] = trials["queue_size"] // 4
+    text = warn_of_queue(trials)
+    assert text.startswith("The queue is filling during 48 of 120 steps at MTD 68, and during")
+    assert "10 % of the steps at MTD 68, 70.667." in text
+
+
+def test_the_queue_of_a_table_without_an_initial_size_starts_empty(trials_of: MakeTrials) -> None:
+    trials = trials_of(times=(8,)).drop(columns="initial_queue_size").assign(steps=8)
+    assert "filling during 8 of 8 steps" in warn_of_queue(trials)
+    assert "never full" in warn_of_queue(trials.assign(steps=7))
+
+
+def environment_of(trials: pd.DataFrame) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "number": trials["number"],
+            "precision": "bfloat16",
+            "threads": "1",
+            "versions": "Python 3.11.2, torch 2.13.0",
+        }
+    )
+
+
+def test_runs_that_computed_alike_are_not_warned_of(trials_of: MakeTrials) -> None:
+    trials = trials_of()
+    environment = environment_of(trials)
+    assert warn_of_environment(environment, trials) == ""
+    assert warn_of_environment(environment.assign(processor=""), trials) == ""
+
+
+def test_runs_that_computed_differently_are_named_with_their_levels(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    trials = trials_of()
+    environment = environment_of(trials)
+    low = trials["mtd"] < 7
+    environment["precision"] = np.where(low, "float32", "bfloat16")
+    environment["versions"] = np.where(low, "Python 3.11.2, torch 2.14.0", environment["versions"])
+    text = warn_of_environment(environment, trials)
+    assert (
+        "precision (bfloat16 at MTD 7.667, 8, 8.667, 10.667, 12, 14.667; float32 at MTD 5, 6)"
+        in text
+    )
+    assert "torch 2.14.0 at MTD 5, 6" in text
+    assert "Python" not in text
+    assert "threads" not in text
+    study = dataclasses.replace(study_of(trials), environment=environment)
+    assert text in list_warnings(StudyContext(study))

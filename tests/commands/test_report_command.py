@@ -1,0 +1,112 @@
+"""`mtdlab report` of a table and of published means: exit codes, sentences, JSON."""
+
+import json
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from analysis import compute_verdict
+from mtdlab.cli import main
+from mtdlab.commands.report import verdict_fields
+
+Run = Callable[..., tuple[str, str]]
+FIELDS = {
+    "verdict",
+    "sentence",
+    "peak_excluded",
+    "peak_mtd",
+    "peak_interval",
+    "optimal_range",
+    "p_value",
+    "mtd_sufficient",
+    "seeds_for_power",
+}
+TABLE = "score,seed,mtd\n" + "\n".join(
+    f"{score + 0.1 * seed + 0.03 * (seed * mtd % 7)},{seed},{mtd}"
+    for seed in range(5)
+    for mtd, score in ((5, 30), (8, 32), (12, 33), (20, 31), (40, 29))
+)
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs.csv").write_text(TABLE, encoding="utf-8")
+
+    def call(command: str, code: int = 0) -> tuple[str, str]:
+        monkeypatch.setattr(sys, "argv", ["mtdlab", *shlex.split(command)])
+        with pytest.raises(SystemExit, match=r"^\d*$") as ended:
+            main()
+        done = capsys.readouterr()
+        assert (ended.value.code or 0) == code, done.out + done.err
+        return done.out, done.err
+
+    return call
+
+
+def test_a_table_has_a_page_and_its_verdict_as_fields(run: Run, tmp_path: Path) -> None:
+    written = json.loads(run("report --table runs.csv --json")[0])
+    ranking = {"metric", "select_by", "best"}
+    assert set(written) == FIELDS | {"page", "figures", "tables"} | ranking
+    # a table names no score that ranked its runs
+    assert written["select_by"] == written["metric"]
+    assert written["best"]["score"] == written["best"]["select_by_score"]
+    assert (written["verdict"], written["mtd_sufficient"]) == ("peaked", "cannot be tested")
+    assert written["peak_mtd"] == 12
+    assert written["page"] == "reports/runs/index.html"
+    page = (tmp_path / written["page"]).read_text(encoding="utf-8")
+    assert "Runs read from runs.csv, not made by mtdlab." in page
+    text, _ = run("report --table runs.csv --name mine")
+    assert text.endswith("The page: reports/mine/index.html\n")
+
+
+def test_published_means_have_a_page(run: Run, tmp_path: Path) -> None:
+    written = json.loads(run("report --published figure2 --json")[0])
+    assert set(written) == FIELDS | {"page", "figures", "tables"}
+    assert (written["verdict"], written["peak_mtd"]) == ("inconclusive", 14.667)
+    assert written["p_value"] == pytest.approx(0.374, abs=0.005)
+    assert (tmp_path / "reports" / "figure2" / "index.html").is_file()
+    text, _ = run("report --published figure2")
+    assert "without MTD 21 it is not (p 0.15)" in text
+
+
+def test_a_table_of_means_takes_the_same_way(run: Run, tmp_path: Path) -> None:
+    rows = ["5,30,29.9,30.1", "8,33,32.9,33.1", "20,29,28.9,29.1"]
+    (tmp_path / "means.csv").write_text("\n".join(["mtd,mean,low,high", *rows]), encoding="utf-8")
+    written = json.loads(run("report --table means.csv --json")[0])
+    assert (written["verdict"], written["optimal_range"]) == ("peaked", [8])
+    assert "Level means read from means.csv." in (tmp_path / written["page"]).read_text()
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        ("report", "exactly one of --study, --table and --published; given: none of them"),
+        ("report --study a --table runs.csv", "given: --study and --table"),
+        ("report --table none.csv", "none.csv: no such file"),
+        ("report --table runs.csv --score dev", "runs.csv: no column 'dev'; there are score, seed"),
+        ("report --table runs.csv --column seed", "--column 'seed': must be NAME=COLUMN"),
+        ("report --table runs.csv --name a/b", "--name 'a/b': not a name that a folder can have"),
+        ("report --published figure2 --name ../x", "--name '../x': not a name that a folder can"),
+        ("report --study a --scale percent", "--scale describe a table; use them with --table"),
+        ("report --published figure3", "no published means 'figure3'; there is figure2"),
+        ("report --table runs.csv --scale fraction", "row 1, column score: '30.0'; with --scale"),
+    ],
+)
+def test_a_mistake_is_one_sentence(run: Run, tmp_path: Path, command: str, sentence: str) -> None:
+    out, error = run(command, 2)
+    assert sentence in error
+    assert (out, len(error.splitlines())) == ("", 1)
+    assert not (tmp_path / "reports").exists()
+
+
+def test_a_verdict_without_a_score_is_valid_json() -> None:
+    empty = pd.DataFrame({"mtd": [], "score": [], "seed": []}, dtype="float64")
+    fields = verdict_fields(compute_verdict(empty, ()))
+    assert set(fields) == FIELDS - {"mtd_sufficient"}
+    assert (fields["verdict"], fields["peak_mtd"]) == ("inconclusive", None)
+    assert json.dumps(fields, allow_nan=False)

@@ -1,0 +1,118 @@
+"""Strata of MTD: configurations with one MTD and different EMA decays and queue sizes."""
+
+from pathlib import Path
+
+import pytest
+
+from mtdlab.commands.plan import planned, warn_of_design
+from mtdlab.config import StudySpec, read_study
+from mtdlab.config.source import SpecError
+from mtdlab.config.strata import draw_stratum
+
+STUDY = """\
+study: a
+trainer: {batch_size: 32}
+search:
+  mtd: {strata: [5, 8.7, 14.7, 30, 500], per_stratum: 4}
+  temperature: [0.05, 0.1]
+seeds: [0, 1]
+"""
+
+
+def read(tmp_path: Path, text: str) -> StudySpec:
+    path = tmp_path / "study.yaml"
+    path.write_text(text)
+    return read_study(path)
+
+
+def test_every_configuration_has_its_stratums_mtd_to_three_decimals(tmp_path: Path) -> None:
+    spec = read(tmp_path, STUDY)
+    rows = [row for row in planned(spec) if row["temperature"] == 0.05]
+    assert sorted({row["mtd"] for row in rows}) == [5, 8.7, 14.7, 30, 500]
+    assert [sum(row["mtd"] == mtd for row in rows) for mtd in (5, 8.7, 14.7, 30, 500)] == [
+        3,
+        *[4] * 4,
+    ]
+    assert all(row["queue_size"] % 32 == 0 and row["queue_size"] >= 32 for row in rows)
+    assert all(row["ema_decay"] >= 0.5 for row in rows)
+    assert len(spec.units()) == 2 * 2 * len(rows)
+
+
+def test_pairs_follow_from_the_formula_with_few_digits() -> None:
+    assert draw_stratum(5, 4) == [(0.75, 1), (0.66667, 2), (0.5, 3)]
+    assert [ratio for _, ratio in draw_stratum(14.7, 4)] == [1, 2, 5, 12]
+    assert draw_stratum(30, 2) == [(0.9655172, 1), (0.5, 28)]
+    assert draw_stratum(14.7, 4) == draw_stratum(14.7, 4)
+
+
+def test_other_points_can_be_left_out_and_the_design_is_not_confounded(tmp_path: Path) -> None:
+    spec = read(tmp_path, f"{STUDY}skip: [{{queue_size: 1}}]\n")
+    assert {row["queue_size"] for row in planned(spec)}.isdisjoint({32})
+    assert warn_of_design(planned(read(tmp_path, STUDY))) == []
+
+
+def test_queues_are_multiples_of_each_searched_batch_size(tmp_path: Path) -> None:
+    text = "study: a\nsearch:\n  mtd: {strata: [9], per_stratum: 2}\n  batch_size: [32, 64]\n"
+    rows = planned(read(tmp_path, text))
+    assert [(row["batch_size"], row["queue_size"]) for row in rows] == [
+        (32, 32),
+        (64, 64),
+        (32, 224),
+        (64, 448),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("search", "message"),
+    [
+        ("mtd: [5, 8]", r":3:\d+: search.mtd: \[5, 8\]: write strata and per_stratum"),
+        ("mtd: {strata: [5], per_stratums: 4}", "search.mtd.per_stratums: unknown key; did you"),
+        ("mtd: {strata: [5]}", "search.mtd.per_stratum: None: write a whole number from 2"),
+        ("mtd: {strata: [5], per_stratum: 1}", "search.mtd.per_stratum: 1: write a whole"),
+        ("mtd: {strata: [], per_stratum: 2}", "search.mtd.strata: needs at least one MTD"),
+        ("mtd: {strata: 5, per_stratum: 2}", "search.mtd.strata: needs at least one MTD"),
+        (
+            "mtd: {strata: [5, 3.9], per_stratum: 2}",
+            r":3:\d+: search.mtd.strata.1: 3.9: an MTD of 4 or more has several",
+        ),
+        ("mtd: {strata: [x], per_stratum: 2}", "search.mtd.strata.0: 'x': an MTD of 4 or more"),
+        (
+            "mtd: {strata: [5], per_stratum: 2}\n  ema_decay: [0.5]",
+            r":4:\d+: search.ema_decay: also given by the strata of search.mtd",
+        ),
+        (
+            "mtd: {strata: [5], per_stratum: 2}\n  queue_size: [64]",
+            r":4:\d+: search.queue_size: also given by the strata of search.mtd",
+        ),
+        (
+            "mtd: {strata: [5], per_stratum: 2}\ntrainer: {queue_size: 64}",
+            r":4:\d+: trainer.queue_size: also given by the strata of search.mtd",
+        ),
+        (
+            "mtd: {strata: [5], per_stratum: 2}\nsampler: random\ntrials: 3",
+            "search.mtd: strata are points of a grid, random has none",
+        ),
+        (
+            "mtd: {strata: [5], per_stratum: 2}\ntrainer: {method: simcse}",
+            "search.mtd: the study's method has no ema_decay, so it has no MTD",
+        ),
+        (
+            "mtd: {strata: [5], per_stratum: 2}\ntrainer: {ema_decay_end: 0.95}",
+            "search.mtd: .* strata need a constant EMA decay",
+        ),
+    ],
+)
+def test_what_strata_cannot_be_is_refused(tmp_path: Path, search: str, message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        read(tmp_path, f"study: a\nsearch:\n  {search}\n")
+
+
+def test_plan_points_out_what_a_design_confounds(tmp_path: Path) -> None:
+    text = "study: a\nsearch:\n  ema_decay: [0.75, 0.85, 0.95]\n"
+    assert warn_of_design(planned(read(tmp_path, text)))[0].startswith("Only η varies")
+    queue = "  queue_size: {times: batch_size, values: [1, 8, 64]}\n"
+    assert warn_of_design(planned(read(tmp_path, text + queue))) == [
+        "The design confounds MTD with K/N: all configurations of MTD 68 to 84 have 64."
+    ]
+    method = "study: a\nsearch: {method: [simcse]}\n"
+    assert warn_of_design(planned(read(tmp_path, method))) == []

@@ -1,0 +1,142 @@
+"""Trials are ranked by `select_by`, not by the metric that is reported."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pandas as pd
+import pytest
+
+from mtdlab import load_study
+from mtdlab.config import Unit, read_study
+from mtdlab.errors import MtdlabError
+from mtdlab.store import Result, Store
+from mtdlab.sweep import run as runs
+from mtdlab.sweep import worker as workers
+from mtdlab.sweep.finished import FinishedTrial
+from mtdlab.sweep.progress import Tally
+
+STUDY = """
+study: ranked
+select_by: SELECT_BY
+trainer:
+  encoder: ENCODER
+  corpus: CORPUS
+  evaluation: PAIRS
+  batch_size: 8
+  queue_size: 16
+  initial_queue_size: 4
+  steps: 6
+  evaluate_every: 2
+  learning_rate: 5e-3
+search: {ema_decay: [0.5, 0.75, 0.9]}
+seeds: [0, 1]
+pruner: PRUNER
+"""
+ReadStudy = Callable[..., Any]
+
+
+@pytest.fixture
+def spec_of(
+    tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path, tmp_path: Path
+) -> Iterator[ReadStudy]:
+    def read(select_by: str = "sts_dev", pruner: str = "none", more: str = "") -> Any:
+        text = STUDY.replace("ENCODER", str(tiny_encoder)).replace("CORPUS", str(tiny_corpus))
+        text = text.replace("PAIRS", str(tiny_pairs)).replace("PRUNER", pruner)
+        path = tmp_path / "study.yaml"
+        path.write_text(text.replace("SELECT_BY", select_by) + more)
+        return read_study(path)
+
+    yield read
+    workers._open_study.cache_clear()
+
+
+def sweep(spec: Any, place: Path) -> tuple[runs.SweepResult, optuna.Study, pd.DataFrame]:
+    """The result, Optuna's study, and the trials with their dev and test scores."""
+    url = f"sqlite:///{place / 's.db'}"
+    result = runs.sweep(spec, url, models=place / "models", jobs=1)
+    study = load_study(spec.name, url)
+    assert study.select_by == spec.select_by
+    scores = study.scores.pivot_table(index="number", columns="task", values="score")
+    opened = optuna.load_study(study_name=spec.name, storage=url)
+    return result, opened, study.trials.merge(scores, on="number")
+
+
+@pytest.mark.parametrize("select_by", ["sts_dev", "sts_test"])
+def test_optunas_values_and_the_best_trial_are_by_select_by(
+    spec_of: ReadStudy, tmp_path: Path, select_by: str
+) -> None:
+    result, opened, trials = sweep(spec_of(select_by), tmp_path)
+    assert opened.user_attrs == {"select_by": select_by, "metric": "sts_test"}
+    assert [trial.value for trial in opened.trials] == trials[select_by].tolist()
+    reported = [trial.user_attrs["sts_test"] for trial in opened.trials]
+    assert reported == trials["sts_test"].tolist() == trials["score"].tolist()
+    assert not trials["sts_dev"].equals(trials["sts_test"])
+    best = trials.loc[trials[select_by].idxmax()]
+    assert opened.best_trial.number == best["number"]
+    assert result.best is not None
+    assert (result.best.number, result.best.ranking) == (best["number"], best[select_by])
+    assert (result.metric, result.select_by, result.best.score) == (
+        "sts_test",
+        select_by,
+        best["sts_test"],
+    )
+    card = (tmp_path / "models" / "ranked" / "README.md").read_text()
+    assert f"for the highest {select_by} of the study's trials" in card
+    assert f"| trial | {best['number']} |" in card
+
+
+def test_a_pruner_compares_the_scores_that_rank_the_trials(
+    spec_of: ReadStudy, tmp_path: Path
+) -> None:
+    _, opened, trials = sweep(spec_of(pruner="median"), tmp_path)
+    done = [trial for trial in opened.trials if trial.state.name == "COMPLETE"]
+    assert len(done) >= 5  # a median pruner starts after five trials
+    for trial in done:
+        # the checkpoint's dev score is the highest of those that the pruner saw
+        assert list(trial.intermediate_values) == [2, 4, 6]
+        assert trial.value == max(trial.intermediate_values.values())
+    assert {trial.number for trial in done} == set(trials["number"])
+
+
+def test_a_tpe_sampler_learns_from_the_dev_score(spec_of: ReadStudy, tmp_path: Path) -> None:
+    tpe = spec_of().text.replace("[0.5, 0.75, 0.9]", "{low: 0.5, high: 0.9}")
+    path = tmp_path / "tpe.yaml"
+    path.write_text(tpe + "sampler: tpe\ntrials: 2\n")
+    _, opened, trials = sweep(read_study(path), tmp_path)
+    assert [trial.value for trial in opened.trials] == trials["sts_dev"].tolist()
+
+
+def test_a_study_keeps_its_select_by(spec_of: ReadStudy, tmp_path: Path) -> None:
+    sweep(spec_of("sts_dev"), tmp_path)
+    with pytest.raises(MtdlabError, match=r"\(select_by: was sts_dev, now sts_test\)"):
+        sweep(spec_of("sts_test"), tmp_path)
+
+
+def test_an_average_ranks_trials_too(tmp_path: Path) -> None:
+    """It is no task of its own, so that its value is recorded beside the tasks' scores."""
+    store = Store(f"sqlite:///{tmp_path / 'a.db'}", study_id=1)
+    identity = {"sampler": "grid", "select_by": "sts_average"}
+    store.write_study("a", "sts_test", identity, "", "")
+    store.add_units([Unit(name, 0, {}) for name in "abcd"])
+    for number, average in enumerate([50.0, 60.0, 60.0]):
+        claim = store.claim({"pid": 1})
+        assert claim is not None
+        store.begin(claim, 10 + number, number, {}, {}, 1.0)
+        scores = {"sts_average": average, "sts_test": 40.0 - number}
+        result = Result("COMPLETE", values={"score": 40.0 - number}, scores=scores)
+        assert store.finish(claim, {"pid": 1}, result)
+    best = store.best_trial()
+    assert best is not None
+    assert (best.number, best.score, best.ranking) == (1, 39.0, 60.0)
+    assert store.finished()[12].ranking == 60.0
+    assert store.select_by("sts_test") == "sts_average"
+
+
+def test_the_progress_line_shows_the_best_by_the_score_that_ranks() -> None:
+    tally = Tally(planned=3, finished=0, jobs=1, select_by="sts_dev")
+    for number, (score, ranking) in enumerate([(50.0, 60.0), (49.0, 61.0), (70.0, 59.0)]):
+        trial = FinishedTrial(number, 0, {}, "COMPLETE", score=score, ranking=ranking, mtd=5.0)
+        tally.add(trial)
+    assert tally.summary() == "best sts_dev 61.00 (mtd 5.00)"

@@ -1,0 +1,206 @@
+"""The keys of fixed sentences over a run: what is recorded, and that it changes nothing."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from mtdlab.config import TrainerSettings
+from mtdlab.corpus.tokens import TokenStore
+from mtdlab.evaluation.sts import Evaluation
+from mtdlab.methods.base import Method
+from mtdlab.training.inputs import load_inputs
+from mtdlab.training.loop import start, train
+from mtdlab.training.outcome import Outcome
+from mtdlab.training.probe import LAGS, Probe, mean_cosine_of_others, probed_rows
+
+Settings = Callable[..., TrainerSettings]
+
+
+class _Stopped(Exception):
+    """Ends a run after a step."""
+
+
+def ignore(_step: int, _evaluation: Evaluation | None) -> None:
+    """Nothing to do after a step."""
+
+
+def run(settings: TrainerSettings) -> Outcome:
+    return train(settings, load_inputs(settings), ignore)
+
+
+class Rows:
+    """Stands for a method: key i of probe p is row i of `vectors[p]`."""
+
+    def __init__(self, vectors: NDArray[np.float64]) -> None:
+        self.left = [torch.from_numpy(each) for each in vectors]
+
+    def keys(self, _ids: Tensor, _mask: Tensor) -> Tensor:
+        return normalize(self.left.pop(0), dim=1)
+
+
+def made_probe(every: int, count: int = 5) -> Probe:
+    ids = np.ones((count, 3), dtype=np.uint16)
+    tokens = TokenStore(ids, np.full(count, 3, dtype=np.int32), "fingerprint")
+    return Probe(tokens, every, torch.device("cpu"))
+
+
+def record(probe: Probe, method: Any, steps: int, first: int = 0) -> None:
+    for step in range(first, steps):
+        if probe.due(step):
+            probe.record(step, method)
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_cosines_are_those_of_a_slow_transcription(every: int) -> None:
+    vectors = np.random.default_rng(0).standard_normal((20, 5, 4))
+    probe = made_probe(every)
+    record(probe, Rows(vectors), 20 * every)
+    columns = probe.columns()
+    assert columns["step"].tolist() == [every * place for place in range(20)]
+    assert set(columns) == {
+        "step",
+        "baseline",
+        *(f"cosine/{lag * every}" for lag in (1, 2, 4, 8, 16)),
+    }
+    unit = vectors / np.linalg.norm(vectors, axis=2, keepdims=True)
+    for lag in (1, 2, 4, 8, 16):
+        found = columns[f"cosine/{lag * every}"]
+        assert np.isnan(found[:lag]).all()
+        expected = [np.mean(np.sum(unit[at] * unit[at - lag], axis=1)) for at in range(lag, 20)]
+        assert found[lag:] == pytest.approx(expected, abs=1e-6)
+    pairs = [(i, j) for i in range(5) for j in range(5) if i != j]
+    expected = [np.mean([each[i] @ each[j] for i, j in pairs]) for each in unit]
+    assert columns["baseline"] == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_buffer_is_bounded_and_the_longest_lag_is_measured() -> None:
+    vectors = np.random.default_rng(0).standard_normal((140, 2, 3))
+    probe = made_probe(1, 2)
+    record(probe, Rows(vectors), 140)
+    assert len(probe.state_dict()["keys"]) == max(LAGS) == 128
+    unit = vectors / np.linalg.norm(vectors, axis=2, keepdims=True)
+    expected = np.mean(np.sum(unit[139] * unit[11], axis=1))
+    assert probe.columns()["cosine/128"][139] == pytest.approx(expected, abs=1e-6)
+
+
+def test_equal_keys_have_a_cosine_of_one_and_one_sentence_has_no_baseline() -> None:
+    probe = made_probe(1, 1)
+    record(probe, Rows(np.ones((3, 1, 4))), 3)
+    assert probe.columns()["cosine/2"][2] == pytest.approx(1)
+    assert np.isnan(probe.columns()["baseline"]).all()
+    assert float(mean_cosine_of_others(torch.eye(3))) == 0
+
+
+def test_sentences_are_spread_over_the_corpus_whatever_its_size() -> None:
+    assert probed_rows(5).tolist() == [0, 1, 2, 3, 4]
+    rows = probed_rows(24_000)
+    assert (len(np.unique(rows)), rows[0], rows[-1]) == (64, 0, 23_999)
+    assert set(np.diff(rows)) <= {380, 381}
+
+
+def test_all_seeds_probe_the_same_sentences(settings_of: Settings) -> None:
+    sentences = []
+    for seed in (0, 1):
+        settings = settings_of(seed=seed, probe_every=2)
+        probe = start(settings, load_inputs(settings)).probe
+        assert probe is not None
+        sentences.append(probe._sentences)
+    assert all(torch.equal(one, other) for one, other in zip(*sentences, strict=True))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"fgsm_epsilon": 1e-3, "target_dropout": False},
+        {"preset": "published-code", "pooling": "first-last"},
+        {"augmentation": "token-cutoff:0.2+position-shuffle+typos:0.2"},
+        {"precision": "bfloat16"},
+        {"method": "simcse", "pooling": "last2"},
+        {"method": "esimcse"},
+        {"method": "mixcse"},
+    ],
+    ids=str,
+)
+def test_a_run_has_the_same_bits_with_and_without_probing(
+    settings_of: Settings, changed: dict[str, Any]
+) -> None:
+    plain, probed = run(settings_of(**changed)), run(settings_of(**changed, probe_every=1))
+    assert plain.probes == {}
+    assert np.isfinite(probed.probes["cosine/8"][8:]).all()
+    for name, column in plain.curve.items():
+        assert np.array_equal(column, probed.curve[name], equal_nan=True), name
+    for part, state in plain.states.items():
+        for name, values in state.items():
+            assert torch.equal(values, probed.states[part][name]), (part, name)
+
+
+def test_a_resumed_run_continues_its_measurements(settings_of: Settings) -> None:
+    settings = settings_of(probe_every=2)
+    inputs = load_inputs(settings)
+    whole = train(settings, inputs, ignore)
+
+    def stop(step: int, _evaluation: Evaluation | None) -> None:
+        if step == 5:
+            raise _Stopped
+
+    state = start(settings, inputs)
+    with pytest.raises(_Stopped):
+        train(settings, inputs, stop, state)
+    saved = copy.deepcopy(state.state_dict())
+    resumed = start(settings, inputs)
+    resumed.load_state_dict(saved)
+    again = train(settings, inputs, ignore, resumed)
+    assert whole.probes["step"].tolist() == [0, 2, 4, 6, 8]
+    assert whole.probes.keys() == again.probes.keys()
+    for name, column in whole.probes.items():
+        assert np.array_equal(column, again.probes[name], equal_nan=True), name
+
+
+def test_a_slower_average_has_keys_that_change_less(settings_of: Settings) -> None:
+    fast, slow = (
+        run(settings_of(probe_every=1, ema_decay=decay)).probes["cosine/8"][8:].mean()
+        for decay in (0.0, 0.99)
+    )
+    assert fast < slow < 1
+
+
+def test_the_target_branch_is_probed_without_dropout(settings_of: Settings) -> None:
+    """Its keys are those of a second, plain pass, and its mode is put back."""
+    settings = settings_of(dropout=0.3, pooling="first-last")
+    inputs = load_inputs(settings)
+    method: Method[Any] = start(settings, inputs).method
+    ids, mask = inputs.tokens.batch(np.arange(4))
+    keys = method.keys(ids, mask)
+    assert torch.equal(keys, method.keys(ids, mask))
+    assert all(part.training for part in method.modules())
+    target: Any = method.parts()["target"]
+    words = target.encoder.get_input_embeddings()
+    method.eval()
+    with torch.no_grad():
+        hidden = target.encoder(
+            inputs_embeds=words(ids), attention_mask=mask, output_hidden_states=True
+        ).hidden_states
+        weights = mask.unsqueeze(2) / mask.sum(dim=1).view(-1, 1, 1)
+        sentence = ((hidden[1] + hidden[-1]) / 2 * weights).sum(dim=1)
+        expected = normalize(target.projection(target.pooler(sentence)), dim=1)
+    assert torch.allclose(keys, expected, atol=1e-6)
+
+
+def test_a_method_without_a_target_branch_probes_its_encoder(settings_of: Settings) -> None:
+    settings = settings_of(method="simcse", dropout=0.3)
+    inputs = load_inputs(settings)
+    state = start(settings, inputs)
+    texts = inputs.tokens.batch(np.arange(4))
+    keys = state.method.keys(*texts)
+    with torch.no_grad():
+        state.method.eval()
+        hidden = state.method.encoder(input_ids=texts[0], attention_mask=texts[1])
+    expected = normalize(hidden.last_hidden_state[:, 0], dim=1)
+    assert torch.allclose(keys, expected, atol=1e-6)
