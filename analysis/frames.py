@@ -5,10 +5,13 @@ Letters: R trials, D dimension of the sentence embedding.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pandas as pd
 
 SettingValue = float | str | bool | None
+DEFAULT_MARGIN = 0.5
+DEFAULT_ALPHA = 0.05
 
 TRIAL_COLUMNS: Mapping[str, str] = {
     "number": "int64",
@@ -49,6 +52,18 @@ PROBE_COLUMNS: Mapping[str, str] = {
     "baseline": "float64",
 }
 SCORE_COLUMNS: Mapping[str, str] = {"number": "int64", "task": "str", "score": "float64"}
+LOOK_COLUMNS: Mapping[str, str] = {
+    "look": "int64",
+    "seeds": "int64",
+    "runs": "int64",
+    "alpha": "float64",
+    "spent": "float64",
+    "p_value": "float64",
+    "verdict": "str",
+    "decision": "str",
+    "added": "int64",
+    "trials": "object",
+}
 ENVIRONMENT_COLUMNS: Mapping[str, str] = {
     "number": "int64",
     "device": "str",
@@ -87,6 +102,21 @@ Settings = Mapping[str, Setting]
 
 
 @dataclass(frozen=True)
+class Plan:
+    """What a verdict is judged by, as it was written down.
+
+    trials  how many trials had begun by then; 0: it was specified before the first.
+    values  study, metric, margin (points), alpha, and looks: the numbers of seeds at which the
+            verdict is computed.
+    sha256  of the values as JSON with sorted keys.
+    """
+
+    trials: int
+    values: Mapping[str, Any]
+    sha256: str
+
+
+@dataclass(frozen=True)
 class StudyFrames:
     """One study, complete or still running.
 
@@ -116,6 +146,13 @@ class StudyFrames:
     methods  how the names of methods are written in text, such as mocose: MoCoSE; a method
              that is not in it is written as recorded.
     description  what the study is for, or empty.
+    looks    `LOOK_COLUMNS`, a row per look at the verdict of a study that adds seeds until it is
+             decided: seeds of the leading levels; runs, and trials: the numbers of the complete
+             trials that it was computed from; alpha: the nominal significance level; spent: error
+             probability up to it; decision: continue, or why the study ended (decided, flat,
+             max_seeds, no scores); added: how many trials it added. No rows for other studies.
+    plans    what the verdict is judged by: the first as it was before the first trial, then every
+             later change. Empty for a study that recorded none.
     select_by  the score that ranked the trials and chose the kept model, by its name among the
              tasks of `scores`; empty where none was recorded: then it was the metric.
     """
@@ -137,3 +174,15 @@ class StudyFrames:
     methods: Mapping[str, str] = field(default_factory=dict)
     description: str = ""
     select_by: str = ""
+    looks: pd.DataFrame = field(default_factory=lambda: empty(LOOK_COLUMNS))
+    plans: tuple[Plan, ...] = ()
+
+    @property
+    def margin(self) -> float:
+        """Points (score x 100) below which a difference counts as none."""
+        return float(self.plans[-1].values["margin"]) if self.plans else DEFAULT_MARGIN
+
+    @property
+    def alpha(self) -> float:
+        """Error rate of the verdict."""
+        return float(self.plans[-1].values["alpha"]) if self.plans else DEFAULT_ALPHA

@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from mtdlab.commands import encoders, methods, plan, report, sweep
+from mtdlab.commands import confirm, encoders, methods, plan, report, sweep
 from mtdlab.errors import MtdlabError, TrialError
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ for command in (
     sweep.sweep,
     report.report,
     plan.plan,
+    confirm.confirm,
     sweep.studies,
     encoders.train,
     encoders.evaluate,

@@ -208,9 +208,15 @@ def test_the_plan_shows_every_setting_by_its_mtd(run: Run) -> None:
 
 
 def test_the_plan_says_what_a_study_costs_or_why_not(run: Run) -> None:
-    *table, count, lasting, memory, disk, basis = run("plan studies/mtd.yaml").stdout.splitlines()
+    *table, count, peak, slope, residual, verdict, lasting, memory, disk, basis = run(
+        "plan studies/mtd.yaml"
+    ).stdout.splitlines()
     assert "8.667" in table[-1]
     assert count == "study mtd: 4 configurations x 1 seed = 4 trials"
+    assert re.match(r"power   80 % for a peak of 2 points .*: \d+ seeds at 4 levels; or", peak)
+    assert re.match(r" +80 % for a slope of 2 points over the range: \d+ seeds$", slope)
+    assert residual == "        residual standard deviation 1.5 points, assumed"
+    assert re.match(r"verdict margin 0.5, alpha 0.05, .* recorded before trial 1, SHA-256", verdict)
     assert re.match(r"time    about \d+ \w+: trials of .* on \d+ workers? with \d+ thread", lasting)
     assert re.match(r"memory  up to [\d.]+ [MG]B: \d+ workers? of [\d.]+ [MG]B$", memory)
     assert re.match(r"disk    [\d.]+ kB of database, [\d.]+ MB for the best model$", disk)
@@ -220,6 +226,27 @@ def test_the_plan_says_what_a_study_costs_or_why_not(run: Run) -> None:
     found = json.loads(done.stdout)
     assert len(found["settings"]) == 4
     assert found["estimate"]["reason"].startswith("encoder no/such: neither a folder here nor")
+
+
+def test_the_plan_is_recorded_before_the_first_trial_and_shown_on_the_page(
+    run: Run, place: Path, tiny: str
+) -> None:
+    until = "--set until.decided=true --set until.max_seeds=2 --no-measure"
+    found = json.loads(run(f"plan studies/mtd.yaml --json --no-record {until}").stdout)
+    assert [look["seeds"] for look in found["looks"]] == [2]
+    assert not (place / "mtdlab.db").exists()
+    planned = json.loads(run("plan studies/mtd.yaml --json --no-measure --sd 1").stdout)
+    assert planned["power"]["basis"] == "as given"
+    assert planned["specification"]["before_trial_1"]
+    run(f"sweep studies/mtd.yaml --jobs 1 {tiny}")
+    run("report --study mtd")
+    page = (place / "reports" / "mtd" / "index.html").read_text()
+    assert planned["specification"]["sha256"] in page
+    assert "This was not changed afterwards." in page
+    run(f"sweep studies/mtd.yaml --jobs 1 {tiny} --set verdict.margin=1")
+    run("report --study mtd")
+    page = (place / "reports" / "mtd" / "index.html").read_text()
+    assert "Changed afterwards: margin from 0.5 to 1.0 after 4 trials." in page
 
 
 def test_a_corpus_is_counted_and_a_sweep_says_what_it_left_out(

@@ -8,6 +8,7 @@ import pandas as pd
 
 from analysis.curves import compute_mtd_curve
 from analysis.frames import StudyFrames
+from analysis.looks import judged_trials
 from analysis.methods import compute_methods, select_curve_trials
 from analysis.report.text import LEVEL
 from analysis.runs import traced_runs, untraced_runs
@@ -18,12 +19,13 @@ from analysis.verdict import Verdict, compute_verdict
 
 @dataclass(frozen=True)
 class StudyContext:
-    """A study with the results that more than one topic uses, at 95 % confidence.
+    """A study with the results that more than one topic uses, at 95 % confidence but the verdict.
 
     curve_trials  the trials whose runs make one curve over MTD: of one method alone where
               several have an MTD.
     traced    completed runs of these with an MTD; untraced: all completed runs without one.
-    curve     `compute_mtd_curve` of the score; verdict: on its shape.
+    curve     `compute_mtd_curve` of the score; verdict: on its shape, at the
+              error rate and the margin that the study specifies.
     sufficiency  of MTD; None where fewer than two levels of MTD have a score.
     methods   `compute_methods`; no rows where the runs are of one method.
     labels    of the columns that are settings.
@@ -55,7 +57,9 @@ class StudyContext:
 
     @cached_property
     def verdict(self) -> Verdict:
-        return compute_verdict(self.curve_trials, self.study.settings, level=LEVEL)
+        trials, alpha = judged_trials(self.study, self.curve_trials)
+        settings, margin = self.study.settings, self.study.margin
+        return compute_verdict(trials, settings, level=1 - alpha, margin=margin)
 
     @cached_property
     def sufficiency(self) -> Sufficiency | None:

@@ -1,4 +1,4 @@
-"""The command plan: a study's configurations, and an estimate of its cost."""
+"""The command plan: a study's configurations, power and looks, and an estimate of its cost."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +12,7 @@ from mtdlab.commands.options import (
     JobsPerGpu,
     Overrides,
     Profile,
+    Storage,
     StudyFile,
     import_named,
 )
@@ -41,24 +42,51 @@ def plan(
     ] = True,
     jobs: Jobs = None,
     jobs_per_gpu: JobsPerGpu = 1,
+    effect: Annotated[
+        float, typer.Option(min=0.01, help="Points of the peak or slope that has to be found.")
+    ] = 2.0,
+    sd: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            show_default=False,
+            help="Residual standard deviation of a run. Default: that of the study's runs, or 1.5.",
+        ),
+    ] = None,
+    storage: Storage = None,
+    record: Annotated[
+        bool,
+        typer.Option(
+            "--record/--no-record", help="Record what the verdict is judged by in the database."
+        ),
+    ] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Show a study's configurations and their MTD, and estimate its cost on this machine."""
+    """Show a study's configurations, the seeds that it needs, its looks, and estimate its cost.
+
+    Records margin, alpha, looks and metric with a hash, before the first trial.
+    """
+    from mtdlab.commands.plan_design import describe_design, find_design
     from mtdlab.config import read_study
 
     spec = read_study(file, set_ or [], profile, import_named(import_, file))
     rows = planned(spec)
     trials = len(spec.units())
+    design = find_design(spec, storage, effect=effect, sd=sd, record=record)
     if as_json:
         found = {"estimate": _costs(spec, jobs, jobs_per_gpu)} if measure else {}
         notes = {"warnings": warn_of_design(rows)}
-        print_json({"study": spec.name, "trials": trials, "settings": rows} | notes | found)
+        print_json(
+            {"study": spec.name, "trials": trials, "settings": rows} | notes | design | found
+        )
         return
     if rows:
         print_table(rows)
     seeds = f"{len(spec.seeds)} seed{'s' if len(spec.seeds) > 1 else ''}"
     what = f"{len(rows)} configurations" if rows else f"{spec.trials} drawn by {spec.sampler}"
-    print(f"study {spec.name}: {what} x {seeds} = {trials} trials", flush=True)
+    most = "at most " if spec.until else ""
+    print(f"study {spec.name}: {what} x {seeds} = {most}{trials} trials", flush=True)
+    print("\n".join(describe_design(design)), flush=True)
     for warning in warn_of_design(rows):
         print(f"warning {warning}")
     if measure:

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +22,7 @@ from mtdlab.commands.options import (
 from mtdlab.commands.printing import print_json, print_table
 
 if TYPE_CHECKING:
+    from mtdlab.store import Look
     from mtdlab.sweep.run import SweepResult
 
 
@@ -43,7 +45,7 @@ def sweep(
     """Run or resume a study. Sweeps that run at the same time share its trials."""
     from mtdlab.config import read_study
     from mtdlab.store.database import shown, storage_url
-    from mtdlab.sweep.finished import clock
+    from mtdlab.sweep.finished import clock, describe_look
     from mtdlab.sweep.run import sweep as run
 
     spec = read_study(file, set_ or [], profile, import_named(import_, file))
@@ -59,6 +61,7 @@ def sweep(
         command=command,
     )
     done = result.counts.get("COMPLETE", 0)
+    look = _described(result.look)
     if as_json:
         print_json(
             {
@@ -72,6 +75,7 @@ def sweep(
                 "seconds": round(result.seconds, 1),
                 "trials": {state.lower(): n for state, n in result.counts.items()},
             }
+            | ({"look": look} if look else {})
         )
     else:
         others = [
@@ -90,6 +94,8 @@ def sweep(
             scores = {result.select_by: best["select_by_score"], result.metric: best["score"]}
             shown_scores = ", ".join(f"{name} {score:.2f}" for name, score in scores.items())
             print(f"best trial by {result.select_by}: {best['trial']}{mtd}, {shown_scores}")
+        if result.look:
+            print(describe_look(result.look, len(spec.looks)))
     raise typer.Exit(result.exit_code)
 
 
@@ -99,6 +105,14 @@ def _best(result: "SweepResult") -> dict[str, Any] | None:
         return None
     scores = {"select_by_score": best.ranking, "score": best.score}
     return {"trial": best.number, "mtd": best.mtd} | scores
+
+
+def _described(look: "Look | None") -> dict[str, Any]:
+    """The last look as fields; none for a study without looks."""
+    if look is None:
+        return {}
+    fields = asdict(look)
+    return fields | {"trials": len(look.trials), "added": len(look.added)}
 
 
 def studies(storage: Storage = None, as_json: AsJson = False) -> None:

@@ -39,6 +39,12 @@ class StudyFile(BaseModel):
         default=None, ge=1, le=1_000_000, description="configurations that a sampler draws"
     )
     skip: list[Any] = Field(default_factory=list, description="points of the grid left out")
+    until: dict[str, Any] | None = Field(
+        default=None, description="add seeds until the verdict is decided: `decided`, `max_seeds`"
+    )
+    verdict: dict[str, Any] = Field(
+        default_factory=dict, description="`margin` (0.5 points) and `alpha` (0.05) of the verdict"
+    )
     profiles: dict[str, Any] = Field(
         default_factory=dict, description="partial studies that --profile lays over the file"
     )
@@ -213,6 +219,23 @@ def check_points(source: Source, spec: StudySpec) -> None:
             spec.settings(spec.parameters_of(point), seed=0)
         except ValidationError as error:
             raise source.error(("search",), f"{point}: {first_error(error)}") from None
+
+
+def check_until(source: Source, spec: StudySpec) -> None:
+    """Refuse `until` in a study whose verdict cannot be decided by more seeds, or is biased."""
+    if spec.until is None:
+        return
+    where = ("until",)
+    if spec.sampler != "grid":
+        raise source.error(where, f"needs sampler: grid; {spec.sampler} has no fixed levels")
+    if spec.pruner != "none":
+        raise source.error(where, f"needs every trial; take pruner: {spec.pruner} out")
+    if "method" in spec.search:
+        raise source.error(where, "needs one method; the verdict is about MTD")
+    units = spec.first_units()
+    levels = {spec.settings(unit.parameters or {}, unit.seed).mtd for unit in units} - {None}
+    if len(levels) < 2:
+        raise source.error(where, "needs two levels of MTD or more to compare")
 
 
 def check_strata_kept(source: Source, spec: StudySpec, mtds: Sequence[float]) -> None:

@@ -11,6 +11,7 @@ from mtdlab.config.checks import (
     check_pruner,
     check_strata_kept,
     check_trainer,
+    check_until,
     check_values,
     checked,
     unknown_key,
@@ -19,8 +20,9 @@ from mtdlab.config.dimensions import read_dimension
 from mtdlab.config.profiles import laid_over, profile_names
 from mtdlab.config.search import Partial
 from mtdlab.config.skip import read_skip
-from mtdlab.config.source import KeyPath, Source, SpecError, read
+from mtdlab.config.source import KeyPath, Source, SpecError, parse, read
 from mtdlab.config.study import StudySpec, known_settings
+from mtdlab.config.until import UntilSection, VerdictSection, extended, read_until
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.registry import DEFAULT, is_builtin, settings_class
 from mtdlab.methods.user_modules import UserModule
@@ -41,6 +43,14 @@ def read_study(
     Raises SpecError with file, line, column, the value, what is allowed and the nearest key.
     """
     return _study(_over(laid_over(_read(path), profile), overrides), modules)
+
+
+def parse_study(name: str, text: str, modules: Sequence[UserModule] = ()) -> StudySpec:
+    """Read and check the text of a study file; `name` is what errors call it.
+
+    Raises SpecError as `read_study` does.
+    """
+    return _study(parse(name, text), modules)
 
 
 def read_settings(
@@ -95,6 +105,12 @@ def _study(source: Source, modules: Sequence[UserModule] = ()) -> StudySpec:
         search = drawn | search
     for setting, dimension in search.items():
         check_values(source, known[setting], dimension, methods)
+    seeds, until = tuple(dict.fromkeys(top.seeds)), None
+    if top.until is not None:
+        section = checked(source, ("until",), UntilSection, top.until)
+        until = read_until(source, section, seeds)
+        seeds = extended(seeds, until.max_seeds)
+    verdict = checked(source, ("verdict",), VerdictSection, top.verdict)
     try:
         skip = left_out + read_skip(source, top.skip, search, top.sampler)
         spec = StudySpec(
@@ -104,7 +120,7 @@ def _study(source: Source, modules: Sequence[UserModule] = ()) -> StudySpec:
             select_by_given="select_by" in top.model_fields_set,
             trainer=top.trainer,
             search=search,
-            seeds=tuple(dict.fromkeys(top.seeds)),
+            seeds=seeds,
             sampler=top.sampler,
             pruner=top.pruner,
             trials=top.trials,
@@ -112,9 +128,13 @@ def _study(source: Source, modules: Sequence[UserModule] = ()) -> StudySpec:
             skip=skip,
             description=top.description,
             user_modules=() if all(map(is_builtin, methods)) else tuple(modules),
+            until=until,
+            margin=verdict.margin,
+            alpha=verdict.alpha,
         )
         check_pruner(source, spec)
         check_points(source, spec)
+        check_until(source, spec)
         if strata.KEY in top.search:
             check_strata_kept(source, spec, top.search[strata.KEY]["strata"])
     except ValueError as error:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from mtdlab.config.search import Choices, Dimension, Partial, fingerprint, grid, resolve
+from mtdlab.config.until import Until
 from mtdlab.methods.registry import DEFAULT, settings_class
 from mtdlab.methods.user_modules import UserModule
 from mtdlab.settings import Setting, TrainerSettings, settings_of
@@ -36,6 +37,9 @@ class StudySpec:
     skip             partial points of the grid that are not run.
     user_modules     imported modules that define methods of this study.
     select_by_given  whether the file has that key, or leaves it to its default.
+    until            when seeds are added, up to all of `seeds`; None for a fixed number.
+    margin           points (score x 100) below which a difference counts as none in the verdict.
+    alpha            error rate of the verdict, over all looks.
     """
 
     name: str
@@ -52,6 +56,14 @@ class StudySpec:
     user_modules: tuple[UserModule, ...] = ()
     select_by: str = "sts_dev"
     select_by_given: bool = False
+    until: Until | None = None
+    margin: float = 0.5
+    alpha: float = 0.05
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """The numbers of seeds at which the verdict is computed; one without `until`."""
+        return self.until.looks if self.until else (len(self.seeds),)
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -123,6 +135,11 @@ class StudySpec:
         settings = (f"sample-{index:05d}" for index in range(self.trials or 0))
         return [Unit(setting, seed, None) for setting in settings for seed in self.seeds]
 
+    def first_units(self) -> list[Unit]:
+        """The trials up to the first look: of all units those of its seeds."""
+        first = set(self.seeds[: self.looks[0]])
+        return [unit for unit in self.units() if unit.seed in first]
+
     def identity(self) -> dict[str, Any]:
         """What makes this study this study: a change here would mix two questions.
 
@@ -131,7 +148,7 @@ class StudySpec:
         """
         grid = self.sampler == "grid"
         sections = {method: self._dumped(method) for method in self.methods}
-        return {
+        return self._until_identity() | {
             "metric": self.metric,
             "select_by": self.select_by,
             "sampler": self.sampler,
@@ -141,6 +158,17 @@ class StudySpec:
                 setting: "searched" if grid and self.known[setting].is_number else str(dimension)
                 for setting, dimension in self.search.items()
             },
+        }
+
+    def _until_identity(self) -> dict[str, Any]:
+        """With `until` the design and the error rate are fixed: they decide when it ends."""
+        if self.until is None:
+            return {}
+        points = [unit.setting for unit in self.units() if unit.seed == self.seeds[0]]
+        return {
+            "until": {"looks": list(self.looks), "seeds": list(self.seeds)},
+            "verdict": {"margin": self.margin, "alpha": self.alpha},
+            "configurations": fingerprint({"settings": sorted(points)}),
         }
 
     @property

@@ -2,6 +2,7 @@
 
 from mtdlab.store.claims import Claim, Owner, Result
 from mtdlab.store.frames import list_studies, load_study
+from mtdlab.store.looks import Look
 from mtdlab.store.progress import FINISHED, ProgressReader, RunningTrial
 from mtdlab.store.store import FinishedRow, Store
 
@@ -9,6 +10,7 @@ __all__ = [
     "FINISHED",
     "Claim",
     "FinishedRow",
+    "Look",
     "Owner",
     "ProgressReader",
     "Result",

@@ -11,9 +11,11 @@ from sqlalchemy.orm import Session
 from analysis.frames import (
     CURVE_COLUMNS,
     ENVIRONMENT_COLUMNS,
+    LOOK_COLUMNS,
     PROBE_COLUMNS,
     SCORE_COLUMNS,
     TRIAL_COLUMNS,
+    Plan,
     Setting,
     StudyFrames,
     empty,
@@ -21,7 +23,15 @@ from analysis.frames import (
 from mtdlab.errors import NothingToReport, nearest
 from mtdlab.store.database import explained, reading_engine, shown, storage_url
 from mtdlab.store.setting_names import present_settings
-from mtdlab.store.tables import Array, ArrayRow, ScoreRow, StudyRow, TrialRow
+from mtdlab.store.tables import (
+    Array,
+    ArrayRow,
+    LookRow,
+    PlanRow,
+    ScoreRow,
+    StudyRow,
+    TrialRow,
+)
 
 
 def list_studies(storage: str | None = None) -> pd.DataFrame:
@@ -83,6 +93,8 @@ def load_study(study: str, storage: str | None = None, *, curves: bool = True) -
             settings=_settings(methods, trials),
             methods={name: method["title"] for name, method in methods.items()},
             description=row.description,
+            looks=_looks(session, row.id),
+            plans=_plans(session, row.name),
         )
 
 
@@ -176,6 +188,22 @@ def _scores(session: Session, of_study: Select[Any]) -> pd.DataFrame:
     rows = session.execute(of_study.add_columns(ScoreRow.task, ScoreRow.score).join(ScoreRow))
     frame = pd.DataFrame(rows.all(), columns=list(SCORE_COLUMNS))
     return frame.astype(dict(SCORE_COLUMNS))
+
+
+def _looks(session: Session, study_id: int) -> pd.DataFrame:
+    mine = select(LookRow).where(LookRow.study_id == study_id).order_by(LookRow.look)
+    records = [
+        {name: getattr(row, name) for name in LOOK_COLUMNS if hasattr(LookRow, name)}
+        | {"runs": len(row.trials), "added": len(row.added), "trials": tuple(row.trials)}
+        for row in session.scalars(mine)
+    ]
+    frame = pd.DataFrame.from_records(records, columns=list(LOOK_COLUMNS))
+    return frame.astype(dict(LOOK_COLUMNS))
+
+
+def _plans(session: Session, study: str) -> tuple[Plan, ...]:
+    mine = select(PlanRow).where(PlanRow.study == study).order_by(PlanRow.position)
+    return tuple(Plan(row.trials, row.plan, row.sha256) for row in session.scalars(mine))
 
 
 def _methods(row: StudyRow) -> Mapping[str, Any]:

@@ -18,7 +18,10 @@ from sqlalchemy import (
     JSON,
     Column,
     Connection,
+    Double,
     Engine,
+    ForeignKey,
+    Integer,
     StaticPool,
     String,
     column,
@@ -84,7 +87,37 @@ def _record_precision(connection: Connection) -> None:
         )
 
 
-MIGRATIONS: tuple[Migration, ...] = (_to_version_2,)
+def _add_looks_and_plans(operations: "Operations") -> None:
+    """Looks at the verdict while seeds are added, and plans written before the first trial."""
+    operations.create_table(
+        "mtdlab_looks",
+        Column(
+            "study_id",
+            Integer,
+            ForeignKey("mtdlab_studies.id", ondelete="CASCADE"),
+            primary_key=True,
+        ),
+        Column("look", Integer, primary_key=True, autoincrement=False),
+        Column("seeds", Integer, nullable=False),
+        Column("trials", JSON, nullable=False),
+        Column("alpha", Double, nullable=False),
+        Column("spent", Double, nullable=False),
+        Column("p_value", Double),
+        Column("verdict", String, nullable=False),
+        Column("decision", String, nullable=False),
+        Column("added", JSON, nullable=False),
+    )
+    operations.create_table(
+        "mtdlab_plans",
+        Column("study", String, primary_key=True),
+        Column("position", Integer, primary_key=True, autoincrement=False),
+        Column("trials", Integer, nullable=False),
+        Column("plan", JSON, nullable=False),
+        Column("sha256", String, nullable=False),
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (_to_version_2, _add_looks_and_plans)
 """In order: the first migrates version 1 to version 2."""
 
 

@@ -8,8 +8,8 @@ from sqlalchemy import ColumnElement, Select, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from mtdlab.config import Unit
-from mtdlab.store.claims import Claims
 from mtdlab.store.database import explained
+from mtdlab.store.looks import Looks
 from mtdlab.store.progress import FINISHED
 from mtdlab.store.tables import ScoreRow, StudyRow, TrialRow
 
@@ -26,7 +26,7 @@ class FinishedRow:
     ranking: float | None
 
 
-class Store(Claims):
+class Store(Looks):
     """One study: its row, its plan, and its trials. Every method may raise StorageError."""
 
     def forget_deleted(self, name: str, optuna_ids: Callable[[], Set[int]]) -> None:
@@ -91,8 +91,13 @@ class Store(Claims):
             row.precision = row.precision or precision
             return row.precision
 
-    def add_units(self, units: Sequence[Unit]) -> list[tuple[str, int]]:
-        """Add the trials that are not planned yet; returns the planned ones missing in `units`."""
+    def add_units(
+        self, units: Sequence[Unit], begin_with: Set[int] | None = None
+    ) -> list[tuple[str, int]]:
+        """Add the trials that are not planned yet; returns the planned ones missing in `units`.
+
+        begin_with  the seeds whose trials are added; None for all.
+        """
         with explained(self.url), Session(self._engine) as session, session.begin():
             mine = TrialRow.study_id == self.study_id
             known = {
@@ -106,7 +111,8 @@ class Store(Claims):
                 return missing
             first_seed = {unit.setting: unit.seed for unit in reversed(units)}
             for position, unit in enumerate(units):
-                if (unit.setting, unit.seed) not in known:
+                begins = begin_with is None or unit.seed in begin_with
+                if begins and (unit.setting, unit.seed) not in known:
                     session.add(
                         TrialRow(
                             study_id=self.study_id,

@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 Array = NDArray[np.float32]
 
 
@@ -152,3 +152,43 @@ class ArrayRow(Base):
     )
     name: Mapped[str] = mapped_column(primary_key=True)
     values: Mapped[Array]
+
+
+class LookRow(Base):
+    """A look at the verdict of a study that adds seeds until it is decided."""
+
+    __tablename__ = "mtdlab_looks"
+
+    study_id: Mapped[int] = mapped_column(
+        ForeignKey("mtdlab_studies.id", ondelete="CASCADE"), primary_key=True
+    )
+    look: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    """From 1 on."""
+    seeds: Mapped[int]
+    """The number of seeds of the leading levels."""
+    trials: Mapped[list[int]] = mapped_column(JSON)
+    """Numbers of the complete trials that it was computed from."""
+    alpha: Mapped[float]
+    """The nominal significance level that the p value is compared with."""
+    spent: Mapped[float]
+    """Error probability spent up to this look."""
+    p_value: Mapped[float | None]
+    verdict: Mapped[str]
+    decision: Mapped[str]
+    """continue, or why the study ends: decided, flat, max_seeds, no scores."""
+    added: Mapped[list[list[Any]]] = mapped_column(JSON)
+    """The trials that it added: configuration and seed of each."""
+
+
+class PlanRow(Base):
+    """What a study's verdict is judged by, as it was specified before or after its first trial."""
+
+    __tablename__ = "mtdlab_plans"
+
+    study: Mapped[str] = mapped_column(primary_key=True)
+    """By name: `plan` writes it before the study is begun."""
+    position: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    trials: Mapped[int]
+    """How many trials had begun when it was written."""
+    plan: Mapped[dict[str, Any]]
+    sha256: Mapped[str]

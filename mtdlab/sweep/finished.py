@@ -1,9 +1,11 @@
-"""A finished trial, and its line in the progress output."""
+"""Finished trials and looks, and their lines in the output."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from mtdlab.store import Look
 
 
 @dataclass(frozen=True)
@@ -46,3 +48,19 @@ def line(trial: FinishedTrial) -> str:
         done = f"{what}{mtd}  score {trial.score:.2f}  {trial.wall_seconds:.0f} s"
         return f"{done}  ({trial.note})" if trial.note else done
     return f"{what}  {trial.state.lower()}: {trial.reason}"
+
+
+def describe_look(look: Look, looks: int) -> str:
+    """A look in one line."""
+    p_value = "no test" if look.p_value is None else f"p {look.p_value:.2g}"
+    ends = {
+        "continue": f"{len(look.added)} trials added",
+        "decided": "the verdict is decided",
+        "flat": "ended, since the score is flat",
+        "max_seeds": "ended at max_seeds",
+        "no scores": "ended, since nothing can be compared",
+    }
+    return (
+        f"look {look.look} of {looks} at {look.seeds} seeds, {len(look.trials)} runs: "
+        f"{look.verdict} ({p_value}, compared with {look.alpha:.2g}); {ends[look.decision]}"
+    )

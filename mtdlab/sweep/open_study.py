@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from mtdlab.config import StudySpec
+from mtdlab.config.plan import plan_of, sha256_of
 from mtdlab.config.study import known_settings
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.registry import BUILTIN, describe_method
 from mtdlab.store import Store
 from mtdlab.store.database import writing_engine
+from mtdlab.store.plans import record_plan
 from mtdlab.store.setting_names import present_settings
 from mtdlab.store.tables import StudyRow
 from mtdlab.sweep.optuna_study import OptunaStudy
@@ -33,12 +35,14 @@ def open_study(spec: StudySpec, url: str, command: str) -> Store:
         if _keeps_metric(spec, recorded):
             del identity["select_by"]
         _refuse_other_settings(spec, identity, recorded)
-    if missing := store.add_units(spec.units()):
+    if missing := store.add_units(spec.units(), {unit.seed for unit in spec.first_units()}):
         raise MtdlabError(
             f"study {spec.name} holds {len(missing)} trials that the file no longer has "
             f"(such as seed {missing[0][1]}); put them back, or give the study another name"
         )
     _write(store, spec, identity, command)
+    plan = plan_of(spec)
+    record_plan(url, spec.name, plan, sha256_of(plan))
     optuna_study.name_scores(identity.get("select_by", spec.metric))
     optuna_study.synchronise(store)
     return store

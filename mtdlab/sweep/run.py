@@ -15,7 +15,7 @@ from joblib import Parallel, delayed, parallel_config
 
 from mtdlab.config import StudySpec
 from mtdlab.errors import StorageError
-from mtdlab.store import FINISHED, FinishedRow, ProgressReader, Store
+from mtdlab.store import FINISHED, FinishedRow, Look, ProgressReader, Store
 from mtdlab.sweep.finished import FinishedTrial
 from mtdlab.sweep.open_study import describe_ranking, open_study
 from mtdlab.sweep.progress import Display, Tally
@@ -29,7 +29,8 @@ POLL_SECONDS = 0.5
 class SweepResult:
     """The state of a study after a sweep: trials by state, and the exit code.
 
-    select_by  the score that ranks the trials; best  the first by it, None before there is one.
+    select_by  the score that ranks the trials; best  the first by it, None before there is one;
+    look  the last look at the verdict, None without one.
     """
 
     study: str
@@ -41,6 +42,7 @@ class SweepResult:
     ran: int
     seconds: float
     exit_code: int
+    look: Look | None = None
 
     @property
     def planned(self) -> int:
@@ -71,9 +73,10 @@ def sweep(
     if retry_failed:
         store.retry_failed()
     ran, code = 0, 0
-    if store.counts().get("WAITING"):
+    if store.counts().get("WAITING") or spec.until:
         with stop_on_signals() as stop:
-            ran = _run_waiting(spec, url, models.absolute(), store, (jobs, jobs_per_gpu), stop)
+            workers = (jobs, jobs_per_gpu)
+            ran = _run_until_done(spec, url, models.absolute(), store, workers, stop)
             code = exit_code(stop) if stop.path.exists() else 0
     counts = store.counts()
     return SweepResult(
@@ -86,7 +89,30 @@ def sweep(
         ran=ran,
         seconds=time.perf_counter() - started,
         exit_code=code or (3 if counts.get("FAIL") else 0),
+        look=store.last_look(),
     )
+
+
+def _run_until_done(
+    spec: StudySpec,
+    url: str,
+    models: Path,
+    store: Store,
+    workers: tuple[int | None, int],
+    stop: StopRequest,
+) -> int:
+    """Run what waits and, in a study with `until`, what its looks add; returns how many ran."""
+    ran = 0
+    if store.counts().get("WAITING"):
+        ran = _run_waiting(spec, url, models, store, workers, stop)
+    if spec.until is None:
+        return ran
+    # imported here, since it imports pandas and SciPy
+    from mtdlab.sweep.looks import advance
+
+    while not stop.path.exists() and advance(spec, url, store, stop):
+        ran += _run_waiting(spec, url, models, store, workers, stop)
+    return ran
 
 
 def _run_waiting(

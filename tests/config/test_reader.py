@@ -98,6 +98,8 @@ TOP = [
     "pruner",
     "trials",
     "skip",
+    "until",
+    "verdict",
     "profiles",
 ]
 SETTINGS = [name for name in TrainerSettings.model_fields if name != "seed"]

@@ -9,6 +9,7 @@ from analysis.report.topics import (
     correlation,
     geometry,
     history,
+    looks,
     methods,
     robustness,
     score,
@@ -23,6 +24,7 @@ from analysis.report.topics.experiment import EXPERIMENT_TOPICS
 
 TOPICS: tuple[Topic[Any], ...] = (
     score.TOPIC,
+    looks.TOPIC,
     sufficiency.TOPIC,
     robustness.TOPIC,
     correlation.TOPIC,

@@ -1,0 +1,94 @@
+"""The best level of a study and its runner-up, measured again with seeds that chose neither."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.intervals import Estimate, half_width
+from analysis.pairing import compute_paired_curve
+from analysis.runs import traced_runs, varied_settings
+from analysis.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A configuration: its MTD in steps, and the number of its first complete trial."""
+
+    mtd: float
+    number: int
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The best configuration less the runner-up over seeds that have both, in points (x 100).
+
+    The interval is the t interval over seeds, NaN for one seed.
+    """
+
+    seeds: int
+    estimate: Estimate
+
+
+def choose_candidates(
+    trials: pd.DataFrame, settings: Collection[str], verdict: Verdict
+) -> tuple[Candidate, Candidate]:
+    """The best configuration and the runner-up.
+
+    trials    those that the verdict is about; settings: which columns are settings.
+
+    The best level has the highest estimate. The runner-up is the best level outside the optimal
+    range: of levels within it the study does not claim a difference. Where no level is outside, it
+    is the second-best level. Of several configurations at a level, that with the highest mean is
+    taken. Raises ValueError with fewer than two levels.
+    """
+    curve = compute_paired_curve(trials, settings)
+    if len(curve) < 2:
+        raise ValueError("fewer than two levels of MTD have scores of the same seeds")
+    others = curve[curve["mtd"] != verdict.peak_mtd]
+    outside = others[~others["mtd"].isin(verdict.optimal_range)]
+    ranked = (outside if len(outside) else others).sort_values("mean", ascending=False)
+    runs = traced_runs(trials)
+    best = _configuration(runs, settings, verdict.peak_mtd)
+    return best, _configuration(runs, settings, float(ranked["mtd"].iloc[0]))
+
+
+def _configuration(runs: pd.DataFrame, settings: Collection[str], level: float) -> Candidate:
+    """The configuration with the highest mean at the level of MTD that is nearest to `level`."""
+    distance = (np.log(runs["mtd"]) - np.log(level)).abs()
+    there = runs[runs["mtd"] == runs.loc[distance.idxmin(), "mtd"]]
+    varied = varied_settings(there, settings)
+    if varied:
+        mean = there.groupby(varied, dropna=False)["score"].transform("mean")
+        there = there[mean == mean.max()]
+    first = there.sort_values("number").iloc[0]
+    return Candidate(float(first["mtd"]), int(first["number"]))
+
+
+def compare_candidates(
+    trials: pd.DataFrame, settings: Collection[str], best: int, runner_up: int
+) -> Difference:
+    """The paired difference of two configurations, each named by the number of a trial of it.
+
+    Raises KeyError for a number that is no complete trial.
+    """
+    runs = traced_runs(trials).set_index("number", drop=False)
+    varied = varied_settings(runs, settings)
+    scores = [_by_seed(runs, varied, runs.loc[[number]].iloc[0]) for number in (best, runner_up)]
+    values = (scores[0] - scores[1]).dropna().to_numpy(dtype=np.float64)
+    if not len(values):
+        return Difference(0, Estimate(np.nan, np.nan, np.nan))
+    mean = float(values.mean())
+    deviation = values.std(ddof=1) if len(values) > 1 else np.nan
+    width = float(half_width(deviation, len(values), level=0.95))
+    return Difference(len(values), Estimate(mean, mean - width, mean + width))
+
+
+def _by_seed(runs: pd.DataFrame, varied: list[str], chosen: pd.Series) -> pd.Series:
+    """The score of each seed of a configuration."""
+    same = np.ones(len(runs), dtype=bool)
+    for name in varied:
+        equal = runs[name].isna() if pd.isna(chosen[name]) else runs[name] == chosen[name]
+        same &= equal.to_numpy()
+    return runs[same].groupby("seed")["score"].mean()

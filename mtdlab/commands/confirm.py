@@ -1,0 +1,84 @@
+"""The command confirm."""
+
+import math
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mtdlab.commands.options import AsJson, Imports, Jobs, JobsPerGpu, Storage, import_named
+from mtdlab.commands.printing import print_json, print_table
+
+if TYPE_CHECKING:
+    from analysis.confirmation import Difference
+
+
+def confirm(
+    study: Annotated[str, typer.Argument(help="Name of a study that has run.")],
+    seeds: Annotated[int, typer.Option(min=2, max=1000, help="Number of fresh seeds.")] = 5,
+    storage: Storage = None,
+    jobs: Jobs = None,
+    jobs_per_gpu: JobsPerGpu = 1,
+    models: Annotated[
+        Path, typer.Option(help="Folder in which the best trial's model is kept.")
+    ] = Path("models"),
+    import_: Imports = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure a study's best level and its runner-up again, with seeds that chose neither.
+
+    The runner-up is the best level outside the optimal range. Runs or resumes the study
+    STUDY-confirm in the same database.
+    """
+    from analysis.runs import format_mtd
+    from mtdlab.store.database import storage_url
+    from mtdlab.sweep.confirm import plan_confirmation, remeasured
+    from mtdlab.sweep.run import sweep
+
+    url = storage_url(storage)
+    planned = plan_confirmation(study, url, seeds, import_named(import_))
+    command = shlex.join(["mtdlab", *sys.argv[1:]])
+    result = sweep(
+        planned.spec, url, models=models, jobs=jobs, jobs_per_gpu=jobs_per_gpu, command=command
+    )
+    again = remeasured(planned, url) if result.counts.get("COMPLETE") else None
+    if as_json:
+        print_json(
+            {
+                "study": study,
+                "confirmation": planned.spec.name,
+                "best_mtd": planned.best,
+                "runner_up_mtd": planned.runner_up,
+                "original": _fields(planned.original),
+                "remeasured": _fields(again) if again else None,
+                "confirmed": again is not None and again.estimate.low > 0,
+            }
+        )
+    else:
+        rows = [{"": study} | _fields(planned.original)]
+        rows += [{"": planned.spec.name} | _fields(again)] if again else []
+        print(
+            f"MTD {format_mtd(planned.best)} less MTD {format_mtd(planned.runner_up)}, points, "
+            "with 95 % intervals over seeds"
+        )
+        print_table(rows)
+        if again:
+            print(_sentence(again))
+    raise typer.Exit(result.exit_code)
+
+
+def _fields(found: "Difference") -> dict[str, Any]:
+    values = {"difference": found.estimate.mean, "low": found.estimate.low}
+    values |= {"high": found.estimate.high}
+    finite = {name: value if math.isfinite(value) else None for name, value in values.items()}
+    return {"seeds": found.seeds} | finite
+
+
+def _sentence(again: "Difference") -> str:
+    if again.estimate.low > 0:
+        outcome = "The fresh seeds confirm the difference"
+    else:
+        outcome = "The fresh seeds do not confirm the difference"
+    return f"{outcome}. That of the study is too high on average, since it chose both levels."

@@ -1,0 +1,113 @@
+"""What plan says of a study's design: the seeds that it needs, its looks, what is recorded."""
+
+from dataclasses import asdict
+from typing import Any
+
+from mtdlab.config import StudySpec
+from mtdlab.errors import NothingToReport, StorageError
+
+
+def find_design(
+    spec: StudySpec, storage: str | None, *, effect: float, sd: float | None, record: bool
+) -> dict[str, Any]:
+    """The fields `power`, `looks` and `specification`, and records the last if asked to.
+
+    May raise StorageError where it is recorded.
+    """
+    from analysis.looks import SPENDING
+    from analysis.sequential import compute_boundaries
+    from mtdlab.config.plan import plan_of, sha256_of
+    from mtdlab.store.database import storage_url
+    from mtdlab.store.plans import record_plan
+
+    url, plan = storage_url(storage), plan_of(spec)
+    power = _power(spec, url, effect, sd)
+    specification = plan | {"sha256": sha256_of(plan), "recorded": record}
+    if record:
+        before = record_plan(url, spec.name, plan, specification["sha256"])
+        specification["before_trial_1"] = before
+    fractions = [seeds / spec.looks[-1] for seeds in spec.looks]
+    bounds = compute_boundaries(fractions, spec.alpha, spending=SPENDING)
+    looks = [
+        {"seeds": seeds, "nominal_level": float(nominal)}
+        for seeds, nominal in zip(spec.looks, bounds.nominal, strict=True)
+    ]
+    return {"power": power, "looks": looks, "specification": specification}
+
+
+def _power(spec: StudySpec, url: str, effect: float, sd: float | None) -> dict[str, Any] | None:
+    """Seeds for 80 % power; None for a study whose levels of MTD are not known or are one."""
+    from analysis.design import POWER, compute_needs
+
+    levels = {
+        spec.settings(unit.parameters, unit.seed).mtd
+        for unit in spec.units()
+        if unit.parameters is not None
+    } - {None}
+    if len(levels) < 2:
+        return None
+    deviation, basis = (sd, "as given") if sd else _deviation(spec.name, url)
+    needs = compute_needs(
+        sorted(level for level in levels if level is not None),
+        effect=effect,
+        deviation=deviation,
+        alpha=spec.alpha,
+    )
+    found = {"effect": effect, "residual_sd": deviation, "basis": basis}
+    return found | {"power": POWER, "seeds": [asdict(need) for need in needs]}
+
+
+def _deviation(study: str, url: str) -> tuple[float, str]:
+    """The residual standard deviation of the study's runs, or an assumed one, and which it is."""
+    from analysis.design import ASSUMED_DEVIATION, residual_deviation
+    from mtdlab.store import load_study
+
+    try:
+        frames = load_study(study, url, curves=False)
+    except (StorageError, NothingToReport):
+        return ASSUMED_DEVIATION, "assumed"
+    measured = residual_deviation(frames.trials, frames.settings)
+    if measured is None:
+        return ASSUMED_DEVIATION, "assumed"
+    return measured, f"from {int((frames.trials['state'] == 'COMPLETE').sum())} recorded runs"
+
+
+def describe_design(design: dict[str, Any]) -> list[str]:
+    """The design in a few lines."""
+    lines = []
+    if design["power"]:
+        lines += _describe_power(design["power"])
+    if len(design["looks"]) > 1:
+        levels = ", ".join(
+            f"{look['seeds']} ({look['nominal_level']:.2g})" for look in design["looks"]
+        )
+        lines.append(f"looks   at seeds (nominal level): {levels}")
+    specified = design["specification"]
+    state = "not recorded"
+    if specified["recorded"]:
+        state = "recorded " + ("before" if specified["before_trial_1"] else "after") + " trial 1"
+    lines.append(
+        f"verdict margin {specified['margin']:g}, alpha {specified['alpha']:g}, metric "
+        f"{specified['metric']}; {state}, SHA-256 {specified['sha256']}"
+    )
+    return lines
+
+
+def _describe_power(power: dict[str, Any]) -> list[str]:
+    own, *others = power["seeds"]
+    lines = [
+        f"power   80 % for a peak of {power['effect']:g} points above both ends: {_seeds(own)}; "
+        f"or {', '.join(map(_seeds, others))}",
+        f"        80 % for a slope of {power['effect']:g} points over the range: "
+        f"{_count(own['slope'])} seeds",
+        f"        residual standard deviation {power['residual_sd']:.2g} points, {power['basis']}",
+    ]
+    return lines if own["levels"] > 2 else lines[1:]
+
+
+def _seeds(need: dict[str, Any]) -> str:
+    return f"{_count(need['peak'])} seeds at {need['levels']} levels"
+
+
+def _count(seeds: int | None) -> str:
+    return "more than 512" if seeds is None else str(seeds)

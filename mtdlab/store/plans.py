@@ -1,0 +1,36 @@
+"""What a study's verdict is judged by, written down before its first trial."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session
+
+from mtdlab.store.database import explained, writing_engine
+from mtdlab.store.tables import PlanRow, StudyRow, TrialRow
+
+
+def record_plan(url: str, study: str, plan: Mapping[str, Any], sha256: str) -> bool:
+    """Record a study's plan; returns whether no trial had begun.
+
+    Before the first trial the newest plan replaces an earlier one. From then on a plan that
+    differs from the last one is kept beside it, with the number of trials that had begun. May
+    raise StorageError.
+    """
+    with explained(url), Session(writing_engine(url)) as session, session.begin():
+        begun = session.scalar(
+            select(func.count())
+            .select_from(TrialRow)
+            .join(StudyRow)
+            .where(StudyRow.name == study, TrialRow.number.is_not(None))
+        )
+        mine = PlanRow.study == study
+        if not begun:
+            session.execute(delete(PlanRow).where(mine))
+        rows = session.scalars(select(PlanRow).where(mine).order_by(PlanRow.position)).all()
+        if not rows or rows[-1].sha256 != sha256:
+            position = len(rows)
+            row = PlanRow(study=study, position=position, trials=begun or 0, sha256=sha256)
+            row.plan = dict(plan)
+            session.add(row)
+        return not begun

@@ -1,0 +1,148 @@
+"""Confirmation of a study: its best configuration and the runner-up, with fresh seeds."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from analysis.confirmation import Difference, choose_candidates, compare_candidates
+from analysis.frames import StudyFrames
+from analysis.looks import judged_trials
+from analysis.report.context import StudyContext
+from analysis.runs import format_mtd, traced_runs, varied_settings
+from mtdlab.config import StudySpec, TrainerSettings
+from mtdlab.config.reader import parse_study
+from mtdlab.errors import MtdlabError, NothingToReport
+from mtdlab.methods.user_modules import UserModule
+from mtdlab.store import load_study
+from mtdlab.store.recorded import RecordedStudy, read_recorded
+
+_NOT_SETTINGS = ("seed", "mtd")
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """What is confirmed: two levels of MTD, and their difference in the study that chose them."""
+
+    spec: StudySpec
+    best: float
+    runner_up: float
+    original: Difference
+
+
+def plan_confirmation(
+    study: str, url: str, seeds: int, modules: Sequence[UserModule] = ()
+) -> Confirmation:
+    """The study STUDY-confirm: both configurations of `study` with seeds that it did not use.
+
+    The seeds begin at the next multiple of 1,000 above the largest of the study. A confirmation
+    that is begun keeps its configurations, also if the study has grown; more seeds extend it.
+
+    Raises NothingToReport where the study is missing or has no two levels to compare, MtdlabError
+    where its methods come from other imported modules, StorageError where the database fails.
+    """
+    frames = load_study(study, url, curves=False)
+    name = f"{study}-confirm"
+    try:
+        begun = read_recorded(url, name)
+    except NothingToReport:
+        text = _write(frames, url, name, seeds)
+    else:
+        text = _with_seeds(begun.text, seeds)
+    spec = parse_study(name, text, modules)
+    if (recorded := read_recorded(url, study).imports) != spec.imports:
+        listed = ", ".join(recorded) or "none"
+        raise MtdlabError(
+            f"study {study} used other imported modules than these (recorded: {listed}); name "
+            "them with --import"
+        )
+    best, runner_up = (settings.mtd or 0.0 for settings in _pair(spec))
+    return Confirmation(spec, best, runner_up, _difference(frames, spec))
+
+
+def remeasured(confirmation: Confirmation, url: str) -> Difference:
+    """The difference over the fresh seeds that are complete."""
+    return _difference(load_study(confirmation.spec.name, url, curves=False), confirmation.spec)
+
+
+def _write(frames: StudyFrames, url: str, name: str, seeds: int) -> str:
+    """The file of a confirmation."""
+    context = StudyContext(frames)
+    trials, _ = judged_trials(frames, context.curve_trials)
+    try:
+        best, other = choose_candidates(trials, frames.settings, context.verdict)
+    except ValueError as error:
+        raise NothingToReport(f"study {frames.name}: {error}") from None
+    recorded = read_recorded(url, frames.name, (best.number, other.number))
+    first, second = (_settings(recorded, each.number) for each in (best, other))
+    varied = [setting for setting in first if first[setting] != second[setting]]
+    start = 1000 * (recorded.largest_seed // 1000 + 1)
+    values = {
+        "study": name,
+        "description": f"Confirmation of study {frames.name} with fresh seeds: its best level, "
+        f"MTD {format_mtd(best.mtd)}, against its runner-up, MTD {format_mtd(other.mtd)}.",
+        "metric": recorded.metric,
+        "trainer": {key: value for key, value in first.items() if key not in varied},
+        "search": {key: [first[key], second[key]] for key in varied},
+        "skip": _mixed(varied, first, second),
+        "seeds": list(range(start, start + seeds)),
+        "verdict": {"margin": frames.margin, "alpha": frames.alpha},
+    }
+    return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
+
+
+def _settings(recorded: RecordedStudy, number: int) -> dict[str, Any]:
+    """A trial's settings, at the precision that it ran with."""
+    settings = {
+        name: value
+        for name, value in recorded.settings[number].items()
+        if name not in _NOT_SETTINGS
+    }
+    if settings.get("precision") == "auto" and recorded.precision:
+        settings["precision"] = recorded.precision
+    return settings
+
+
+def _mixed(
+    varied: Sequence[str], first: Mapping[str, Any], second: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """The points of the grid of both configurations' values that are neither of them."""
+    lead, *others = varied
+    return [
+        {lead: one[lead], name: two[name]}
+        for name in others
+        for one, two in ((first, second), (second, first))
+    ]
+
+
+def _with_seeds(text: str, seeds: int) -> str:
+    """The file of a confirmation that is begun, with more seeds if more are asked for."""
+    values = yaml.safe_load(text)
+    first, count = values["seeds"][0], max(seeds, len(values["seeds"]))
+    values["seeds"] = list(range(first, first + count))
+    return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
+
+
+def _pair(spec: StudySpec) -> list[TrainerSettings]:
+    """The settings of the best configuration, then of the runner-up, with the first seed."""
+    first = [unit for unit in spec.units() if unit.seed == spec.seeds[0]]
+    return [spec.settings(unit.parameters or {}, unit.seed) for unit in first]
+
+
+def _difference(frames: StudyFrames, spec: StudySpec) -> Difference:
+    """The difference of a confirmation's two configurations over the seeds of a study."""
+    runs = traced_runs(frames.trials)
+    varied = varied_settings(runs, frames.settings)
+    numbers = []
+    for settings in _pair(spec):
+        wanted, same = settings.model_dump(mode="json"), runs
+        for name in varied:
+            if name in wanted:
+                same = same[same[name] == wanted[name]]
+        if not len(same):
+            raise NothingToReport(
+                f"study {frames.name}: no complete run at MTD {format_mtd(settings.mtd or 0.0)}"
+            )
+        numbers.append(int(same["number"].min()))
+    return compare_candidates(frames.trials, frames.settings, numbers[0], numbers[1])

@@ -1,0 +1,99 @@
+"""Looks at the verdict: what a sweep does when all planned trials of a study have ended."""
+
+import math
+import time
+from collections.abc import Sequence
+
+from analysis.looks import SPENDING, judge_look, leading_levels
+from analysis.runs import MTD_DECIMALS
+from analysis.sequential import compute_boundaries
+from mtdlab.config import StudySpec, Unit
+from mtdlab.store import Look, Store, load_study
+from mtdlab.sweep.optuna_study import OptunaStudy
+from mtdlab.sweep.signals import StopRequest
+
+POLL_SECONDS = 0.5
+POLLS_BEFORE_REPAIR = 10
+
+
+def advance(spec: StudySpec, url: str, store: Store, stop: StopRequest) -> bool:
+    """Take the looks that are due; whether trials wait then, which a look may have added.
+
+    Waits for the trials of other sweeps first, and releases those whose owner has ended: a look
+    counts every planned trial. Two sweeps compute the same look from the same trials; one of them
+    records it. May raise StorageError.
+    """
+    while _wait_for_others(spec, url, store, stop):
+        if store.counts().get("WAITING"):
+            return True
+        last = store.last_look()
+        if last is not None and last.decision != "continue":
+            return False
+        look = _compute(spec, url, store, last)
+        positions = {(unit.setting, unit.seed): at for at, unit in enumerate(spec.units())}
+        store.record_look(look, [positions[unit.setting, unit.seed] for unit in look.added])
+    return False
+
+
+def _wait_for_others(spec: StudySpec, url: str, store: Store, stop: StopRequest) -> bool:
+    """Wait until no trial runs; False where a stop is requested."""
+    polls = 0
+    while store.counts().get("RUNNING") and not stop.requested():
+        if polls % POLLS_BEFORE_REPAIR == 0:
+            OptunaStudy(url, spec).synchronise(store)
+        time.sleep(POLL_SECONDS)
+        polls += 1
+    return not stop.requested()
+
+
+def _compute(spec: StudySpec, url: str, store: Store, last: Look | None) -> Look:
+    """The look after `last`, computed from the trials that are recorded now."""
+    index = last.look if last else 0
+    fractions = [seeds / spec.looks[-1] for seeds in spec.looks]
+    bounds = compute_boundaries(fractions, spec.alpha, spending=SPENDING)
+    study = load_study(spec.name, url, curves=False)
+    judged = judge_look(
+        study.trials,
+        study.settings,
+        alpha=float(bounds.nominal[index]),
+        margin=spec.margin,
+        is_last=index == len(spec.looks) - 1,
+    )
+    complete = study.trials.loc[study.trials["state"] == "COMPLETE", "number"]
+    added = () if judged.decision != "continue" else _added(spec, store, judged.optimal, index)
+    return Look(
+        look=index + 1,
+        seeds=spec.looks[index],
+        trials=tuple(int(number) for number in complete),
+        alpha=float(bounds.nominal[index]),
+        spent=float(bounds.cumulative[index]),
+        p_value=judged.p_value,
+        verdict=judged.verdict,
+        decision=judged.decision,
+        added=added,
+    )
+
+
+def _added(spec: StudySpec, store: Store, optimal: Sequence[float], index: int) -> tuple[Unit, ...]:
+    """The trials up to the next look, in the study's order.
+
+    All seeds of that look for the leading levels; before the last look for all levels.
+    """
+    seeds = set(spec.seeds[: spec.looks[index + 1]])
+    planned = store.planned()
+    new = [
+        unit
+        for unit in spec.units()
+        if unit.seed in seeds and (unit.setting, unit.seed) not in planned
+    ]
+    if index + 2 == len(spec.looks):
+        return tuple(new)
+    level = {unit.setting: _level(spec, unit) for unit in spec.first_units()}
+    leading = leading_levels(sorted(set(level.values())), optimal)
+    return tuple(unit for unit in new if level[unit.setting] in leading)
+
+
+def _level(spec: StudySpec, unit: Unit) -> float:
+    """The level of MTD of a configuration."""
+    mtd = spec.settings(unit.parameters or {}, unit.seed).mtd
+    return math.nan if mtd is None else round(mtd, MTD_DECIMALS)

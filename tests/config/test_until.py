@@ -1,0 +1,110 @@
+"""The keys until and verdict: what is read, and where a mistake is pointed at."""
+
+from pathlib import Path
+
+import pytest
+
+from mtdlab.config import StudySpec, read_study
+from mtdlab.config.plan import plan_of, sha256_of
+from mtdlab.config.source import SpecError
+from mtdlab.config.until import default_looks
+
+STUDY = """\
+study: a
+search: {ema_decay: [0.75, 0.85, 0.95]}
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "study.yaml"
+
+
+def read(path: Path, more: str = "", *overrides: str) -> StudySpec:
+    path.write_text(STUDY + more)
+    return read_study(path, overrides)
+
+
+def test_looks_and_seeds_follow_from_max_seeds(path: Path) -> None:
+    spec = read(path, "until: {decided: true, max_seeds: 10}\n")
+    assert spec.looks == (3, 5, 7, 10)
+    assert spec.seeds == tuple(range(10))
+    assert len(spec.units()) == 30
+    assert [unit.seed for unit in spec.first_units()] == [0] * 3 + [1] * 3 + [2] * 3
+
+
+def test_listed_seeds_come_first(path: Path) -> None:
+    spec = read(path, "seeds: [7, 3]\nuntil: {decided: true, max_seeds: 4, looks: [2, 4]}\n")
+    assert spec.seeds == (7, 3, 8, 9)
+    assert {unit.seed for unit in spec.first_units()} == {7, 3}
+
+
+def test_a_study_without_until_has_one_look_at_all_seeds(path: Path) -> None:
+    spec = read(path, "seeds: [0, 1, 2]\n")
+    assert (spec.until, spec.looks, spec.margin, spec.alpha) == (None, (3,), 0.5, 0.05)
+    assert spec.first_units() == spec.units()
+    assert "until" not in spec.identity()
+
+
+@pytest.mark.parametrize(
+    ("max_seeds", "looks"),
+    [(2, (2,)), (3, (3,)), (4, (3, 4)), (5, (3, 4, 5)), (12, (4, 6, 9, 12)), (20, (6, 10, 14, 20))],
+)
+def test_default_looks(max_seeds: int, looks: tuple[int, ...]) -> None:
+    assert default_looks(max_seeds) == looks
+
+
+def test_margin_and_alpha_of_the_verdict(path: Path) -> None:
+    spec = read(path, "verdict: {margin: 1, alpha: 0.1}\n", "verdict.alpha=0.01")
+    assert (spec.margin, spec.alpha) == (1.0, 0.01)
+
+
+DECIDED = "until: {decided: true, "
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("until: {max_seeds: 5}", r"3:1: until.decided: this key is missing"),
+        (DECIDED + "max_seeds: 1}", r"3:24: until.max_seeds: 1: input should be greater"),
+        ("until: {decided: false, max_seeds: 5}", r"3:9: until.decided: False: input should be"),
+        (DECIDED + "max_sed: 5}", r"3:24: until.max_sed: unknown key; did you mean max_seeds?"),
+        (DECIDED + "max_seeds: 5, looks: [3, 3, 5]}", r"until.looks.1: 3: looks are numbers of"),
+        (DECIDED + "max_seeds: 5, looks: [1, 5]}", r"until.looks.0: 1: a look needs 2 seeds"),
+        (DECIDED + "max_seeds: 5, looks: [3, 4]}", r"until.looks.1: 4: the last look is at max_s"),
+        (DECIDED + "max_seeds: 5, looks: []}", r"until.looks: \[\]: list should have at least 1"),
+        ("until: 5", r"until: 5: input should be a valid dictionary"),
+        (DECIDED + "max_seeds: 2}\nseeds: [0, 1, 2]", r"until.max_seeds: 2: the file lists 3"),
+        (DECIDED + "max_seeds: 5}\npruner: median", r"until: needs every trial; take pruner"),
+        (DECIDED + "max_seeds: 5}\nsampler: random\ntrials: 3", r"until: needs sampler: grid"),
+        ("verdict: {margin: 0}", r"3:11: verdict.margin: 0: input should be greater than 0"),
+        ("verdict: {alpha: 0.6}", r"verdict.alpha: 0.6: input should be less than or equal"),
+        ("verdict: {alfa: 0.1}", r"verdict.alfa: unknown key; did you mean alpha?"),
+    ],
+)
+def test_a_mistake_is_pointed_at(path: Path, more: str, message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        read(path, more + "\n")
+
+
+def test_until_needs_levels_of_mtd_of_one_method(path: Path) -> None:
+    path.write_text("study: a\nuntil: {decided: true, max_seeds: 5}\n")
+    with pytest.raises(SpecError, match=r"2:1: until: needs two levels of MTD or more"):
+        read_study(path)
+    path.write_text("study: a\nsearch: {method: [mocose, simcse]}\n" + DECIDED + "max_seeds: 5}\n")
+    with pytest.raises(SpecError, match=r"3:1: until: needs one method"):
+        read_study(path)
+
+
+def test_the_hash_of_a_plan_changes_with_each_of_its_values(path: Path) -> None:
+    plan = plan_of(read(path))
+    assert plan == {
+        "study": "a",
+        "metric": "sts_test",
+        "margin": 0.5,
+        "alpha": 0.05,
+        "looks": [1],
+    }
+    assert sha256_of(plan) == sha256_of(dict(reversed(plan.items())))
+    changed = [plan | {name: "x"} for name in plan]
+    assert len({sha256_of(each) for each in (plan, *changed)}) == 6

@@ -1,0 +1,252 @@
+"""Runs, power and false peaks of studies that add seeds until their verdict is decided.
+
+python tests/evidence/sequential.py [data sets a cell]
+
+Nine levels of MTD, at most 10 seeds, looks at 3, 5, 7 and 10; margin 0.5, alpha 0.05. Rules:
+
+- fixed: all 90 runs, one verdict.
+- until: as a sweep does it, with the leading levels first (`analysis.looks`).
+- AdaStop: Mathieu et al. (Transactions on Machine Learning Research 2023): group-sequential
+  permutation tests with step-down, alpha / 4 spent at each look, on the same looks. Runs are
+  compared without regard to their seeds. Of its pairs of levels only those that a peak needs are
+  compared, each inner level with both ends; a level stops when all its comparisons are decided, and
+  the study when one inner level is above both ends.
+
+Letters: B data sets, S seeds, L levels, P permutations.
+"""
+
+import sys
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.blocks import Fit, Floats
+from analysis.inference import ShapeTests
+from analysis.looks import LEADING_LEVEL, SPENDING, leading_levels
+from analysis.sequential import Spending, compute_boundaries
+from analysis.simultaneous import Families
+
+Indices = NDArray[np.intp]
+
+LEVELS, LOOKS = np.geomspace(5, 200, 9), (3, 5, 7, 10)
+ALPHA, MARGIN, SEED_EFFECT, PERMUTATIONS = 0.05, 0.5, 2.0, 400
+_PLACE = np.linspace(-1, 1, len(LEVELS))
+
+TRUTHS: dict[str, Floats] = {
+    "flat": np.zeros(9),
+    "rising with saturation, 5 points": 5 * (1 - np.exp(-3 * (_PLACE + 1))),
+    "falling, 5 points": -2.5 * _PLACE,
+    "peak of 1 point": -(_PLACE**2),
+    "peak of 2 points": -2 * _PLACE**2,
+    "peak of 5 points": -5 * _PLACE**2,
+}
+NULLS = ("flat", "rising with saturation, 5 points", "falling, 5 points")
+DEVIATIONS = (1.0, 2.0, 3.0)
+
+
+@dataclass
+class Outcome:
+    """Verdict of each of B data sets, and the runs that it took."""
+
+    verdict: NDArray[np.object_]
+    runs: Floats
+
+
+@lru_cache(maxsize=256)
+def tests_of(counts: tuple[int, ...]) -> ShapeTests:
+    """The tests of a design in which level i has the first counts[i] seeds."""
+    return ShapeTests(np.arange(max(counts))[:, None] < np.array(counts), LEVELS)
+
+
+def p_values(families: Families, largest: Floats) -> Floats:
+    """`Families.p_value` of B scores."""
+    return np.array([families.p_value(float(score)) for score in largest])
+
+
+def judge(
+    tests: ShapeTests, fit: Fit, alpha: float
+) -> tuple[NDArray[np.object_], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Verdicts of B tables as `ShapeTests.judge` gives them.
+
+    And whether nothing speaks for a peak inside, (B,), and which levels are optimal at the level of
+    confidence at which they get the next seeds, (B, L).
+    """
+    rise, fall = tests.lines.scores(fit)
+    peaked = p_values(tests.lines, np.minimum(rise, fall).max(axis=-1)) <= alpha
+    trend = tests.trend.compare(fit)
+    clear = p_values(tests.trend, np.abs(trend.scores())[:, 0]) <= alpha
+    up = trend.estimate[:, 0] > 0
+    critical = tests._against_each.critical(alpha)
+    largest = np.stack([each.max(axis=-1) for each in tests._against_each.scores(fit)], axis=-1)
+    optimal = largest <= critical
+    leading = largest <= tests._against_each.critical(1 - LEADING_LEVEL)
+    offsets = tests.each_offset.compare(fit)
+    width = offsets.half_width(tests.each_offset.critical(alpha))
+    flat = (np.abs(offsets.estimate) + width < MARGIN).all(axis=-1)
+    above = tests._inner_above_ends.compare(fit)
+    high = above.estimate + above.half_width(tests._inner_above_ends.critical(alpha / 2))
+    excluded = (np.minimum(*np.split(high, 2, axis=-1)) < MARGIN).all(axis=-1)
+    best = fit.effects.argmax(axis=-1)
+    no_peak = excluded | np.where(up, best == len(LEVELS) - 1, best == 0)
+    verdict = np.full(len(up), "inconclusive", dtype=object)
+    verdict[clear & up & optimal[:, -1]] = "rising"
+    verdict[clear & ~up & optimal[:, 0]] = "falling"
+    verdict[peaked] = "peaked"
+    verdict[flat] = "flat"
+    return verdict, no_peak, leading
+
+
+def simulate(truth: str, deviation: float, datasets: int, seed: int) -> Floats:
+    """Scores of B data sets, (B, S, L)."""
+    key = zlib.crc32(f"{truth} {deviation}".encode())
+    random = np.random.default_rng([seed, key])
+    shape = (datasets, LOOKS[-1], len(LEVELS))
+    seeds = SEED_EFFECT * random.standard_normal((datasets, LOOKS[-1], 1))
+    return np.asarray(TRUTHS[truth] + seeds + deviation * random.standard_normal(shape))
+
+
+def run_fixed(scores: Floats) -> Outcome:
+    """All runs, one verdict."""
+    tests = tests_of((LOOKS[-1],) * len(LEVELS))
+    verdict, _, _ = judge(tests, tests.blocks.fit(scores), ALPHA)
+    return Outcome(verdict, np.full(len(scores), float(scores[0].size)))
+
+
+def run_until(scores: Floats, *, leading: bool = True, spending: Spending = SPENDING) -> Outcome:
+    """Looks with error spending; data sets whose designs are the same are judged together."""
+    bounds = compute_boundaries(np.array(LOOKS) / LOOKS[-1], ALPHA, spending=spending)
+    found = Outcome(np.full(len(scores), "", dtype=object), np.zeros(len(scores)))
+    designs: dict[tuple[int, ...], Indices] = {(LOOKS[0],) * len(LEVELS): np.arange(len(scores))}
+    for look, alpha in enumerate(bounds.nominal):
+        is_last = look == len(LOOKS) - 1
+        following: dict[tuple[int, ...], list[int]] = {}
+        for counts, which in designs.items():
+            tests = tests_of(counts)
+            present = np.arange(max(counts))[:, None] < np.array(counts)
+            fit = tests.blocks.fit(np.where(present, scores[which, : max(counts)], np.nan))
+            verdict, no_peak, optimal = judge(tests, fit, float(alpha))
+            trend = np.isin(verdict, ("rising", "falling"))
+            ends = np.isin(verdict, ("peaked", "flat")) | (trend & no_peak) | is_last
+            found.verdict[which[ends]] = verdict[ends]
+            found.runs[which[ends]] = sum(counts)
+            for index, best in zip(which[~ends], optimal[~ends], strict=True):
+                design = _next_design(counts, look, best, leading=leading)
+                following.setdefault(design, []).append(int(index))
+        designs = {counts: np.array(which) for counts, which in following.items()}
+    return found
+
+
+def _next_design(
+    counts: tuple[int, ...], look: int, optimal: NDArray[np.bool_], *, leading: bool
+) -> tuple[int, ...]:
+    seeds = LOOKS[look + 1]
+    if not leading or look + 2 == len(LOOKS):
+        return (seeds,) * len(LEVELS)
+    chosen = leading_levels(LEVELS.tolist(), LEVELS[optimal].tolist())
+    pairs = zip(LEVELS, counts, strict=True)
+    return tuple(seeds if level in chosen else count for level, count in pairs)
+
+
+def run_adastop(scores: Floats, seed: int) -> Outcome:
+    """AdaStop on the comparisons of inner levels with the ends."""
+    random = np.random.default_rng(seed)
+    inner = np.arange(1, len(LEVELS) - 1)
+    first = np.tile(inner, 2)
+    second = np.repeat([0, len(LEVELS) - 1], len(inner))
+    sizes = np.diff(LOOKS, prepend=0)
+    signs = [_permuted_signs(random, int(size)) for size in sizes]
+    found = Outcome(np.full(len(scores), "inconclusive", dtype=object), np.zeros(len(scores)))
+    for index, table in enumerate(scores):
+        found.verdict[index], found.runs[index] = _adastop(table, first, second, signs)
+    return found
+
+
+def _permuted_signs(random: np.random.Generator, size: int) -> Floats:
+    """P random halves of 2 * size runs as +1 and -1, (P, 2 size); the first is the observed one."""
+    signs = np.repeat([1.0, -1.0], size)
+    drawn = [random.permutation(signs) for _ in range(PERMUTATIONS)]
+    return np.array([signs, *drawn])
+
+
+def _adastop(
+    table: Floats, first: Indices, second: Indices, signs: list[Floats]
+) -> tuple[str, float]:
+    """The verdict on one data set, (S, L), and its runs. Index 0 of P is the observed order."""
+    open_, above = np.ones(len(first), bool), np.zeros(len(first), bool)
+    crossed = np.zeros(PERMUTATIONS, bool)
+    sums = np.zeros((PERMUTATIONS + 1, len(first)))
+    runs, start = 0.0, 0
+    half = len(first) // 2
+    for look, end in enumerate(LOOKS):
+        used = np.unique(np.concatenate([first[open_], second[open_]]))
+        runs += len(used) * (end - start)
+        part = table[start:end]
+        sums += signs[look] @ np.concatenate([part[:, first], part[:, second]])
+        start = end
+        while open_.any():
+            statistic = np.abs(sums[:, open_]).max(axis=1)
+            bound = _bound(statistic[1:], crossed, ALPHA * (look + 1) / len(LOOKS))
+            observed = np.abs(sums[0]) * open_
+            if observed.max() <= bound:
+                crossed |= statistic[1:] > bound
+                break
+            at = int(observed.argmax())
+            open_[at], above[at] = False, sums[0, at] > 0
+        if (above[:half] & above[half:]).any():
+            return "peaked", runs
+        if not open_.any():
+            break
+    return "inconclusive", runs
+
+
+def _bound(statistic: Floats, crossed: NDArray[np.bool_], spent: float) -> float:
+    """The least value that permutations exceed, now or at an earlier look, in a share `spent`."""
+    allowed = int(spent * len(statistic)) - int(crossed.sum())
+    left = np.sort(statistic[~crossed])[::-1]
+    return float(left[max(allowed, 0)]) if allowed < len(left) else -np.inf
+
+
+def cells(datasets: int, seed: int) -> Iterator[dict[str, object]]:
+    """A row per truth, residual standard deviation and rule."""
+    for truth in TRUTHS:
+        for deviation in DEVIATIONS:
+            scores = simulate(truth, deviation, datasets, seed)
+            rules = {
+                "fixed": run_fixed(scores),
+                "until": run_until(scores),
+                "AdaStop": run_adastop(scores, seed),
+            }
+            for rule, outcome in rules.items():
+                shares = {
+                    name: float((outcome.verdict == name).mean())
+                    for name in ("peaked", "rising", "falling", "flat")
+                }
+                mean = float(outcome.runs.mean())
+                yield {
+                    "truth": truth,
+                    "null": truth in NULLS,
+                    "sd": deviation,
+                    "rule": rule,
+                    "datasets": datasets,
+                    **shares,
+                    "runs": mean,
+                    "saved": 1 - mean / scores[0].size,
+                }
+
+
+def rows(datasets: int, seed: int = 0) -> pd.DataFrame:
+    """Shares of verdicts, mean runs, and the share of the 90 runs of the fixed grid that is saved.
+
+    Peaks where `null` holds are false.
+    """
+    return pd.DataFrame(cells(datasets, seed))
+
+
+if __name__ == "__main__":
+    found = rows(int(sys.argv[1]) if len(sys.argv) > 1 else 2000)
+    print(found.round(3).to_string(index=False))

@@ -1,0 +1,261 @@
+"""Studies that add seeds until their verdict is decided. Training itself is replaced."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.frames import StudyFrames
+from analysis.looks import SPENDING
+from analysis.sequential import compute_boundaries
+from mtdlab import load_study
+from mtdlab.config import TrainerSettings, read_study
+from mtdlab.errors import MtdlabError
+from mtdlab.store import Look, Result
+from mtdlab.sweep import looks, owner, run, worker
+from mtdlab.sweep.open_study import open_study
+from mtdlab.sweep.optuna_study import OptunaStudy
+from mtdlab.sweep.signals import Interrupted, StopRequest
+
+STUDY = """
+study: until
+trainer: {steps: 4}
+search:
+  ema_decay: [0.5, 0.8, 0.9, 0.95, 0.99]
+until: {decided: true, max_seeds: 6, looks: [3, 4, 6]}
+"""
+Sweep = Callable[..., run.SweepResult]
+
+
+def peaked(settings: TrainerSettings) -> float:
+    """A peak at MTD 18, whose ends are far lower; residual standard deviation 1."""
+    noise = np.random.default_rng([settings.seed, round(1000 * settings.ema_decay)])
+    distance = np.log((settings.mtd or 0) / 18)
+    return float(40 + settings.seed - 8 * distance**2 + noise.normal())
+
+
+def unclear(settings: TrainerSettings) -> float:
+    """No effect, residual standard deviation 5: neither a shape nor flat."""
+    noise = np.random.default_rng([settings.seed, round(1000 * settings.ema_decay)])
+    return float(40 + 5 * noise.normal())
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'studies.db'}"
+
+
+@pytest.fixture
+def score(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[Any], None]]:
+    """Sets the function that gives a trial's score; it may raise Interrupted."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: None)
+
+    def replace(function: Callable[[TrainerSettings], float]) -> None:
+        def train(_spec: Any, settings: TrainerSettings, monitor: Any) -> tuple[Result, None]:
+            try:
+                value = function(settings)
+            except Interrupted:
+                monitor.stop.path.write_text("2")
+                raise
+            return Result("COMPLETE", values={"score": value, "wall_seconds": 0.1}), None
+
+        monkeypatch.setattr(worker, "_train", train)
+
+    yield replace
+    worker._open_study.cache_clear()
+
+
+@pytest.fixture
+def sweep(tmp_path: Path, url: str, score: Any) -> Sweep:
+    score(peaked)
+
+    def call(text: str = STUDY, **options: Any) -> run.SweepResult:
+        path = tmp_path / "study.yaml"
+        path.write_text(text)
+        return run.sweep(read_study(path), url, jobs=1, **options)
+
+    return call
+
+
+def test_a_clear_peak_ends_the_study_before_all_seeds(sweep: Sweep, url: str) -> None:
+    result = sweep()
+    assert result.look is not None
+    assert (result.look.verdict, result.look.decision) == ("peaked", "decided")
+    assert result.look.look < 3
+    study = load_study("until", url)
+    assert study.planned == len(study.trials) < 30
+    last = study.looks.iloc[-1]
+    assert last["p_value"] <= last["alpha"]
+    assert list(last["trials"]) == study.trials["number"].tolist()
+    assert sweep().ran == 0
+
+
+def test_an_unclear_study_ends_at_max_seeds(sweep: Sweep, url: str, score: Any) -> None:
+    score(unclear)
+    result = sweep()
+    assert result.counts == {"COMPLETE": 30}
+    frame = load_study("until", url).looks
+    assert frame["decision"].tolist() == ["continue", "continue", "max_seeds"]
+    assert frame["seeds"].tolist() == [3, 4, 6]
+    bounds = compute_boundaries([0.5, 4 / 6, 1.0], 0.05, spending=SPENDING)
+    assert frame["alpha"].tolist() == pytest.approx(bounds.nominal.tolist())
+    assert frame["spent"].tolist() == pytest.approx(bounds.cumulative.tolist())
+
+
+def test_a_flat_study_ends_for_futility(sweep: Sweep, score: Any) -> None:
+    noise = np.random.default_rng(0)
+    score(lambda settings: 40 + settings.seed + 0.01 * noise.normal())
+    result = sweep()
+    assert result.look is not None
+    assert (result.look.verdict, result.look.decision) == ("flat", "flat")
+    assert result.counts == {"COMPLETE": 15}
+
+
+def test_an_interrupted_sweep_goes_on_with_the_same_looks(
+    sweep: Sweep, url: str, score: Any, tmp_path: Path
+) -> None:
+    whole = f"sqlite:///{tmp_path / 'whole.db'}"
+    path = tmp_path / "study.yaml"
+    path.write_text(STUDY)
+    score(unclear)
+    run.sweep(read_study(path), whole, jobs=1)
+    worker._open_study.cache_clear()
+
+    calls = []
+
+    def interrupted(settings: TrainerSettings) -> float:
+        calls.append(settings)
+        if len(calls) in (4, 18, 29):
+            raise Interrupted
+        return unclear(settings)
+
+    score(interrupted)
+    assert [sweep().exit_code for _ in range(4)] == [130, 130, 130, 0]
+    assert len(calls) == 33
+    columns = ["look", "seeds", "runs", "alpha", "p_value", "verdict", "decision", "added"]
+    resumed, straight = (load_study("until", each).looks[columns] for each in (url, whole))
+    assert resumed.to_dict("records") == straight.to_dict("records")
+
+
+def test_a_look_counts_the_trials_of_sweeps_that_still_run(
+    sweep: Sweep, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last trial of a look is another sweep's; it finishes while this one waits."""
+    path = tmp_path / "study.yaml"
+    path.write_text(STUDY)
+    spec = read_study(path)
+    other = open_study(spec, url, "")
+    claim = other.claim(owner.this_process())
+    assert claim is not None
+    optuna_study = OptunaStudy(url, spec)
+    trial, parameters = optuna_study.begin(claim)
+    settings = spec.settings(parameters, claim.seed)
+    dumped = settings.model_dump()
+    other.begin(claim, trial._trial_id, trial.number, parameters, dumped, settings.mtd)
+
+    def finish(_seconds: float) -> None:
+        if other.counts() == {"COMPLETE": 14, "RUNNING": 1}:
+            result = Result("COMPLETE", values={"score": peaked(settings)})
+            assert other.finish(claim, owner.this_process(), result)
+
+    monkeypatch.setattr(looks.time, "sleep", finish)
+    assert sweep().look is not None
+    first = load_study("until", url).looks.iloc[0]
+    assert (first["look"], first["runs"]) == (1, 15)
+
+
+@pytest.mark.usefixtures("score")
+def test_a_trial_of_a_killed_sweep_is_run_before_the_look(url: str, tmp_path: Path) -> None:
+    path = tmp_path / "study.yaml"
+    path.write_text(STUDY)
+    store = open_study(read_study(path), url, "")
+    dead = {"host": owner.this_process()["host"], "boot": "another", "pid": 1, "started": "0"}
+    assert store.claim(dead) is not None
+    stop = StopRequest(tmp_path / "stop", os.getpid())
+    while (claim := store.claim(owner.this_process())) is not None:
+        store.begin(claim, 100 + claim.row, claim.row, claim.parameters or {}, {}, 10.0)
+        assert store.finish(claim, owner.this_process(), Result("FAIL", "not trained"))
+    assert looks.advance(read_study(path), url, store, stop)
+    assert store.counts() == {"FAIL": 14, "WAITING": 1}
+    assert store.last_look() is None
+
+
+def test_a_look_is_recorded_once_and_only_for_its_own_trials(sweep: Sweep, url: str) -> None:
+    sweep()
+    path = Path("study.yaml")
+    store = open_study(read_study(path), url, "")
+    last = store.last_look()
+    assert last is not None
+    numbers = last.trials
+    assert not store.record_look(Look(last.look, 3, numbers, 0.1, 0.1, None, "flat", "flat"), [])
+    following = Look(last.look + 1, 6, numbers[1:], 0.1, 0.1, None, "flat", "flat")
+    assert not store.record_look(following, [])
+    assert store.last_look() == last
+
+
+def test_two_sweeps_at_once_take_the_same_looks(
+    url: str, tmp_path: Path, tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path
+) -> None:
+    """Real trials of a fraction of a second, in two processes."""
+    path = tmp_path / "study.yaml"
+    trainer = (
+        f"{{encoder: '{tiny_encoder}', corpus: '{tiny_corpus}', evaluation: '{tiny_pairs}', "
+        "batch_size: 8, queue_size: 16, initial_queue_size: 4, steps: 4, evaluate_every: 4, "
+        "device: cpu, precision: float32, max_length: 16}"
+    )
+    path.write_text(
+        f"study: until\ntrainer: {trainer}\nsearch: {{ema_decay: [0.5, 0.75, 0.9]}}\n"
+        "until: {decided: true, max_seeds: 4, looks: [2, 3, 4]}\n"
+    )
+    code = "from mtdlab.cli import main; main()"
+    command = [sys.executable, "-c", code, "sweep", str(path), "--storage", url, "--jobs", "1"]
+    command += ["--models", str(tmp_path / "models")]
+    both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    errors = [process.communicate(timeout=300)[1] for process in both]
+    assert [process.returncode for process in both] == [0, 0], errors
+    study = load_study("until", url)
+    assert study.looks["look"].tolist() == list(range(1, len(study.looks) + 1))
+    assert study.looks["decision"].iloc[-1] != "continue"
+    assert (study.trials["state"] == "COMPLETE").all()
+    assert len(study.trials) == study.looks["runs"].iloc[-1] == study.planned
+    assert not study.trials.duplicated(["ema_decay", "seed"]).any()
+
+
+def test_the_design_cannot_change_once_the_study_is_begun(sweep: Sweep) -> None:
+    sweep()
+    with pytest.raises(MtdlabError, match=r"until.looks: was \[3, 4, 6\], now \[3, 6\]"):
+        sweep(STUDY.replace("[3, 4, 6]", "[3, 6]"))
+    with pytest.raises(MtdlabError, match=r"verdict.alpha: was 0.05, now 0.2"):
+        sweep(STUDY + "verdict: {alpha: 0.2}\n")
+    with pytest.raises(MtdlabError, match="configurations: was"):
+        sweep(STUDY.replace("0.99]", "0.99, 0.995]"))
+
+
+def test_seeds_are_added_at_the_leading_levels_first(sweep: Sweep, url: str, score: Any) -> None:
+    """Levels that are far below the best wait after look 1; they are not dropped for good."""
+    score(lambda settings: falling(settings, noise=0.5))
+    text = STUDY.replace("0.95, 0.99", "0.95, 0.97, 0.99").replace("[3, 4, 6]", "[3, 4, 5, 6]")
+    sweep(text + "verdict: {margin: 0.1}\n")
+    study = load_study("until", url)
+    second = trials_at(study, 1).groupby("ema_decay")["seed"].nunique()
+    assert second.to_dict() == {0.5: 4, 0.8: 4, 0.9: 4, 0.95: 3, 0.97: 3, 0.99: 4}
+    assert study.looks["added"].tolist() == [4, 4, 10, 0]
+    assert study.trials.groupby("ema_decay")["seed"].nunique().eq(6).all()
+
+
+def falling(settings: TrainerSettings, noise: float) -> float:
+    """The same at the two lowest levels of MTD and 10 points lower at the others."""
+    random = np.random.default_rng([settings.seed, round(1000 * settings.ema_decay)])
+    return float(40 - 10 * (settings.ema_decay > 0.85) + noise * random.normal())
+
+
+def trials_at(study: StudyFrames, look: int) -> pd.DataFrame:
+    """The trials that a look was computed from; 0 is the first."""
+    return study.trials[study.trials["number"].isin(study.looks["trials"].iloc[look])]

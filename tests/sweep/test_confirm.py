@@ -1,0 +1,126 @@
+"""A study's best level and its runner-up, run again with fresh seeds. Training is replaced."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from mtdlab import load_study
+from mtdlab.cli import app
+from mtdlab.config import TrainerSettings, read_study
+from mtdlab.errors import NothingToReport
+from mtdlab.store import Result
+from mtdlab.sweep import run, worker
+from mtdlab.sweep.confirm import plan_confirmation
+
+STUDY = """
+study: first
+trainer: {steps: 4, batch_size: 8}
+search:
+  ema_decay: [0.5, 0.8, 0.9, 0.95, 0.99]
+  queue_size: {times: batch_size, values: [1, 2]}
+  initial_queue_size: [0]
+seeds: [0, 1, 2]
+verdict: {margin: 1}
+"""
+
+
+@pytest.fixture(autouse=True)
+def no_training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """A score that is highest at eta 0.9 and K/N 2, and noise of each seed."""
+
+    def train(_spec: Any, settings: TrainerSettings, _monitor: Any) -> tuple[Result, None]:
+        values = settings.model_dump()
+        key = [settings.seed, round(1000 * values["ema_decay"]), values["queue_size"]]
+        noise = np.random.default_rng(key).normal()
+        peak = np.log((1 - values["ema_decay"]) / 0.1) ** 2
+        score = 40 + settings.seed % 7 - 2 * peak + values["queue_size"] / 16 + 0.3 * noise
+        return Result("COMPLETE", values={"score": float(score), "wall_seconds": 0.1}), None
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: None)
+    monkeypatch.setattr(worker, "_train", train)
+    yield
+    worker._open_study.cache_clear()
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    path = tmp_path / "study.yaml"
+    path.write_text(STUDY)
+    url = f"sqlite:///{tmp_path / 'studies.db'}"
+    run.sweep(read_study(path), url, jobs=1)
+    worker._open_study.cache_clear()
+    return url
+
+
+def confirm(url: str, *options: str) -> dict[str, Any]:
+    command = ["confirm", "first", "--storage", url, "--jobs", "1", "--json", *options]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    worker._open_study.cache_clear()
+    return dict(json.loads(done.stdout))
+
+
+def test_both_configurations_run_with_seeds_that_the_study_did_not_use(url: str) -> None:
+    found = confirm(url, "--seeds", "4")
+    assert found["confirmation"] == "first-confirm"
+    assert found["best_mtd"] == pytest.approx(12.0)
+    trials = load_study("first-confirm", url).trials
+    assert sorted(trials["seed"].unique()) == [1000, 1001, 1002, 1003]
+    assert sorted(trials["mtd"].unique()) == pytest.approx(
+        sorted([found["best_mtd"], found["runner_up_mtd"]])
+    )
+    assert len(trials) == 8
+
+
+def test_the_difference_is_that_of_the_fresh_seeds(url: str) -> None:
+    found = confirm(url, "--seeds", "3")
+    trials = load_study("first-confirm", url).trials
+    by_seed = trials.pivot_table(index="seed", columns="mtd", values="score")
+    values = by_seed[found["best_mtd"]] - by_seed[found["runner_up_mtd"]]
+    again = found["remeasured"]
+    assert (again["seeds"], found["original"]["seeds"]) == (3, 3)
+    assert again["difference"] == pytest.approx(values.mean())
+    # t(0.975, 2 degrees of freedom) = 4.3027
+    assert again["high"] - again["difference"] == pytest.approx(
+        4.3027 * values.std() / 3**0.5, 1e-4
+    )
+    assert found["confirmed"] == (again["low"] > 0)
+    original = load_study("first", url).trials
+    first, second = (
+        original[np.isclose(original["mtd"], found[name])].set_index("seed")["score"]
+        for name in ("best_mtd", "runner_up_mtd")
+    )
+    assert found["original"]["difference"] == pytest.approx((first - second).mean())
+
+
+def test_a_confirmation_that_is_begun_keeps_its_configurations(url: str) -> None:
+    first = confirm(url, "--seeds", "2")
+    more = confirm(url, "--seeds", "4")
+    assert (first["remeasured"]["seeds"], more["remeasured"]["seeds"]) == (2, 4)
+    assert confirm(url, "--seeds", "2")["remeasured"]["seeds"] == 4
+    assert more["best_mtd"] == first["best_mtd"]
+
+
+def test_the_study_of_a_confirmation_has_the_settings_and_states_what_it_is(url: str) -> None:
+    planned = plan_confirmation("first", url, 2)
+    settings = [planned.spec.settings(unit.parameters or {}, 0) for unit in planned.spec.units()]
+    assert {each.steps for each in settings} == {4}
+    assert len({each.mtd for each in settings}) == 2
+    assert planned.spec.description.startswith("Confirmation of study first with fresh seeds")
+    assert planned.spec.margin == 1
+
+
+def test_one_level_cannot_be_confirmed(tmp_path: Path) -> None:
+    path, url = tmp_path / "study.yaml", f"sqlite:///{tmp_path / 'one.db'}"
+    path.write_text("study: one\ntrainer: {steps: 4}\nseeds: [0, 1]\n")
+    run.sweep(read_study(path), url, jobs=1)
+    with pytest.raises(NothingToReport, match="study one: fewer than two levels of MTD"):
+        plan_confirmation("one", url, 2)
+    with pytest.raises(NothingToReport, match="no study two in"):
+        plan_confirmation("two", url, 2)
