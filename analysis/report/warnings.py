@@ -218,14 +218,20 @@ def warn_of_methods(context: StudyContext) -> str:
 
 
 def warn_of_levels(scored: int, verdict: Verdict) -> str:
-    """That levels are not part of the verdict. scored  how many have a score."""
-    missing = scored - verdict.levels if verdict.seeds > 1 else 0
-    if missing <= 0:
-        return ""
-    return (
-        f"{count(missing, 'level')} of MTD with a score excluded from the verdict, because "
-        "fewer than two seeds have run there."
-    )
+    """That levels are not part of the verdict, or merged. scored  how many have a score."""
+    texts = []
+    if scored > verdict.levels_run:
+        texts.append(
+            f"The {scored:,} levels of MTD are merged with their neighbours into "
+            f"{verdict.levels_run} for the verdict."
+        )
+    missing = verdict.levels_run - verdict.levels if verdict.seeds > 1 else 0
+    if missing > 0:
+        texts.append(
+            f"{count(missing, 'level')} of MTD with a score excluded from the verdict, because "
+            "fewer than two seeds have run there."
+        )
+    return " ".join(texts)
 
 
 def warn_of_scores(trials: pd.DataFrame) -> str:

@@ -85,7 +85,7 @@ def test_the_section_names_each_condition(trials_of: MakeTrials, study_of: MakeS
     assert topic.tabulate_curves(info)["condition"].nunique() == 4
     assert [title for title, _ in topic.draw(info).panels] == [
         "mean score",
-        "deviation from the per-seed mean",
+        "deviation from the mean over levels",
     ]
 
 

@@ -55,6 +55,16 @@ def test_levels_excluded_from_the_verdict_are_counted(
     assert "1 level of MTD with a score excluded" in warnings_of(study_of(trials))
 
 
+def test_levels_that_are_merged_for_the_verdict_are_counted(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    trials = trials_of(times=range(1, 21))
+    assert trials["mtd"].nunique() > 30
+    said = warnings_of(study_of(trials))
+    assert f"The {trials['mtd'].nunique()} levels of MTD are merged" in said
+    assert "excluded from the verdict" not in said
+
+
 @pytest.mark.parametrize(
     ("grid", "name"),
     [

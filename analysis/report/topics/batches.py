@@ -82,14 +82,14 @@ def draw(info: Batches) -> Drawing:
         [
             ("this study", _panel(info.curves, sizes, "score x 100")),
             (
-                "this study: deviation from the per-seed mean",
-                _panel(info.paired, sizes, "deviation from the\nper-seed mean"),
+                "this study: deviation from the mean over levels",
+                _panel(info.paired, sizes, "deviation from the\nmean over levels"),
             ),
             (SOURCE, _panel(published, sizes, "Spearman x 100")),
         ],
         height=9.6,
         caption=(
-            "Top: mean over seeds. Middle: deviation from the per-seed mean at that batch size. "
+            "Top: mean over seeds. Middle: deviation from the mean over levels at that batch size. "
             f"Bottom: figure 3 of the paper; compare its shape, not its level. {BAND}"
         ),
         alt=" ".join(verdicts),

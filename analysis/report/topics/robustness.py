@@ -92,8 +92,8 @@ def draw(info: Conditions) -> Drawing:
     panels: list[tuple[str, Draw]] = [("mean score", _panel(curves, "score x 100"))]
     paired = {each.name: each.paired for each in info if len(each.paired) > 1}
     if paired:
-        title = "deviation from the per-seed mean"
-        panels.append((title, _panel(paired, "deviation from the\nper-seed mean")))
+        title = "deviation from the mean over levels"
+        panels.append((title, _panel(paired, "deviation from the\nmean over levels")))
     return Drawing(
         "Score against MTD by condition",
         panels,

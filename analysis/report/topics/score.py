@@ -69,7 +69,7 @@ def show(info: Score) -> tuple[Table, ...]:
     caption = (
         f"Mean score at each MTD with its {PERCENT} interval over seeds; then the deviation from "
         f"the mean over levels, seeds as blocks, with a {PERCENT} interval for each level and one "
-        f"that holds for all levels at once (_all).{remark}"
+        f"that holds for all levels at once.{remark}"
     )
     return (make_table(rows, caption=caption, csv="mtd_curve"),)
 
