@@ -3,9 +3,10 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mtdlab.store import Look
+if TYPE_CHECKING:
+    from mtdlab.store import Look
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def line(trial: FinishedTrial) -> str:
     return f"{what}  {trial.state.lower()}: {trial.reason}"
 
 
-def describe_look(look: Look, looks: int) -> str:
+def describe_look(look: "Look", looks: int) -> str:
     """A look in one line."""
     p_value = "no test" if look.p_value is None else f"p {look.p_value:.2g}"
     ends = {

@@ -64,7 +64,8 @@ def score(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[
             except Interrupted:
                 monitor.stop.path.write_text("2")
                 raise
-            return Result("COMPLETE", values={"score": value, "wall_seconds": 0.1}), None
+            values = {"score": value, "wall_seconds": 0.1}
+            return Result("COMPLETE", values=values, scores={"sts_dev": value}), None
 
         monkeypatch.setattr(worker, "_train", train)
 
@@ -162,7 +163,8 @@ def test_a_look_counts_the_trials_of_sweeps_that_still_run(
 
     def finish(_seconds: float) -> None:
         if other.counts() == {"COMPLETE": 14, "RUNNING": 1}:
-            result = Result("COMPLETE", values={"score": peaked(settings)})
+            value = peaked(settings)
+            result = Result("COMPLETE", values={"score": value}, scores={"sts_dev": value})
             assert other.finish(claim, owner.this_process(), result)
 
     monkeypatch.setattr(looks.time, "sleep", finish)

@@ -39,7 +39,8 @@ def no_training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
         noise = np.random.default_rng(key).normal()
         peak = np.log((1 - values["ema_decay"]) / 0.1) ** 2
         score = 40 + settings.seed % 7 - 2 * peak + values["queue_size"] / 16 + 0.3 * noise
-        return Result("COMPLETE", values={"score": float(score), "wall_seconds": 0.1}), None
+        values = {"score": float(score), "wall_seconds": 0.1}
+        return Result("COMPLETE", values=values, scores={"sts_dev": float(score)}), None
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: None)
