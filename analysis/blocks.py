@@ -22,6 +22,7 @@ from scipy import special
 
 Floats = NDArray[np.float64]
 _LEAST_VARIANCE = 1e-24
+_LEAST_FREEDOM = 1e-6
 
 
 def connected_table(scores: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -90,7 +91,9 @@ class Blocks:
         self._per_seed = per_seed
         self._weight = weight
         self.freedom = float(weight.sum() - len(per_seed) - (weight.shape[1] - 1))
-        self.level_freedom = (weight * (1 - self._leverage())).sum(axis=0)
+        left = (weight * (1 - self._leverage())).sum(axis=0)
+        # a level may only tie two parts together: its runs are fitted exactly
+        self.level_freedom = np.maximum(left, _LEAST_FREEDOM)
         self._kept = levels_kept(weight.shape[1])
         self._bias, self.typical_freedom = _trimmed_moments(tuple(self.level_freedom.round(9)))
 

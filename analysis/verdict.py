@@ -17,7 +17,9 @@ from analysis.power import MOST_SEEDS, count_seeds
 from analysis.runs import format_mtd, traced_runs
 
 # Columns of a frame that are settings although they are among the fixed ones.
-_FIXED_SETTINGS = frozenset({"ema_decay", "queue_size", "batch_size", "initial_queue_size"})
+_FIXED_SETTINGS = frozenset(
+    {"ema_decay", "queue_size", "batch_size", "initial_queue_size", "queue_slice"}
+)
 _NO_SETTINGS = frozenset(TRIAL_COLUMNS) - _FIXED_SETTINGS
 _UNKNOWN = Estimate(math.nan, math.nan, math.nan)
 

@@ -131,3 +131,16 @@ def test_pointwise_intervals_hold_their_level_on_average() -> None:
         assert (np.abs(found.estimate) < found.pointwise(0.95)).mean() == pytest.approx(
             0.95, abs=0.02
         )
+
+
+def test_a_level_that_only_ties_two_parts_together_is_no_evidence_of_its_own() -> None:
+    table = np.full((4, 5), np.nan)
+    table[:2, :2] = [[1.0, 2.0], [1.5, 2.1]]
+    table[2:, 2:4] = [[3.0, 3.5], [2.0, 2.9]]
+    table[1:3, 4] = [5.0, 6.0]
+    assert connected_table(table)[1].all()
+    blocks = Blocks(np.isfinite(table))
+    assert blocks.freedom == 2
+    found = blocks.compare(blocks.fit(table), blocks.weigh(np.eye(5) - 0.2))
+    assert np.isfinite([found.estimate, found.half_width(2.0), found.pointwise(0.95)]).all()
+    assert (np.abs(found.scores()) < 3).all()
