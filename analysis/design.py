@@ -111,11 +111,11 @@ def _tables(effects: Floats, seeds: int) -> Floats:
 def residual_deviation(trials: pd.DataFrame, settings: Collection[str]) -> float | None:
     """Residual standard deviation of a run after effects of seed and level, in points.
 
-    The root of the mean variance over levels; None for fewer than two seeds and levels.
+    The root of the pooled variance; None for fewer than two seeds and levels.
     """
     scores = score_table(trials, settings).to_numpy()
     if min(scores.shape) < 2:
         return None
     blocks = Blocks(np.isfinite(scores))
-    variances = blocks.fit(scores).variances
-    return float(np.sqrt(variances[blocks.level_freedom > 0].mean()))
+    squares = blocks.fit(scores).variances @ blocks.level_freedom
+    return float(np.sqrt(squares / blocks.freedom))
