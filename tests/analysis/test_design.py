@@ -38,7 +38,7 @@ def test_a_smaller_effect_and_more_noise_need_more_seeds() -> None:
         assert own.peak is not None
         return own.peak
 
-    assert seeds(4.0, 1.5) < seeds(2.0, 1.5) < seeds(2.0, 3.0)
+    assert seeds(4.0, 1.0) < seeds(2.0, 1.0) < seeds(2.0, 1.5)
 
 
 def test_two_levels_have_a_slope_but_no_peak() -> None:
