@@ -111,16 +111,15 @@ class ShapeTests:
         """
         fit = self.blocks.fit(scores)
         p_peak, (p_trend, slope) = self.test_peak(fit), self.test_trend(fit)
-        optimal = self.find_optimal(fit, alpha)
+        optimal, best = self.find_optimal(fit, alpha), int(fit.effects.argmax())
         shape: Shape = "inconclusive"
         if self.is_flat(fit, alpha, margin):
             shape = "flat"
-        elif p_peak <= alpha:
+        elif p_peak <= alpha and 0 < best < self.levels - 1:
             shape = "peaked"
         elif p_trend <= alpha and optimal[-1 if slope > 0 else 0]:
             shape = "rising" if slope > 0 else "falling"
         excluded = shape != "peaked" and self.excludes_peak(fit, alpha, margin)
-        best = int(fit.effects.argmax())
         return Judgement(shape, p_peak, p_trend, slope, best, optimal, excluded)
 
     def test_peak(self, fit: Fit) -> float:

@@ -11,7 +11,7 @@ import pandas as pd
 from analysis.blocks import connected_table
 from analysis.inference import shape_tests
 from analysis.intervals import check_level
-from analysis.runs import traced_runs, varied_settings
+from analysis.runs import MTD_DECIMALS, traced_runs, varied_settings
 
 _COLUMNS = ["mtd", "seeds", "mean", "low", "high", "low_all", "high_all"]
 # More distinct levels than this, as a random sampler gives, are merged with their neighbours.
@@ -66,7 +66,7 @@ def merge_levels(distance: pd.Series) -> pd.Series:
     if len(levels) <= _MOST_LEVELS:
         return distance
     centres = {
-        level: float(np.exp(np.log(group).mean()))
+        level: round(float(np.exp(np.log(group).mean())), MTD_DECIMALS)
         for group in np.array_split(levels, _MOST_LEVELS)
         for level in group
     }

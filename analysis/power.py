@@ -3,8 +3,6 @@
 Letters: L levels of MTD.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 from scipy import special
 
@@ -31,36 +29,22 @@ def count_seeds(
                level, (L,); distance: MTD, (L,) in rising order.
     margin     points below which a difference counts as none.
 
-    The verdict is the one that these effects call for: flat, peaked, rising or falling. Errors of
-    the estimates are taken as normal, slopes on the two sides of a peak as independent. None where
+    The verdict is the one that is most probable: flat, peaked, rising or falling. Errors of the
+    estimates are taken as normal, slopes on the two sides of a peak as independent. None where
     more than 1,000 seeds would be needed. Raises ValueError for fewer than 2 levels.
     """
     if len(effects) < 2:
         raise ValueError(f"{len(effects)} level of MTD; a verdict needs at least 2")
     offsets = effects - effects.mean()
     typical = np.sort(variances)[: levels_kept(len(variances))].mean()
-    truth, chance = Fit(offsets, variances, typical), _choose(offsets, margin)
+    truth = Fit(offsets, variances, typical)
     for seeds in range(2, MOST_SEEDS + 1):
         drawn = min(seeds, _LARGE)
         tests = shape_tests(np.zeros((drawn, len(offsets))), distance)
-        if chance(tests, truth, np.sqrt(seeds / drawn), alpha, margin) >= power:
+        factor = float(np.sqrt(seeds / drawn))
+        if max(each(tests, truth, factor, alpha, margin) for each in _CHANCES) >= power:
             return seeds
     return None
-
-
-# Of the tests at some number of seeds, the true effects and variances, the factor by which errors
-# are smaller with the seeds beyond that number, alpha and the margin.
-Chance = Callable[[ShapeTests, Fit, float, float, float], float]
-
-
-def _choose(offsets: Floats, margin: float) -> Chance:
-    """The verdict that the true offsets call for, as the function that gives its probability."""
-    best = int(offsets.argmax())
-    if np.abs(offsets).max() < margin:
-        return _chance_of_flat
-    if 0 < best < len(offsets) - 1 and offsets[best] - offsets[[0, -1]].max() >= margin:
-        return _chance_of_peak
-    return _chance_of_trend
 
 
 def _chance_of_flat(
@@ -75,6 +59,9 @@ def _chance_of_flat(
 def _chance_of_peak(
     tests: ShapeTests, truth: Fit, factor: float, alpha: float, _margin: float
 ) -> float:
+    best = int(truth.effects.argmax())
+    if not 0 < best < tests.levels - 1:
+        return 0.0
     critical = tests.lines.critical(alpha)
     rise, fall = (special.ndtr(each * factor - critical) for each in tests.lines.scores(truth))
     return float((rise * fall).max())
@@ -85,3 +72,8 @@ def _chance_of_trend(
 ) -> float:
     score = tests.trend.scores(truth)[0][0]
     return float(special.ndtr(score * factor - tests.trend.critical(alpha)))
+
+
+# Of the tests at some number of seeds, the true effects and variances, the factor by which errors
+# are smaller with the seeds beyond that number, alpha and the margin.
+_CHANCES = (_chance_of_flat, _chance_of_peak, _chance_of_trend)

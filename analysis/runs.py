@@ -35,8 +35,8 @@ def has_mtd(trials: pd.DataFrame) -> pd.Series:
 def traced_runs(trials: pd.DataFrame, *, value: str = "score") -> pd.DataFrame:
     """The completed runs that have an MTD, with MTD rounded to its level."""
     runs = completed_runs(trials, value=value)
-    runs = runs[has_mtd(runs)]
-    return runs.assign(mtd=runs["mtd"].astype("float64").round(MTD_DECIMALS))
+    runs = runs.assign(mtd=runs["mtd"].astype("float64").round(MTD_DECIMALS))
+    return runs[has_mtd(runs)]
 
 
 def untraced_runs(trials: pd.DataFrame) -> pd.DataFrame:

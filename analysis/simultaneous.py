@@ -86,10 +86,21 @@ class Families:
     @cached_property
     def _maxima(self) -> Floats:
         """Sorted largest scores where no contrast differs from 0, (4 F, B)."""
-        maxima = [
-            np.sort(scores.max(axis=-1)) for fit in self._null.fits for scores in self.scores(fit)
-        ]
-        return np.array(maxima)
+        size = max(_MOST_VALUES // len(self.contrasts.rows), 1)
+        largest: list[Floats] = []
+        for fit in self._null.fits:
+            parts = [
+                [scores.max(axis=-1) for scores in self.scores(_part(fit, start, size))]
+                for start in range(0, len(fit.typical), size)
+            ]
+            largest.extend(np.sort(np.concatenate(each)) for each in zip(*parts, strict=True))
+        return np.array(largest)
+
+
+def _part(fit: Fit, start: int, size: int) -> Fit:
+    """Some of the tables of a fit, so that no array of scores gets large."""
+    chosen = slice(start, start + size)
+    return Fit(fit.effects[chosen], fit.variances[chosen], fit.typical[chosen])
 
 
 def _draw_errors(shape: tuple[int, int, int]) -> Iterator[Floats]:

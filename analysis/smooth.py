@@ -40,8 +40,10 @@ def compute_smooth(scores: Floats, distance: Floats, *, level: float = 0.95) -> 
     scores  (S, L) with NaN where a run is missing, as `Blocks` wants it; distance  (L,).
 
     Returns mtd, mean (less the mean over levels), low, high at 60 points evenly spaced in log MTD;
-    low and high hold for all points at once (Ruppert, Wand and Carroll 2003, section 6.5, with the
-    critical value of `analysis.simultaneous`). No rows with fewer than 4 levels or 2 seeds.
+    low and high hold at once for all points of the spline that is closest to the true levels
+    (Ruppert, Wand and Carroll 2003, section 6.5, with the critical value of
+    `analysis.simultaneous`), not for a curve with a kink that no such spline follows. No rows with
+    fewer than 4 levels or 2 seeds.
     """
     if len(distance) < 4 or len(scores) < 2:
         return pd.DataFrame(columns=_COLUMNS, dtype="float64")

@@ -82,13 +82,15 @@ def compute_verdict(
               is COMPLETE for runs that count (`StudyFrames.trials`).
     settings  which columns are settings; by default all that no other column of
               `StudyFrames.trials` is.
-    level     confidence: the verdict is wrong with a probability of at most 1 - level.
+    level     confidence, at least 0.5: a peak or a trend is false with a probability of about
+              1 - level at most.
     margin    points (score x 100) below which a difference counts as none.
 
     With one seed, one level or no score the verdict is "inconclusive". Raises ValueError for a
-    level outside (0, 1) or a margin that is not above 0, KeyError for a missing column.
+    level outside [0.5, 1) or a margin that is not above 0, KeyError for a missing column.
     """
-    check_level(level)
+    if not check_level(level) >= 0.5:
+        raise ValueError(f"level is {level:g}; a verdict needs at least 0.5")
     if not margin > 0:
         raise ValueError(f"margin is {margin:g}; it must be above 0 points")
     if settings is None:

@@ -192,7 +192,7 @@ def warn_of_one_varied(runs: pd.DataFrame) -> str:
     if len(varied) != 1 or runs["mtd"].nunique() < 2:
         return ""
     return (
-        f"Only {varied[0]} varies in this study, so its effect and that of MTD cannot be separated "
+        f"MTD is varied by {varied[0]} alone in this study, so the two effects cannot be separated "
         "here."
     )
 
@@ -229,7 +229,7 @@ def warn_of_levels(scored: int, verdict: Verdict) -> str:
     if missing > 0:
         texts.append(
             f"{count(missing, 'level')} of MTD with a score excluded from the verdict, because "
-            "fewer than two seeds have run there."
+            "they have no two seeds in common with the others."
         )
     return " ".join(texts)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import special
+from scipy import special, stats
 
 from analysis.blocks import Blocks, connected_table, from_normal, levels_kept, to_normal
 
@@ -144,3 +144,30 @@ def test_a_level_that_only_ties_two_parts_together_is_no_evidence_of_its_own() -
     found = blocks.compare(blocks.fit(table), blocks.weigh(np.eye(5) - 0.2))
     assert np.isfinite([found.estimate, found.half_width(2.0), found.pointwise(0.95)]).all()
     assert (np.abs(found.scores()) < 3).all()
+
+
+def test_a_block_is_kept_beside_a_larger_part_without_a_cycle() -> None:
+    table = np.full((6, 7), np.nan)
+    for cell in ((0, 0), (0, 1), (1, 1), (1, 2), (2, 2), (2, 3), (3, 3), (3, 4)):
+        table[cell] = 50.0
+    table[4, 5:], table[5, 5:] = [50, 51], [50.1, 51.2]
+    seeds, levels = connected_table(table)
+    assert seeds.nonzero()[0].tolist() == [4, 5]
+    assert levels.nonzero()[0].tolist() == [5, 6]
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 2), (2, 3), (3, 3), (5, 9)])
+def test_the_typical_variance_is_unbiased_in_small_tables(shape: tuple[int, int]) -> None:
+    blocks = Blocks(np.ones(shape, dtype=bool))
+    noise = np.random.default_rng(1).normal(size=(5000, *shape))
+    assert blocks.fit(noise).typical.mean() == pytest.approx(1, abs=0.07)
+
+
+def test_the_pointwise_interval_of_two_levels_is_that_of_the_paired_t_test() -> None:
+    scores = np.array([[70.0, 71.0], [70.2, 71.6]])
+    blocks = Blocks(np.ones((2, 2), dtype=bool))
+    width = blocks.compare(blocks.fit(scores), blocks.weigh(np.array([[-1.0, 1.0]]))).pointwise(
+        0.95
+    )
+    paired = stats.ttest_rel(scores[:, 1], scores[:, 0]).confidence_interval()
+    assert width[0] == pytest.approx((paired.high - paired.low) / 2, rel=0.2)

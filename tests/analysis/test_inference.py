@@ -156,3 +156,14 @@ def test_the_interval_of_a_chosen_pair_holds() -> None:
         assert found.mean == pytest.approx(means.max() - means.min())
         missed += found.low > 0
     assert missed <= 28
+
+
+def test_a_peak_needs_its_best_level_inside() -> None:
+    """A high first level, a valley, and a lower peak behind it."""
+    truth = np.r_[6, np.linspace(0, 5, 8), np.linspace(4.5, 0, 6)]
+    distance = np.geomspace(5, 200, 15)
+    noise = np.random.default_rng(0).normal(scale=0.3, size=(5, 15))
+    judged = shape_tests(truth + noise, distance).judge(truth + noise, 0.05, 0.5)
+    assert judged.best == 0
+    assert judged.p_peak < 0.05
+    assert judged.shape != "peaked"

@@ -124,3 +124,8 @@ def test_arguments_out_of_range_are_refused(trials_of: MakeTrials, settings: Set
         compute_verdict(trials_of(), settings, margin=0)
     with pytest.raises(ValueError, match="level is 2"):
         compute_verdict(trials_of(), settings, level=2)
+
+
+def test_a_confidence_below_one_half_is_refused(trials_of: MakeTrials, settings: Settings) -> None:
+    with pytest.raises(ValueError, match=r"level is 0\.3; a verdict needs at least 0\.5"):
+        compute_verdict(trials_of(), settings, level=0.3)

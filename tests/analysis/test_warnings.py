@@ -79,7 +79,7 @@ def test_a_single_varied_setting_is_not_separated_from_mtd(
     trials_of: MakeTrials, study_of: MakeStudy, grid: dict[str, tuple[float, ...]], name: str
 ) -> None:
     said = warnings_of(study_of(trials_of(**grid)))
-    sentence = f"Only {name} varies in this study, so its effect and that of MTD cannot be"
+    sentence = f"MTD is varied by {name} alone in this study, so the two effects cannot be"
     assert (sentence in said) if name else ("varies in this study" not in said)
 
 

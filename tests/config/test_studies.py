@@ -10,8 +10,8 @@ from mtdlab.methods.registry import BUILTIN
 STUDIES = Path(__file__).parents[2] / "studies"
 SIZES = {
     # configurations and seeds
-    "mtd": (7, 5),
-    "mtd-equation-3": (7, 5),
+    "mtd": (7, 8),
+    "mtd-equation-3": (7, 8),
     "queue-and-decay": (9, 3),
     "sufficiency": (16, 8),
     "robustness": (28, 3),
@@ -52,7 +52,7 @@ def test_the_default_study_varies_the_ema_decay_alone() -> None:
     assert [each.mtd for each in found] == pytest.approx(
         [10, 12, 18, 28, 41 + 1 / 3, 74 + 2 / 3, 208]
     )
-    assert spec.seeds == (0, 1, 2, 3, 4)
+    assert spec.seeds == tuple(range(8))
     fixed = {tuple(each.model_dump(exclude={"ema_decay"}).items()) for each in found}
     assert len(fixed) == 1
     first = found[0].model_dump()

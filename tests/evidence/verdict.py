@@ -1,7 +1,7 @@
 """Error rates, coverage and power of the verdict on simulated studies: `make evidence`.
 
 A study is S seeds by L levels, evenly spaced in log MTD from 5 to 200; score = truth of the level +
-effect of the seed (standard deviation 5) + error. Cells: 14 truths, 2 to 10 seeds, 5 to 20 levels.
+effect of the seed (standard deviation 5) + error. Cells: 16 truths, 2 to 10 seeds, 5 to 20 levels.
 A verdict is false where the true scores contradict it: "peaked" where no inner level has a slope up
 to it and one down from it, "rising" or "falling" where the slope over all levels has not that sign,
 "flat" where a level lies the margin or more from the mean.

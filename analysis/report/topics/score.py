@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from analysis.pairing import compute_paired_curve, score_table
+from analysis.pairing import compute_paired_curve, merge_levels, score_table
 from analysis.published import SOURCE, load_curve
 from analysis.report.cells import make_table, thin_rows
 from analysis.report.context import StudyContext
@@ -54,8 +54,11 @@ def compute(context: StudyContext) -> Score:
 
 def tabulate(info: Score) -> pd.DataFrame:
     """The curve and the paired curve in one table."""
-    paired = info.paired.rename(columns=lambda name: name if name == "mtd" else f"paired_{name}")
-    curve = info.curve.merge(paired, on="mtd", how="left").assign(level=LEVEL)
+    paired = info.paired.rename(columns=lambda name: f"paired_{name}")
+    merged = info.curve.assign(paired_mtd=merge_levels(info.curve["mtd"]))
+    curve = merged.merge(paired, on="paired_mtd", how="left").assign(level=LEVEL)
+    if (curve["paired_mtd"] == curve["mtd"]).all():
+        curve = curve.drop(columns="paired_mtd")
     first = ["mtd", "n", "mean", "low", "high", "seeds", "level"]
     return curve[[*first, *(name for name in curve if name not in first)]]
 
