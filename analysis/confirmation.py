@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.intervals import Estimate, half_width
+from analysis.intervals import Estimate, estimate
 from analysis.pairing import compute_paired_curve
 from analysis.runs import traced_runs, varied_settings
 from analysis.verdict import Verdict
@@ -79,10 +79,7 @@ def compare_candidates(
     values = (scores[0] - scores[1]).dropna().to_numpy(dtype=np.float64)
     if not len(values):
         return Difference(0, Estimate(np.nan, np.nan, np.nan))
-    mean = float(values.mean())
-    deviation = values.std(ddof=1) if len(values) > 1 else np.nan
-    width = float(half_width(deviation, len(values), level=0.95))
-    return Difference(len(values), Estimate(mean, mean - width, mean + width))
+    return Difference(len(values), estimate(values, 0.95))
 
 
 def _by_seed(runs: pd.DataFrame, varied: list[str], chosen: pd.Series) -> pd.Series:

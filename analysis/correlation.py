@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.intervals import check_level, half_width
+from analysis.intervals import check_level, estimate
 from analysis.runs import traced_runs
 
 Floats = NDArray[np.float64]
@@ -51,9 +51,6 @@ def compute_correlations(trials: pd.DataFrame, *, level: float = 0.95) -> pd.Dat
     rows = []
     for name, measure in MEASURES.items():
         values = np.array([measure(mtd, score) for mtd, score in usable])
-        width = np.nan
-        if len(values) > 1:
-            width = float(half_width(values.std(ddof=1), len(values), level=level))
-        mean = float(values.mean())
-        rows.append((name, len(values), fewest, mean, mean - width, mean + width))
+        found = estimate(values, level)
+        rows.append((name, len(values), fewest, found.mean, found.low, found.high))
     return pd.DataFrame(rows, columns=_COLUMNS)

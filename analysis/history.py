@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from analysis.intervals import half_width, summarise
+from analysis.intervals import estimate, summarise
 from analysis.runs import is_missing, traced_runs, varied_settings
 
 HALF = 0.5
@@ -163,11 +163,6 @@ def _correlation(
             sizes.append(len(seed))
     if not found:
         return first, second, 0, 0, np.nan, np.nan, np.nan
-    mean = float(np.mean(found))
-    width = np.nan
-    if len(found) > 1:
-        width = float(half_width(np.std(found, ddof=1), len(found), level=level))
-    low, high = max(mean - width, -1.0), min(mean + width, 1.0)
-    if len(found) == 1:
-        low = high = np.nan
-    return first, second, len(found), min(sizes), mean, low, high
+    mean = estimate(np.array(found), level)
+    low, high = np.clip([mean.low, mean.high], -1.0, 1.0)
+    return first, second, len(found), min(sizes), mean.mean, float(low), float(high)

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from analysis.intervals import check_level, half_width
+from analysis.intervals import check_level, estimate
 from analysis.nested import (
     Floats,
     Means,
@@ -263,10 +263,8 @@ def largest_difference(scores: Floats, mtd: Floats, level: float) -> Pair | None
     values = within[first, second]
     if values.mean() < 0:
         first, second, values = second, first, -values
-    share = 1 - (1 - level) / len(within)
-    width = float(half_width(values.std(ddof=1), len(values), level=share))
-    mean = float(values.mean())
-    return Pair(first, second, mean, mean - width, mean + width, len(within))
+    found = estimate(values, 1 - (1 - level) / len(within))
+    return Pair(first, second, found.mean, found.low, found.high, len(within))
 
 
 def _shared(differences: Floats) -> Floats:
