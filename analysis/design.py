@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from analysis.blocks import Blocks, Floats
 from analysis.inference import ShapeTests
 from analysis.pairing import score_table
+from analysis.power import least_seeds
 
 ASSUMED_DEVIATION = 1.5
 """Residual standard deviation in points where nothing is recorded: that of the built-in studies is
@@ -65,25 +66,16 @@ def compute_needs(
 
     def count_for_peak(distance: Floats) -> int | None:
         effects = peak_effects(distance, effect) / deviation
-        return _least(lambda seeds: _chance_of_peak(effects, distance, seeds, alpha))
+        return _count(lambda seeds: _chance_of_peak(effects, distance, seeds, alpha))
 
     needs = [Need(len(each), count_for_peak(each) if len(each) > 2 else None) for each in designs]
     effects = slope_effects(own, effect) / deviation
-    slope = _least(lambda seeds: _chance_of_slope(effects, own, seeds, alpha))
+    slope = _count(lambda seeds: _chance_of_slope(effects, own, seeds, alpha))
     return [replace(needs[0], slope=slope), *needs[1:]]
 
 
-def _least(chance: Callable[[int], float]) -> int | None:
-    """The least number of seeds, from 2 on, with a chance of at least 80 %, which rises with it."""
-    low, high = 1, 2
-    while chance(high) < POWER:
-        if high == MOST_SEEDS:
-            return None
-        low, high = high, min(2 * high, MOST_SEEDS)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if chance(middle) >= POWER else (middle, high)
-    return high
+def _count(chance: Callable[[int], float]) -> int | None:
+    return least_seeds(lambda seeds: chance(seeds) >= POWER, MOST_SEEDS)
 
 
 def _chance_of_peak(effects: Floats, distance: Floats, seeds: int, alpha: float) -> float:

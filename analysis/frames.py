@@ -9,9 +9,9 @@ from typing import Any
 
 import pandas as pd
 
+from analysis import defaults
+
 SettingValue = float | str | bool | None
-DEFAULT_MARGIN = 0.5
-DEFAULT_ALPHA = 0.05
 
 TRIAL_COLUMNS: Mapping[str, str] = {
     "number": "int64",
@@ -180,9 +180,9 @@ class StudyFrames:
     @property
     def margin(self) -> float:
         """Points (score x 100) below which a difference counts as none."""
-        return float(self.plans[-1].values["margin"]) if self.plans else DEFAULT_MARGIN
+        return float(self.plans[-1].values["margin"]) if self.plans else defaults.MARGIN
 
     @property
     def alpha(self) -> float:
         """Error rate of the verdict."""
-        return float(self.plans[-1].values["alpha"]) if self.plans else DEFAULT_ALPHA
+        return float(self.plans[-1].values["alpha"]) if self.plans else defaults.ALPHA

@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
+from analysis.defaults import MARGIN
 from analysis.level_means import (
     LEVEL,
     Floats,
@@ -58,7 +59,7 @@ class MeansVerdict:
     seeds_for_power: int | None = None
 
 
-def judge_means(data: LevelMeans, *, margin: float = 0.5) -> MeansVerdict:
+def judge_means(data: LevelMeans, *, margin: float = MARGIN) -> MeansVerdict:
     """What the means show, at 95 % confidence.
 
     margin  points below which a difference counts as none.

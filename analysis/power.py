@@ -3,10 +3,13 @@
 Letters: L levels of MTD.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy import special
 
 from analysis.blocks import Fit, Floats, levels_kept
+from analysis.defaults import ALPHA, MARGIN
 from analysis.inference import ShapeTests, shape_tests
 
 MOST_SEEDS = 1000
@@ -19,8 +22,8 @@ def count_seeds(
     variances: Floats,
     distance: Floats,
     *,
-    alpha: float = 0.05,
-    margin: float = 0.5,
+    alpha: float = ALPHA,
+    margin: float = MARGIN,
     power: float = 0.8,
 ) -> int | None:
     """Least number of seeds that give a verdict with a probability of `power`, at least 2.
@@ -38,13 +41,30 @@ def count_seeds(
     offsets = effects - effects.mean()
     typical = np.sort(variances)[: levels_kept(len(variances))].mean()
     truth = Fit(offsets, variances, typical)
-    for seeds in range(2, MOST_SEEDS + 1):
+
+    def is_enough(seeds: int) -> bool:
         drawn = min(seeds, _LARGE)
         tests = shape_tests(np.zeros((drawn, len(offsets))), distance)
         factor = float(np.sqrt(seeds / drawn))
-        if max(each(tests, truth, factor, alpha, margin) for each in _CHANCES) >= power:
-            return seeds
-    return None
+        return max(each(tests, truth, factor, alpha, margin) for each in _CHANCES) >= power
+
+    return least_seeds(is_enough, MOST_SEEDS)
+
+
+def least_seeds(is_enough: Callable[[int], bool], most: int) -> int | None:
+    """The least number of seeds from 2 to `most` that is enough, None if none is, by bisection.
+
+    is_enough  holds for every number of seeds above one for which it holds.
+    """
+    low, high = 1, 2
+    while not is_enough(high):
+        if high == most:
+            return None
+        low, high = high, min(2 * high, most)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high
 
 
 def _chance_of_flat(

@@ -9,6 +9,7 @@ import pandas as pd
 
 from analysis.blocks import Floats
 from analysis.conditions import describe_conditions
+from analysis.defaults import MARGIN
 from analysis.frames import TRIAL_COLUMNS
 from analysis.inference import Shape, shape_tests
 from analysis.intervals import Estimate, check_level
@@ -65,7 +66,7 @@ class Verdict:
     rise: Estimate = _UNKNOWN
     fall: Estimate = _UNKNOWN
     level: float = 0.95
-    margin: float = 0.5
+    margin: float = MARGIN
     seeds_for_power: int | None = None
 
 
@@ -74,7 +75,7 @@ def compute_verdict(
     settings: Collection[str] | None = None,
     *,
     level: float = 0.95,
-    margin: float = 0.5,
+    margin: float = MARGIN,
 ) -> Verdict:
     """Judge the shape of the score against MTD, and where it is best.
 
@@ -154,7 +155,7 @@ def write_sentence(verdict: Verdict) -> str:
             f"The score peaks inside the range: at MTD {format_mtd(verdict.peak_mtd)} it is above "
             f"the lowest MTD, {first}, by {_points(verdict.rise, verdict.level)} and above the "
             f"highest, {last}, by {_points(verdict.fall, verdict.level)}. A slope up to an inner "
-            f"level and one down from it are both clear of 0 ({_p(verdict.p_value)}). "
+            f"level and one down from it are both clear of 0 ({format_p(verdict.p_value)}). "
             f"{_optimal(verdict)}"
         )
     if verdict.verdict in ("rising", "falling"):
@@ -189,7 +190,7 @@ def _trend(verdict: Verdict) -> str:
     excluded = "is excluded" if verdict.peak_excluded else "is not excluded"
     return (
         f"The score {'rises' if rising else 'falls'} with MTD from {first} to {last} "
-        f"({_p(verdict.p_trend)} for the slope on log MTD): the best level, MTD "
+        f"({format_p(verdict.p_trend)} for the slope on log MTD): the best level, MTD "
         f"{format_mtd(verdict.peak_mtd)}, is above MTD {far} by {_points(gain, verdict.level)}. "
         f"{_optimal(verdict)} A peak of {verdict.margin:g} points inside the range {excluded}; "
         f"one {'beyond' if rising else 'below'} {near} cannot be seen here."
@@ -204,8 +205,8 @@ def _inconclusive(verdict: Verdict) -> str:
     else:
         outlook = "more seeds are likely to give a verdict"
     return (
-        f"With {verdict.seeds} seeds the shape is not settled ({_p(verdict.p_value)} for a peak, "
-        f"{_p(verdict.p_trend)} for a trend): the best mean is at MTD "
+        f"With {verdict.seeds} seeds the shape is not settled ({format_p(verdict.p_value)} for a "
+        f"peak, {format_p(verdict.p_trend)} for a trend): the best mean is at MTD "
         f"{format_mtd(verdict.peak_mtd)}. If the curve is as estimated, {outlook}. "
         f"{_optimal(verdict)}"
     )
@@ -230,7 +231,8 @@ def _points(value: Estimate, level: float) -> str:
     return f"{value.mean:.2f} points ({interval})"
 
 
-def _p(value: float) -> str:
+def format_p(value: float) -> str:
+    """A p value as it is printed; "no test" for NaN."""
     if math.isnan(value):
         return "no test"
     return f"p {value:.2g}" if value >= 0.001 else "p < 0.001"

@@ -15,6 +15,7 @@ from analysis.report.files import write_files
 from analysis.report.page import LevelMeansPage, Section, render
 from analysis.report.text import describe_curve
 from analysis.runs import format_mtd
+from analysis.verdict import format_p
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,16 +70,16 @@ def _describe_equality(verdict: MeansVerdict) -> str:
     """Whether the levels differ at all, and how much of that rests on one level."""
     alpha = 1 - verdict.level
     if verdict.p_equal >= alpha:
-        return f"A flat curve is not rejected ({_p(verdict.p_equal)})."
+        return f"A flat curve is not rejected ({format_p(verdict.p_equal)})."
     without = f"without MTD {format_mtd(verdict.left_out)}"
     if verdict.p_left_out < alpha:
         return (
-            f"A flat curve is rejected ({_p(verdict.p_equal)}), also {without} "
-            f"({_p(verdict.p_left_out)})."
+            f"A flat curve is rejected ({format_p(verdict.p_equal)}), also {without} "
+            f"({format_p(verdict.p_left_out)})."
         )
     return (
-        f"A flat curve is rejected ({_p(verdict.p_equal)}), but {without} it is not "
-        f"({_p(verdict.p_left_out)}): the difference rests on that level."
+        f"A flat curve is rejected ({format_p(verdict.p_equal)}), but {without} it is not "
+        f"({format_p(verdict.p_left_out)}): the difference rests on that level."
     )
 
 
@@ -91,10 +92,6 @@ def _describe_best(verdict: MeansVerdict) -> str:
     if len(others) == verdict.levels - 1:
         return f"{highest}; no other level can be told from it."
     return f"{highest}; it cannot be told from MTD {', '.join(map(format_mtd, others))}."
-
-
-def _p(value: float) -> str:
-    return "p < 0.001" if value < 0.001 else f"p {value:.2g}"
 
 
 def _numbers(verdict: MeansVerdict) -> Mapping[str, str]:

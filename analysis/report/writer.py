@@ -29,22 +29,6 @@ from analysis.verdict import Verdict
 _MOST_FILE = 20_000
 _MOST_FACT = 2_000
 _MOST_DESCRIPTION = 1_000
-_METHODS = (
-    "A seed affects all runs that use it, so runs do not count as independent: means are over "
-    "per-seed means, and intervals are t intervals over seeds.",
-    "The verdict comes from a model of the score with an effect of the seed and one of the level "
-    "of MTD. It is “flat” if every level is shown to lie within 0.5 points of the mean over "
-    "levels; if not, “peaked” if the slope of the score on log MTD up to an inner level and the "
-    "slope down from it are both clear of zero, corrected for the choice of the level; if not, "
-    "“rising” or “falling” if the slope over all levels is clear of zero and that end cannot be "
-    "told from the best level; otherwise “inconclusive”. A test uses the larger of two variances,"
-    " that of the levels compared and that typical of all levels; critical values are simulated "
-    "for this design, with equal and with unequal variances.",
-    "The levels that cannot be told from the best come from multiple comparisons with the best: "
-    "the best level is among them with a probability of at least 95 %.",
-    "Published values come from BERT-base on a million Wikipedia sentences: compare shapes with "
-    "them, not levels.",
-)
 
 
 @dataclass(frozen=True)
@@ -75,6 +59,28 @@ def _numbers(verdict: Verdict) -> Mapping[str, str]:
         "seeds compared": str(verdict.seeds),
         "levels of MTD compared": str(verdict.levels),
     }
+
+
+def _describe_methods(verdict: Verdict) -> tuple[str, ...]:
+    """How the verdict and the intervals of a page are computed."""
+    return (
+        "A seed affects all runs that use it, so runs do not count as independent: means are "
+        "over per-seed means, and intervals are t intervals over seeds.",
+        "The verdict comes from a model of the score with an effect of the seed and one of the "
+        f"level of MTD. It is “flat” if every level is shown to lie within {verdict.margin:g} "
+        "points of the mean over levels; if not, “peaked” if the slope of the score on log MTD "
+        "up to an inner level and the slope down from it are both clear of zero, corrected for "
+        "the choice of the level; if not, “rising” or “falling” if the slope over all levels is "
+        "clear of zero and that end cannot be told from the best level; otherwise "
+        "“inconclusive”. A test uses the larger of two variances, that of the levels compared "
+        "and that typical of all levels; critical values are simulated for this design, with "
+        "equal and with unequal variances.",
+        "The levels that cannot be told from the best come from multiple comparisons with the "
+        "best: the best level is among them with a probability of at least "
+        f"{100 * verdict.level:g} %.",
+        "Published values come from BERT-base on a million Wikipedia sentences: compare shapes "
+        "with them, not levels.",
+    )
 
 
 def _build_section(topic: Topic[Any], info: Any, note: str) -> Section:
@@ -123,7 +129,7 @@ def _build_page(
         sections=sections,
         study_file=clean(study.study_file, most=_MOST_FILE),
         facts={clean(name): clean(value, most=_MOST_FACT) for name, value in study.facts.items()},
-        methods=_METHODS,
+        methods=_describe_methods(verdict),
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from analysis.defaults import ALPHA, MARGIN
 from mtdlab.config.search import Choices, Dimension, Partial, fingerprint, grid, resolve
 from mtdlab.config.until import Until
 from mtdlab.methods.registry import DEFAULT, settings_class
@@ -57,8 +58,8 @@ class StudySpec:
     select_by: str = "sts_dev"
     select_by_given: bool = False
     until: Until | None = None
-    margin: float = 0.5
-    alpha: float = 0.05
+    margin: float = MARGIN
+    alpha: float = ALPHA
 
     @property
     def looks(self) -> tuple[int, ...]:

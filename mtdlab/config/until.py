@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from analysis.defaults import ALPHA, MARGIN
 from mtdlab.config.source import Source
 
 SHARES = (0.3, 0.5, 0.7, 1.0)
@@ -48,9 +49,9 @@ class VerdictSection(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     margin: float = Field(
-        0.5, gt=0, le=100, description="points below which a difference counts as none"
+        MARGIN, gt=0, le=100, description="points below which a difference counts as none"
     )
-    alpha: float = Field(0.05, gt=0, le=0.5, description="error rate of a verdict")
+    alpha: float = Field(ALPHA, gt=0, le=0.5, description="error rate of a verdict")
 
 
 def default_looks(max_seeds: int) -> tuple[int, ...]:
