@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.frames import StudyFrames
-from analysis.sequential import Spending, compute_boundaries
+from analysis.sequential import Boundaries, Spending, compute_boundaries
 from analysis.verdict import Verdict, compute_verdict
 
 SPENDING: Spending = "linear"
@@ -34,6 +34,11 @@ class Judged:
     p_value: float | None
     decision: Decision
     optimal: tuple[float, ...]
+
+
+def boundaries_at(seeds: Sequence[int], alpha: float) -> Boundaries:
+    """The boundaries of looks after these numbers of seeds, in rising order."""
+    return compute_boundaries(np.array(seeds) / seeds[-1], alpha, spending=SPENDING)
 
 
 def judge_look(
@@ -114,5 +119,4 @@ def judged_trials(study: StudyFrames, trials: pd.DataFrame) -> tuple[pd.DataFram
     looks = list(study.plans[-1].values["looks"]) if study.plans else []
     if len(looks) < 2:
         return trials, study.alpha
-    first = compute_boundaries(np.array(looks) / looks[-1], study.alpha, spending=SPENDING)
-    return trials, float(first.nominal[0])
+    return trials, float(boundaries_at(looks, study.alpha).nominal[0])

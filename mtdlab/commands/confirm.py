@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mtdlab.commands.options import AsJson, Imports, Jobs, JobsPerGpu, Storage, import_named
+from mtdlab.commands.options import AsJson, Imports, Jobs, JobsPerGpu, Models, Storage, import_named
 from mtdlab.commands.printing import print_json, print_table
 
 if TYPE_CHECKING:
@@ -21,9 +21,7 @@ def confirm(
     storage: Storage = None,
     jobs: Jobs = None,
     jobs_per_gpu: JobsPerGpu = 1,
-    models: Annotated[
-        Path, typer.Option(help="Folder in which the best trial's model is kept.")
-    ] = Path("models"),
+    models: Models = Path("models"),
     import_: Imports = None,
     as_json: AsJson = False,
 ) -> None:

@@ -24,6 +24,7 @@ Profile = Annotated[
         help="One of the file's profiles: the study is then called STUDY-NAME.",
     ),
 ]
+Models = Annotated[Path, typer.Option(help="Folder in which the best trial's model is kept.")]
 Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override the file: trainer.steps=50."),

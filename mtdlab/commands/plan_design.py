@@ -14,8 +14,7 @@ def find_design(
 
     May raise StorageError where it is recorded.
     """
-    from analysis.looks import SPENDING
-    from analysis.sequential import compute_boundaries
+    from analysis.looks import boundaries_at
     from mtdlab.config.plan import plan_of, sha256_of
     from mtdlab.store.database import storage_url
     from mtdlab.store.plans import record_plan
@@ -26,11 +25,10 @@ def find_design(
     if record:
         before = record_plan(url, spec.name, plan, specification["sha256"])
         specification["before_trial_1"] = before
-    fractions = [seeds / spec.looks[-1] for seeds in spec.looks]
-    bounds = compute_boundaries(fractions, spec.alpha, spending=SPENDING)
+    nominal = boundaries_at(spec.looks, spec.alpha).nominal
     looks = [
-        {"seeds": seeds, "nominal_level": float(nominal)}
-        for seeds, nominal in zip(spec.looks, bounds.nominal, strict=True)
+        {"seeds": seeds, "nominal_level": float(level)}
+        for seeds, level in zip(spec.looks, nominal, strict=True)
     ]
     return {"power": power, "looks": looks, "specification": specification}
 

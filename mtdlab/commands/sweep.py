@@ -13,6 +13,7 @@ from mtdlab.commands.options import (
     Imports,
     Jobs,
     JobsPerGpu,
+    Models,
     Overrides,
     Profile,
     Storage,
@@ -31,9 +32,7 @@ def sweep(
     storage: Storage = None,
     jobs: Jobs = None,
     jobs_per_gpu: JobsPerGpu = 1,
-    models: Annotated[
-        Path, typer.Option(help="Folder in which the best trial's model is kept.")
-    ] = Path("models"),
+    models: Models = Path("models"),
     profile: Profile = None,
     set_: Overrides = None,
     import_: Imports = None,

@@ -4,9 +4,8 @@ import math
 import time
 from collections.abc import Sequence
 
-from analysis.looks import SPENDING, judge_look, leading_levels
+from analysis.looks import boundaries_at, judge_look, leading_levels
 from analysis.runs import MTD_DECIMALS
-from analysis.sequential import compute_boundaries
 from mtdlab.config import StudySpec, Unit
 from mtdlab.store import Look, Store, load_study
 from mtdlab.sweep.optuna_study import OptunaStudy
@@ -49,8 +48,7 @@ def _wait_for_others(spec: StudySpec, url: str, store: Store, stop: StopRequest)
 def _compute(spec: StudySpec, url: str, store: Store, last: Look | None) -> Look:
     """The look after `last`, computed from the trials that are recorded now."""
     index = last.look if last else 0
-    fractions = [seeds / spec.looks[-1] for seeds in spec.looks]
-    bounds = compute_boundaries(fractions, spec.alpha, spending=SPENDING)
+    bounds = boundaries_at(spec.looks, spec.alpha)
     study = load_study(spec.name, url, curves=False)
     judged = judge_look(
         study.trials,
