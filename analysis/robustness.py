@@ -34,16 +34,22 @@ class Condition:
 
 
 def compute_conditions(
-    trials: pd.DataFrame, settings: Collection[str], *, level: float = 0.95
+    trials: pd.DataFrame,
+    settings: Collection[str],
+    *,
+    half_lives: pd.DataFrame | None = None,
+    level: float = 0.95,
 ) -> tuple[Condition, ...]:
     """The conditions of a study that varies the learning rate or the steps beside MTD, in order.
 
-    trials, settings  as for `compute_verdict`.
+    trials, settings  as for `compute_verdict`; half_lives: `compute_half_lives` of these trials.
 
     A condition is one with two levels of MTD or more; empty where fewer than two are. Raises
     ValueError for a level outside (0, 1).
     """
     runs = traced_runs(trials)
+    if half_lives is not None:
+        runs = runs.merge(half_lives, on="number", how="left")
     varied = [name for name in CONDITIONS if name in runs and runs[name].nunique() > 1]
     if not varied:
         return ()
@@ -58,8 +64,7 @@ def compute_conditions(
 def _condition(
     runs: pd.DataFrame, values: dict[str, float], settings: Collection[str], level: float
 ) -> Condition:
-    curve = compute_mtd_curve(runs, level=level)
-    best = float(curve["mtd"][int(curve["mean"].argmax())])
+    verdict = compute_verdict(runs, settings, level=level)
     texts = {
         "learning_rate": f"learning rate {values.get('learning_rate', 0):g}",
         "steps": f"{values.get('steps', 0):g} steps",
@@ -67,10 +72,10 @@ def _condition(
     return Condition(
         name=", ".join(texts[name] for name in values),
         stated=describe_conditions(runs),
-        curve=curve,
+        curve=compute_mtd_curve(runs, level=level),
         paired=compute_paired_curve(runs, settings, level=level),
-        verdict=compute_verdict(runs, settings, level=level),
-        half_life=_half_life(runs, best),
+        verdict=verdict,
+        half_life=_half_life(runs, verdict.peak_mtd),
     )
 
 

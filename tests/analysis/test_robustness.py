@@ -1,13 +1,14 @@
 """The optimum in MTD by learning rate and steps: conditions, text, table, figure."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from analysis.conditions import describe_conditions
-from analysis.frames import Settings, StudyFrames
+from analysis.frames import PROBE_COLUMNS, Settings, StudyFrames
 from analysis.report.context import StudyContext
 from analysis.report.topics import robustness as topic
 from analysis.robustness import compute_conditions
@@ -65,7 +66,8 @@ def test_one_condition_or_none_with_several_levels_is_nothing_to_compare(
 
 def test_the_half_life_is_that_of_the_best_level(trials_of: MakeTrials, settings: Settings) -> None:
     trials = conditioned(trials_of, FOUR)
-    found = compute_conditions(trials.assign(half_life=trials["mtd"] / 4), settings)
+    half_lives = pd.DataFrame({"number": trials["number"], "half_life": trials["mtd"] / 4})
+    found = compute_conditions(trials, settings, half_lives=half_lives)
     assert [each.half_life for each in found] == pytest.approx([7, 4.5, 4.5, 3])
 
 
@@ -91,7 +93,16 @@ def test_the_section_names_each_condition(trials_of: MakeTrials, study_of: MakeS
 
 def test_a_measured_half_life_is_stated(trials_of: MakeTrials, study_of: MakeStudy) -> None:
     trials = conditioned(trials_of, FOUR)
-    info = topic.compute(StudyContext(study_of(trials.assign(half_life=trials["mtd"] / 4))))
+    lags = 2.0 ** np.arange(8)
+    probes = pd.DataFrame(
+        [
+            (number, 200, int(lag), max(1 - lag / (mtd / 2), 0.0), 0.0)
+            for number, mtd in zip(trials["number"], trials["mtd"], strict=True)
+            for lag in lags
+        ],
+        columns=list(PROBE_COLUMNS),
+    )
+    info = topic.compute(StudyContext(replace(study_of(trials), probes=probes)))
     assert info is not None
     assert "4 times the measured half-life of a key (7)" in topic.describe(info)[0]
     (table,) = topic.show(info)

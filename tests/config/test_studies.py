@@ -124,5 +124,5 @@ def test_the_study_of_robustness_repeats_the_default_study_in_four_conditions() 
     assert conditions == {(1e-3, 160), (3e-4, 160), (3e-3, 160), (1e-3, 640)}
     for rate, steps in conditions:
         there = [each for each in found if (each.learning_rate, each.steps) == (rate, steps)]
-        changed = {"learning_rate": rate, "steps": steps}
+        changed = {"learning_rate": rate, "steps": steps, "probe_every": 4}
         assert there == [each.model_copy(update=changed) for each in default]

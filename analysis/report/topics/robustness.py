@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from analysis.history import compute_half_lives, compute_retained
 from analysis.report.cells import make_table, thin_rows
 from analysis.report.context import StudyContext
 from analysis.report.drawing import Draw, Drawing
@@ -22,8 +23,14 @@ Conditions = tuple[Condition, ...]
 
 def compute(context: StudyContext) -> Conditions | None:
     """None unless learning rate or steps vary beside MTD."""
-    settings = context.study.settings
-    return compute_conditions(context.curve_trials, settings, level=LEVEL) or None
+    study = context.study
+    found = compute_conditions(
+        context.curve_trials,
+        study.settings,
+        half_lives=compute_half_lives(compute_retained(study.probes)),
+        level=LEVEL,
+    )
+    return found or None
 
 
 def tabulate(info: Conditions) -> pd.DataFrame:
