@@ -37,7 +37,7 @@ test-long: .venv/mutation  ## Run every test, then `make mutation`
 mutation: .venv/mutation  ## Count how many of 100 small changes of the code the tests notice
 	$(MUTATION)
 
-evidence: .venv/tested  ## Simulate error rates, coverage and power of the verdict (40 minutes)
+evidence: .venv/tested  ## Simulate error rates, coverage and power of the verdict (10 to 25 minutes)
 	OMP_NUM_THREADS=1 $(BIN)/python tests/evidence/run.py
 
 docs: .venv/installed  ## Generate docs/settings.md from the declared settings
