@@ -144,17 +144,17 @@ def _describe(kind: Kind, data: LevelMeans, lines: TwoLines, trend: float, margi
     first, last = (format_mtd(float(data.distance[at])) for at in (0, -1))
     if kind == "flat":
         return (
-            f"The means are flat from MTD {first} to {last}: every level lies within {margin:g} "
-            "points of the weighted mean (95 % intervals)."
+            f"The means are flat from MTD {first} to {last}: every level is equivalent to the "
+            f"weighted mean within ±{margin:g} points (95 % CI)."
         )
     if kind in ("rising", "falling"):
         verb = "rise" if kind == "rising" else "fall"
-        return f"The means {verb} with MTD from {first} to {last} (slope: z {trend:.2f})."
-    numbers = (
-        f"at the break with the strongest evidence, MTD {format_mtd(lines.mtd)}, z is "
-        f"{lines.rise:.2f} for the rise up to it (critical value {lines.critical_rise:.2f}) and "
-        f"{lines.fall:.2f} for the fall from it (critical value {lines.critical_fall:.2f})"
+        return f"The means {verb} with MTD from {first} to {last} (z = {trend:.2f} for the slope)."
+    tests = (
+        f"the rise up to MTD {format_mtd(lines.mtd)} has z = {lines.rise:.2f} (critical value "
+        f"{lines.critical_rise:.2f}), the fall from it z = {lines.fall:.2f} (critical value "
+        f"{lines.critical_fall:.2f})"
     )
     if kind == "peaked":
-        return f"The means peak inside the range from MTD {first} to {last}: {numbers}."
-    return f"The means do not show a peak between MTD {first} and {last}: {numbers}."
+        return f"The means peak between MTD {first} and {last}: {tests}."
+    return f"The means show no significant peak between MTD {first} and {last}: {tests}."

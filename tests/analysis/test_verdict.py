@@ -12,7 +12,7 @@ from analysis.verdict import compute_verdict
 MakeTrials = Callable[..., pd.DataFrame]
 
 
-def level_ground(_mtd: float) -> float:
+def constant_score(_mtd: float) -> float:
     return 40.0
 
 
@@ -29,7 +29,7 @@ def test_an_inverted_u_is_found_in_spite_of_the_seeds(
     assert verdict.peak_mtd in verdict.optimal_range
     assert verdict.p_value <= 0.05
     assert not verdict.peak_excluded
-    assert verdict.sentence.startswith("The score peaks inside the range: at MTD")
+    assert "inside the tested range: " in verdict.sentence
 
 
 @pytest.mark.parametrize(("sign", "shape"), [(1, "rising"), (-1, "falling")])
@@ -48,14 +48,14 @@ def test_a_monotone_score_is_called_so(
 def test_flat_is_said_only_when_differences_are_ruled_out(
     trials_of: MakeTrials, settings: Settings
 ) -> None:
-    level = trials_of(seeds=range(6), shape=level_ground, noise=0.1)
+    level = trials_of(seeds=range(6), shape=constant_score, noise=0.1)
     assert compute_verdict(level, settings).verdict == "flat"
-    noisy = trials_of(seeds=range(6), shape=level_ground, draw=1, noise=1.0)
+    noisy = trials_of(seeds=range(6), shape=constant_score, draw=1, noise=1.0)
     verdict = compute_verdict(noisy, settings)
     assert verdict.verdict == "inconclusive"
     assert verdict.seeds_for_power is not None
     assert f"about {verdict.seeds_for_power} seeds" in verdict.sentence
-    assert "No level can be told from the best" in verdict.sentence
+    assert "All levels are statistically indistinguishable from the best" in verdict.sentence
 
 
 def test_one_seed_cannot_judge(trials_of: MakeTrials, settings: Settings) -> None:
@@ -64,7 +64,7 @@ def test_one_seed_cannot_judge(trials_of: MakeTrials, settings: Settings) -> Non
     assert verdict.peak_mtd == 8.667
     assert verdict.optimal_range == ()
     assert np.isnan([verdict.rise.low, verdict.p_value]).all()
-    assert verdict.sentence.startswith("With one seed, an effect of MTD cannot be separated")
+    assert verdict.sentence.startswith("With one seed, an effect of MTD cannot be distinguished")
 
 
 def test_nothing_to_compare_is_said(trials_of: MakeTrials, settings: Settings) -> None:
@@ -74,7 +74,7 @@ def test_nothing_to_compare_is_said(trials_of: MakeTrials, settings: Settings) -
     assert none.sentence == "No completed run with an MTD has a score yet."
     assert compute_verdict(trials.assign(score=np.nan), settings) == none
     one = compute_verdict(trials[trials["mtd"] == 5], settings)
-    assert one.sentence.startswith("All scored runs share one MTD")
+    assert one.sentence.startswith("All scored runs have the same MTD")
     apart = trials[(trials["seed"] == 0) & (trials["mtd"] < 7)]
     other = trials[(trials["seed"] == 1) & (trials["mtd"] > 7)]
     split = compute_verdict(pd.concat([apart, other]), settings)

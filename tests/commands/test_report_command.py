@@ -71,7 +71,7 @@ def test_published_means_have_a_page(run: Run, tmp_path: Path) -> None:
     assert written["p_value"] == pytest.approx(0.374, abs=0.005)
     assert (tmp_path / "reports" / "figure2" / "index.html").is_file()
     text, _ = run("report --published figure2")
-    assert "without MTD 21 it is not (p 0.15)" in text
+    assert "without MTD 21 it is not (p = 0.15)" in text
 
 
 def test_a_table_of_means_takes_the_same_way(run: Run, tmp_path: Path) -> None:
