@@ -110,7 +110,7 @@ def compute_verdict(
     if scores.size:
         found = replace(found, first=float(distance[0]), last=float(distance[-1]))
     if min(scores.shape) >= 2:
-        found = _judge(found, scores, distance)
+        found = _run_tests(found, scores, distance)
     elif scores.size:
         found = replace(found, peak_mtd=float(distance[scores.mean(axis=0).argmax()]))
     conditions = describe_conditions(trials)
@@ -118,26 +118,26 @@ def compute_verdict(
     return replace(found, sentence=write_sentence(found) + where)
 
 
-def _judge(found: Verdict, scores: Floats, distance: Floats) -> Verdict:
+def _run_tests(found: Verdict, scores: Floats, distance: Floats) -> Verdict:
     """The verdict with the results of all tests on the scores, (S, L), at the levels, (L,)."""
     alpha = 1 - found.level
     tests = shape_tests(scores, distance)
-    judged = tests.judge(scores, alpha, found.margin)
-    rise, fall = tests.compare_with_ends(scores, judged.best, alpha)
-    optimal = tuple(float(each) for each in distance[judged.optimal])
+    result = tests.classify(scores, alpha, found.margin)
+    rise, fall = tests.compare_with_ends(scores, result.best, alpha)
+    optimal = tuple(float(each) for each in distance[result.optimal])
     needed = None
-    if judged.shape == "inconclusive":
+    if result.shape == "inconclusive":
         fit = tests.blocks.fit(scores)
         needed = count_seeds(fit.effects, fit.variances, distance, alpha=alpha, margin=found.margin)
     return replace(
         found,
-        verdict=judged.shape,
-        p_value=judged.p_peak,
-        p_trend=judged.p_trend,
-        peak_mtd=float(distance[judged.best]),
-        peak_interval=(optimal[0], optimal[-1]) if judged.shape == "peaked" else None,
+        verdict=result.shape,
+        p_value=result.p_peak,
+        p_trend=result.p_trend,
+        peak_mtd=float(distance[result.best]),
+        peak_interval=(optimal[0], optimal[-1]) if result.shape == "peaked" else None,
         optimal_range=optimal,
-        peak_excluded=judged.peak_excluded,
+        peak_excluded=result.peak_excluded,
         rise=rise,
         fall=fall,
         seeds_for_power=needed,

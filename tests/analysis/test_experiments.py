@@ -183,7 +183,7 @@ def test_settings_that_change_together_are_warned_of() -> None:
     assert "cannot be separated here" in warn_mixed(comparison)[0]
     shares: list[Point] = [{"queue_size": 128, "initial_queue_size": 0}, {"queue_size": 512}]
     diagonal = found("initial_queue", make_runs(shares, [[1.0, 2.0], [3.0, 4.0]]))
-    assert "with one share at the start only" in warn_mixed(diagonal)[0]
+    assert "with one initial share only" in warn_mixed(diagonal)[0]
 
 
 def test_an_old_study_has_the_settings_it_did_not_record() -> None:

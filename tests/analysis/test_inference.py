@@ -22,7 +22,7 @@ def draw(truth: np.ndarray, *, tables: int = 300, noisy: float = 1.0, seed: int 
 
 
 def count_shapes(tables: np.ndarray) -> Counter[str]:
-    return Counter(FULL.judge(table, 0.05, 0.5).shape for table in tables)
+    return Counter(FULL.classify(table, 0.05, 0.5).shape for table in tables)
 
 
 def test_slopes_are_those_of_least_squares() -> None:
@@ -77,7 +77,7 @@ def test_the_optimal_range_holds_the_best_level() -> None:
 
 def test_the_best_level_is_always_in_the_optimal_range() -> None:
     for table in draw(3 * PLACE, tables=50):
-        judged = FULL.judge(table, 0.05, 0.5)
+        judged = FULL.classify(table, 0.05, 0.5)
         assert judged.optimal[judged.best]
 
 
@@ -92,10 +92,10 @@ def test_flat_needs_differences_to_be_ruled_out() -> None:
 
 def test_an_inner_peak_is_excluded_only_where_it_is_not() -> None:
     steep = draw(6 * PLACE, tables=50)
-    assert all(FULL.judge(table, 0.05, 0.5).peak_excluded for table in 40 + 0.1 * (steep - 40))
+    assert all(FULL.classify(table, 0.05, 0.5).peak_excluded for table in 40 + 0.1 * (steep - 40))
     bump = 6 * PLACE
     bump[5] = bump[6] + 1
-    assert not any(FULL.judge(table, 0.05, 0.5).peak_excluded for table in draw(bump, tables=50))
+    assert not any(FULL.classify(table, 0.05, 0.5).peak_excluded for table in draw(bump, tables=50))
 
 
 def test_intervals_hold_for_all_levels_at_once() -> None:
@@ -120,17 +120,17 @@ def test_differences_from_the_ends_hold_for_a_chosen_level() -> None:
 
 def test_scores_without_scatter() -> None:
     level = np.full((3, 7), 40.1) + np.array([[0.3], [5.7], [-2.9]])
-    assert shape_tests(level, DISTANCE).judge(level, 0.05, 0.5).shape == "flat"
+    assert shape_tests(level, DISTANCE).classify(level, 0.05, 0.5).shape == "flat"
     peaked = level - 3 * np.abs(PLACE)
-    assert shape_tests(peaked, DISTANCE).judge(peaked, 0.05, 0.5).shape == "peaked"
+    assert shape_tests(peaked, DISTANCE).classify(peaked, 0.05, 0.5).shape == "peaked"
     rising = level + 3 * PLACE
-    judged = shape_tests(rising, DISTANCE).judge(rising, 0.05, 0.5)
+    judged = shape_tests(rising, DISTANCE).classify(rising, 0.05, 0.5)
     assert (judged.shape, judged.peak_excluded) == ("rising", True)
 
 
 def test_two_levels_have_a_trend_and_no_peak() -> None:
     scores = np.array([[1.0, 3.0], [2.0, 4.1], [0.0, 1.9]])
-    judged = shape_tests(scores, np.array([5.0, 9.0])).judge(scores, 0.05, 0.5)
+    judged = shape_tests(scores, np.array([5.0, 9.0])).classify(scores, 0.05, 0.5)
     assert judged.shape == "rising"
     assert np.isnan(judged.p_peak)
 
@@ -138,7 +138,7 @@ def test_two_levels_have_a_trend_and_no_peak() -> None:
 def test_a_lost_run_changes_the_design_and_not_the_answer() -> None:
     table = draw(4 * (1 - np.abs(PLACE)), tables=1)[0]
     table[2, 3] = table[4, 0] = np.nan
-    assert shape_tests(table, DISTANCE).judge(table, 0.05, 0.5).shape == "peaked"
+    assert shape_tests(table, DISTANCE).classify(table, 0.05, 0.5).shape == "peaked"
 
 
 def test_critical_values_are_the_same_every_time_and_fall_with_alpha() -> None:
@@ -163,7 +163,7 @@ def test_a_peak_needs_its_best_level_inside() -> None:
     truth = np.r_[6, np.linspace(0, 5, 8), np.linspace(4.5, 0, 6)]
     distance = np.geomspace(5, 200, 15)
     noise = np.random.default_rng(0).normal(scale=0.3, size=(5, 15))
-    judged = shape_tests(truth + noise, distance).judge(truth + noise, 0.05, 0.5)
+    judged = shape_tests(truth + noise, distance).classify(truth + noise, 0.05, 0.5)
     assert judged.best == 0
     assert judged.p_peak < 0.05
     assert judged.shape != "peaked"

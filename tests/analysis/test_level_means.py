@@ -74,7 +74,7 @@ def test_its_page_states_the_numbers_and_the_assumption(tmp_path: Path) -> None:
 
 
 def test_an_unknown_figure_is_refused() -> None:
-    with pytest.raises(ValueError, match="no published means 'figure9'; there is figure2"):
+    with pytest.raises(ValueError, match="unknown published means 'figure9'; choose from figure2"):
         load_published_means("figure9")
 
 

@@ -24,7 +24,7 @@ def test_with_that_many_seeds_most_studies_have_their_verdict(
     tests = ShapeTests(np.ones((seeds, 7), dtype=bool), DISTANCE)
     rng = np.random.default_rng(0)
     tables = truth + rng.normal(size=(200, seeds, 7))
-    settled = [tests.judge(table, 0.05, margin).shape != "inconclusive" for table in tables]
+    settled = [tests.classify(table, 0.05, margin).shape != "inconclusive" for table in tables]
     assert 0.7 <= np.mean(settled) <= 0.99
 
 
