@@ -56,7 +56,10 @@ from mtdlab.methods.queue import parse_slices
             "initial_queue_size 128 exceeds queue_size 64",
         ),
         ({"queue_slice": "0-513"}, "0-513 lies outside queue_size 512"),
-        ({"steps": 40, "probe_every": 40}, "probe_every 40 leaves nothing to compare in 40 steps"),
+        (
+            {"steps": 40, "probe_every": 40},
+            "probe_every 40 gives fewer than two probes in 40 steps",
+        ),
     ],
 )
 def test_what_cannot_be_trained_is_refused(values: dict[str, Any], message: str) -> None:

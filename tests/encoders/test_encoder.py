@@ -88,7 +88,7 @@ def test_a_folder_without_a_tokenizer_is_refused(damaged: Path) -> None:
     """transformers makes one that knows no word at all."""
     for path in damaged.glob("tokenizer*"):
         path.unlink()
-    with pytest.raises(MtdlabError, match="holds no vocabulary; its tokenizer files are missing"):
+    with pytest.raises(MtdlabError, match="no vocabulary; its tokenizer files are missing"):
         load_encoder(str(damaged), 0.1)
 
 

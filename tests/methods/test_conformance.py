@@ -74,7 +74,7 @@ class EarlyQueue(MoCoSE):
 
 
 class Undetached(MoCoSE):
-    """Returns keys that carry a gradient."""
+    """Returns keys that require a gradient."""
 
     name = "undetached"
 
@@ -89,7 +89,7 @@ class Undetached(MoCoSE):
     [
         (ForgetfulNoise, check_resume, "resumed at step 1, the curve 'loss' differs"),
         (EarlyQueue, check_keys_follow_the_loss, "the queue after the forward pass"),
-        (Undetached, check_keys_follow_the_loss, "carry a gradient"),
+        (Undetached, check_keys_follow_the_loss, "require a gradient"),
     ],
 )
 def test_what_breaks_the_contract_is_found(
@@ -135,7 +135,7 @@ def test_a_class_that_is_no_method_is_refused() -> None:
 
         name = "other"
 
-    with pytest.raises(MtdlabError, match="is no subclass of mtdlab"):
+    with pytest.raises(MtdlabError, match="is not a subclass of mtdlab"):
         register(Other)  # type: ignore[arg-type]
 
 
@@ -163,7 +163,7 @@ class Encoders(MoCoSE):
 
 
 class Long(SimCSE):
-    """Keys that are no unit vectors."""
+    """Keys that are not unit vectors."""
 
     name = "long"
 
@@ -185,8 +185,8 @@ class Unsettled(SimCSE):
     ("method", "message", "settings"),
     [
         (Restless, "the state after keys", {}),
-        (Encoders, "a method with a queue overrides keys", {}),
-        (Long, "no unit vectors", {}),
+        (Encoders, "a method with a queue must override keys", {}),
+        (Long, "does not return unit vectors", {}),
         # the fast forward pass does not look at the mode, that of other poolings does
         (Unsettled, "probed at every step, the curve 'loss' differs", {"pooling": "last2"}),
     ],

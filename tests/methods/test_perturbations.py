@@ -36,7 +36,7 @@ def test_no_gradient_or_no_epsilon_leaves_the_embeddings_as_they_are() -> None:
 def test_the_gradient_of_a_batch_moves_the_next() -> None:
     fgsm, words = Fgsm(0.5), torch.ones(1, 2, 2, requires_grad=True)
     embedded = fgsm(words * 1.0)
-    fgsm.watch(embedded)
+    fgsm.retain(embedded)
     (embedded * torch.tensor([1.0, -2.0])).sum().backward()
     assert fgsm.gradient is None
     fgsm.keep_gradient()

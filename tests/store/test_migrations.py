@@ -210,7 +210,7 @@ def test_a_newer_schema_is_refused_and_left_as_it_is(database: Path) -> None:
         connection.commit()
     before = database.read_bytes()
     for opened in (reading_engine, writing_engine):
-        with pytest.raises(StorageError, match="has schema 99, this mtdlab knows"):
+        with pytest.raises(StorageError, match="has schema 99, this version of mtdlab supports"):
             opened(url_of(database))
     assert database.read_bytes() == before
 

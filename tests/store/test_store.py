@@ -188,7 +188,7 @@ def test_another_programs_database_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
     with sqlite3.connect(path) as database:
         database.execute("CREATE TABLE t (x)")
-    with pytest.raises(StorageError, match="holds no mtdlab study"):
+    with pytest.raises(StorageError, match="contains no mtdlab study"):
         load_study("small", str(path))
 
 

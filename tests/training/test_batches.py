@@ -118,5 +118,5 @@ def test_a_position_that_an_epoch_does_not_have_is_refused(position: int) -> Non
 
 @pytest.mark.parametrize("views", [1, 2])
 def test_a_batch_larger_than_the_corpus_is_refused(views: int) -> None:
-    with pytest.raises(MtdlabError, match="batch_size 11 exceeds the corpus, which holds 10"):
+    with pytest.raises(MtdlabError, match="batch_size is 11, but the corpus has 10"):
         BatchOrder([numbered()] * views, 11, seed=0)

@@ -205,7 +205,7 @@ def test_a_card_says_what_its_method_says(folder: Path) -> None:
     card = model_card(told, text, ["bank", "heads"])
     assert "# A sentence encoder trained by another\n" in card
     assert "It was trained by another. The\ncheckpoint is that of step" in card
-    assert "checkpoint (bank, heads), and the run as JSON" in card
+    assert "checkpoint (bank, heads) and a description of the run" in card
 
 
 def test_it_says_where_it_comes_from(run: Run, folder: Path) -> None:
@@ -220,7 +220,7 @@ def test_it_says_where_it_comes_from(run: Run, folder: Path) -> None:
     assert metadata["library_name"] == "sentence-transformers"
     assert "mtdlab" in metadata["tags"]
     assert "`pooler_output` of `AutoModel`, where there is one, is not the sentence emb" in card
-    assert "checkpoint (dropout, heads, queue, target), and the run as JSON" in card
+    assert "checkpoint (dropout, heads, queue, target) and a description of the run" in card
     assert f"| sts_dev | {outcome.after.dev.score:.2f} |" in card
     assert f"a maximum traceable distance of {settings.mtd:.2f} steps" in card
     assert r"| corpus | a\|b: 60 sentences, SHA-256 0123 |" in card
@@ -234,9 +234,9 @@ def test_a_model_replaces_a_model_and_nothing_else(run: Run, folder: Path) -> No
     other = folder.parent / "other"
     other.mkdir()
     (other / "thesis.tex").write_text("dear")
-    with pytest.raises(MtdlabError, match="other: holds something else than a saved model"):
+    with pytest.raises(MtdlabError, match="other: exists and is not a saved model"):
         save_model(other, *run, FACTS)
-    with pytest.raises(MtdlabError, match=r"thesis.tex: holds something else"):
+    with pytest.raises(MtdlabError, match=r"thesis.tex: exists and is not a saved model"):
         save_model(other / "thesis.tex", *run, FACTS)
     assert (other / "thesis.tex").read_text() == "dear"
 

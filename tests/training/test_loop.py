@@ -272,7 +272,9 @@ def test_tasks_without_data_are_named_before_anything_is_trained(
 ) -> None:
     settings = settings_of(evaluation=str(senteval), tasks="STS12,STSB,MR")
     for act in (load_inputs, check_inputs):
-        with pytest.raises(MtdlabError, match=r"lacks data of trainer.tasks \(STS12: .*; MR: "):
+        with pytest.raises(
+            MtdlabError, match=r"data of trainer.tasks are missing \(STS12: .*; MR: "
+        ):
             act(settings)
 
 
@@ -291,9 +293,9 @@ def test_what_on_step_raises_ends_the_run(settings_of: Settings) -> None:
 
 def test_a_batch_larger_than_the_corpus_is_refused(settings_of: Settings) -> None:
     settings = settings_of(batch_size=61)
-    with pytest.raises(MtdlabError, match="batch_size 61 exceeds the corpus, which holds 60"):
+    with pytest.raises(MtdlabError, match="batch_size is 61, but the corpus has 60"):
         run(settings)
-    with pytest.raises(MtdlabError, match="batch_size 61 exceeds"):
+    with pytest.raises(MtdlabError, match="batch_size is 61"):
         check_inputs(settings)
 
 
