@@ -108,7 +108,9 @@ def test_levels_have_a_mean_where_every_run_has_a_half_life(trials_of: MakeTrial
     assert np.isinf(runs["half_life"]).sum() == 1
 
 
-def test_configurations_of_one_level_are_apart(trials_of: MakeTrials, settings: Any) -> None:
+def test_configurations_of_one_level_are_averaged_separately(
+    trials_of: MakeTrials, settings: Any
+) -> None:
     trials = trials_of(decays=(0.75, 0.875), times=(1, 5), seeds=(0, 1))
     # 4 + 5 = 8 + 1
     halves = dict(zip(trials["number"], 100 * (1 - trials["ema_decay"]), strict=True))

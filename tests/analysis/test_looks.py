@@ -42,7 +42,7 @@ PLATEAU, FLAT = [0.0, 4, 6, 6.45, 6.44], [0.0] * 5
         (RISING, 1.5, False, "rising", "decided"),
     ],
 )
-def test_when_a_look_ends_the_study(
+def test_the_decision_of_a_look(
     effects: list[float], sd: float, is_last: bool, verdict: str, decision: str
 ) -> None:
     found = judge_look(trials_of(effects, 5, sd), [], alpha=0.02, margin=0.5, is_last=is_last)
@@ -80,7 +80,7 @@ def test_without_scores_there_is_nothing_to_continue() -> None:
         ([5.0, 10.0], (5.0, 10.0, 20.0, 80.0)),
     ],
 )
-def test_the_optimal_range_its_neighbours_and_the_ends_lead(
+def test_the_optimal_range_its_neighbours_and_the_ends_are_leading_levels(
     optimal: list[float], leading: tuple[float, ...]
 ) -> None:
     assert leading_levels(LEVELS.tolist(), optimal) == leading

@@ -18,7 +18,7 @@ from analysis.nested import (
 _ = np.nan
 
 
-def test_seed_effects_drop_out_of_the_means_also_with_missing_runs() -> None:
+def test_means_are_adjusted_for_seed_effects_also_with_missing_runs() -> None:
     means = np.array([3.0, 5.0, 4.0, 9.0])
     scores = means + np.array([[10.0], [-4.0], [0.0]])
     scores[0, 1] = scores[2, 3] = np.nan
@@ -100,7 +100,7 @@ def test_one_added_contrast_with_all_of_the_variance_in_it_is_a_t_test() -> None
     assert statistics.variance(scores[:, 0]) == pytest.approx(fit.variances[0], rel=1e-6)
 
 
-def test_what_adds_nothing_has_no_p_value_and_exact_scores_have_0_or_1() -> None:
+def test_empty_terms_have_no_p_value_and_exact_scores_have_0_or_1() -> None:
     x = np.arange(6.0)
     base = np.column_stack([np.ones(6), x])
     fit = fit_blocks(np.vstack([x, x + 1, x - 1]))

@@ -31,7 +31,7 @@ def small(tmp_path: Path) -> Path:
     return write(tmp_path / "my runs.csv", HEADER, *ROWS)
 
 
-def test_a_table_by_our_names_is_a_study(small: Path) -> None:
+def test_a_table_with_mtdlabs_column_names_is_a_study(small: Path) -> None:
     study = read_run_table(small)
     assert (study.name, study.metric, study.planned, study.sampler) == (
         "my-runs",
@@ -59,7 +59,7 @@ def test_the_verdict_is_that_of_the_frame_it_was_written_from(
     assert own.verdict == "peaked"
 
 
-def test_a_page_of_our_own_trials_csv_has_the_same_verdict(
+def test_a_written_trials_csv_gives_the_same_verdict(
     trials_of: MakeTrials, study_of: Callable[..., StudyFrames], tmp_path: Path
 ) -> None:
     first = write_report(study_of(trials_of()), tmp_path / "a", generated="now", version="0")

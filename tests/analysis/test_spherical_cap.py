@@ -118,7 +118,7 @@ def test_a_mixed_negative_by_hand() -> None:
         (8, 3.2, r"angle is 3\.2; it must be above 0"),
     ],
 )
-def test_what_is_no_cap_is_refused(dimension: object, angle: float, reason: str) -> None:
+def test_an_invalid_cap_is_refused(dimension: object, angle: float, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         cap_cosine_moments(np.asarray(dimension), angle)
 

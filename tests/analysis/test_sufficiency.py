@@ -91,12 +91,12 @@ def test_too_little_cannot_be_tested(
     assert found.reason.startswith(reason)
 
 
-def test_equal_scores_everywhere_are_no_evidence(trials_of: MakeTrials, settings: Settings) -> None:
+def test_equal_scores_give_no_significance(trials_of: MakeTrials, settings: Settings) -> None:
     found = compute_sufficiency(trials_of().assign(score=30.0), settings)
     assert (found.answer, found.p_value) == ("not rejected", 1)
 
 
-def test_two_by_two_configurations_leave_nothing_to_test(
+def test_two_by_two_configurations_cannot_be_tested(
     trials_of: MakeTrials, settings: Settings
 ) -> None:
     found = compute_sufficiency(trials_of(decays=(0.75, 0.85), times=(1,)), settings)

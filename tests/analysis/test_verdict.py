@@ -16,7 +16,7 @@ def constant_score(_mtd: float) -> float:
     return 40.0
 
 
-def test_an_inverted_u_is_found_in_spite_of_the_seeds(
+def test_an_inverted_u_is_found_despite_seed_effects(
     trials_of: MakeTrials, settings: Settings
 ) -> None:
     verdicts = [compute_verdict(trials_of(noise=0.3, draw=draw), settings) for draw in range(12)]
@@ -33,7 +33,7 @@ def test_an_inverted_u_is_found_in_spite_of_the_seeds(
 
 
 @pytest.mark.parametrize(("sign", "shape"), [(1, "rising"), (-1, "falling")])
-def test_a_monotone_score_is_called_so(
+def test_a_monotone_score_is_rising_or_falling(
     trials_of: MakeTrials, settings: Settings, sign: int, shape: str
 ) -> None:
     trials = trials_of(shape=lambda mtd: 40 + 4 * sign * np.log(mtd), noise=0.2)
@@ -45,9 +45,7 @@ def test_a_monotone_score_is_called_so(
     assert ("is excluded" in verdict.sentence) == verdict.peak_excluded
 
 
-def test_flat_is_said_only_when_differences_are_ruled_out(
-    trials_of: MakeTrials, settings: Settings
-) -> None:
+def test_flat_requires_equivalence_of_all_levels(trials_of: MakeTrials, settings: Settings) -> None:
     level = trials_of(seeds=range(6), shape=constant_score, noise=0.1)
     assert compute_verdict(level, settings).verdict == "flat"
     noisy = trials_of(seeds=range(6), shape=constant_score, draw=1, noise=1.0)
@@ -58,7 +56,7 @@ def test_flat_is_said_only_when_differences_are_ruled_out(
     assert "All levels are statistically indistinguishable from the best" in verdict.sentence
 
 
-def test_one_seed_cannot_judge(trials_of: MakeTrials, settings: Settings) -> None:
+def test_one_seed_is_inconclusive(trials_of: MakeTrials, settings: Settings) -> None:
     verdict = compute_verdict(trials_of(seeds=(7,), noise=0), settings)
     assert (verdict.verdict, verdict.seeds, verdict.levels) == ("inconclusive", 1, 8)
     assert verdict.peak_mtd == 8.667
@@ -67,7 +65,9 @@ def test_one_seed_cannot_judge(trials_of: MakeTrials, settings: Settings) -> Non
     assert verdict.sentence.startswith("With one seed, an effect of MTD cannot be distinguished")
 
 
-def test_nothing_to_compare_is_said(trials_of: MakeTrials, settings: Settings) -> None:
+def test_runs_without_comparable_levels_are_explained(
+    trials_of: MakeTrials, settings: Settings
+) -> None:
     trials = trials_of()
     none = compute_verdict(trials.assign(state="FAIL"), settings)
     assert (none.verdict, none.seeds, none.levels) == ("inconclusive", 0, 0)
@@ -92,7 +92,7 @@ def test_the_fields_of_a_verdict_by_hand(trials_of: MakeTrials, settings: Settin
     assert verdict.fall.mean == pytest.approx((table[8] - table[12]).mean())
 
 
-def test_a_frame_of_one_s_own_needs_only_four_columns(trials_of: MakeTrials) -> None:
+def test_a_verdict_needs_only_four_columns(trials_of: MakeTrials) -> None:
     trials = trials_of(noise=0.3)
     bare = trials[["mtd", "score", "seed", "ema_decay"]]
     assert compute_verdict(bare).verdict == "peaked"
@@ -100,7 +100,7 @@ def test_a_frame_of_one_s_own_needs_only_four_columns(trials_of: MakeTrials) -> 
         compute_verdict(bare.drop(columns="seed"))
 
 
-def test_another_name_of_the_seeds_changes_nothing(
+def test_relabelled_seeds_and_seed_effects_change_nothing(
     trials_of: MakeTrials, settings: Settings
 ) -> None:
     trials = trials_of(noise=0.5)

@@ -44,7 +44,7 @@ def test_more_dimensions_than_there_are_is_refused(k: int) -> None:
         fit_whitening(flat, k)
 
 
-def test_what_cannot_be_whitened_is_refused() -> None:
+def test_embeddings_that_cannot_be_whitened_are_refused() -> None:
     with pytest.raises(ValueError, match="span 0 dimensions"):
         fit_whitening(np.ones((4, 3)), 1)
     with pytest.raises(ValueError, match="N >= 2"):

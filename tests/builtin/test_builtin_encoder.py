@@ -101,7 +101,7 @@ def test_a_rebuilt_tokenizer_is_the_shipped_one(tmp_path, tokenizer):
     assert AutoTokenizer.from_pretrained(tmp_path).get_vocab() == tokenizer.get_vocab()
 
 
-def test_a_word_from_outside_is_spelled_and_read(tokenizer):
+def test_an_unknown_word_is_split_into_characters(tokenizer):
     assert tokenizer.tokenize("Quokka, 7!") == ["q", *(f"##{c}" for c in "uokka"), ",", "7", "!"]
 
 

@@ -26,7 +26,9 @@ def damaged(tiny_encoder: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.3])
-def test_one_dropout_rate_throughout_and_the_pooler_apart(tiny_encoder: Path, rate: float) -> None:
+def test_all_dropout_rates_are_set_and_the_pooler_is_removed(
+    tiny_encoder: Path, rate: float
+) -> None:
     encoder = load_encoder(str(tiny_encoder), rate)
     model = encoder.model
     rates = {module.p for module in model.modules() if isinstance(module, nn.Dropout)}
@@ -42,7 +44,7 @@ def test_one_dropout_rate_throughout_and_the_pooler_apart(tiny_encoder: Path, ra
 
 
 @pytest.mark.parametrize("name", ["nobody/nothing-at-all", "nothing", "./nowhere", "a\0b", "a b"])
-def test_a_missing_encoder_is_one_sentence_and_soon(
+def test_a_missing_encoder_fails_quickly_with_one_sentence(
     name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     started = time.monotonic()
@@ -99,7 +101,7 @@ def test_an_encoder_without_dropout_rates_is_refused(damaged: Path) -> None:
         load_encoder(str(damaged), 0.1)
 
 
-def test_an_absent_network_is_noticed_soon(tmp_path: Path) -> None:
+def test_an_unreachable_hub_is_detected_quickly(tmp_path: Path) -> None:
     """In a process of its own: this one's client was imported with HF_HUB_OFFLINE set."""
     code = (
         "import time; from mtdlab.encoders.loading import load_encoder, MtdlabError\n"

@@ -86,7 +86,7 @@ def test_all_tokens_are_those_of_transformers(lengths: list[int], family: str) -
         assert float((one - other).abs().max()) <= 1e-5 * float(other.abs().max()) + 1e-9
 
 
-def test_bfloat16_points_the_same_way() -> None:
+def test_bfloat16_gives_nearly_the_same_direction() -> None:
     model, mask = model_of(), mask_of([7, 3, 12, 9])
     words = torch.randn(4, 12, 24, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
@@ -109,7 +109,7 @@ def test_packing_keeps_every_real_token_once(lengths: list[int]) -> None:
     assert torch.equal(packing.pad(packed)[mask.bool()], grid[mask.bool()])
 
 
-def test_another_architecture_is_left_to_transformers() -> None:
+def test_other_architectures_use_transformers() -> None:
     assert is_fast(model_of())
     assert not is_fast(model_of(hidden_act="relu"))
 
@@ -148,7 +148,7 @@ def test_dropout_of_a_gradient_is_that_of_the_value() -> None:
     assert torch.equal(values.grad, (out.detach() != 0) * 2.0)
 
 
-def test_a_stream_goes_on_where_its_state_was_taken() -> None:
+def test_a_restored_dropout_generator_continues_identically() -> None:
     stream = Dropout(0.5, 3)
     stream(torch.ones(1000))
     later = Dropout(0.5, 99)
@@ -157,7 +157,7 @@ def test_a_stream_goes_on_where_its_state_was_taken() -> None:
     assert all(torch.equal(later(torch.ones(1000)), one) for one in expected)
 
 
-def test_a_sentence_that_is_not_finite_stays_by_itself() -> None:
+def test_values_that_are_not_finite_do_not_reach_other_sentences() -> None:
     model, mask = model_of(), mask_of([7, 3] + [12] * 20)
     words = torch.randn(22, 12, 24, generator=torch.Generator().manual_seed(0))
     words[1, 2] = torch.nan

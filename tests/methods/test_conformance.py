@@ -121,7 +121,7 @@ def test_a_state_that_is_not_restored_is_found(
         run_check(check_state_round_trip, MoCoSE, **tiny, **VARIANTS["mocose"])
 
 
-def test_a_name_of_ours_cannot_be_taken() -> None:
+def test_the_name_of_a_built_in_method_cannot_be_taken() -> None:
     class Impostor(SimCSE):
         """Takes a name that exists."""
 
@@ -129,7 +129,7 @@ def test_a_name_of_ours_cannot_be_taken() -> None:
         register(Impostor)
 
 
-def test_a_class_that_is_no_method_is_refused() -> None:
+def test_a_class_that_is_not_a_method_is_refused() -> None:
     class Other:
         """Not a method."""
 

@@ -136,7 +136,7 @@ def test_keys_are_without_dropout_and_without_gradient(
     assert not torch.allclose(first, second, atol=1e-3)
 
 
-def test_the_momentum_encoder_closes_its_gap_by_the_decay(
+def test_the_gap_of_the_momentum_encoder_shrinks_by_the_decay(
     esimcse_of: Callable[..., tuple[ESimCSE, Batches]],
 ) -> None:
     """All of the encoder, word embeddings included; the head is the online one."""
@@ -231,7 +231,7 @@ def program(settings: ESimCSESettings, inputs: RunInputs) -> list[float]:
 
 @pytest.mark.usefixtures("double")
 @pytest.mark.parametrize("draw", ["paper", "published-code"])
-def test_it_trains_as_the_published_program(settings_of: Settings, draw: str) -> None:
+def test_training_equals_the_published_program(settings_of: Settings, draw: str) -> None:
     # a random encoder's sentences differ by less than 0.001: at 0.05 every loss is log 8
     values: dict[str, Any] = {
         "method": "esimcse",
@@ -277,9 +277,7 @@ def test_the_defaults_are_the_papers_and_the_mtd_is_202_5() -> None:
 
 
 @pytest.mark.parametrize(("batch", "queue"), [(64, 160), (32, 80), (7, 17), (256, 640)])
-def test_the_queue_holds_two_and_a_half_batches_where_nothing_is_given(
-    batch: int, queue: int
-) -> None:
+def test_the_default_queue_size_is_two_and_a_half_batches(batch: int, queue: int) -> None:
     assert make_settings(method="esimcse", batch_size=batch).model_dump()["queue_size"] == queue
     given = make_settings(method="esimcse", batch_size=batch, queue_size=3)
     assert given.model_dump()["queue_size"] == 3

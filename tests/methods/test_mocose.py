@@ -123,7 +123,7 @@ def test_both_branches_read_one_tensor_unless_keys_take_gradients(settings_of: S
     assert torch.equal(first, second)
 
 
-def test_each_view_draws_its_own_augmentation(settings_of: Settings) -> None:
+def test_views_have_different_augmentations(settings_of: Settings) -> None:
     """Without dropout and predictor only the features cut off can tell queries from keys."""
     bare = {"dropout": 0.0, "projection_layers": 0, "prediction_layers": 0}
     for augmentation, equal in (("none", True), ("feature-cutoff:0.3", False)):
@@ -148,7 +148,7 @@ def test_the_gradient_of_this_batch_by_differences(settings_of: Settings) -> Non
 
 
 @pytest.mark.parametrize("count", [1, 4])
-def test_clusters_take_the_queues_place_in_the_loss(settings_of: Settings, count: int) -> None:
+def test_centroids_replace_the_queue_in_the_loss(settings_of: Settings, count: int) -> None:
     model, ids, mask = model_of(settings_of(queue_clusters=count, dropout=0.0))
     encoded = model.encode(model.look_up([ids]), [mask])
     expected = info_nce(*encoded, centroids(model.queue.negatives(), count), 0.05)
@@ -205,7 +205,9 @@ def test_augmentations_are_on_in_training_only(settings_of: Settings, augmentati
     assert plain.before == outcome.before
 
 
-def test_the_average_before_the_targets_pass_does_nothing_at_first(settings_of: Settings) -> None:
+def test_the_average_before_the_target_changes_nothing_at_the_first_step(
+    settings_of: Settings,
+) -> None:
     first, second = (
         train(
             settings := settings_of(ema_order=order, ema_decay=0.5), load_inputs(settings), ignore

@@ -46,7 +46,7 @@ def batch(*lengths: int) -> tuple[Tensor, Tensor]:
         ("published-code", 500, 9),
     ],
 )
-def test_the_most_that_are_doubled(draw: Draw, length: int, most: int) -> None:
+def test_the_maximum_number_of_repeated_tokens(draw: Draw, length: int, most: int) -> None:
     assert repetition(draw).most(torch.tensor([[length]])).tolist() == [[most]]
 
 
@@ -108,7 +108,7 @@ def test_no_sentence_outgrows_the_encoders_positions(draw: Draw) -> None:
     assert sizes[400:].max() > 10
 
 
-def test_tokens_are_doubled_where_they_stand() -> None:
+def test_repeated_tokens_follow_the_original() -> None:
     ids, mask = batch(5, 3)
     doubled = torch.tensor([[0, 1, 0, 1, 0], [0, 0, 0, 0, 0]]).bool()
     repeated, longer = repeat_tokens(ids, mask, doubled)
@@ -123,7 +123,7 @@ def test_a_rate_of_0_changes_nothing() -> None:
     assert longer is mask
 
 
-def test_every_call_draws_anew_and_a_saved_stream_continues() -> None:
+def test_calls_differ_and_a_restored_generator_continues() -> None:
     ids, mask = batch(*[25] * 20)
     one = repetition()
     first = one(ids, mask)[1].sum(dim=1).tolist()

@@ -215,7 +215,7 @@ def test_simcse_is_one_encoder_twice(simcse: Settings) -> None:
     assert losses_of(simcse()) == pytest.approx(simcse_program(simcse()), rel=1e-6)
 
 
-def test_simcse_without_its_tanh_or_one_views_gradient_is_something_else(
+def test_removing_the_tanh_or_one_gradient_changes_simcse(
     simcse: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = simcse_program(simcse())

@@ -203,7 +203,7 @@ def test_a_method_of_an_installed_package(
         ("import no_such_module_at_all\n", "ModuleNotFoundError"),
     ],
 )
-def test_a_file_that_cannot_serve_is_refused(tmp_path: Path, content: str, message: str) -> None:
+def test_an_invalid_module_file_is_refused(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "toy_bad.py"
     path.write_text(content)
     with pytest.raises(MtdlabError, match=message):

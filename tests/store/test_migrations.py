@@ -166,7 +166,7 @@ def test_the_file_is_copied_once_before_it_is_migrated(
     assert capsys.readouterr().err == ""
 
 
-def test_a_copy_that_is_there_already_is_not_overwritten(database: Path) -> None:
+def test_an_existing_backup_is_not_overwritten(database: Path) -> None:
     earlier = database.with_name("studies.db.schema-1.bak")
     earlier.write_text("an earlier copy")
     migrate(database)
@@ -174,7 +174,7 @@ def test_a_copy_that_is_there_already_is_not_overwritten(database: Path) -> None
     assert copies(database) == ["studies.db.schema-1-2.bak", earlier.name]
 
 
-def test_without_room_for_the_copy_nothing_is_migrated(
+def test_if_the_copy_fails_nothing_is_migrated(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_without_room_for_the_copy_nothing_is_migrated(
     assert [path.name for path in database.parent.iterdir()] == [database.name]
 
 
-def test_a_migration_that_breaks_leaves_the_old_schema(
+def test_a_failed_migration_keeps_the_old_schema(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(operations: object) -> None:
@@ -203,7 +203,7 @@ def test_a_migration_that_breaks_leaves_the_old_schema(
     assert load_study("grid", str(database)).planned == 8
 
 
-def test_a_newer_schema_is_refused_and_left_as_it_is(database: Path) -> None:
+def test_a_newer_schema_is_refused_and_not_modified(database: Path) -> None:
     migrate(database)
     with closing(sqlite3.connect(database)) as connection:
         connection.execute("UPDATE mtdlab_schema SET version = 99")
@@ -215,7 +215,7 @@ def test_a_newer_schema_is_refused_and_left_as_it_is(database: Path) -> None:
     assert database.read_bytes() == before
 
 
-def test_a_damaged_older_database_is_an_error_and_left_as_it_is(database: Path) -> None:
+def test_a_damaged_older_database_is_an_error_and_not_modified(database: Path) -> None:
     whole = database.read_bytes()
     database.write_bytes(whole[: len(whole) // 2])
     for opened in (reading_engine, writing_engine):
@@ -333,7 +333,7 @@ def test_a_setting_that_was_renamed_or_removed_is_mapped(
     assert runs.sweep(spec, url_of(database), jobs=1).counts == {"COMPLETE": 7, "FAIL": 1}
 
 
-def test_the_newest_database_is_made_again_by_its_script(tmp_path: Path) -> None:
+def test_the_database_of_the_present_version_is_reproducible(tmp_path: Path) -> None:
     make(tmp_path / "again.db")
     for name in ("grid", "drawn"):
         kept, again = (
@@ -346,7 +346,7 @@ def test_the_newest_database_is_made_again_by_its_script(tmp_path: Path) -> None
         assert kept.planned == again.planned
 
 
-def test_what_is_recorded_of_a_study_comes_back(tmp_path: Path) -> None:
+def test_the_record_of_a_study_is_read_back(tmp_path: Path) -> None:
     store = Store(url_of(tmp_path / "a.db"), study_id=1)
     identity = {"sampler": "grid"}
     store.write_study("a", "sts_test", identity, "", "", description="Why", imports={"m": "0f"})

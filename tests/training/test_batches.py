@@ -46,7 +46,7 @@ def test_the_rows_are_those_of_the_plain_loop(size: int, seed: int) -> None:
     assert [rows.next_rows().tolist() for _ in range(epochs)] == expected
 
 
-def test_an_epoch_is_a_permutation_without_its_ragged_end() -> None:
+def test_an_epoch_is_a_permutation_without_an_incomplete_batch() -> None:
     batches = read(BatchOrder([numbered()], 3, seed=0), 9)
     epochs = [[*itertools.chain(*batches[at : at + 3])] for at in (0, 3, 6)]
     for epoch in epochs:
@@ -73,7 +73,7 @@ def test_two_views_are_the_same_rows_in_the_same_order() -> None:
 
 @pytest.mark.parametrize("views", [1, 2])
 @pytest.mark.parametrize("done", [0, 1, 2, 3, 4, 6, 8])
-def test_it_continues_where_its_state_was_saved(tmp_path: Path, done: int, views: int) -> None:
+def test_a_restored_order_continues_identically(tmp_path: Path, done: int, views: int) -> None:
     """At the start, in the middle and after the last batch of an epoch of three."""
     stores = [numbered(100), numbered()][:views]
     first = BatchOrder(stores, 3, seed=5)
@@ -99,7 +99,7 @@ def test_it_continues_where_its_state_was_saved(tmp_path: Path, done: int, views
     )
 
 
-def test_a_saved_state_does_not_move_with_the_order() -> None:
+def test_a_saved_state_is_a_copy() -> None:
     order = BatchOrder([numbered()], 3, seed=0)
     next(order)
     state = order.state_dict()

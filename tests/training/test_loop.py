@@ -39,7 +39,7 @@ def run(settings: TrainerSettings) -> Outcome:
     return train(settings, load_inputs(settings), ignore)
 
 
-def test_the_same_seed_gives_the_same_bits(settings_of: Settings) -> None:
+def test_runs_with_the_same_seed_are_bit_identical(settings_of: Settings) -> None:
     first, second = run(settings_of(seed=3)), run(settings_of(seed=3))
     for name in first.curve:
         assert np.array_equal(first.curve[name], second.curve[name], equal_nan=True), name
@@ -51,7 +51,7 @@ def test_the_same_seed_gives_the_same_bits(settings_of: Settings) -> None:
     assert any(not torch.equal(first.weights[name], other.weights[name]) for name in first.weights)
 
 
-def test_the_encoder_of_the_inputs_is_left_alone(settings_of: Settings) -> None:
+def test_training_does_not_modify_the_loaded_encoder(settings_of: Settings) -> None:
     inputs = load_inputs(settings_of())
     before = {name: one.clone() for name, one in inputs.encoder.model.state_dict().items()}
     outcome = train(settings_of(), inputs, ignore)
@@ -126,7 +126,7 @@ def test_the_queue_fills_as_planned(settings_of: Settings) -> None:
     assert outcome.curve["queue_fill"].tolist() == [0, 0, 0]
 
 
-def test_the_curve_has_an_entry_a_step_and_scores_where_it_looked(settings_of: Settings) -> None:
+def test_the_curve_has_a_loss_per_step_and_scores_at_evaluations(settings_of: Settings) -> None:
     curve = run(settings_of(ema_decay=0.75, ema_decay_end=0.95)).curve
     assert {len(column) for column in curve.values()} == {10}
     for name in ("loss", "ema_decay", "queue_fill", "fgsm_changed"):
@@ -178,7 +178,7 @@ def test_a_loss_that_is_not_finite_ends_the_run_with_its_step(settings_of: Setti
         run(settings_of(learning_rate=1e30))
 
 
-def test_a_poisoned_encoder_ends_the_run(settings_of: Settings) -> None:
+def test_an_encoder_with_nan_weights_ends_the_run(settings_of: Settings) -> None:
     inputs = load_inputs(settings_of())
     broken = copy.deepcopy(inputs.encoder.model)
     with torch.no_grad():
@@ -206,7 +206,7 @@ def test_the_best_checkpoint_is_the_best_dev_step(settings_of: Settings) -> None
     assert again == outcome.after.test
 
 
-def test_the_test_pairs_are_looked_at_once_and_change_nothing(settings_of: Settings) -> None:
+def test_the_test_pairs_are_scored_once_and_do_not_affect_training(settings_of: Settings) -> None:
     settings = settings_of(steps=12, evaluate_every=2)
     inputs = load_inputs(settings)
     looks = []
@@ -278,7 +278,7 @@ def test_tasks_without_data_are_named_before_anything_is_trained(
             act(settings)
 
 
-def test_what_on_step_raises_ends_the_run(settings_of: Settings) -> None:
+def test_an_exception_of_on_step_ends_the_run(settings_of: Settings) -> None:
     steps = []
 
     def stop(step: int, _evaluation: Evaluation | None) -> None:
@@ -305,7 +305,7 @@ def test_inputs_are_loaded_once(settings_of: Settings) -> None:
     assert load_inputs(settings_of(dropout=0.2)) is not first
 
 
-def test_the_view_before_is_that_of_the_loaded_encoder(settings_of: Settings) -> None:
+def test_the_scores_before_training_are_those_of_the_loaded_encoder(settings_of: Settings) -> None:
     inputs = load_inputs(settings_of())
     vectors = inputs.dev.embed(inputs.encoder.model, "cls", CPU)
     assert inputs.before.dev == inputs.dev.evaluate(vectors)
@@ -313,7 +313,7 @@ def test_the_view_before_is_that_of_the_loaded_encoder(settings_of: Settings) ->
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has the device")
-def test_a_device_that_is_not_there_is_refused(settings_of: Settings) -> None:
+def test_a_missing_device_is_refused(settings_of: Settings) -> None:
     for act in (load_inputs, check_inputs):
         with pytest.raises(MtdlabError, match="device cuda:3: this machine has 0 CUDA devices"):
             act(settings_of(device="cuda:3"))

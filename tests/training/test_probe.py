@@ -98,7 +98,7 @@ def test_equal_keys_have_a_cosine_of_one_and_one_sentence_has_no_baseline() -> N
     assert float(mean_cosine_of_others(torch.eye(3))) == 0
 
 
-def test_sentences_are_spread_over_the_corpus_whatever_its_size() -> None:
+def test_probed_sentences_are_evenly_spaced_for_every_corpus_size() -> None:
     assert probed_rows(5).tolist() == [0, 1, 2, 3, 4]
     rows = probed_rows(24_000)
     assert (len(np.unique(rows)), rows[0], rows[-1]) == (64, 0, 23_999)
@@ -128,9 +128,7 @@ def test_all_seeds_probe_the_same_sentences(settings_of: Settings) -> None:
     ],
     ids=str,
 )
-def test_a_run_has_the_same_bits_with_and_without_probing(
-    settings_of: Settings, changed: dict[str, Any]
-) -> None:
+def test_probing_does_not_change_a_run(settings_of: Settings, changed: dict[str, Any]) -> None:
     plain, probed = run(settings_of(**changed)), run(settings_of(**changed, probe_every=1))
     assert plain.probes == {}
     assert np.isfinite(probed.probes["cosine/8"][8:]).all()
