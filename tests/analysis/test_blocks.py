@@ -146,7 +146,7 @@ def test_a_level_that_only_connects_two_parts_has_no_degrees_of_freedom() -> Non
     assert (np.abs(found.scores()) < 3).all()
 
 
-def test_the_component_with_the_most_comparable_runs_is_kept() -> None:
+def test_a_part_that_cannot_be_compared_is_dropped_even_if_larger() -> None:
     table = np.full((6, 7), np.nan)
     for cell in ((0, 0), (0, 1), (1, 1), (1, 2), (2, 2), (2, 3), (3, 3), (3, 4)):
         table[cell] = 50.0

@@ -67,11 +67,18 @@ def test_what_cannot_be_trained_is_refused(values: dict[str, Any], message: str)
         make_settings(**values)
 
 
-def test_legal_edges_are_accepted() -> None:
-    make_settings(batch_size=1, queue_size=1, initial_queue_size=1)
-    make_settings(batch_size=2, queue_size=0, initial_queue_size=0)
-    make_settings(queue_size=100, initial_queue_size=100, batch_size=64)
-    make_settings(ema_decay=0, dropout=0, fgsm_epsilon=0, max_length=3, weight_decay=0)
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"batch_size": 1, "queue_size": 1, "initial_queue_size": 1},
+        {"batch_size": 2, "queue_size": 0, "initial_queue_size": 0},
+        {"queue_size": 100, "initial_queue_size": 100, "batch_size": 64},
+        {"ema_decay": 0, "dropout": 0, "fgsm_epsilon": 0, "max_length": 3, "weight_decay": 0},
+    ],
+    ids=str,
+)
+def test_values_at_their_bounds_are_accepted(values: dict[str, Any]) -> None:
+    assert make_settings(**values).model_dump(include=set(values)) == values
 
 
 def test_settings_are_frozen() -> None:

@@ -175,7 +175,7 @@ def test_views_differ_and_the_same_seed_gives_the_same_draws() -> None:
 
 
 @pytest.mark.parametrize("augmentation", ["none", "typos:0.1"])
-def test_no_named_modules_import_nothing(augmentation: str) -> None:
+def test_without_such_augmentations_words_are_unchanged(augmentation: str) -> None:
     words = numbered()
     assert EmbeddingNoise(augmentation, 0, torch.device("cpu"))(words, MASK) is words
 
