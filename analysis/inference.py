@@ -230,7 +230,7 @@ class ShapeTests:
 
     @cached_property
     def each_offset(self) -> Families:
-        """Each level less the mean over levels, each in a family of its own."""
+        """Each level less the mean over levels, each in a separate family."""
         return self._single(_offset_contrasts(self.levels))
 
     def _single(self, rows: Floats) -> Families:

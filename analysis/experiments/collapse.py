@@ -34,8 +34,8 @@ def can_collapse(trials: pd.DataFrame, settings: Settings) -> bool:
 
 def _runs_of(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
     """The runs that started, failed ones included, since a collapse can end a run."""
-    begun = (trials["state"] != "WAITING") & trials["ema_decay"].notna()
-    runs = with_defaults(trials[begun], settings)
+    started = (trials["state"] != "WAITING") & trials["ema_decay"].notna()
+    runs = with_defaults(trials[started], settings)
     if "method" in runs:
         runs = runs[runs["method"] == METHOD]
     return runs if set(STRUCTURE) <= set(runs) else runs.iloc[:0].reindex(columns=_COLUMNS)

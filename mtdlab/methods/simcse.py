@@ -28,7 +28,7 @@ class SimCSESettings(TrainerSettings):
 
 
 class SimCSE(TwoPass[SimCSESettings]):
-    """InfoNCE between two passes of the same sentences, each with its own dropout mask.
+    """InfoNCE between two passes of the same sentences, with different dropout masks.
 
     The head (Linear, tanh) is used in training only. Both passes have gradients.
     """
