@@ -1,4 +1,4 @@
-"""The best trial: by which score, what choosing by the reported one adds, and its optimism."""
+"""The best trial: selection score, bias of selecting by the reported score, optimism."""
 
 import dataclasses
 import math
@@ -33,7 +33,7 @@ def study(trials_of: MakeTrials, study_of: MakeStudy) -> StudyFrames:
 def test_the_expected_maximum_of_independent_values_is_the_tabulated_one(
     n: int, expected: float, shared: bool
 ) -> None:
-    """Of n seeds with one run each, or of one seed with n runs that have nothing in common."""
+    """Of n seeds with one run each, or of one seed with n independent runs."""
     counts = [1] * n if shared else [n]
     spread = Spread(seed=3.0 if shared else 0.0, run=0.0 if shared else 3.0)
     assert expected_maximum(counts, spread) == pytest.approx(3 * expected, abs=3e-3)

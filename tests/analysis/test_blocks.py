@@ -1,4 +1,4 @@
-"""Seeds as blocks against least squares on dummy variables, full tables and tables with holes."""
+"""Seeds as blocks compared with least squares on dummy variables, also with missing runs."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def draw_table(holes: int = 0, shape: tuple[int, int] = (5, 6)) -> Floats:
 
 
 class LeastSquares:
-    """The same model written out: a column per seed and per level, solved by a pseudo-inverse."""
+    """The same model with dummy variables for seeds and levels, solved by a pseudo-inverse."""
 
     def __init__(self, scores: Floats) -> None:
         seeds, levels = scores.shape

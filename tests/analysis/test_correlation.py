@@ -1,4 +1,4 @@
-"""Rank correlations of score and MTD, held against their formulas."""
+"""Rank correlations of score and MTD, compared with their formulas."""
 
 import itertools
 from collections.abc import Callable

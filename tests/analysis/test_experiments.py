@@ -1,4 +1,4 @@
-"""The experiments of the papers, against values by hand."""
+"""The experiments of the papers, compared with values by hand."""
 
 from collections.abc import Callable
 
@@ -276,7 +276,7 @@ def test_a_seed_that_lacks_a_setting_makes_no_difference_of_it() -> None:
     points: list[Point] = [
         {"ema_decay": decay, "learning_rate": rate} for decay in (0.5, 0.85) for rate in (1, 2)
     ]
-    # the learning rate alone acts: 40 or 70, whatever the decay
+    # the score depends on the learning rate alone: 40 or 70
     trials = make_runs(points, [[40.0 + seed for seed in range(5)], [70.0] * 5] * 2)
     lost = (trials["ema_decay"] == 0.85) & (trials["learning_rate"] == 1) & (trials["seed"] > 0)
     trials["state"] = trials["state"].mask(lost, "FAIL")

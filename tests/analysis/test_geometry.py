@@ -1,4 +1,4 @@
-"""Alignment, uniformity and mean cosine against slow transcriptions of their formulas."""
+"""Alignment, uniformity and mean cosine compared with slow reference implementations."""
 
 import itertools
 import tracemalloc

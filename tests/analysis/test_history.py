@@ -1,4 +1,4 @@
-"""Half-lives of keys, from made-up probes whose half-life is known, and their topic."""
+"""Half-lives of keys, from synthetic probes with known half-life, and their section."""
 
 import dataclasses
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def probes_of(
 
 
 def test_retained_is_centred_by_the_cosine_of_different_sentences() -> None:
-    """As a loop over the rows; the baseline of a lag is that of its own probes."""
+    """As a loop over rows; the baseline of a lag is that of the same probes."""
     probes = probes_of({3: 8.0})
     probes["baseline"] = 0.5 - 0.001 * probes["step"]
     table = compute_retained(probes).set_index("lag")

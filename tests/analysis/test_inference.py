@@ -1,4 +1,4 @@
-"""The tests of a shape: error rates, power, and each rule on scores whose answer is known."""
+"""The tests of a shape: error rates, power, and each rule on scores with known result."""
 
 from collections import Counter
 
@@ -39,7 +39,7 @@ def test_slopes_are_those_of_least_squares() -> None:
 def test_scores_that_only_rise_or_fall_are_seldom_called_peaked(
     noisy: float, step: tuple[int, int]
 ) -> None:
-    """The least favourable truths: all of the change between the first two, or last two, levels."""
+    """The least favourable curves: the whole change is between the first or last two levels."""
     truth = np.full(7, float(step[1]))
     truth[0] = step[0]
     for each in (truth, truth[::-1]):
@@ -84,7 +84,7 @@ def test_the_best_level_is_always_in_the_optimal_range() -> None:
 def test_flat_requires_significant_equivalence_tests() -> None:
     quiet = 40 + 0.1 * (draw(np.zeros(7)) - 40)
     assert count_shapes(quiet)["flat"] == 300
-    # a level at the margin is called flat with a probability of at most 0.05
+    # with a level at the margin, flat has a probability of at most 0.05
     bent = np.zeros(7)
     bent[CENTRE] = 0.5 * 7 / 6
     assert count_shapes(40 + 0.1 * (draw(bent * 10) - 40))["flat"] <= 28
@@ -159,7 +159,7 @@ def test_the_interval_of_a_chosen_pair_holds() -> None:
 
 
 def test_a_peak_needs_its_best_level_inside_the_range() -> None:
-    """A high first level, a valley, and a lower peak behind it."""
+    """A high first level, a minimum, and then a lower peak."""
     truth = np.r_[6, np.linspace(0, 5, 8), np.linspace(4.5, 0, 6)]
     distance = np.geomspace(5, 200, 15)
     noise = np.random.default_rng(0).normal(scale=0.3, size=(5, 15))

@@ -130,7 +130,7 @@ def test_flat_curves_rarely_have_a_peak_or_a_best_level_left_out() -> None:
         peaks += compare_two_lines(data, normal).p < 0.05
         missed += 5.0 not in find_best_levels(data, normal)
     assert peaks <= 3
-    # each level is a best one here; any given one is left out in 5 % at most: 15, and noise
+    # all levels are best here: a given one is left out in at most 5 % (15) plus sampling error
     assert missed <= 25
 
 

@@ -73,7 +73,7 @@ def test_few_levels_are_free_and_many_follow_a_spline() -> None:
     x = np.linspace(0, 3, 40)
     columns = smooth(x, 4)
     assert np.linalg.matrix_rank(columns) == 5
-    # a natural spline holds every straight line
+    # natural splines include all straight lines
     line = 2 + 3 * x
     assert columns @ np.linalg.lstsq(columns, line, rcond=None)[0] == pytest.approx(line)
 
@@ -86,7 +86,7 @@ def test_explained_shares_are_of_the_variance_between_means() -> None:
 
 
 def test_one_added_contrast_with_all_of_the_variance_in_it_is_a_t_test() -> None:
-    """Two noisy configurations against each other: Welch's t with equal runs, up to its df."""
+    """Two noisy configurations: Welch's t with equal runs, except for its degrees of freedom."""
     rng = np.random.default_rng(2)
     scores = np.zeros((5, 3))
     scores[:, 0] = rng.normal(size=5)

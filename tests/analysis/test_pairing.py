@@ -1,4 +1,4 @@
-"""Scores compared seed by seed."""
+"""Paired comparison of scores."""
 
 from collections.abc import Callable
 
@@ -61,7 +61,7 @@ def test_an_unbalanced_setting_does_not_pass_for_its_level(
     lost = trials.index[(trials["batch_size"] == 128) & (trials["mtd"] == 5)][0]
     part = score_table(trials.drop(index=lost), settings)
     np.testing.assert_allclose(whole.sub(whole.mean(axis=1), axis=0), 0, atol=1e-9)
-    # the seed without it is left out at this level, the others keep the mean of both
+    # the seed without it is left out at this level; others have the mean of both
     assert part[5.0].sub(part[6.0]).dropna().to_numpy() == pytest.approx([0.0, 0.0], abs=1e-9)
 
 

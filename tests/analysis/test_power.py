@@ -1,4 +1,4 @@
-"""The number of seeds for a verdict, held against the verdicts of simulated studies."""
+"""The number of seeds for a verdict, compared with simulated studies."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Runs made elsewhere: tables by our names, exports of W&B, and tables that are refused."""
+"""Import of runs: tables with mtdlab's column names, W&B exports, invalid tables."""
 
 import sys
 from collections.abc import Callable

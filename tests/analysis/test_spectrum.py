@@ -1,4 +1,4 @@
-"""Singular values and effective rank against NumPy's own decomposition and closed forms."""
+"""Singular values and effective rank compared with NumPy and closed forms."""
 
 from collections.abc import Callable
 

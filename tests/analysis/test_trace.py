@@ -1,4 +1,4 @@
-"""The distances of equations 4 to 10, held against their sums."""
+"""The distances of equations 4 to 10, compared with their sums."""
 
 import math
 

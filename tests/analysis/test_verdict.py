@@ -1,4 +1,4 @@
-"""The verdict on frames of runs: what it says and what it carries."""
+"""The verdict on frames of runs: shape, fields and sentences."""
 
 from collections.abc import Callable
 

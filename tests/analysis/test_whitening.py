@@ -1,4 +1,4 @@
-"""Whitening against its definition."""
+"""Whitening compared with its definition."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def test_it_is_the_slow_formula(k: int) -> None:
         y = ((x - mean) @ u @ np.diag(1 / np.sqrt(s)))[:k]
         expected.append(y / np.linalg.norm(y))
     found = fit_whitening(X, k).apply(X)
-    # a direction has no sign
+    # the sign of a direction is arbitrary
     assert np.allclose(found @ found.T, np.array(expected) @ np.array(expected).T)
     assert np.allclose(np.linalg.norm(found, axis=1), 1)
 

@@ -18,7 +18,7 @@ from mtdlab.builtin.render import conjugate, draw_wording, render, reword
 from mtdlab.builtin.scenes import scenes
 
 SPLITS = ("dev", "test")
-# Change these only together with the shipped encoder, which was warmed up on these sentences.
+# Change these only together with the built-in encoder, which was pre-trained on these sentences.
 DIGESTS = {
     "sentences": "251adce1f681ac02",
     "dev": "7d64691752d2f9c3",

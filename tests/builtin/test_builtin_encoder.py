@@ -1,4 +1,4 @@
-"""The encoder that ships with the package, and the code that rebuilds it."""
+"""The built-in encoder, and the code that rebuilds it."""
 
 from importlib.resources import files
 from itertools import pairwise
@@ -55,7 +55,7 @@ def test_every_word_is_known(tokenizer):
 
 
 def test_masked_words_are_predicted_from_the_rest(model, tokenizer):
-    """The word vectors alone bring synonyms closer than words of another kind."""
+    """By word vectors alone, synonyms are closer than words of another kind."""
     table = model.embeddings.word_embeddings.weight.detach()
     vectors = torch.nn.functional.normalize(table, dim=1)
 

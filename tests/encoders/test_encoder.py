@@ -1,4 +1,4 @@
-"""Encoders: found, loaded, pooled, or refused in a sentence."""
+"""Encoders: lookup, loading, pooling, error messages."""
 
 import os
 import shutil
@@ -87,7 +87,7 @@ def test_a_damaged_folder_is_refused(damaged: Path, file: str, content: bytes) -
 
 
 def test_a_folder_without_a_tokenizer_is_refused(damaged: Path) -> None:
-    """transformers makes one that knows no word at all."""
+    """transformers then creates a tokenizer without a vocabulary."""
     for path in damaged.glob("tokenizer*"):
         path.unlink()
     with pytest.raises(MtdlabError, match="no vocabulary; its tokenizer files are missing"):
@@ -102,7 +102,7 @@ def test_an_encoder_without_dropout_rates_is_refused(damaged: Path) -> None:
 
 
 def test_an_unreachable_hub_is_detected_quickly(tmp_path: Path) -> None:
-    """In a process of its own: this one's client was imported with HF_HUB_OFFLINE set."""
+    """In a separate process, since HF_HUB_OFFLINE was set when this one imported the client."""
     code = (
         "import time; from mtdlab.encoders.loading import load_encoder, MtdlabError\n"
         "started = time.monotonic()\n"

@@ -1,4 +1,4 @@
-"""Encoders of each family: loaded, trained for a few steps, scored."""
+"""Encoders of each family: loading, a few training steps, evaluation."""
 
 from collections.abc import Callable
 from pathlib import Path

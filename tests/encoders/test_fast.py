@@ -1,4 +1,4 @@
-"""The fast encoder against transformers' own, and its dropout against its definition."""
+"""The fast forward pass compared with transformers, and dropout with its definition."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def mask_of(lengths: list[int]) -> Tensor:
 
 
 def outputs_and_gradients(model: Any, mask: Tensor, read: object) -> list[Tensor]:
-    """What `read` makes of the words, and its gradients: of words and of every parameter."""
+    """The result of `read`, and its gradients with respect to the words and every parameter."""
     model.zero_grad()
     generator = torch.Generator().manual_seed(1)
     ids = torch.randint(5, 90, mask.shape, generator=generator)
@@ -124,7 +124,7 @@ def test_dropout_has_its_rate_and_keeps_the_mean() -> None:
 
 
 def test_the_threshold_is_exact_between_two_levels() -> None:
-    """0.3 of a level: single masks have 0 or 1 levels, many together the rate itself."""
+    """A rate of 0.3 levels: single masks have 0 or 1 levels, the mean over many is the rate."""
     dropout = Dropout(0.3 / 65536, 0)
     shares = [float((dropout(torch.ones(65536)) == 0).double().sum()) for _ in range(400)]
     assert sum(shares) / 400 == pytest.approx(0.3, abs=5 * (1.2 * 0.3 / 400) ** 0.5)

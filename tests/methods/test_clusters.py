@@ -1,4 +1,4 @@
-"""Centroids of the queue, against scikit-learn's."""
+"""Centroids of the queue, compared with scikit-learn."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Every method of ours keeps the contract; and the checks find a method that does not."""
+"""All built-in methods pass the conformance checks; the checks detect violations."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,7 +50,7 @@ def test_our_methods_conform(check: Check, case: str, tiny: dict[str, Any]) -> N
 
 
 class ForgetfulNoise(SimCSE):
-    """Draws from a generator that its state lacks."""
+    """Draws from a generator that is not in its state dict."""
 
     name = "forgetful-noise"
 
@@ -101,7 +101,7 @@ def test_what_breaks_the_contract_is_found(
 
 def test_a_queue_that_changes_before_a_loss_that_raises_is_found(tiny: dict[str, Any]) -> None:
     class Hasty(MoCoSE):
-        """Enqueues something before it reads the batch."""
+        """Enqueues a key before it reads the batch."""
 
         name = "hasty"
 
@@ -187,7 +187,7 @@ class Unsettled(SimCSE):
         (Restless, "the state after keys", {}),
         (Encoders, "a method with a queue must override keys", {}),
         (Long, "does not return unit vectors", {}),
-        # the fast forward pass does not look at the mode, that of other poolings does
+        # the fast forward pass ignores the mode; other poolings depend on it
         (Unsettled, "probed at every step, the curve 'loss' differs", {"pooling": "last2"}),
     ],
 )

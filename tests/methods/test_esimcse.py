@@ -1,4 +1,4 @@
-"""ESimCSE: its loss and its queue against slow transcriptions, its keys, its momentum encoder."""
+"""ESimCSE: loss and queue compared with slow reference implementations; keys; momentum encoder."""
 
 import copy
 import dataclasses
@@ -30,7 +30,7 @@ CPU = Device(torch.device("cpu"), torch.float32)
 
 
 def ignore(_step: int, _evaluation: Evaluation | None) -> None:
-    """Nothing to do after a step."""
+    """A step callback that does nothing."""
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_the_loss_is_its_formula(
         streams = method.repetition.state_dict(), method.dropout.state_dict()
         queue = method.queue.negatives().numpy().astype(np.float64).copy()
         result = method(step, views)
-        # the same draws once more
+        # the same random draws
         method.repetition.load_state_dict(streams[0])
         method.dropout.load_state_dict(streams[1])
         with torch.no_grad():
@@ -97,7 +97,7 @@ def test_the_loss_is_its_formula(
 def test_the_queue_is_a_deque_of_the_keys(
     esimcse_of: Callable[..., tuple[ESimCSE, Batches]],
 ) -> None:
-    """K 20, N 8: it starts empty, a step leaves it alone, the update puts its keys in front."""
+    """K 20, N 8: empty at first, unchanged by a forward pass; update() inserts keys at the front."""
     method, batches = esimcse_of(queue_size=20)
     against: deque[list[float]] = deque(maxlen=20)
     for step, views in enumerate(batches):
@@ -181,7 +181,7 @@ def test_a_saved_state_continues_with_the_same_losses(
 
 @pytest.fixture
 def double() -> Iterator[None]:
-    """New modules and tensors in float64, so that no processor's rounding decides a test."""
+    """New modules and tensors in float64, so that tests do not depend on rounding."""
     torch.set_default_dtype(torch.float64)
     yield
     torch.set_default_dtype(torch.float32)

@@ -1,4 +1,4 @@
-"""InfoNCE against its formula."""
+"""InfoNCE compared with its formula."""
 
 import math
 
@@ -55,7 +55,7 @@ def test_the_loss_is_the_formula(
 
 
 def test_queue_only_takes_no_gradient_through_the_other_keys() -> None:
-    """The hidden candidates leave no NaN behind, and each key belongs to its own query alone."""
+    """Masked candidates give no NaN, and each key has a gradient from its query alone."""
     queries, keys = draw(4, 8).requires_grad_(), draw(4, 8, seed=1).requires_grad_()
     losses = info_nce(queries, keys, draw(3, 8, seed=2), 0.05, in_batch_negatives=False)
     losses.backward()

@@ -1,4 +1,4 @@
-"""The moving average, and what the two branches share."""
+"""The moving average, and the parameters that both branches share."""
 
 import copy
 

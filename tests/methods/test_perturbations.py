@@ -1,4 +1,4 @@
-"""FGSM and other noise on word embeddings, by hand."""
+"""FGSM and augmentation of word embeddings, compared with values by hand."""
 
 import pytest
 import torch
@@ -82,7 +82,7 @@ def test_the_share_that_a_step_changed() -> None:
 
 
 def test_an_epsilon_below_the_resolution_changes_nothing() -> None:
-    """Around 0.04 neighbouring float32 lie 3.7e-9 apart."""
+    """The spacing of float32 near 0.04 is 3.7e-9."""
     words = torch.full((1, 4, 8), 0.04)
     sign = torch.ones(1, 4, 8)
     assert float(changed_share(words, moved_by(words, sign, 1e-9))) == 0
@@ -94,7 +94,7 @@ MASK = torch.tensor([[1] * length + [0] * (10 - length) for length in LENGTHS])
 
 
 def numbered() -> Tensor:
-    """Word embeddings (4, 10, 20) that tell their sentence, token and dimension; none is 0."""
+    """Word embeddings (4, 10, 20) with distinct values, none of them 0."""
     return torch.arange(1.0, 4 * 10 * 20 + 1).view(4, 10, 20)
 
 

@@ -1,4 +1,4 @@
-"""The queue against plain lists and deques."""
+"""The queue compared with lists and deques."""
 
 import random
 from collections import deque
@@ -11,7 +11,7 @@ from mtdlab.methods.queue import KeyQueue, PublishedQueue
 
 
 def keys(count: int, start: int) -> Tensor:
-    """Keys that tell their number: (count, 2)."""
+    """Keys (count, 2) that contain their number."""
     numbers = torch.arange(start, start + count, dtype=torch.float32)
     return torch.stack([numbers, -numbers], dim=1)
 
@@ -21,7 +21,7 @@ def model(size: int) -> deque[float]:
 
 
 def put(queue: KeyQueue, against: deque[float], batch: Tensor) -> None:
-    """The batch into both: its first row is the newest."""
+    """Enqueue the batch in both; its first row is the newest."""
     queue.enqueue(batch)
     for row in reversed(batch[: queue.size].tolist()):
         against.appendleft(row[0])
@@ -127,7 +127,7 @@ def test_enqueued_keys_have_no_gradient() -> None:
 def test_slices_with_batches_that_do_not_divide_the_queue(
     slices: list[tuple[int, int]], batch: int
 ) -> None:
-    """K 10: which keys, told by their numbers, at every step of two rounds."""
+    """K 10: the numbers of the keys used at every step, until each is replaced twice."""
     queue, newest_first = KeyQueue(10, 2, initial=0, slices=slices), list[float]()
     for turn in range(24):
         expected = newest_first
@@ -168,7 +168,7 @@ def test_the_published_queue_uses_the_published_rows(
 def test_the_published_queue_is_its_rule_on_a_list(
     sizes: tuple[int, int, int], slices: list[tuple[int, int]] | None
 ) -> None:
-    """The rule as methods state it, with a save and a load in the middle."""
+    """The rule as in the docstring, with a save and a load in the middle."""
     size, initial, batch = sizes
     queue = PublishedQueue(size, 2, initial=initial, slices=slices)
     rows = queue.rows.ordered()[:, 0].tolist()

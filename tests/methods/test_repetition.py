@@ -1,4 +1,4 @@
-"""The repeated sub-words of ESimCSE: how many, which, and that nothing else changes."""
+"""Repeated sub-words of ESimCSE: number, choice, and unchanged other tokens."""
 
 from itertools import combinations
 from typing import get_args
@@ -28,7 +28,7 @@ def batch(*lengths: int) -> tuple[Tensor, Tensor]:
     return ids, mask
 
 
-# real tokens with [CLS] and [SEP], and the most that are doubled: worked out from the formulas
+# real tokens with [CLS] and [SEP], and the maximum number of repeated ones by the formulas
 @pytest.mark.parametrize(
     ("draw", "length", "most"),
     [
@@ -63,7 +63,7 @@ def test_the_histogram_of_the_number_is_uniform(draw: Draw, length: int, outcome
 
 
 def test_the_histogram_of_the_tokens_is_that_of_random_subsets() -> None:
-    """Of four sub-words none, one or two: 1/3 each, and every subset of a size as often."""
+    """Of four sub-words none, one or two with probability 1/3; subsets of a size equally often."""
     ids, mask = batch(*[6] * 9000)
     repeated, _ = repetition()(ids, mask)
     found: dict[tuple[int, ...], int] = {}

@@ -1,4 +1,4 @@
-"""Two studies in one database: neither sees or changes the other's trials."""
+"""Two studies in one database: neither reads or modifies the other's trials."""
 
 from collections.abc import Callable
 from pathlib import Path

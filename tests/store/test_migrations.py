@@ -1,4 +1,4 @@
-"""Databases of every schema version: read untouched, copied and migrated by a sweep."""
+"""Databases of every schema version: reading without modification, copying, migration."""
 
 import functools
 import re
@@ -246,7 +246,7 @@ def test_two_processes_migrate_at_once(database: Path) -> None:
 def test_a_study_without_select_by_keeps_ranking_by_its_metric(
     database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The scores that Optuna holds of its earlier trials must not be mixed with other ones."""
+    """Optuna's values of earlier trials must not be mixed with another score."""
     sweep = functools.partial(runs.sweep, url=url_of(database), jobs=1)
     with pytest.raises(MtdlabError, match=r"\(select_by: was sts_test, now sts_dev\)"):
         sweep(read_study(study_file(tmp_path, GRID + "select_by: sts_dev\n")))
@@ -294,7 +294,7 @@ def test_a_sweep_resumes_a_study_of_every_version(database: Path, tmp_path: Path
 
 
 def test_the_precision_of_a_study_comes_from_its_first_trial(database: Path) -> None:
-    """`auto` was resolved per trial before, and each trial's device line says to what."""
+    """Version 1 resolved `auto` for each trial and recorded the result in its device line."""
     with closing(sqlite3.connect(database)) as connection:
         for place, (number, precision) in enumerate([(1, "float32"), (0, "bfloat16")]):
             connection.execute(
@@ -312,7 +312,7 @@ def test_the_precision_of_a_study_comes_from_its_first_trial(database: Path) -> 
 def test_a_setting_that_was_renamed_or_removed_is_mapped(
     database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As if `temperature` had been called `tau`, and `heat` had existed."""
+    """`tau` as an earlier name of `temperature`, and `heat` as a removed setting."""
     with closing(sqlite3.connect(database)) as connection:
         for table, path in (("studies SET identity", "trainer."), ("trials SET settings", "")):
             column = table.split()[-1]
@@ -352,7 +352,7 @@ def test_the_record_of_a_study_is_read_back(tmp_path: Path) -> None:
     store.write_study("a", "sts_test", identity, "", "", description="Why", imports={"m": "0f"})
     assert store.record_precision("bfloat16") == "bfloat16"
     assert store.record_precision("float32") == "bfloat16"
-    # the newer file of a study leaves its precision as it is
+    # a newer study file does not change the recorded precision
     store.write_study("a", "sts_test", identity, "", "", description="Why not")
     row = store.study()
     assert row is not None

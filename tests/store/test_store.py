@@ -1,4 +1,4 @@
-"""What is stored comes back as frames: values, order, missing ones, and ten thousand trials."""
+"""Reading of stored studies as frames: values, order, missing values, 10,000 trials."""
 
 import sqlite3
 import time
@@ -193,7 +193,7 @@ def test_another_programs_database_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_error_of_the_driver_is_one_sentence_with_the_storage(url: str) -> None:
-    """Copies are made by the driver itself, whose errors SQLAlchemy does not wrap."""
+    """Copies are made by the database driver, whose errors SQLAlchemy does not wrap."""
     with pytest.raises(StorageError, match=r"studies\.db: disk I/O error$"), explained(url):
         raise sqlite3.OperationalError("disk I/O error")
 

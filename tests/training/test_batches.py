@@ -1,4 +1,4 @@
-"""The order of sentences: permutations without their ragged end, at a position that is saved."""
+"""The order of sentences: permutations without incomplete batches, and its saved position."""
 
 import itertools
 from collections.abc import Iterator
@@ -17,13 +17,13 @@ SENTENCES = 10
 
 
 def numbered(first: int = 0) -> TokenStore:
-    """A store whose rows hold their own number, from `first` on."""
+    """A store whose rows contain their number, starting with `first`."""
     ids = np.arange(first, first + SENTENCES, dtype=np.int32).reshape(SENTENCES, 1)
     return TokenStore(ids, np.ones(SENTENCES, dtype=np.int32), "x")
 
 
 def plain_order(size: int, seed: int) -> Iterator[list[int]]:
-    """The same order, written as a loop that cannot be stopped and continued."""
+    """A plain loop with the same order, which cannot be saved."""
     random = np.random.default_rng(seed)
     while True:
         order = random.permutation(SENTENCES)
@@ -83,7 +83,7 @@ def test_a_restored_order_continues_identically(tmp_path: Path, done: int, views
     assert sum(value.numel() for value in state.values()) < 10
     save_file(state, tmp_path / "order.safetensors")
     expected = [next(first) for _ in range(8)]
-    # another seed, and already somewhere else: the state decides all of it
+    # another seed and position: the state must determine both
     second = BatchOrder(stores, 3, seed=99)
     next(second)
     second.load_state_dict(load_file(tmp_path / "order.safetensors"))

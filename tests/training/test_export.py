@@ -1,4 +1,4 @@
-"""A saved model: what is in the folder, who opens it, and what a broken save leaves."""
+"""Export of a model: content of the folder, loading by other libraries, failed saves."""
 
 import dataclasses
 import json
@@ -38,7 +38,7 @@ Run = tuple[TrainerSettings, RunInputs, Outcome]
 
 @contextmanager
 def warnings_of_transformers(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Let `caplog` see what transformers logs, which does not reach the root logger."""
+    """Attach `caplog` to the logger of transformers, which does not propagate to the root logger."""
     logger = logging.getLogger("transformers")
     logger.addHandler(caplog.handler)
     try:
@@ -99,7 +99,7 @@ def test_auto_model_loads_the_model(
     pooler = state.keys() - run[2].weights.keys()
     assert pooler == {"pooler.dense.weight", "pooler.dense.bias"}
     assert all(torch.equal(state[name], before[name]) for name in pooler)
-    # exported, loaded and exported again, it is still that one
+    # also after export, loading and a second export
     again = load_encoder(str(folder), 0.1).pooler
     assert again is not None
     assert torch.equal(again.state_dict()["dense.weight"], before["pooler.dense.weight"])
@@ -109,7 +109,7 @@ def test_auto_model_loads_the_model(
 def test_a_pooler_that_was_not_loaded_is_not_exported(
     run: Run, tiny_encoder: Path, tmp_path: Path
 ) -> None:
-    """Weights drawn at random would pass for the encoder's own."""
+    """Randomly initialised weights must not be exported as the encoder's pooler."""
     bare = tmp_path / "bare"
     shutil.copytree(tiny_encoder, bare)
     weights = load_file(bare / "model.safetensors")

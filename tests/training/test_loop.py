@@ -1,4 +1,4 @@
-"""Whole runs of a tiny encoder."""
+"""Complete training runs of a tiny encoder."""
 
 import copy
 import dataclasses
@@ -32,7 +32,7 @@ CPU = Device(torch.device("cpu"), torch.float32)
 
 
 def ignore(_step: int, _evaluation: Evaluation | None) -> None:
-    """Nothing to do after a step."""
+    """A step callback that does nothing."""
 
 
 def run(settings: TrainerSettings) -> Outcome:
@@ -61,7 +61,7 @@ def test_training_does_not_modify_the_loaded_encoder(settings_of: Settings) -> N
 
 
 def projected(branch: Any, words: Tensor, mask: Tensor) -> Tensor:
-    """A branch by transformers' own forward pass."""
+    """A branch with the forward pass of transformers."""
     hidden = branch.encoder(inputs_embeds=words, attention_mask=mask).last_hidden_state[:, 0]
     return branch.projection(branch.pooler(hidden))
 
@@ -212,7 +212,7 @@ def test_the_test_pairs_are_scored_once_and_do_not_affect_training(settings_of: 
     looks = []
 
     class Watched:
-        """The test task with its gold scores turned round."""
+        """The test task with reversed gold scores."""
 
         def __init__(self, inputs: RunInputs) -> None:
             self.task = copy.copy(inputs.test)

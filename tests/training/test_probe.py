@@ -1,4 +1,4 @@
-"""The keys of fixed sentences over a run: what is recorded, and that it changes nothing."""
+"""Probes: recorded values, and that probing does not change a run."""
 
 import copy
 from collections.abc import Callable
@@ -28,7 +28,7 @@ class _Stopped(Exception):
 
 
 def ignore(_step: int, _evaluation: Evaluation | None) -> None:
-    """Nothing to do after a step."""
+    """A step callback that does nothing."""
 
 
 def run(settings: TrainerSettings) -> Outcome:
@@ -36,7 +36,7 @@ def run(settings: TrainerSettings) -> Outcome:
 
 
 class Rows:
-    """Stands for a method: key i of probe p is row i of `vectors[p]`."""
+    """A stub of a method: key i of probe p is row i of `vectors[p]`."""
 
     def __init__(self, vectors: NDArray[np.float64]) -> None:
         self.left = [torch.from_numpy(each) for each in vectors]
@@ -170,7 +170,7 @@ def test_a_slower_average_has_keys_that_change_less(settings_of: Settings) -> No
 
 
 def test_the_target_branch_is_probed_without_dropout(settings_of: Settings) -> None:
-    """Its keys are those of a second, plain pass, and its mode is put back."""
+    """Its keys are those of a plain forward pass, and its mode is restored."""
     settings = settings_of(dropout=0.3, pooling="first-last")
     inputs = load_inputs(settings)
     method: Method[Any] = start(settings, inputs).method
