@@ -97,7 +97,7 @@ def test_the_loss_is_its_formula(
 def test_the_queue_is_a_deque_of_the_keys(
     esimcse_of: Callable[..., tuple[ESimCSE, Batches]],
 ) -> None:
-    """K 20, N 8: empty at first, unchanged by a forward pass; update() inserts keys at the front."""
+    """K 20, N 8: empty at first; unchanged by a forward pass; update() inserts keys in front."""
     method, batches = esimcse_of(queue_size=20)
     against: deque[list[float]] = deque(maxlen=20)
     for step, views in enumerate(batches):

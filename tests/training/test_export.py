@@ -38,7 +38,7 @@ Run = tuple[TrainerSettings, RunInputs, Outcome]
 
 @contextmanager
 def warnings_of_transformers(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Attach `caplog` to the logger of transformers, which does not propagate to the root logger."""
+    """Attach `caplog` to the logger of transformers, which does not propagate to the root."""
     logger = logging.getLogger("transformers")
     logger.addHandler(caplog.handler)
     try:
