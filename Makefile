@@ -5,7 +5,7 @@ export HF_HUB_OFFLINE ?= 1
 .DEFAULT_GOAL := help
 .PHONY: help demo paper-small test test-long mutation evidence docs lint typecheck bench
 
-# one thread each: two processes of tests share the cores already
+# one thread per process, since the two processes already use two cores
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --durations=20
 MUTATION = $(BIN)/python tests/mutation/run.py
 PAPER := $(basename $(notdir $(wildcard studies/paper/*.yaml)))
@@ -17,7 +17,7 @@ demo: .venv/installed  ## Run the default study and write its page (offline afte
 	$(BIN)/mtdlab sweep studies/mtd.yaml
 	$(BIN)/mtdlab report --study mtd
 
-# exit code 3 is a study with failed trials: the others and the page come nevertheless
+# exit code 3: some trials failed; the other studies and the page are made nevertheless
 paper-small: .venv/installed  ## Run the paper's studies, small, and write a page of them all
 	@failed=0; \
 	for study in $(PAPER); do \
@@ -27,14 +27,14 @@ paper-small: .venv/installed  ## Run the paper's studies, small, and write a pag
 	$(BIN)/mtdlab report --name paper $(PAPER:%=--study %-small) || exit $$?; \
 	exit $$failed
 
-test: .venv/tested  ## Run the tests, but for those marked slow
+test: .venv/tested  ## Run the tests, except those marked slow
 	$(PYTEST) -m "not slow"
 
-test-long: .venv/mutation  ## Run every test, then `make mutation`
+test-long: .venv/mutation  ## Run all tests, then `make mutation`
 	$(PYTEST)
 	$(MUTATION)
 
-mutation: .venv/mutation  ## Count how many of 100 small changes of the code the tests notice
+mutation: .venv/mutation  ## Count how many of 100 mutations of the code the tests detect
 	$(MUTATION)
 
 evidence: .venv/tested  ## Simulate error rates, coverage and power of the verdict (10 to 25 minutes)
@@ -55,7 +55,7 @@ bench: .venv/tested  ## Measure training, embedding and the sweep's overhead
 
 PIP = $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-# torch first and by itself: pip then takes a CPU build where one is at hand
+# torch is installed first and separately, so that pip uses a CPU build if one is available
 .venv/torch: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(PIP) torch
@@ -65,7 +65,7 @@ PIP = $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 	$(PIP) -e .
 	touch $@
 
-# not after .venv/installed: installing the package itself twice takes seconds
+# does not depend on .venv/installed: installing the package twice would take seconds
 .venv/tested: .venv/torch
 	$(PIP) -e '.[test]'
 	touch .venv/installed $@

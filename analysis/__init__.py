@@ -1,7 +1,7 @@
 """Analysis of momentum-contrastive studies: arrays and frames in, numbers and figures out.
 
-The functions most used in a notebook can be imported from here. Each is imported from its own
-module when it is first used, because the modules of the statistics take time to import.
+The functions most used in a notebook can be imported from here. A function's module is imported at
+its first use, because SciPy's statistics take time to import.
 """
 
 from importlib import import_module

@@ -1,8 +1,9 @@
 """The best trial of a study, and the optimism of its score.
 
-The highest of n scores is high partly by chance: in expectation it exceeds the true mean of its
-configuration, also where it is a dev score (Cawley and Talbot, JMLR 11, 2010). Chance that the
-dev and the test score of a run share, such as its seed, is in the test score of the best run too.
+The highest of n scores is high partly by chance: its expectation exceeds the true mean of its
+configuration (selection bias), for a dev score too (Cawley and Talbot, JMLR 11, 2010). Variation
+that the dev and the test score of a run share, such as that of its seed, also biases the test score
+of the best run.
 Letters: n runs, S seeds.
 """
 
@@ -26,19 +27,19 @@ _STEPS = 1000
 _PRECISION = 1e-9
 _REACH = 10.0
 _POINTS = 401
-_LEAST_PART = 0.02
+_MIN_RUN_SHARE = 0.02
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The best of n runs by one score, and how optimistic its scores are. NaN: not known.
+    """The best of n runs by one score, and the selection bias of its scores. NaN: not known.
 
-    chosen_by  the name of that score; value: the best run's; score: its metric.
-    configuration_mean  mean metric over all runs of its configuration, configuration_runs.
-    seed_sd, run_sd  `Spread` of the score it is chosen by.
-    optimism   `expected_maximum` of that score over n runs of equal true mean, less that mean. If
-               the means differ, the expected excess of the best over its own is smaller.
-    slope      least squares slope of the metric on that score within configurations.
+    chosen_by  the name of the score that selects the run; value: that score; score: its metric.
+    configuration_mean  mean metric over its configuration's runs; configuration_runs: how many.
+    seed_sd, run_sd  `Spread` of the selecting score.
+    optimism   selection bias of the selecting score: its `expected_maximum` over n runs with equal
+               true means, less that mean. Where the true means differ, the bias is smaller.
+    slope      least-squares slope of the metric on the selecting score within configurations.
     """
 
     chosen_by: str
@@ -57,13 +58,13 @@ class Choice:
 
     @property
     def score_optimism(self) -> float:
-        """The part of the optimism that the metric shares."""
+        """The selection bias of the metric: slope times optimism."""
         return self.slope * self.optimism
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Standard deviations of runs of one configuration: of what a seed adds, and of the rest."""
+    """Standard deviations within a configuration: of the seed effect, and of the residual."""
 
     seed: float
     run: float
@@ -79,9 +80,9 @@ def find_scores(trials: pd.DataFrame, scores: pd.DataFrame, name: str) -> pd.Ser
 
 
 def compute_choices(study: StudyFrames) -> tuple[Choice, ...]:
-    """The trial that each score chooses: by `select_by`, by the metric, by dev.
+    """The best trial by `select_by`, by the metric and by the dev score.
 
-    The first is that by the score which ranks the study's trials. A score that no completed run
+    The first is the best by the score that ranks the study's trials. A score that no completed run
     has is left out.
     """
     runs = completed_runs(study.trials)
@@ -154,7 +155,7 @@ def estimate_spread(
 def _residual(
     within: NDArray[np.float64], row: NDArray[np.int64], column: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], int]:
-    """What configurations (rows) and seeds (columns) leave of the values, and its degrees."""
+    """Residuals after effects of configurations (rows) and seeds (columns), degrees of freedom."""
     residual = within
     for _ in range(_STEPS):
         # alternating projections; one step is enough where no run is missing
@@ -183,25 +184,25 @@ def _slope_within(
 
 
 def expected_maximum(counts: Sequence[int], spread: Spread) -> float:
-    """Expected maximum of normal values of mean 0 that share a part with those of their seed.
+    """Expected maximum of normal values of mean 0 with a random effect of the seed.
 
     counts  how many values each seed has.
 
     The mean of the largest of n draws (Tippett, Biometrika 17, 1925), E = b - integral of G from
     -b to b, where G is the distribution function of the maximum: the product over seeds of the
-    expected value, over the seed's part z, of Phi((x - z) / run) to the power of its count. By
-    the trapezoidal rule, b ten standard deviations. NaN where the spread is.
+    expected value, over the seed's effect z, of Phi((x - z) / run) to the power of its count. By
+    the trapezoidal rule, b ten standard deviations. NaN if a standard deviation is NaN.
     """
     deviation = math.hypot(spread.seed, spread.run)
     if not math.isfinite(deviation) or deviation == 0:
         return deviation
-    # a part of 0 would be a step between two points of the grid
-    run = max(spread.run, _LEAST_PART * deviation) / deviation
-    part = math.sqrt(max(1 - run**2, 0.0))
-    shared = np.linspace(-_REACH, _REACH, _POINTS)
-    weights = np.exp(-(shared**2) / 2)
+    # with a residual of 0 the integrand would be a step function, which the grid cannot resolve
+    run = max(spread.run, _MIN_RUN_SHARE * deviation) / deviation
+    seed = math.sqrt(max(1 - run**2, 0.0))
+    effects = np.linspace(-_REACH, _REACH, _POINTS)
+    weights = np.exp(-(effects**2) / 2)
     x = np.linspace(-_REACH, _REACH, 2 * _POINTS)
-    logs = log_ndtr((x[:, None] - part * shared) / run)
+    logs = log_ndtr((x[:, None] - seed * effects) / run)
     largest = np.ones_like(x)
     for count, seeds in Counter(counts).items():
         largest *= (np.exp(count * logs) @ weights / weights.sum()) ** seeds

@@ -1,16 +1,17 @@
-"""Scores with seeds as blocks: effects of levels, with and without the assumption of one variance.
+"""Scores with seeds as blocks: effects of levels, with homogeneous and heterogeneous variances.
 
 score = effect of the seed + effect of the level + error, errors independent. Letters: S seeds,
 L levels, K contrasts, B tables of one design (any leading dimensions, also none). A table is
 (S, L) with NaN where a seed has no run at a level; every seed has at least two levels, every
-level two seeds, and no part of the table stands apart from the rest (`connected_table`).
+level two seeds, and all cells are connected by common seeds and levels (`connected_table`).
 
-Two variances of a contrast are estimated. One takes each level's own variance, weighted by the
-contrast, with degrees of freedom after Satterthwaite (1946): the sum of a level's squared residuals
-over the sum of 1 - leverage (as HC2, MacKinnon and White 1985, but by level; with few levels it
-takes a part from the other levels). The other borrows strength over levels: the mean of the levels'
-variances without the largest fifth, so that a noisy level does not hide the others, scaled to be
-unbiased where all are equal. A test uses the weaker of the two.
+Two variances of a contrast are estimated. The first (`own`) is heteroscedastic: the variance of
+each level, weighted by the contrast, with degrees of freedom after Satterthwaite (1946). A level's
+variance is the sum of its squared residuals over the sum of 1 - leverage (as HC2, MacKinnon and
+White 1985, but by level; with few levels, residuals of the other levels contribute to it). The
+second (`typical`) is pooled: the mean of the levels' variances without the largest fifth, which is
+robust to a few noisy levels, scaled to be unbiased where all are equal. A test uses the variance
+with the larger p value.
 """
 
 import math
@@ -29,8 +30,8 @@ _DRAWN_VALUES, _DRAWS = 2_000_000, (200, 5_000)
 def connected_table(scores: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which seeds and levels of an (S, L) table can be compared: masks, (S,) and (L,).
 
-    Seeds with fewer than two levels and levels with fewer than two seeds are left out, again until
-    none is left; of parts without a common seed the one with the most runs is kept.
+    Seeds with fewer than two levels and levels with fewer than two seeds are removed until all have
+    two; of several connected components the one with the most runs is kept.
     """
     present = np.isfinite(scores)
     kept = present
@@ -45,7 +46,7 @@ def connected_table(scores: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_
 
 
 def _largest_part(present: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The seeds of the connected part with the most runs, (S,)."""
+    """The seeds of the connected component with the most runs, (S,)."""
     left, best = present.any(axis=1), np.zeros(len(present), bool)
     while left.any():
         part = np.zeros(len(present), bool)
@@ -65,7 +66,7 @@ class Fit:
 
     effects    least-squares effects of the levels, less their mean over levels, (..., L).
     variances  variance of an error at each level, (..., L).
-    typical    the mean of these without the largest fifth, scaled, (...).
+    typical    pooled variance: the mean of these without the largest fifth, scaled, (...).
     """
 
     effects: Floats
@@ -78,8 +79,8 @@ class Blocks:
 
     present           (S, L).
     freedom           degrees of freedom of all residuals, (S - 1)(L - 1) in a full table.
-    level_freedom     (L,) of each level's own variance; they sum to `freedom`.
-    typical_freedom   of the typical variance, by its first two moments.
+    level_freedom     (L,) of each level's variance; they sum to `freedom`.
+    typical_freedom   of the pooled variance, by its first two moments.
     """
 
     def __init__(self, present: NDArray[np.bool_]) -> None:
@@ -93,21 +94,21 @@ class Blocks:
         self._weight = weight
         self.freedom = float(weight.sum() - len(per_seed) - (weight.shape[1] - 1))
         left = (weight * (1 - self._leverage())).sum(axis=0)
-        # a level may only tie two parts together: its runs are fitted exactly
+        # 0 for a level that only connects two parts of the table: its runs are fitted exactly
         self.level_freedom = np.maximum(left, _LEAST_FREEDOM)
         self._kept = levels_kept(weight.shape[1])
         self._bias = 1.0
         self._bias, self.typical_freedom = self._typical_moments()
 
     def _typical_moments(self) -> tuple[float, float]:
-        """Mean and degrees of freedom of the typical variance of tables whose errors have 1."""
+        """Mean and degrees of freedom of the pooled variance of tables with error variance 1."""
         draws = int(np.clip(_DRAWN_VALUES // self.present.size, *_DRAWS))
         noise = np.random.default_rng(0).standard_normal((draws, *self.present.shape))
         typical = self.fit(noise).typical
         return float(typical.mean()), float(2 * typical.mean() ** 2 / typical.var())
 
     def _leverage(self) -> Floats:
-        """Leverage of each cell on its own fitted value, (S, L)."""
+        """Leverage of each cell, (S, L)."""
         share = self._weight / self._per_seed[:, None]
         by_seed = share @ self._inverse
         within = np.diag(self._inverse) - 2 * by_seed + (by_seed * share).sum(axis=1)[:, None]
@@ -137,7 +138,7 @@ class Blocks:
         return Contrasts(rows, squares)
 
     def compare(self, fit: Fit, contrasts: "Contrasts") -> "Comparison":
-        """Contrasts in one table, or in each of B."""
+        """Estimates and standard errors of contrasts in one table, or in each of B."""
         squares = contrasts.squares
         typical = fit.typical[..., None] * squares.sum(axis=-1)
         own = np.maximum(fit.variances @ squares.T, _LEAST_VARIANCE)
@@ -154,7 +155,7 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Contrasts:
-    """Weights of the levels, and of their runs, in K contrasts.
+    """Weights of the levels in K contrasts, and of their runs in the estimates.
 
     rows     (K, L), each summing to 0.
     squares  (K, L), the squared weights of a level's runs in the estimate, summed.
@@ -165,7 +166,7 @@ class Contrasts:
 
 
 def levels_kept(levels: int) -> int:
-    """How many of the levels' variances, from below, make up the typical one."""
+    """How many of the levels' variances, the smallest ones, are averaged for the pooled one."""
     return levels - math.ceil(levels / 5)
 
 
@@ -173,7 +174,8 @@ def levels_kept(levels: int) -> int:
 class Comparison:
     """Estimates of K contrasts with both standard errors and their degrees of freedom.
 
-    estimate, typical, own, own_freedom  (..., K); freedom: of all residuals of the table.
+    estimate, typical (pooled), own (heteroscedastic), own_freedom  (..., K); freedom: of all
+    residuals of the table.
     """
 
     estimate: Floats
@@ -184,7 +186,7 @@ class Comparison:
     freedom: float
 
     def scores(self) -> Floats:
-        """Each contrast on the scale of a standard normal, (..., K), by the weaker of both tests.
+        """z score of each contrast, (..., K): of both standard errors the one nearer to 0.
 
         The sign is the estimate's.
         """
@@ -199,10 +201,10 @@ class Comparison:
         return np.asarray(np.maximum(typical, own), dtype=np.float64)
 
     def pointwise(self, level: float) -> Floats:
-        """Half width of each contrast's own t interval of a confidence level, (..., K).
+        """Half width of each contrast's t interval at a confidence level, (..., K).
 
-        From the mean of the two variances, degrees of freedom after Satterthwaite: the interval
-        holds its level on average over contrasts, not for each where variances differ much.
+        From the mean of the two variances, degrees of freedom after Satterthwaite: the coverage is
+        `level` on average over contrasts, not for each contrast where variances differ much.
         """
         own, typical = self.own**2, self.typical**2
         spread = own**2 / self.own_freedom + typical**2 / self.typical_freedom
@@ -213,10 +215,10 @@ class Comparison:
 
 
 def to_normal(t: Floats, freedom: Floats | float) -> Floats:
-    """A Student t on the scale of a standard normal, by Wallace's approximation (1959).
+    """The z score with the tail probability of a Student t, by Wallace's approximation (1959).
 
-    Monotone in t; up to 3 within 0.02 of the exact value from 5 degrees of freedom on, within 0.3
-    at 1. The critical values it is compared with are simulated on the same scale.
+    Monotone in t. For |t| up to 3 the error is below 0.02 with 5 degrees of freedom or more, below
+    0.3 with 1. It does not bias a test: critical values are simulated on the same scale.
     """
     factor = (8 * freedom + 1) / (8 * freedom + 3)
     return np.asarray(np.sign(t) * factor * np.sqrt(freedom * np.log1p(t**2 / freedom)))

@@ -5,14 +5,14 @@ import pandas as pd
 from analysis.runs import traced_runs
 
 CONDITIONS = ("learning_rate", "steps")
-"""Settings on which the change of the weights in a step depends, and perhaps an optimum in MTD."""
+"""Settings that determine how fast the weights change, on which an optimum in MTD may depend."""
 
 
 def describe_conditions(trials: pd.DataFrame) -> str:
-    """Learning rate, steps and batch size of the completed runs with an MTD, as part of a sentence.
+    """Learning rate, steps and batch size of the completed runs with an MTD, as text.
 
-    As in "at learning rate 0.001, 160 steps and batch size 64"; what is not a column is left out,
-    and the text is empty without any.
+    For example "at learning rate 0.001, 160 steps and batch size 64". Settings that are not columns
+    are left out; the text is empty if none is a column.
     """
     runs = traced_runs(trials)
     parts = []

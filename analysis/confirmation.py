@@ -1,4 +1,4 @@
-"""The best level of a study and its runner-up, measured again with seeds that chose neither."""
+"""Confirmation of a study's best level: compared with its runner-up on new seeds."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Difference:
-    """The best configuration less the runner-up over seeds that have both, in points (x 100).
+    """The best configuration less the runner-up, paired by seed, in points (x 100).
 
-    The interval is the t interval over seeds, NaN for one seed.
+    seeds     those that have both configurations; estimate: t interval over them, NaN for one seed.
     """
 
     seeds: int
@@ -36,12 +36,12 @@ def choose_candidates(
 ) -> tuple[Candidate, Candidate]:
     """The best configuration and the runner-up.
 
-    trials    those that the verdict is about; settings: which columns are settings.
+    trials    those that the verdict was computed from; settings: which columns are settings.
 
     The best level has the highest estimate. The runner-up is the best level outside the optimal
-    range: of levels within it the study does not claim a difference. Where no level is outside, it
-    is the second-best level. Of several configurations at a level, that with the highest mean is
-    taken. Raises ValueError with fewer than two levels.
+    range, because levels within it are statistically indistinguishable from the best; where no
+    level is outside, it is the second-best level. Of several configurations at a level, the one
+    with the highest mean is taken. Raises ValueError with fewer than two levels.
     """
     curve = compute_paired_curve(trials, settings)
     if len(curve) < 2:
@@ -69,9 +69,9 @@ def _configuration(runs: pd.DataFrame, settings: Collection[str], level: float) 
 def compare_candidates(
     trials: pd.DataFrame, settings: Collection[str], best: int, runner_up: int
 ) -> Difference:
-    """The paired difference of two configurations, each named by the number of a trial of it.
+    """The paired difference of two configurations, each given by the number of one of its trials.
 
-    Raises KeyError for a number that is no complete trial.
+    Raises KeyError for a number without a completed trial.
     """
     runs = traced_runs(trials).set_index("number", drop=False)
     varied = varied_settings(runs, settings)

@@ -7,23 +7,25 @@ from analysis.trace import trace_limit
 
 Floats = NDArray[np.float64]
 
-MOST_CORRELATION = 0.95
-"""Above this correlation of log MTD and the log of a component, a design confounds the two."""
+MAX_CORRELATION = 0.95
+"""A larger correlation of log MTD with the log of a component counts as confounding."""
 
-MOST_SHARE = 1 / 3
-"""A range of MTD at an end with one component constant may hold less than this share."""
+MAX_CONSTANT_SHARE = 1 / 3
+"""A component that is constant over this share of the configurations, those with the highest or
+lowest MTD, counts as confounded."""
 
-_FEWEST = 3
+_MIN_CONFIGURATIONS = 3
 
 
 def describe_confounding(ema_decay: ArrayLike, ratio: ArrayLike) -> str:
-    """What a design of C configurations confounds, as a sentence; empty if nothing.
+    """Which components a design of C configurations confounds with MTD, as text; empty if none.
 
     ema_decay  eta, (C,); ratio  K/N, (C,).
 
-    A design confounds MTD with a component if it varies alone, if the logarithms of both correlate
-    by more than 0.95, or if all of the third of configurations with the highest (or the lowest) MTD
-    have one value of it. Configurations without a queue, and designs of one MTD, are not judged.
+    A design confounds MTD with a component if only that component varies, if the logarithms of both
+    have a correlation above 0.95, or if the component is constant over the third of configurations
+    with the highest (or the lowest) MTD. Configurations without a queue are left out; a design with
+    one MTD gives an empty text.
     """
     trace = np.asarray(trace_limit(np.asarray(ema_decay, dtype=np.float64)))
     queue = np.asarray(ratio, dtype=np.float64)
@@ -39,22 +41,22 @@ def describe_confounding(ema_decay: ArrayLike, ratio: ArrayLike) -> str:
 
 
 def _correlated(varied: dict[str, Floats], mtd: Floats) -> str:
-    """The component that goes with MTD most closely, if it does so too closely."""
+    """The component with the highest correlation with MTD, if above `MAX_CORRELATION`."""
     with np.errstate(divide="ignore", invalid="ignore"):
         sizes = {
             name: abs(float(np.corrcoef(np.log(mtd), np.log(values))[0, 1]))
             for name, values in varied.items()
         }
     name = max(sizes, key=lambda each: sizes[each])
-    if sizes[name] <= MOST_CORRELATION:
+    if sizes[name] <= MAX_CORRELATION:
         return ""
     return f"{name}: the correlation of their logarithms is {sizes[name]:.2f}"
 
 
 def _constant_end(varied: dict[str, Floats], mtd: Floats) -> str:
-    """A component with one value at all of the highest or lowest MTDs, if there is one."""
+    """A component that is constant over the highest or lowest MTDs, if there is one."""
     order = np.argsort(mtd, kind="stable")
-    least = max(_FEWEST, int(np.ceil(MOST_SHARE * len(mtd))))
+    least = max(_MIN_CONFIGURATIONS, int(np.ceil(MAX_CONSTANT_SHARE * len(mtd))))
     for end in (order[-least:], order[:least]):
         for name, values in varied.items():
             if np.ptp(values[end]) == 0:

@@ -1,8 +1,8 @@
-"""Correlation of the score with MTD, seed by seed.
+"""Rank correlation of the score with MTD within each seed.
 
 Letters: S seeds, L levels of MTD. Sources: Spearman (1904), Kendall (1938, tau-b), Chatterjee
 (JASA 2021, xi). Spearman and Kendall measure a monotone relation and are near 0 for an inverted U;
-xi measures whether the score is a function of MTD at all.
+xi measures whether the score is a function of MTD, monotone or not.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ from analysis.runs import traced_runs
 
 Floats = NDArray[np.float64]
 
-LEAST_LEVELS = 3
+MIN_LEVELS = 3
 MEASURES: Mapping[str, Callable[[Floats, Floats], float]] = {
     "Spearman": lambda mtd, score: float(stats.spearmanr(mtd, score).statistic),
     "Kendall": lambda mtd, score: float(stats.kendalltau(mtd, score).statistic),
@@ -33,17 +33,16 @@ def compute_correlations(trials: pd.DataFrame, *, level: float = 0.95) -> pd.Dat
 
     A seed's runs at one level are averaged first, so that each level counts once; seeds with fewer
     than 3 levels, or with all scores equal, are left out. Returns measure, seeds, levels (the
-    fewest of a seed), mean, low, high: a row per measure with the t interval over seeds, NaN for
-    one seed.
-    No rows without a seed. xi of L levels is at most (L - 2) / (L + 1), reached by any monotone
-    relation. Raises ValueError for a level outside (0, 1).
+    smallest number of a seed), mean, low, high: a row per measure with the t interval over seeds,
+    NaN for one seed; no rows without a usable seed. xi of L levels is at most (L - 2) / (L + 1),
+    its value for every strictly monotone relation. Raises ValueError for a level outside (0, 1).
     """
     check_level(level)
     means = traced_runs(trials).groupby(["seed", "mtd"])["score"].mean().reset_index()
     usable = [
         (seed["mtd"].to_numpy(dtype=np.float64), seed["score"].to_numpy(dtype=np.float64))
         for _, seed in means.groupby("seed")
-        if len(seed) >= LEAST_LEVELS and seed["score"].nunique() > 1
+        if len(seed) >= MIN_LEVELS and seed["score"].nunique() > 1
     ]
     if not usable:
         return pd.DataFrame(columns=_COLUMNS)

@@ -1,4 +1,4 @@
-"""What a study measured as a function of the maximum traceable distance (MTD).
+"""Score, alignment and uniformity as functions of the maximum traceable distance (MTD).
 
 Source of the curves: MoCoSE, figures 2 (score), 3 (by batch size) and 4 (distance of
 alignment and uniformity from a fixed point).
@@ -10,8 +10,8 @@ import pandas as pd
 from analysis.intervals import summarise
 from analysis.runs import traced_runs
 
-# The fixed point of the distances: positive pairs that coincide, and embeddings spread
-# uniformly over a sphere of many dimensions (the least uniformity at t = 2).
+# The reference point of the distances: identical embeddings of positive pairs, and a uniform
+# distribution on a sphere of high dimension (the lowest uniformity at t = 2).
 IDEAL_ALIGNMENT = 0.0
 IDEAL_UNIFORMITY = -4.0
 GEOMETRY = ("alignment", "uniformity", "l1", "l2")
@@ -22,8 +22,8 @@ def compute_mtd_curve(
 ) -> pd.DataFrame:
     """Mean of `value` at each level of MTD, with its t interval over seeds.
 
-    Returns mtd, n (runs), seeds, mean, low, high, a row per level in rising order; one seed
-    leaves low and high NaN, no usable run leaves no row. Raises ValueError for a level
+    Returns mtd, n (runs), seeds, mean, low, high, a row per level in rising order; low and high
+    are NaN for one seed, and there are no rows without a usable run. Raises ValueError for a level
     outside (0, 1).
     """
     return summarise(traced_runs(trials, value=value), by=["mtd"], value=value, level=level)
@@ -50,7 +50,7 @@ def compute_distances(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def compute_geometry(distances: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """Mean alignment, uniformity, L1 and L2 by MTD, one curve below the other.
+    """Mean alignment, uniformity, L1 and L2 by MTD, in long format.
 
     distances  `compute_distances`.
 

@@ -1,6 +1,6 @@
-"""Defaults of the verdict, for study files and for frames without one."""
+"""Defaults of the verdict: for study files, and for runs that come without a study file."""
 
 MARGIN = 0.5
-"""Points (score x 100) below which a difference counts as none."""
+"""Points (score x 100) below which a difference is treated as no difference."""
 ALPHA = 0.05
 """Error rate of the verdict."""

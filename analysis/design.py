@@ -1,4 +1,4 @@
-"""How many seeds and levels a study needs, before it runs.
+"""Power analysis before a study runs: the seeds needed for several numbers of levels.
 
 Letters: L levels of MTD.
 """
@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 from analysis.blocks import Blocks, Floats
 from analysis.inference import ShapeTests
 from analysis.pairing import score_table
-from analysis.power import least_seeds
+from analysis.power import minimum_seeds
 
 ASSUMED_DEVIATION = 1.5
-"""Residual standard deviation in points where nothing is recorded: that of the built-in studies is
-0.9 to 2.0 at most levels."""
+"""Residual standard deviation in points where none was measured. The built-in studies have 0.9 to
+2.0 at most levels."""
 OTHER_LEVELS = (5, 9)
 POWER, MOST_SEEDS = 0.8, 512
 _DRAWS = 1_000
@@ -28,7 +28,7 @@ class Need:
     """Seeds for 80 % power at a number of levels; None where more than 512 are needed.
 
     peak   for a verdict "peaked"; None also with fewer than 3 levels.
-    slope  for "rising"; computed for the design's own levels only.
+    slope  for "rising"; computed for the levels of the design only.
     """
 
     levels: int
@@ -37,7 +37,7 @@ class Need:
 
 
 def peak_effects(distance: Floats, height: float) -> Floats:
-    """A parabola in log MTD, (L,): its top in the middle, `height` points above both ends."""
+    """A parabola in log MTD, (L,): the maximum in the middle, `height` points above both ends."""
     place = np.log(distance)
     middle, half = (place[0] + place[-1]) / 2, (place[-1] - place[0]) / 2
     return np.asarray(-height * ((place - middle) / half) ** 2, dtype=np.float64)
@@ -52,13 +52,13 @@ def slope_effects(distance: Floats, height: float) -> Floats:
 def compute_needs(
     levels: ArrayLike, *, effect: float, deviation: float, alpha: float
 ) -> list[Need]:
-    """Seeds for a peak and for a slope of `effect` points, simulated: (1 + others).
+    """Seeds for 80 % power to find a peak or a slope of `effect` points, by simulation.
 
     levels     MTD of each level of the design, at least two different ones, in steps.
     deviation  residual standard deviation of a run, the same at every level.
 
-    First for the design's own levels, then for 5 and 9 levels over the same range at equal steps of
-    log MTD.
+    Returns one `Need` for the levels of the design, then one each for 5 and 9 levels over the same
+    range, evenly spaced in log MTD.
     """
     own = np.unique(np.asarray(levels, dtype=np.float64))
     designs = [own]
@@ -66,19 +66,19 @@ def compute_needs(
 
     def count_for_peak(distance: Floats) -> int | None:
         effects = peak_effects(distance, effect) / deviation
-        return _count(lambda seeds: _chance_of_peak(effects, distance, seeds, alpha))
+        return _needed_seeds(lambda seeds: _peak_power(effects, distance, seeds, alpha))
 
     needs = [Need(len(each), count_for_peak(each) if len(each) > 2 else None) for each in designs]
     effects = slope_effects(own, effect) / deviation
-    slope = _count(lambda seeds: _chance_of_slope(effects, own, seeds, alpha))
+    slope = _needed_seeds(lambda seeds: _slope_power(effects, own, seeds, alpha))
     return [replace(needs[0], slope=slope), *needs[1:]]
 
 
-def _count(chance: Callable[[int], float]) -> int | None:
-    return least_seeds(lambda seeds: chance(seeds) >= POWER, MOST_SEEDS)
+def _needed_seeds(power: Callable[[int], float]) -> int | None:
+    return minimum_seeds(lambda seeds: power(seeds) >= POWER, MOST_SEEDS)
 
 
-def _chance_of_peak(effects: Floats, distance: Floats, seeds: int, alpha: float) -> float:
+def _peak_power(effects: Floats, distance: Floats, seeds: int, alpha: float) -> float:
     """Power of the test of a peak, residual standard deviation 1."""
     tests = ShapeTests(np.ones((seeds, len(effects)), dtype=bool), distance)
     rise, fall = tests.lines.scores(tests.blocks.fit(_tables(effects, seeds)))
@@ -86,7 +86,7 @@ def _chance_of_peak(effects: Floats, distance: Floats, seeds: int, alpha: float)
     return float((largest > tests.lines.critical(alpha)).mean())
 
 
-def _chance_of_slope(effects: Floats, distance: Floats, seeds: int, alpha: float) -> float:
+def _slope_power(effects: Floats, distance: Floats, seeds: int, alpha: float) -> float:
     """Power of the test of a slope over all levels, residual standard deviation 1."""
     tests = ShapeTests(np.ones((seeds, len(effects)), dtype=bool), distance)
     [scores] = tests.trend.scores(tests.blocks.fit(_tables(effects, seeds)))
@@ -103,7 +103,7 @@ def _tables(effects: Floats, seeds: int) -> Floats:
 def residual_deviation(trials: pd.DataFrame, settings: Collection[str]) -> float | None:
     """Residual standard deviation of a run after effects of seed and level, in points.
 
-    The root of the pooled variance; None for fewer than two seeds and levels.
+    The square root of the pooled variance; None with fewer than two seeds or two levels.
     """
     scores = score_table(trials, settings).to_numpy()
     if min(scores.shape) < 2:

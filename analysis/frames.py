@@ -1,4 +1,4 @@
-"""A study as frames: what the analysis reads, whoever wrote it.
+"""A study as pandas frames: the input of the analysis, from a database or from other sources.
 
 Letters: R trials, D dimension of the sentence embedding.
 """
@@ -81,9 +81,9 @@ def empty(columns: Mapping[str, str]) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Setting:
-    """One hyperparameter: how it is written, and the value of a run that did not record it.
+    """One hyperparameter: its notation, and the value of a run that did not record it.
 
-    symbol and unit are empty where there is none; a default of None stands for no value.
+    symbol and unit are empty where there is none; a default of None means that there is none.
     """
 
     name: str
@@ -103,9 +103,9 @@ Settings = Mapping[str, Setting]
 
 @dataclass(frozen=True)
 class Plan:
-    """What a verdict is judged by, as it was written down.
+    """The specification of a verdict as recorded.
 
-    trials  how many trials had begun by then; 0: it was specified before the first.
+    trials  how many trials had started when it was recorded; 0: specified before the first.
     values  study, metric, margin (points), alpha, and looks: the numbers of seeds at which the
             verdict is computed.
     sha256  of the values as JSON with sorted keys.
@@ -121,13 +121,13 @@ class StudyFrames:
     """One study, complete or still running.
 
     trials   a row per trial (R rows, `TRIAL_COLUMNS` first, then every other setting).
-             state is COMPLETE, FAIL, PRUNED, RUNNING or WAITING; reason says why a trial
-             failed and is empty otherwise; what is not known yet is NaN. score is the
+             state is COMPLETE, FAIL, PRUNED, RUNNING or WAITING; reason is why a trial
+             failed, empty otherwise; values that are not known yet are NaN. score is the
              study's metric x 100 at the checkpoint chosen on the dev split; score_before
-             is the same for the encoder as it was loaded; best_step is that checkpoint's;
+             is the same for the encoder before training; best_step is that checkpoint's step;
              mean_cosine is that of random sentence pairs; queue_slice is "all" or positions
-             such as "0-256,768-1024", 0 the newest. mtd is missing or 0 where the method has
-             none; a true distance is at least 1.
+             such as "0-256,768-1024", 0 the newest. mtd is in steps, at least 1; missing or 0
+             where the method has none.
     curves   `CURVE_COLUMNS`, a row per trial and step; NaN where a step was not evaluated.
     spectra  indexed by (number, moment), moment "before" or "after"; column i holds the
              i-th largest singular value of the evaluation sentences' embeddings (D columns).
@@ -136,25 +136,25 @@ class StudyFrames:
              fixed sentences were encoded again: cosine is the mean cosine of a sentence's key
              now and `lag` steps ago; baseline that of different sentences' keys now.
     planned  how many trials the study file plans.
-    sampler  what chose the settings, by Optuna's name: grid, random, tpe or qmc.
+    sampler  Optuna's sampler that suggested the settings: grid, random, tpe or qmc.
     facts    what was run, as text, in the order to print it: corpus, encoder, device,
              versions, commit.
-    environment  `ENVIRONMENT_COLUMNS`, a row per trial that recorded what it computed with; empty
-             text where one of these is not known. versions are separated by a comma and a space.
-    settings the hyperparameters by name: which columns of trials are settings. The seed and
-             the MTD are none. It may hold settings that this study did not record.
-    methods  how the names of methods are written in text, such as mocose: MoCoSE; a method
-             that is not in it is written as recorded.
-    description  what the study is for, or empty.
-    looks    `LOOK_COLUMNS`, a row per look at the verdict of a study that adds seeds until it is
-             decided: seeds of the leading levels; runs, and trials: the numbers of the complete
+    environment  `ENVIRONMENT_COLUMNS`, a row per trial that recorded its environment; empty text
+             where a value is not known. versions are separated by a comma and a space.
+    settings the hyperparameters by name: they define which columns of trials are settings. The
+             seed and the MTD are not settings. It may hold settings that no trial recorded.
+    methods  display names of methods, such as mocose: MoCoSE; other methods are displayed as
+             recorded.
+    description  the purpose of the study, or empty.
+    looks    `LOOK_COLUMNS`, a row per interim look of a study that adds seeds until its verdict is
+             decided: seeds of the leading levels; runs, and trials: the numbers of the completed
              trials that it was computed from; alpha: the nominal significance level; spent: error
              probability up to it; decision: continue, or why the study ended (decided, flat,
              max_seeds, no scores); added: how many trials it added. No rows for other studies.
-    plans    what the verdict is judged by: the first as it was before the first trial, then every
+    plans    the recorded specifications of the verdict: the one before the first trial, then every
              later change. Empty for a study that recorded none.
-    select_by  the score that ranked the trials and chose the kept model, by its name among the
-             tasks of `scores`; empty where none was recorded: then it was the metric.
+    select_by  the score, one of the tasks of `scores`, that ranked the trials and selected the
+             saved model; empty where none was recorded: then it was the metric.
     """
 
     name: str
@@ -179,7 +179,7 @@ class StudyFrames:
 
     @property
     def margin(self) -> float:
-        """Points (score x 100) below which a difference counts as none."""
+        """Points (score x 100) below which a difference is treated as no difference."""
         return float(self.plans[-1].values["margin"]) if self.plans else defaults.MARGIN
 
     @property

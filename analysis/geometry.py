@@ -18,7 +18,7 @@ _BLOCK_VALUES = 1 << 22
 def normalise_rows(x: ArrayLike, *, name: str = "x") -> Floats:
     """Rows of unit L2 norm, (N, D) to (N, D) in float64.
 
-    Raises ValueError if x is not a matrix, or for the first row that is all zeros or holds
+    Raises ValueError if x is not a matrix, or for the first row that is all zeros or contains
     a value that is not finite: such an embedding has no direction.
     """
     rows = np.asarray(x, dtype=np.float64)
@@ -26,7 +26,7 @@ def normalise_rows(x: ArrayLike, *, name: str = "x") -> Floats:
         raise ValueError(f"{name} has shape {rows.shape}; it must be a matrix (N, D)")
     broken = np.flatnonzero(~np.isfinite(rows).all(axis=1))
     if broken.size:
-        raise ValueError(f"row {broken[0]} of {name} holds a value that is not finite")
+        raise ValueError(f"row {broken[0]} of {name} contains a value that is not finite")
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     zero = np.flatnonzero(norms[:, 0] == 0)
     if zero.size:
@@ -47,7 +47,8 @@ def alignment(x: ArrayLike, y: ArrayLike, *, alpha: float = 2) -> float:
     x, y   (N, D), row i of one is the positive of row i of the other.
     alpha  exponent, above 0.
 
-    Raises ValueError for different shapes, no rows, a broken row, or alpha <= 0.
+    Raises ValueError for different shapes, no rows, a row that is zero or not finite, or
+    alpha <= 0.
     """
     left, right = normalise_rows(x), normalise_rows(y, name="y")
     if left.shape != right.shape:
@@ -65,10 +66,10 @@ def uniformity(x: ArrayLike, *, t: float = 2) -> float:
     x  (N, D), N >= 2.
     t  temperature of the Gaussian kernel, above 0.
 
-    For t = 2 a uniform distribution on a sphere of many dimensions gives -4, a point gives
-    0. The Gram matrix is made block by block and never held whole.
+    For t = 2 a uniform distribution on a sphere of high dimension gives -4, identical embeddings
+    give 0. The Gram matrix is computed in blocks of 32 MiB, never as a whole.
 
-    Raises ValueError for fewer than 2 rows, a broken row, or t <= 0.
+    Raises ValueError for fewer than 2 rows, a row that is zero or not finite, or t <= 0.
     """
     rows = _unit_rows(x)
     if not t > 0:
@@ -83,7 +84,7 @@ def uniformity(x: ArrayLike, *, t: float = 2) -> float:
         kernel *= 2 * t
         np.exp(kernel, out=kernel)
         square = kernel[:, : len(block)]
-        # The block against itself holds each of its pairs twice, and its diagonal.
+        # the diagonal block contains each of its pairs twice, and the pairs of a row with itself
         total += float((square.sum() - np.trace(square)) / 2 + kernel[:, len(block) :].sum())
     return math.log(total / (count * (count - 1) / 2))
 
@@ -93,7 +94,7 @@ def mean_cosine(x: ArrayLike) -> float:
 
     Closed form: (||sum of the unit rows||^2 - N) / (N (N - 1)).
 
-    Raises ValueError for fewer than 2 rows or a broken row.
+    Raises ValueError for fewer than 2 rows or a row that is zero or not finite.
     """
     rows = _unit_rows(x)
     count = len(rows)

@@ -1,18 +1,19 @@
-"""How long a key stays like the key that its sentence has now: the measured counterpart of MTD.
+"""Measured half-life of keys: how fast the key of a sentence changes during training.
 
 Letters: c(L) mean cosine of a sentence's key now and L steps ago, b mean cosine of different
 sentences' keys now, both over the same probes of a run.
 
     retained(L) = (c(L) - b) / (1 - b)
 
-is 1 where keys do not change and 0 where an old key is no nearer to its own sentence's key than
-another sentence's is. The half-life is the lag in steps at which it falls to one half. Its limits:
+is 1 where keys do not change and 0 where an old key is no more similar to the sentence's present
+key than the key of another sentence. The half-life is the lag in steps at which it falls to one
+half. Limitations:
 
-- It is a mean over the run, whose learning rate decays: keys change fast at first, slowly at last.
-- Lag L needs a probe L steps earlier, so long lags leave out the ends of its first L steps.
-- It is not longer than the longest lag; such a run has an infinite one (right-censored). Below
-  the shortest lag it is interpolated between that and lag 0, where 1 is retained.
-- A common shift or rotation of all keys counts as change, as it does for the keys of a queue.
+- It is a mean over the run. Since the learning rate decays, keys change faster early in a run.
+- Lag L needs a probe L steps earlier, so probes in the first L steps do not contribute to it.
+- A half-life above the longest lag is recorded as infinite (right-censored). Below the shortest
+  lag it is interpolated between that lag and lag 0, where 1 is retained.
+- A shift or rotation that all keys share counts as change, as it does for the keys of a queue.
 """
 
 from collections.abc import Collection, Sequence
@@ -26,21 +27,21 @@ from analysis.runs import is_missing, traced_runs, varied_settings
 
 HALF = 0.5
 COLLAPSED = 1e-6
-"""Where 1 - b is smaller, all keys coincide, and what is retained cannot be told from rounding."""
-FEWEST_RUNS = 3
-"""Of a seed whose rank correlation counts."""
+"""Where 1 - b is smaller, keys have collapsed, and rounding errors dominate `retained`."""
+MIN_RUNS = 3
+"""Runs that a seed needs for a rank correlation."""
 HISTORY = ("mtd", "ema_decay", "queue_size")
-"""MTD and its parts: K raises the MTD too, but need not change a half-life as η does."""
+"""MTD and its components: K raises the MTD, but need not change a half-life as η does."""
 OUTCOMES = ("alignment", "uniformity", "score")
 
 
 def compute_retained(probes: pd.DataFrame) -> pd.DataFrame:
-    """What is retained of each trial's keys at each lag, as means over the probes of its run.
+    """Retained similarity of each trial's keys at each lag, averaged over the probes of its run.
 
     probes  as `StudyFrames.probes`.
 
-    Returns number, lag, probes (how many the means are over), cosine c, baseline b, retained,
-    sorted by number and lag; retained is NaN where the keys have collapsed.
+    Returns number, lag, probes (how many are averaged), cosine c, baseline b, retained, sorted by
+    number and lag; retained is NaN where the keys have collapsed.
     """
     known = probes[np.isfinite(probes["cosine"]) & np.isfinite(probes["baseline"])]
     groups = known.groupby(["number", "lag"])
@@ -55,8 +56,8 @@ def compute_retained(probes: pd.DataFrame) -> pd.DataFrame:
 def half_life(lags: ArrayLike, retained: ArrayLike) -> float:
     """The lag at which `retained` first falls to one half, in the unit of `lags`.
 
-    Linear between two lags, and between 1 at lag 0 and the first. Infinite where it stays above;
-    NaN where there is no lag or a value is missing.
+    Linear interpolation between lags, with 1 at lag 0. Infinite if `retained` stays above one half;
+    NaN without a lag or with a missing value.
     """
     at = np.concatenate([[0.0], np.asarray(lags, dtype=np.float64)])
     values = np.concatenate([[1.0], np.asarray(retained, dtype=np.float64)])
@@ -85,7 +86,7 @@ def compute_half_lives(retained: pd.DataFrame) -> pd.DataFrame:
 
 
 def compute_history_runs(trials: pd.DataFrame, half_lives: pd.DataFrame) -> pd.DataFrame:
-    """The completed runs with an MTD and a half-life, which may be infinite.
+    """The completed runs with an MTD and a measured half-life, which may be infinite.
 
     Returns the columns of `trials`, then half_life and longest_lag.
     """
@@ -98,12 +99,12 @@ def summarise_half_lives(
 ) -> pd.DataFrame:
     """Mean half-life by MTD, or by configuration, with its t interval over seeds.
 
-    runs      `compute_history_runs`; settings  which columns are settings: those that vary and
-              that every run has make a configuration. None: by MTD alone.
+    runs      `compute_history_runs`; settings: which columns are settings. A configuration is the
+              values of those that vary and that every run has. Empty: by MTD alone.
 
     Returns these columns, mtd, n (runs), seeds, mean, low, high, median (over the runs), and
-    beyond: how many runs have a half-life longer than their longest lag. Mean and interval are
-    NaN where there is one; the median is infinite where half of the runs are such.
+    beyond: how many runs are censored (half-life longer than their longest lag). Mean and interval
+    are NaN if any run is censored; the median is infinite if at least half of the runs are.
     """
     varied = [name for name in varied_settings(runs, settings) if not is_missing(runs[name]).any()]
     by = [*varied, "mtd"]
@@ -121,7 +122,7 @@ def summarise_half_lives(
 def compute_retained_curves(
     runs: pd.DataFrame, retained: pd.DataFrame, *, level: float = 0.95
 ) -> pd.DataFrame:
-    """What is retained at each level of MTD and lag, with its t interval over seeds.
+    """Mean retained similarity at each level of MTD and lag, with its t interval over seeds.
 
     runs  `compute_history_runs`; retained  `compute_retained`.
 
@@ -134,13 +135,13 @@ def compute_retained_curves(
 
 
 def correlate_history(runs: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """Spearman's correlation over the runs of a seed, and its t interval over seeds.
+    """Mean over seeds of Spearman's correlation over the runs of a seed, with its t interval.
 
-    runs  `compute_history_runs`; infinite half-lives share the highest rank.
+    runs  `compute_history_runs`; infinite half-lives are tied at the highest rank.
 
     Returns first, second (half_life with each of `HISTORY` and `OUTCOMES`, then mtd with each of
-    `OUTCOMES`), seeds, runs (the smallest number of runs of a seed), mean, low, high, cut at -1
-    and 1. A seed counts with at least three runs that are not all equal; a pair without such a
+    `OUTCOMES`), seeds, runs (the smallest number of runs of a seed), mean, low, high, clipped to
+    -1 to 1. Used are seeds with at least three runs that are not all equal; a pair without such a
     seed is left out, and with one seed low and high are NaN.
     """
     pairs = [("half_life", name) for name in HISTORY + OUTCOMES]
@@ -158,7 +159,7 @@ def _correlation(
     found, sizes = [], []
     for _, seed in known.groupby("seed"):
         ranks = seed[[first, second]].rank()
-        if len(seed) >= FEWEST_RUNS and (ranks.nunique() > 1).all():
+        if len(seed) >= MIN_RUNS and (ranks.nunique() > 1).all():
             found.append(float(ranks[first].corr(ranks[second])))
             sizes.append(len(seed))
     if not found:

@@ -1,14 +1,15 @@
 """The shape of scores over levels of MTD, with seeds as blocks.
 
-Letters: S seeds, L levels of MTD in rising order, K contrasts. A table of scores is (S, L) with
-NaN where a run is missing, as `Blocks` wants it; `distance` is (L,). Every test uses the weaker of
-a typical and each level's own variance, and a critical value that holds for unequal variances too
-(`analysis.simultaneous`).
+Letters: S seeds, L levels of MTD in rising order, K contrasts. A table of scores is (S, L) with NaN
+where a run is missing, as required by `Blocks`; `distance` is (L,). Every test uses the larger p
+value of the pooled and the heteroscedastic variance (`analysis.blocks`), and a critical value that
+is also valid for unequal variances (`analysis.simultaneous`).
 
-A peak needs two lines (Simonsohn 2018): a least-squares slope on log MTD up to a level and one down
-from it, both clear of 0 at the same level, which may be any inner one. The critical value is that
-of the largest slope on one side: where the score only rises, every slope down from a level has an
-expectation of at least 0 and a false peak needs one of them below 0.
+The test of a peak is the two-line test (Simonsohn 2018): the least-squares slopes on log MTD up to
+a level and down from it are both significant, at the same inner level, which is chosen on the data.
+The critical value is that of the largest slope on one side. It controls the error rate: where the
+score only rises, no slope has a negative expectation, so a false peak needs a significantly
+negative slope on the falling side.
 """
 
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ Shape = Literal["flat", "rising", "falling", "peaked", "inconclusive"]
 
 @dataclass(frozen=True)
 class Offsets:
-    """Each level less the mean of all, (L,), with half widths: pointwise, and for all at once."""
+    """Each level less the mean over levels, (L,), with pointwise and simultaneous half widths."""
 
     mean: Floats
     pointwise: Floats
@@ -35,15 +36,15 @@ class Offsets:
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """What the tests of a table say.
+class ShapeResult:
+    """Results of the tests on a table.
 
     p_peak   of the test of a peak, NaN with fewer than 3 levels; p_trend: two-sided, of the slope
              over all levels.
     slope    over all levels, points per unit of log MTD.
     best     the level with the highest estimate.
-    optimal  (L,) the levels that cannot be told from the best.
-    peak_excluded  whether no inner level can lie the margin above both ends.
+    optimal  (L,) whether a level is statistically indistinguishable from the best.
+    peak_excluded  whether a peak of at least the margin above both ends is excluded.
     """
 
     shape: Shape
@@ -68,7 +69,7 @@ def slope_contrasts(distance: Floats) -> tuple[Floats, Floats]:
 
 
 def _slope(place: Floats, part: slice) -> Floats:
-    """Weights of the levels in the least-squares slope over some of them, (L,)."""
+    """Weights of the levels in the least-squares slope over `part`, (L,); 0 outside it."""
     weights = np.zeros_like(place)
     centred = place[part] - place[part].mean()
     weights[part] = centred / (centred @ centred)
@@ -76,7 +77,7 @@ def _slope(place: Floats, part: slice) -> Floats:
 
 
 def _differences(levels: int, reference: int, *, inner: bool = False) -> Floats:
-    """Other levels, all or only the inner ones, less the one at `reference`, (K, L)."""
+    """Contrasts (K, L): every other level, or only the inner ones, less the level `reference`."""
     left_out = [0, levels - 1] if inner else [reference]
     rows = np.delete(np.eye(levels), left_out, axis=0)
     rows[:, reference] = -1
@@ -84,9 +85,9 @@ def _differences(levels: int, reference: int, *, inner: bool = False) -> Floats:
 
 
 class ShapeTests:
-    """The tests for one design: which runs there are, and the MTD of each level.
+    """The tests for one design: which runs exist, and the MTD of each level.
 
-    present   (S, L), at least 2 of both, as `Blocks` wants it; distance: (L,) in rising order.
+    present   (S, L), S and L at least 2, as required by `Blocks`; distance: (L,) in rising order.
     """
 
     def __init__(self, present: NDArray[np.bool_], distance: Floats) -> None:
@@ -97,17 +98,17 @@ class ShapeTests:
         self._kept: dict[bytes, Families] = {}
 
     def simultaneous(self, rows: Floats) -> Families:
-        """Contrasts (K, L) with two-sided intervals for all at once; kept with their draws."""
+        """One family of contrasts (K, L) for simultaneous two-sided intervals; cached."""
         key = rows.tobytes()
         if key not in self._kept:
             self._kept[key] = Families(self._null, [rows], two_sided=True)
         return self._kept[key]
 
-    def judge(self, scores: Floats, alpha: float, margin: float) -> Judgement:
-        """The shape of a table at an error probability; less than `margin` points is no difference.
+    def classify(self, scores: Floats, alpha: float, margin: float) -> ShapeResult:
+        """The shape of a table at significance level alpha; margin in points.
 
-        Flat comes first and needs every level shown to lie within the margin of their mean: a
-        difference that was not found is not a difference ruled out.
+        Flat is tested first, by equivalence tests of every level with the mean over levels: a
+        difference that is not significant does not show that there is none.
         """
         fit = self.blocks.fit(scores)
         p_peak, (p_trend, slope) = self.test_peak(fit), self.test_trend(fit)
@@ -120,7 +121,7 @@ class ShapeTests:
         elif p_trend <= alpha and optimal[-1 if slope > 0 else 0]:
             shape = "rising" if slope > 0 else "falling"
         excluded = shape != "peaked" and self.excludes_peak(fit, alpha, margin)
-        return Judgement(shape, p_peak, p_trend, slope, best, optimal, excluded)
+        return ShapeResult(shape, p_peak, p_trend, slope, best, optimal, excluded)
 
     def test_peak(self, fit: Fit) -> float:
         """p value of the two-line test over all inner levels; NaN below 3 levels."""
@@ -136,28 +137,29 @@ class ShapeTests:
         return self.trend.p_value(score), float(comparison.estimate[0])
 
     def find_optimal(self, fit: Fit, alpha: float) -> NDArray[np.bool_]:
-        """The levels that no other level is shown to exceed, (L,).
+        """Whether no other level is significantly better than a level, (L,).
 
-        Multiple comparisons with the best (Hsu 1984): it holds the best level with a probability
-        of at least 1 - alpha.
+        Multiple comparisons with the best (Hsu 1984): these levels include the best one with
+        probability at least 1 - alpha.
         """
         critical = self._against_each.critical(alpha)
         return np.array([each.max() <= critical for each in self._against_each.scores(fit)])
 
     def is_flat(self, fit: Fit, alpha: float, margin: float) -> bool:
-        """Whether each level's offset from the mean is shown to be below the margin.
+        """Whether every level is equivalent to the mean over levels within the margin.
 
-        Two one-sided tests (Schuirmann 1987) per level at alpha; all must hold, so there is no
-        correction.
+        Two one-sided tests (Schuirmann 1987) per level at alpha; all must be significant, so that
+        no correction for their number is needed.
         """
         comparison = self.each_offset.compare(fit)
         width = comparison.half_width(self.each_offset.critical(alpha))
         return bool((np.abs(comparison.estimate) + width < margin).all())
 
     def excludes_peak(self, fit: Fit, alpha: float, margin: float) -> bool:
-        """Whether every inner level is shown to lie less than the margin above one of the ends.
+        """Whether every inner level is significantly less than the margin above one of the ends.
 
-        One of two bounds is enough for a level, so each is at alpha / 2; all levels must hold.
+        One of two bounds suffices for a level, so each is at alpha / 2; all levels must be
+        significant, so that no correction for their number is needed.
         """
         if self.levels < 3:
             return False
@@ -169,10 +171,10 @@ class ShapeTests:
     def compare_with_ends(
         self, scores: Floats, level: int, alpha: float
     ) -> tuple[Estimate, Estimate]:
-        """A level less the first and less the last one.
+        """A level less the first level and less the last level.
 
-        The intervals hold for all levels and both ends at once, so that the level may be chosen
-        on the same scores.
+        The intervals are simultaneous over all levels and both ends, hence valid for a level that
+        was chosen on the same scores.
         """
         comparison = self._above_ends.compare(self.blocks.fit(scores))
         width = comparison.half_width(self._above_ends.critical(alpha))
@@ -188,7 +190,7 @@ class ShapeTests:
         return Estimate(mean[row], mean[row] - width[row], mean[row] + width[row])
 
     def estimate_offsets(self, scores: Floats, alpha: float) -> Offsets:
-        """Each level less the mean of all, with intervals of confidence 1 - alpha."""
+        """Each level less the mean over levels, with intervals of confidence 1 - alpha."""
         comparison = self._offsets.compare(self.blocks.fit(scores))
         return Offsets(
             comparison.estimate,
@@ -228,11 +230,11 @@ class ShapeTests:
 
     @cached_property
     def each_offset(self) -> Families:
-        """Each level less the mean of all, a family by itself."""
+        """Each level less the mean over levels, each in a separate family."""
         return self._single(_offset_contrasts(self.levels))
 
     def _single(self, rows: Floats) -> Families:
-        """Each contrast a family of its own."""
+        """A separate family for each contrast, hence without correction for their number."""
         return Families(self._null, [row[None] for row in rows])
 
 
@@ -247,15 +249,15 @@ def _cached_tests(present: bytes, seeds: int, distance: tuple[float, ...]) -> Sh
 
 
 def shape_tests(scores: Floats, distance: Floats) -> ShapeTests:
-    """The tests for the design of a table; those of recent designs are kept with their draws."""
+    """The tests for the design of a table; the latest 64 designs are cached with their draws."""
     present = np.isfinite(scores)
     return _cached_tests(present.tobytes(), len(scores), tuple(distance.tolist()))
 
 
 def compare_pair(scores: Floats, above: int, below: int, alpha: float) -> Estimate:
-    """A column of an (S, L) table less another, with an interval that holds for all pairs at once.
+    """A column of an (S, L) table less another, with an interval simultaneous over all pairs.
 
-    So the two may be chosen on the same scores. `scores` as `Blocks` wants it, 2 columns at least.
+    It is valid for columns that were chosen on the same scores. scores: as required by `Blocks`.
     """
     levels = scores.shape[1]
     tests = shape_tests(scores, np.arange(1.0, levels + 1))

@@ -1,7 +1,7 @@
 """Means with intervals, replicated by seed.
 
-A seed moves every run that uses it, so runs that share a seed are not independent: what is
-replicated is the seed, and an interval counts seeds, not rows.
+Runs that share a seed are not independent. The unit of replication is therefore the seed, and the
+degrees of freedom of an interval count seeds, not runs.
 """
 
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ from scipy import special
 
 
 def check_level(level: float) -> float:
-    """The confidence level as it is; raises ValueError unless 0 < level < 1."""
+    """The confidence level, unchanged; raises ValueError unless 0 < level < 1."""
     if not 0 < level < 1:
         raise ValueError(f"level is {level:g}; it must lie between 0 and 1, such as 0.95")
     return level
 
 
 def half_width(deviation: ArrayLike, count: ArrayLike, *, level: float) -> NDArray[np.float64]:
-    """Half width of the t interval of a mean; NaN where there is one value only.
+    """Half width of the t interval of a mean; NaN where there is only one value.
 
     deviation  sample standard deviation (divisor count - 1).
     count      number of independent values.
@@ -58,7 +58,7 @@ def summarise(
     runs  a row per run, with `seed`, the columns of `by`, and `value`, all finite.
 
     Returns the columns of `by`, then n (runs), seeds, mean, low, high, sorted by `by`. The
-    mean is over the seeds' own means; with one seed low and high are NaN; no runs give no
+    mean is over the means of the seeds; with one seed low and high are NaN; no runs give no
     rows. Raises ValueError for a level outside (0, 1).
     """
     check_level(level)

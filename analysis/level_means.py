@@ -1,10 +1,10 @@
-"""Level means with bands, and tests on them without the runs behind the means.
+"""Level means with bands, and tests on them where the single runs are not available.
 
 Letters: L levels of MTD, B breaks (the inner levels), C contrasts, Q random vectors. A band is
-taken as a 95 % interval of its mean: half its width divided by 1.96 is the standard error, which
-is treated as known (z tests). Levels count as independent, since nothing is known of their seeds.
-Sources: Simonsohn (2018, two lines), Cochran (1954, homogeneity), Hsu (1984, comparisons with the
-best).
+assumed to be a 95 % interval of its mean: half its width divided by 1.96 is the standard error,
+which is treated as known (z tests). Levels are assumed to be independent, since their seeds are
+unknown. Sources: Simonsohn (2018, two lines), Cochran (1954, homogeneity), Hsu (1984, comparisons
+with the best).
 """
 
 from dataclasses import dataclass
@@ -27,9 +27,10 @@ _PUBLISHED = {"figure2": ("figure2_mtd", "MoCoSE, figure 2")}
 
 @dataclass(frozen=True)
 class LevelMeans:
-    """Means with bands: frame  mtd, mean, low, high, L rows in rising order of mtd.
+    """Means with bands.
 
-    name  of the page; source: where the numbers come from, as a sentence.
+    name   title of the page; source: the origin of the numbers, as a sentence.
+    frame  mtd, mean, low, high, L rows in rising order of mtd.
     """
 
     name: str
@@ -48,7 +49,7 @@ class LevelMeans:
 
     @property
     def errors(self) -> Floats:
-        """The standard errors, (L,), of bands that are 95 % intervals."""
+        """The standard errors, (L,), if the bands are 95 % intervals."""
         half = (self.frame["high"] - self.frame["low"]).to_numpy(dtype=np.float64) / 2
         return np.asarray(half / quantile(1 - (1 - LEVEL) / 2))
 
@@ -64,21 +65,21 @@ def load_published_means(name: str) -> LevelMeans:
     Raises ValueError for a name that is not in `published_means()`.
     """
     if name not in _PUBLISHED:
-        raise ValueError(f"no published means {name!r}; there is {', '.join(_PUBLISHED)}")
+        raise ValueError(f"unknown published means {name!r}; choose from {', '.join(_PUBLISHED)}")
     file, title = _PUBLISHED[name]
     source = f"Published values of {title}, read off the figure to about 0.03 points."
     return LevelMeans(title, source, load_curve(file)[["mtd", "mean", "low", "high"]])
 
 
 def quantile(probability: float) -> float:
-    """Of the standard normal distribution."""
+    """Quantile of the standard normal distribution."""
     return float(special.ndtri(probability))
 
 
 def slope_contrast(distance: Floats, errors: Floats, first: int, last: int) -> Floats:
-    """The weights (L,) whose sum with the means is the slope on log MTD from `first` to `last`.
+    """Weights (L,) of the means in the slope on log MTD over levels `first` to `last`, inclusive.
 
-    Least squares weighted by 1/error^2; both levels count, the weights of others are 0.
+    Least squares weighted by 1/error^2; the weights of other levels are 0.
     """
     chosen = slice(first, last + 1)
     precision = 1 / errors[chosen] ** 2
@@ -95,7 +96,7 @@ def z_values(contrasts: Floats, means: Floats, errors: Floats) -> Floats:
 
 
 def largest_z(contrasts: Floats, errors: Floats, normal: Floats) -> Floats:
-    """The largest z of the contrasts (C, L) on each of Q flat curves (Q, L), sorted: (Q,)."""
+    """The largest z of the contrasts (C, L) for each of Q flat curves (Q, L), sorted: (Q,)."""
     scaled = contrasts * errors
     scaled = scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
     return np.sort((normal @ scaled.T).max(axis=1))
@@ -107,20 +108,19 @@ def draw_normal(levels: int) -> Floats:
     Q is 131,072 for up to 16 levels, fewer for more; critical values are accurate to about 0.005.
     """
     source = qmc.MultivariateNormalQMC(np.zeros(levels), rng=np.random.default_rng(0))
-    # a power of 2, as the quasi-random sequence needs
+    # the quasi-random sequence is balanced for powers of 2 only
     draws = 2 ** int(np.log2(_MOST_NUMBERS / max(levels, 16)))
     return np.asarray(source.random(draws), dtype=np.float64)
 
 
 @dataclass(frozen=True)
 class TwoLines:
-    """A test for a peak: one line rises up to a break, another falls from it.
+    """Two-line test for a peak: one line rises up to a break, another falls from it.
 
-    p       the larger of the p values of rise and fall at the break where it is smallest, each
-            adjusted for the choice among all breaks.
+    p       minimum over breaks of the larger p value of rise and fall, each adjusted for the
+            choice of the break.
     mtd     that break; rise, fall: z of the slope up to it, and of the slope down from it.
-    critical_rise, critical_fall  what the largest z over all breaks exceeds with probability
-            5 % where the curve is flat.
+    critical_rise, critical_fall  95 % quantiles of the largest z over all breaks for a flat curve.
     """
 
     p: float
@@ -134,9 +134,9 @@ class TwoLines:
 def compare_two_lines(data: LevelMeans, normal: Floats) -> TwoLines:
     """The two-line test with the break chosen among all inner levels; L >= 3.
 
-    Both lines contain the break. Where the curve does not rise, the largest z of rise exceeds its
-    critical value with probability 5 % at most, so that a peak is found where there is none with
-    probability 5 % at most.
+    Both lines contain the break. For a curve that does not rise, the largest z of rise exceeds its
+    critical value with probability 5 % at most (and likewise for the fall), so that the error rate
+    of a peak is at most 5 %.
     """
     distance, means, errors = data.distance, data.means, data.errors
     last = len(means) - 1
@@ -146,7 +146,7 @@ def compare_two_lines(data: LevelMeans, normal: Floats) -> TwoLines:
     rise, fall = z_values(up, means, errors), z_values(down, means, errors)
     flat_rise, flat_fall = largest_z(up, errors, normal), largest_z(down, errors, normal)
     adjusted = np.maximum(_exceeding(flat_rise, rise), _exceeding(flat_fall, fall))
-    # among equal p values the break with the largest smaller z
+    # ties of the p value: the break whose smaller z is largest
     at = int(np.lexsort((-np.minimum(rise, fall), adjusted))[0])
     return TwoLines(
         float(adjusted[at]),
@@ -159,22 +159,22 @@ def compare_two_lines(data: LevelMeans, normal: Floats) -> TwoLines:
 
 
 def _exceeding(ordered: Floats, values: Floats) -> Floats:
-    """The share of sorted values (Q,) that reach each of the others (B,)."""
+    """Share of the sorted simulated maxima (Q,) that are at least each of the values (B,)."""
     return np.asarray(1 - np.searchsorted(ordered, values) / len(ordered))
 
 
 def equality_p(means: Floats, errors: Floats) -> float:
-    """The p value of all means being equal: chi-square with L - 1 degrees of freedom."""
+    """p value of the test that all means are equal: chi-square with L - 1 degrees of freedom."""
     weights = 1 / errors**2
     distance = means - np.average(means, weights=weights)
     return float(special.chdtrc(len(means) - 1, weights @ distance**2))
 
 
 def find_best_levels(data: LevelMeans, normal: Floats) -> tuple[float, ...]:
-    """The levels that cannot be told from the best: a 95 % confidence set of the best level.
+    """The levels statistically indistinguishable from the best: a 95 % confidence set of the best.
 
-    A level is left out where another exceeds it by more than the one-sided critical value of all
-    comparisons with that level.
+    A level is left out if another exceeds it significantly, one-sided and adjusted for all
+    comparisons with that level (Hsu 1984).
     """
     means, errors = data.means, data.errors
     kept = []

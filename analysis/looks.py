@@ -1,4 +1,4 @@
-"""A look at the verdict of a study that adds seeds until it is decided."""
+"""Interim looks at the verdict of a study that adds seeds until the verdict is decided."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -13,21 +13,21 @@ from analysis.sequential import Boundaries, Spending, compute_boundaries
 from analysis.verdict import Verdict, compute_verdict
 
 SPENDING: Spending = "linear"
-"""Of the error rate over the looks. Simulated in tests/evidence/sequential.py."""
+"""Alpha spending function. Error rates are simulated in tests/evidence/sequential.py."""
 LEADING_LEVEL = 0.5
-"""Confidence of the optimal range whose levels get the next seeds first. No error rate depends on
-it."""
+"""Confidence of the optimal range whose levels get the next seeds first; error rates do not depend
+on it."""
 Decision = Literal["continue", "decided", "flat", "max_seeds", "no scores"]
 
 
 @dataclass(frozen=True)
-class Judged:
-    """What a look says.
+class LookResult:
+    """The result of a look.
 
-    p_value   of the test behind the verdict: of the trend if the score rises or falls, else of the
-              peak; None where there was nothing to test.
+    p_value   of the trend if the verdict is rising or falling, else of the peak; None if not
+              tested.
     decision  continue, or why the study ends.
-    optimal   the levels that cannot be told from the best with a confidence of 50 %, in steps.
+    optimal   the levels statistically indistinguishable from the best at 50 % confidence, in steps.
     """
 
     verdict: str
@@ -48,21 +48,20 @@ def judge_look(
     alpha: float,
     margin: float,
     is_last: bool,
-) -> Judged:
+) -> LookResult:
     """Whether a study ends at this look.
 
-    trials, settings  as `compute_verdict` takes them.
+    trials, settings  as for `compute_verdict`.
     alpha             the nominal significance level of this look.
 
-    It ends with a peak; with a rising or falling score if the level at that end has the highest
-    estimate or a peak inside the range is excluded, since a peak off the middle shows as a trend
-    before it shows as a peak; and for futility, if the score is flat within the margin.
-    Futility is not binding: the boundaries do not count on it, so that a study that is continued
-    nevertheless keeps its error rate.
+    A peak ends the study. A trend ends it if the level at that end has the highest estimate or a
+    peak inside the range is excluded, because for a peak off the middle of the range the trend
+    often becomes significant first. A flat score ends it for futility. Futility is non-binding:
+    the error rate also holds if the study is continued nevertheless.
     """
     verdict = compute_verdict(trials, settings, level=1 - alpha, margin=margin)
     p_value = verdict.p_trend if _is_trend(verdict) else verdict.p_value
-    return Judged(
+    return LookResult(
         verdict.verdict,
         None if math.isnan(p_value) else p_value,
         _decide(verdict, is_last=is_last),
@@ -73,12 +72,12 @@ def judge_look(
 def leading_levels(levels: Sequence[float], optimal: Sequence[float]) -> tuple[float, ...]:
     """The levels that get the next seeds first.
 
-    levels   in rising order, in steps; optimal: those that cannot be told from the best, or values
-             near them, at least one.
+    levels   in rising order, in steps; optimal: those statistically indistinguishable from the
+             best, or values near them, at least one.
 
-    From the lowest to the highest optimal level, their neighbours, and the two ends: they decide
-    both slopes of the test of a peak. Where the runs say little, these are all levels. A level
-    that is left out at one look is not dropped: up to the last look all levels get all seeds.
+    All levels from the lowest to the highest optimal one, their neighbours, and the two ends, on
+    which both slopes of the test of a peak depend. With few runs these are all levels. A level that
+    is left out at one look is only postponed: by the last look all levels have all seeds.
     """
     place = np.log(levels)
     at = [int(np.abs(place - np.log(level)).argmin()) for level in optimal]
@@ -102,16 +101,16 @@ def _is_trend(verdict: Verdict) -> bool:
 
 
 def _has_no_peak(verdict: Verdict) -> bool:
-    """Whether nothing speaks for a peak inside the range of a score that rises or falls."""
+    """Whether a trend has its best level at the end of the range or excludes a peak inside it."""
     end = verdict.last if verdict.verdict == "rising" else verdict.first
     return verdict.peak_excluded or verdict.peak_mtd == end
 
 
 def judged_trials(study: StudyFrames, trials: pd.DataFrame) -> tuple[pd.DataFrame, float]:
-    """The trials of a study that its verdict is about, and the significance level.
+    """The trials that a study's verdict is computed from, and the significance level.
 
-    Of a study that adds seeds, the trials of its last look and the nominal level of that look:
-    what has run since then counts at the next look. All trials and alpha for other studies.
+    For a study that adds seeds, the trials and the nominal level of its last look, since later runs
+    belong to the next look. For other studies, all trials and alpha.
     """
     if len(study.looks):
         last = study.looks.iloc[-1]

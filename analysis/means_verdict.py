@@ -1,4 +1,4 @@
-"""The verdict on level means: the fields of a study's verdict, as far as means can give them."""
+"""The verdict on level means: those fields of a study's verdict that need no single runs."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -27,17 +27,17 @@ Kind = Literal["flat", "rising", "falling", "peaked", "inconclusive"]
 
 @dataclass(frozen=True)
 class MeansVerdict:
-    """What level means show.
+    """The shape of level means, with its tests.
 
-    verdict        the answer; sentence: the same as text, with its numbers.
-    p_value        of the two-line test, or of the slope where the verdict is rising or falling.
-    peak_mtd       the level with the highest mean; peak_excluded: whether no level exceeds the
-                   better end by the margin, None where that is open.
-    optimal_range  levels that cannot be told from the best.
+    verdict        the shape; sentence: the same as text, with its numbers.
+    p_value        of the two-line test, or of the slope if the verdict is rising or falling.
+    peak_mtd       the level with the highest mean; peak_excluded: whether a peak of at least the
+                   margin above the better end is excluded, None if undecided.
+    optimal_range  levels that are statistically indistinguishable from the best.
     two_lines      the test for a peak; trend: z of the slope over all levels.
-    p_equal        of all levels being equal; left_out: the level without which this p is largest,
-                   p_left_out: that p.
-    seeds          0: unknown. peak_interval, seeds_for_power: None, since runs are needed for both.
+    p_equal        of the test that all means are equal; left_out: the level whose removal gives the
+                   largest such p value, p_left_out: that p value.
+    seeds          0: unknown. peak_interval, seeds_for_power: None, since they need single runs.
     """
 
     verdict: Kind
@@ -60,13 +60,14 @@ class MeansVerdict:
 
 
 def judge_means(data: LevelMeans, *, margin: float = MARGIN) -> MeansVerdict:
-    """What the means show, at 95 % confidence.
+    """The shape of the means, at 95 % confidence.
 
-    margin  points below which a difference counts as none.
+    margin  points below which a difference is treated as no difference.
 
-    Peaked: the two-line test is significant. Flat: the 95 % interval of every level's distance from
-    the weighted mean lies within the margin. Rising or falling: the slope over all levels is
-    significant (two-sided) and its end is within the margin of the best mean. Else inconclusive.
+    Flat: the 95 % interval of every level's difference from the weighted mean lies within the
+    margin. Else peaked: the two-line test is significant. Else rising or falling: the slope over
+    all levels is significant (two-sided) and the last (first) mean is less than the margin below
+    the highest mean. Else inconclusive.
     Raises ValueError for fewer than 3 levels or a margin that is not above 0.
     """
     if len(data.frame) < 3:
@@ -117,7 +118,7 @@ def _classify(data: LevelMeans, lines: TwoLines, trend: float, margin: float) ->
 
 
 def _is_flat(data: LevelMeans, margin: float) -> bool:
-    """Whether each level's interval of its distance from the weighted mean is within the margin."""
+    """Whether every level is equivalent to the weighted mean within the margin (95 % intervals)."""
     means, errors = data.means, data.errors
     share = 1 / errors**2 / np.sum(1 / errors**2)
     contrasts = np.eye(len(means)) - share
@@ -126,10 +127,11 @@ def _is_flat(data: LevelMeans, margin: float) -> bool:
 
 
 def _is_peak_excluded(kind: Kind, means: Floats, errors: Floats, margin: float) -> bool | None:
-    """Whether no level exceeds the better end by the margin; None where that is open.
+    """Whether no level exceeds the better end by the margin; None if undecided.
 
-    Every one-sided 95 % bound of the difference to the end lies below the margin. All must hold,
-    so that there is no correction for their number.
+    True if every one-sided 95 % bound of the difference from the end lies below the margin. All
+    must
+    be significant, so that no correction for their number is needed.
     """
     if kind not in ("rising", "falling"):
         return {"flat": True, "peaked": False}.get(kind)
@@ -144,17 +146,17 @@ def _describe(kind: Kind, data: LevelMeans, lines: TwoLines, trend: float, margi
     first, last = (format_mtd(float(data.distance[at])) for at in (0, -1))
     if kind == "flat":
         return (
-            f"The means are flat from MTD {first} to {last}: every level lies within {margin:g} "
-            "points of the weighted mean (95 % intervals)."
+            f"The means are flat from MTD {first} to {last}: every level is equivalent to the "
+            f"weighted mean within ±{margin:g} points (95 % CI)."
         )
     if kind in ("rising", "falling"):
         verb = "rise" if kind == "rising" else "fall"
-        return f"The means {verb} with MTD from {first} to {last} (slope: z {trend:.2f})."
-    numbers = (
-        f"at the break with the strongest evidence, MTD {format_mtd(lines.mtd)}, z is "
-        f"{lines.rise:.2f} for the rise up to it (critical value {lines.critical_rise:.2f}) and "
-        f"{lines.fall:.2f} for the fall from it (critical value {lines.critical_fall:.2f})"
+        return f"The means {verb} with MTD from {first} to {last} (z = {trend:.2f} for the slope)."
+    tests = (
+        f"the rise up to MTD {format_mtd(lines.mtd)} has z = {lines.rise:.2f} (critical value "
+        f"{lines.critical_rise:.2f}), the fall from it z = {lines.fall:.2f} (critical value "
+        f"{lines.critical_fall:.2f})"
     )
     if kind == "peaked":
-        return f"The means peak inside the range from MTD {first} to {last}: {numbers}."
-    return f"The means do not show a peak between MTD {first} and {last}: {numbers}."
+        return f"The means peak between MTD {first} and {last}: {tests}."
+    return f"The means show no significant peak between MTD {first} and {last}: {tests}."

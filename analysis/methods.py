@@ -1,4 +1,4 @@
-"""Methods of a study that varies them: scores side by side, and paired differences."""
+"""Comparison of the methods of a study: mean scores and paired differences."""
 
 import numpy as np
 import pandas as pd
@@ -13,22 +13,22 @@ _DIFFERENCE = ["difference", "difference_low", "difference_high"]
 
 
 def with_methods(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
-    """The trials with their method, the default where none was recorded, if there is one."""
+    """The trials with their method; the default method, if any, where none was recorded."""
     only = {"method": settings["method"]} if "method" in settings else {}
     return with_defaults(trials, only)
 
 
 def varies_method(trials: pd.DataFrame, settings: Settings) -> bool:
-    """Whether completed runs with a score are of more than one method."""
+    """Whether the completed runs with a score have more than one method."""
     runs = completed_runs(with_methods(trials, settings))
     return "method" in runs and runs["method"].nunique() > 1
 
 
 def select_curve_trials(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
-    """The trials that one curve over MTD can be made of.
+    """The trials for one curve over MTD: all, or those of one method.
 
-    Where several methods have an MTD, the trials of one: that with the most levels, then with
-    the most runs, then the first by name. One level of two methods would mix them.
+    Where several methods have an MTD, the one with the most levels is chosen, then the one with the
+    most runs, then the first by name, so that no mean is over several methods.
     """
     named = with_methods(trials, settings)
     runs = traced_runs(named)
@@ -47,10 +47,10 @@ def compute_methods(
 
     Returns method, mtd (NaN where the method has none), n, seeds, mean, low, high (see
     `summarise`), and difference, difference_low, difference_high: points above the row with
-    the highest mean, over the seeds that both have. The intervals of the differences are
-    adjusted for all pairs of rows (Bonferroni), because the best is chosen by the same scores;
-    they are NaN for the best itself and with fewer than two common seeds. No rows unless the
-    completed runs are of several methods. Raises ValueError for a level outside (0, 1).
+    the highest mean, paired by seed. The intervals of the differences are adjusted for all pairs of
+    rows (Bonferroni), because the best row is chosen by the same scores; they are NaN for the best
+    row itself and with fewer than two common seeds. No rows unless the completed runs have several
+    methods. Raises ValueError for a level outside (0, 1).
     """
     if not varies_method(trials, settings):
         return pd.DataFrame(columns=[*_KEYS, "n", "seeds", "mean", "low", "high", *_DIFFERENCE])

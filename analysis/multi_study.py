@@ -1,4 +1,4 @@
-"""Several studies side by side: best configurations, curves over MTD, spectra of the best runs.
+"""Comparison of studies: best configurations, curves over MTD, spectra of the best runs.
 
 Letters: D dimension of the sentence embedding.
 """
@@ -32,7 +32,7 @@ def _name_setting(row: pd.Series) -> str:
 def find_best_setting(
     trials: pd.DataFrame, settings: Collection[str], *, level: float = 0.95
 ) -> pd.DataFrame:
-    """The configuration with the best mean score, as text, with its interval over seeds.
+    """The configuration with the highest mean score, as text, with its interval over seeds.
 
     settings  which columns of trials are settings.
 
@@ -43,7 +43,7 @@ def find_best_setting(
     varied = varied_settings(runs, settings)
     place = pd.Series(0, index=runs.index)
     if varied:
-        # by value: two learning rates may be the same in five digits
+        # grouped by value, not by text: two learning rates may agree in the digits printed
         place = runs.groupby(varied, dropna=False).ngroup()
     table = summarise(runs.assign(setting=place), by=["setting"], level=level)
     best = table.nlargest(1, "mean").reset_index(drop=True)
@@ -55,7 +55,7 @@ def find_best_setting(
 def compute_overview(studies: Sequence[StudyFrames], *, level: float = 0.95) -> pd.DataFrame:
     """A row per study: study, metric, completed, planned, then its best setting.
 
-    The columns of `find_best_setting` are missing values in a study without a score.
+    The columns of `find_best_setting` are NaN for a study without a score.
     """
     rows = []
     for study in studies:
@@ -75,8 +75,8 @@ def compute_overview(studies: Sequence[StudyFrames], *, level: float = 0.95) -> 
 def compute_curves(studies: Sequence[StudyFrames], *, level: float = 0.95) -> pd.DataFrame:
     """Score against MTD of each study: study, metric, mtd, n, seeds, mean, low, high.
 
-    Runs without an MTD are a row of their study at an MTD of 0. Of a study that varies the
-    method there is a part for each, called STUDY: METHOD. Raises ValueError for a level outside
+    Runs without an MTD are summarised in one row at an MTD of 0. A study that varies the method
+    becomes one study for each method, named STUDY: METHOD. Raises ValueError for a level outside
     (0, 1).
     """
     parts = []
@@ -91,7 +91,7 @@ def compute_curves(studies: Sequence[StudyFrames], *, level: float = 0.95) -> pd
 
 
 def studies_by_method(studies: Sequence[StudyFrames]) -> list[StudyFrames]:
-    """The studies, one that varies the method as a part for each, called STUDY: METHOD."""
+    """The studies; one that varies the method is split into studies named STUDY: METHOD."""
     parts = []
     for study in studies:
         if not varies_method(study.trials, study.settings):
@@ -105,10 +105,10 @@ def studies_by_method(studies: Sequence[StudyFrames]) -> list[StudyFrames]:
 
 
 def find_shared_differences(studies: Sequence[StudyFrames]) -> dict[str, dict[str, list[str]]]:
-    """What else differs between studies: setting -> its values as text -> names of studies.
+    """Settings that differ between studies: setting -> values as text -> names of studies.
 
-    Of the steps, the learning rate, the in-batch negatives, the encoder and the corpus, as the
-    scored runs have them; a study that did not record a setting is not among its names.
+    Compared are steps, learning rate, in-batch negatives, encoder and corpus of the scored runs; a
+    study that did not record a setting is not among the names of that setting.
     """
     found: dict[str, dict[str, list[str]]] = {}
     for name in _COMPARED:
@@ -124,12 +124,12 @@ def find_shared_differences(studies: Sequence[StudyFrames]) -> dict[str, dict[st
 
 
 def compute_best_spectra(studies: Sequence[StudyFrames]) -> pd.DataFrame:
-    """Spectra of each study's best run with one, and of the encoders as they were loaded.
+    """Spectra of the best run of each study that has one, and of the encoders before training.
 
     Returns a row per model, indexed by (model, moment), moment "after" or "before"; column i is
-    the i-th largest singular value divided by the largest (the widest D; NaN beyond a model's
-    own). Studies that began from the same encoder share a row "untrained encoder"; of several,
-    each is named by its studies.
+    the i-th largest singular value divided by the largest, for the largest D; NaN beyond a model's
+    own D. Studies with the same initial encoder share a row "untrained encoder"; several such rows
+    are named by their studies.
     """
     after: dict[str, Floats] = {}
     before: list[tuple[list[str], Floats]] = []
@@ -153,7 +153,7 @@ def compute_best_spectra(studies: Sequence[StudyFrames]) -> pd.DataFrame:
 
 
 def _relative(spectra: pd.DataFrame, number: int, moment: str) -> Floats:
-    """A run's singular values divided by the largest; none where they were not kept."""
+    """A run's singular values divided by the largest, (D,); empty where none were recorded."""
     here = [index == (number, moment) for index in spectra.index]
     values = spectra[here].to_numpy(dtype=np.float64).ravel()
     values = values[np.isfinite(values)]

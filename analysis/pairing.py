@@ -1,4 +1,4 @@
-"""Scores compared seed by seed: what a seed adds to all its runs drops out.
+"""Paired comparison of levels of MTD: seeds as blocks, so that seed effects cancel.
 
 Letters: S seeds, L levels of MTD.
 """
@@ -14,15 +14,15 @@ from analysis.intervals import check_level
 from analysis.runs import MTD_DECIMALS, traced_runs, varied_settings
 
 _COLUMNS = ["mtd", "seeds", "mean", "low", "high", "low_all", "high_all"]
-# More distinct levels than this, as a random sampler gives, are merged with their neighbours.
+# More distinct levels than this, as random samplers produce, are merged with their neighbours.
 _MOST_LEVELS = 30
 
 
 def complete_block(table: pd.DataFrame) -> pd.DataFrame:
-    """The table without the rows and columns that have holes, the emptiest dropped first."""
-    holes = table.isna().to_numpy()
-    rows, columns = np.arange(holes.shape[0]), np.arange(holes.shape[1])
-    while (left := holes[np.ix_(rows, columns)]).any():
+    """The table without missing values; rows and columns with the most are dropped first."""
+    missing = table.isna().to_numpy()
+    rows, columns = np.arange(missing.shape[0]), np.arange(missing.shape[1])
+    while (left := missing[np.ix_(rows, columns)]).any():
         by_row, by_column = left.mean(axis=1), left.mean(axis=0)
         if by_row.max() > by_column.max():
             rows = np.delete(rows, by_row.argmax())
@@ -36,9 +36,9 @@ def score_table(trials: pd.DataFrame, settings: Collection[str]) -> pd.DataFrame
 
     settings  which columns are settings.
 
-    Index seed, columns mtd in rising order. Of several configurations at one level the mean is
-    taken, over those and the seeds that leave no hole within the level. A level needs two seeds and
-    a seed two levels; with one seed, all its levels are kept. More than 30 levels are merged with
+    Index seed, columns mtd in rising order. Several configurations at one level are averaged, over
+    the complete block of configurations and seeds (`complete_block`). A level needs two seeds and a
+    seed two levels; with one seed, all its levels are kept. More than 30 levels are merged with
     their neighbours into 30, at the geometric mean of their MTD.
     """
     runs = traced_runs(trials)
@@ -61,7 +61,7 @@ def score_table(trials: pd.DataFrame, settings: Collection[str]) -> pd.DataFrame
 
 
 def merge_levels(distance: pd.Series) -> pd.Series:
-    """The level of each run: its MTD, or that of its group where more than 30 are merged."""
+    """The level of each run: its MTD, or that of its group where more than 30 levels are merged."""
     levels = distance.drop_duplicates().sort_values().to_numpy()
     if len(levels) <= _MOST_LEVELS:
         return distance
@@ -76,10 +76,10 @@ def merge_levels(distance: pd.Series) -> pd.Series:
 def compute_paired_curve(
     trials: pd.DataFrame, settings: Collection[str], *, level: float = 0.95
 ) -> pd.DataFrame:
-    """Score at each MTD less the mean over all levels, seeds as blocks.
+    """Score at each level of MTD less the mean over all levels, seeds as blocks.
 
-    Returns mtd, seeds, mean, with a pointwise interval (low, high) and one that holds for all
-    levels at once (low_all, high_all). The seeds and levels are those of `score_table`; with one
+    Returns mtd, seeds, mean, with a pointwise interval (low, high) and a simultaneous one for all
+    levels (low_all, high_all). The seeds and levels are those of `score_table`; with one
     seed the intervals are NaN. Raises ValueError for a level outside (0, 1).
     """
     check_level(level)
@@ -104,7 +104,7 @@ def compute_paired_curve(
 def compute_paired_batch_curves(
     trials: pd.DataFrame, settings: Collection[str], *, level: float = 0.95
 ) -> pd.DataFrame:
-    """For each batch size what `compute_paired_curve` gives, after a column batch_size."""
+    """`compute_paired_curve` of each batch size: batch_size, then its columns."""
     runs = traced_runs(trials)
     curves = [
         compute_paired_curve(batch, settings, level=level).assign(batch_size=size)

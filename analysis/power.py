@@ -1,4 +1,4 @@
-"""How many seeds a verdict takes: approximate power of the tests of a shape.
+"""Seeds needed for a verdict: approximate power of the tests of a shape.
 
 Letters: L levels of MTD.
 """
@@ -13,7 +13,7 @@ from analysis.defaults import ALPHA, MARGIN
 from analysis.inference import ShapeTests, shape_tests
 
 MOST_SEEDS = 1000
-# With this many seeds the critical values are close to those of more.
+# With this many seeds or more, critical values hardly depend on the number of seeds.
 _LARGE = 12
 
 
@@ -26,15 +26,15 @@ def count_seeds(
     margin: float = MARGIN,
     power: float = 0.8,
 ) -> int | None:
-    """Least number of seeds that give a verdict with a probability of `power`, at least 2.
+    """Smallest number of seeds, at least 2, for a verdict with the given power.
 
     effects    true score of each level up to a constant, (L,); variances: of a run's error at each
                level, (L,); distance: MTD, (L,) in rising order.
-    margin     points below which a difference counts as none.
+    margin     points below which a difference is treated as no difference.
 
-    The verdict is the one that is most probable: flat, peaked, rising or falling. Errors of the
-    estimates are taken as normal, slopes on the two sides of a peak as independent. None where
-    more than 1,000 seeds would be needed. Raises ValueError for fewer than 2 levels.
+    The power is the largest of those of flat, peaked, and rising or falling. Estimates are assumed
+    to be normal, the slopes on the two sides of a peak independent. None if more than 1,000 seeds
+    are needed. Raises ValueError for fewer than 2 levels.
     """
     if len(effects) < 2:
         raise ValueError(f"{len(effects)} level of MTD; a verdict needs at least 2")
@@ -46,15 +46,15 @@ def count_seeds(
         drawn = min(seeds, _LARGE)
         tests = shape_tests(np.zeros((drawn, len(offsets))), distance)
         factor = float(np.sqrt(seeds / drawn))
-        return max(each(tests, truth, factor, alpha, margin) for each in _CHANCES) >= power
+        return max(each(tests, truth, factor, alpha, margin) for each in _POWERS) >= power
 
-    return least_seeds(is_enough, MOST_SEEDS)
+    return minimum_seeds(is_enough, MOST_SEEDS)
 
 
-def least_seeds(is_enough: Callable[[int], bool], most: int) -> int | None:
-    """The least number of seeds from 2 to `most` that is enough, None if none is, by bisection.
+def minimum_seeds(is_enough: Callable[[int], bool], most: int) -> int | None:
+    """The smallest number of seeds from 2 to `most` for which `is_enough`, None if none; bisection.
 
-    is_enough  holds for every number of seeds above one for which it holds.
+    is_enough  monotone: true for all numbers of seeds above the smallest for which it is true.
     """
     low, high = 1, 2
     while not is_enough(high):
@@ -67,16 +67,14 @@ def least_seeds(is_enough: Callable[[int], bool], most: int) -> int | None:
     return high
 
 
-def _chance_of_flat(
-    tests: ShapeTests, truth: Fit, factor: float, alpha: float, margin: float
-) -> float:
+def _flat_power(tests: ShapeTests, truth: Fit, factor: float, alpha: float, margin: float) -> float:
     comparison = tests.each_offset.compare(truth)
     width = comparison.half_width(tests.each_offset.critical(alpha)) / factor
-    room = (margin - np.abs(truth.effects) - width) * factor
-    return 1 - float(2 * special.ndtr(-room / comparison.own).sum())
+    slack = (margin - np.abs(truth.effects) - width) * factor
+    return 1 - float(2 * special.ndtr(-slack / comparison.own).sum())
 
 
-def _chance_of_peak(
+def _peak_power(
     tests: ShapeTests, truth: Fit, factor: float, alpha: float, _margin: float
 ) -> float:
     best = int(truth.effects.argmax())
@@ -87,13 +85,13 @@ def _chance_of_peak(
     return float((rise * fall).max())
 
 
-def _chance_of_trend(
+def _trend_power(
     tests: ShapeTests, truth: Fit, factor: float, alpha: float, _margin: float
 ) -> float:
     score = tests.trend.scores(truth)[0][0]
     return float(special.ndtr(score * factor - tests.trend.critical(alpha)))
 
 
-# Of the tests at some number of seeds, the true effects and variances, the factor by which errors
-# are smaller with the seeds beyond that number, alpha and the margin.
-_CHANCES = (_chance_of_flat, _chance_of_peak, _chance_of_trend)
+# Arguments: tests at some number of seeds, the true effects and variances, the factor by which
+# additional seeds reduce standard errors, alpha and the margin.
+_POWERS = (_flat_power, _peak_power, _trend_power)

@@ -1,4 +1,4 @@
-"""Does an optimum in MTD stay where it is under other learning rates and numbers of steps?"""
+"""Whether the optimal MTD is the same at other learning rates and numbers of steps."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -12,17 +12,16 @@ from analysis.pairing import compute_paired_curve
 from analysis.runs import traced_runs
 from analysis.verdict import Verdict, compute_verdict
 
-_FEWEST_LEVELS = 2
+_MIN_LEVELS = 2
 
 
 @dataclass(frozen=True)
 class Condition:
     """The runs of one learning rate and number of steps.
 
-    name     as in "learning rate 0.001, 160 steps"; stated: `describe_conditions` of its runs.
+    name     such as "learning rate 0.001, 160 steps"; stated: `describe_conditions` of its runs.
     curve    `compute_mtd_curve`; paired: `compute_paired_curve`.
-    half_life  mean measured half-life of a key at the best level, in steps; NaN where it was not
-             measured.
+    half_life  mean measured half-life of keys at the best level, in steps; NaN if not measured.
     """
 
     name: str
@@ -40,12 +39,12 @@ def compute_conditions(
     half_lives: pd.DataFrame | None = None,
     level: float = 0.95,
 ) -> tuple[Condition, ...]:
-    """The conditions of a study that varies the learning rate or the steps beside MTD, in order.
+    """Verdict and curves for each learning rate and number of steps of a study that varies them.
 
     trials, settings  as for `compute_verdict`; half_lives: `compute_half_lives` of these trials.
 
-    A condition is one with two levels of MTD or more; empty where fewer than two are. Raises
-    ValueError for a level outside (0, 1).
+    Conditions with fewer than two levels of MTD are left out; empty with fewer than two conditions.
+    Raises ValueError for a level outside [0.5, 1).
     """
     runs = traced_runs(trials)
     if half_lives is not None:
@@ -55,7 +54,7 @@ def compute_conditions(
         return ()
     found = []
     for _, group in runs.groupby(varied):
-        if group["mtd"].nunique() >= _FEWEST_LEVELS:
+        if group["mtd"].nunique() >= _MIN_LEVELS:
             values = {name: float(group[name].iloc[0]) for name in varied}
             found.append(_condition(group, values, settings, level))
     return tuple(found) if len(found) > 1 else ()

@@ -1,16 +1,16 @@
-"""Which runs of a study count, which of them have an MTD, and which hyperparameters varied."""
+"""Selection of runs: completed, with an MTD, without one; which hyperparameters varied."""
 
 from collections.abc import Collection
 
 import numpy as np
 import pandas as pd
 
-# Settings that give the same distance differ in the last bits; 26/3 is printed as 8.667.
+# MTDs of different settings that are mathematically equal may differ by a rounding error.
 MTD_DECIMALS = 3
 
 
 def format_mtd(distance: float) -> str:
-    """A distance as it is printed, 14.667 or 12; a dash for one that is not finite."""
+    """An MTD as text, such as 14.667 or 12; a dash for one that is not finite."""
     if not np.isfinite(distance):
         return "–"
     return f"{distance:.{MTD_DECIMALS}f}".rstrip("0").rstrip(".")
@@ -19,7 +19,7 @@ def format_mtd(distance: float) -> str:
 def completed_runs(trials: pd.DataFrame, *, value: str = "score") -> pd.DataFrame:
     """The rows of COMPLETE trials with a finite `value`, whatever their method.
 
-    A frame without a column `state`, as one made by hand, holds completed runs alone.
+    In a frame without a column `state`, all runs count as completed.
     """
     finite = np.isfinite(trials[value].astype("float64"))
     done = finite & (trials["state"] == "COMPLETE") if "state" in trials else finite
@@ -27,20 +27,20 @@ def completed_runs(trials: pd.DataFrame, *, value: str = "score") -> pd.DataFram
 
 
 def has_mtd(trials: pd.DataFrame) -> pd.Series:
-    """Whether each trial has an MTD: it is recorded and above 0, as every true distance is."""
+    """Whether each trial has an MTD: recorded, finite and above 0; 0 is recorded for none."""
     distance = trials["mtd"].astype("float64")
     return distance.gt(0) & distance.lt(np.inf)
 
 
 def traced_runs(trials: pd.DataFrame, *, value: str = "score") -> pd.DataFrame:
-    """The completed runs that have an MTD, with MTD rounded to its level."""
+    """The completed runs that have an MTD, with MTD rounded to `MTD_DECIMALS`."""
     runs = completed_runs(trials, value=value)
     runs = runs.assign(mtd=runs["mtd"].astype("float64").round(MTD_DECIMALS))
     return runs[has_mtd(runs)]
 
 
 def untraced_runs(trials: pd.DataFrame) -> pd.DataFrame:
-    """The completed runs without an MTD, given an MTD of 0, at which they are drawn."""
+    """The completed runs without an MTD; their column mtd is set to 0."""
     runs = completed_runs(trials)
     return runs[~has_mtd(runs)].assign(mtd=0.0)
 
@@ -51,17 +51,17 @@ def is_missing(values: pd.Series) -> pd.Series:
 
 
 def varied_settings(trials: pd.DataFrame, settings: Collection[str]) -> list[str]:
-    """The columns that are settings and differ between these trials, in the frame's order.
+    """The columns that are settings and differ between these trials, in the order of the frame.
 
-    A missing value is one of its own, but not where no trial of a method has another: the method
-    does not have that setting.
+    A missing value counts as a separate value, unless all trials of a method lack the setting: then
+    the method does not have it.
     """
     names = [str(name) for name in trials if name in settings]
     return [name for name in names if _values_of(trials, name).nunique(dropna=False) > 1]
 
 
 def _values_of(trials: pd.DataFrame, name: str) -> pd.Series:
-    """A column of the trials whose method has that setting."""
+    """The column `name` of the trials whose method has that setting."""
     values = trials[name]
     missing = is_missing(values)
     if "method" not in trials or not missing.any():

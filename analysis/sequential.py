@@ -1,12 +1,11 @@
 """Nominal significance levels of a test that is repeated while data accumulate.
 
 Alpha spending (Lan and DeMets, Biometrika 1983): a function of the information fraction t in (0, 1]
-says how much of the error probability alpha may be used up to t. The critical value of look k is
-that for which a Brownian motion with the covariance of the accumulating z statistics,
-cov(Z_i, Z_j) = sqrt(t_i / t_j) for i <= j, exceeds it for the first time at look k with the
-probability that is spent there (Armitage, McPherson and Rowe, JRSS A 1969). `nominal` is its tail
-probability: at look k a p value is compared with it (the significance-level approach), which is
-exact for a normal statistic and approximate for others.
+gives the part of the error probability alpha that is spent up to t. The critical value of look k is
+chosen so that z statistics with cov(Z_i, Z_j) = sqrt(t_i / t_j), i <= j, first exceed their
+critical value at look k with the probability that is spent at that look (Armitage, McPherson and
+Rowe, JRSS A 1969). `nominal` is its tail probability, with which the p value of look k is compared
+(the significance-level approach): exact for normal statistics, approximate for others.
 
 Letters: K looks, G nodes of the integration.
 """
@@ -25,14 +24,14 @@ Sides = Literal[1, 2]
 
 _NODES = 400
 _WIDEST = 9.0
-"""Standard deviations beyond which the density of a statistic is taken as 0."""
+"""Standard deviations beyond which the density of a statistic is set to 0."""
 _LEAST = 1e-16
-"""A probability below it is not spent: its critical value is infinite."""
+"""Smaller probabilities are not spent: the critical value is infinite."""
 
 
 @dataclass(frozen=True)
 class Boundaries:
-    """What each of K looks is compared with.
+    """Critical values and significance levels of K looks.
 
     fractions   information fraction of each look, (K,), the last at most 1.
     cumulative  error probability spent up to each look, (K,).
@@ -73,8 +72,8 @@ def compute_boundaries(
 
     sides  2 spends alpha / 2 on each side of a symmetric test.
 
-    Stopping early for lack of an effect is not counted on (it is non-binding), so that alpha holds
-    whether such a stop is obeyed or not. Raises ValueError for fractions that do not rise within
+    Stopping for futility is non-binding: alpha holds whether or not a study stops for it. Raises
+    ValueError for fractions that do not rise within
     (0, 1] and for an alpha outside (0, 0.5].
     """
     t = np.asarray(fractions, dtype=np.float64)
@@ -91,8 +90,8 @@ def compute_boundaries(
 def _critical_values(t: Floats, spent: Floats, *, two_sided: bool) -> Floats:
     """Critical values (K,) whose first crossing at look k, on one side, has probability spent[k].
 
-    The density of the sum S = Z sqrt(t) among the paths that have not crossed is carried from look
-    to look on G Gauss-Legendre nodes.
+    The density of S = Z sqrt(t) of the paths that have not crossed is integrated from look to look
+    on G Gauss-Legendre nodes.
     """
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     critical = np.full(len(t), np.inf)

@@ -1,11 +1,11 @@
-"""Families of contrasts that are tested together: critical values of the largest, simulated.
+"""Simulated critical values of the largest score of a family of contrasts (max-t tests).
 
-The largest score of a family (`Comparison.scores`) has a distribution without unknowns where all
-levels have one variance; it is simulated for the design at hand, as it is where one level at
-either end is noisy (4 times the standard deviation of the others, the ratio measured on the
-built-in data without in-batch negatives) and where one run in ten has collapsed. The largest of
-the four quantiles is taken, so that no test of the variances comes first, each at the upper end of
-its own 99 % interval, so that a rate of error is not above alpha for want of draws.
+The null distribution of the largest score of a family (`Comparison.scores`) is simulated for the
+design of the table under four error models: equal variances; a noisy first or last level (4 times
+the standard deviation of the others, the ratio measured on the built-in data without in-batch
+negatives); and one run in ten collapsed. The largest of the four quantiles is used, which makes a
+preliminary test of equal variances unnecessary. Each quantile is the upper end of its 99 %
+interval, so that simulation error does not raise the error rate above alpha.
 
 Letters: S seeds, L levels, K contrasts, F families, B simulated tables.
 """
@@ -23,16 +23,16 @@ _COLLAPSED, _LOST = 0.1, 15.0
 _Z99 = 2.33
 _DRAWS = 10_000
 _LEAST_DRAWS = 1_000
-# Simulated scores of one design: 32 MB.
+# simulated scores that are in memory at once: 32 MB
 _MOST_VALUES = 4_000_000
 _SEED = 0
 
 
 class NullFits:
-    """Fits of simulated tables in which no level differs, for one design.
+    """Fits of simulated tables without differences between levels, for one design.
 
-    fits  of 10,000 tables, fewer for large designs, 1,000 at least, under each of the four
-          distributions. The same design always gets the same.
+    fits  for each of the four error models, of 10,000 tables (fewer for large designs, at least
+          1,000). The random seed is fixed.
     """
 
     def __init__(self, blocks: Blocks) -> None:
@@ -46,11 +46,11 @@ class NullFits:
 
 
 class Families:
-    """F families of contrasts on one design, each with one critical value for its largest score.
+    """F families of contrasts on one design, with one critical value for the largest scores.
 
     null       simulated fits of the design.
-    groups     arrays (K, L) of contrasts, a family each.
-    two_sided  takes the largest absolute score.
+    groups     arrays (K, L) of contrasts, one for each family.
+    two_sided  whether the score of a family is the largest absolute score.
     """
 
     def __init__(
@@ -72,20 +72,20 @@ class Families:
         return np.split(np.abs(scores) if self.two_sided else scores, self._ends, axis=-1)
 
     def critical(self, alpha: float) -> float:
-        """The value that no family's largest score exceeds with a probability above alpha."""
+        """The value that each family's largest score exceeds with probability at most alpha."""
         draws = self._maxima.shape[1]
         above = max(int(alpha * draws - _Z99 * math.sqrt(alpha * draws)), 1)
         return float(self._maxima[:, draws - above].max())
 
     def p_value(self, score: float) -> float:
-        """Probability of a score at least this large, of the family that reaches it most often."""
+        """Probability of a largest score of at least `score`; the maximum over families."""
         draws = int(self._maxima.shape[1])
         above = draws - min(int(np.searchsorted(each, score)) for each in self._maxima) + 1
         return min(float(above + _Z99 * math.sqrt(above)) / draws, 1.0)
 
     @cached_property
     def _maxima(self) -> Floats:
-        """Sorted largest scores where no contrast differs from 0, (4 F, B)."""
+        """Sorted simulated largest scores under the null hypothesis, (4 F, B)."""
         size = max(_MOST_VALUES // len(self.contrasts.rows), 1)
         largest: list[Floats] = []
         for fit in self._null.fits:
@@ -98,13 +98,13 @@ class Families:
 
 
 def _part(fit: Fit, start: int, size: int) -> Fit:
-    """Some of the tables of a fit, so that no array of scores gets large."""
+    """A slice of the tables of a fit, which bounds the memory of their scores."""
     chosen = slice(start, start + size)
     return Fit(fit.effects[chosen], fit.variances[chosen], fit.typical[chosen])
 
 
 def _draw_errors(shape: tuple[int, int, int]) -> Iterator[Floats]:
-    """Errors (B, S, L) that are equal, noisy at the first and at the last level, and collapsed."""
+    """Errors (B, S, L) of the four error models: equal, noisy first, noisy last, collapsed runs."""
     rng = np.random.default_rng(_SEED)
     noise = rng.standard_normal(shape)
     yield noise

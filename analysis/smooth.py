@@ -1,4 +1,4 @@
-"""A smooth curve of the score over log MTD, with a band that holds for the whole curve.
+"""A smooth curve of the score over log MTD, with a simultaneous confidence band.
 
 Letters: S seeds, L levels of MTD, G points of the curve.
 """
@@ -28,7 +28,8 @@ def natural_spline(knots: Floats, points: Floats) -> Floats:
 
 
 def place_knots(places: Floats, most: int = _MOST_KNOTS) -> Floats:
-    """Knots at evenly spaced quantiles of distinct places, two to `most`, fewer than places."""
+    """Knots at evenly spaced quantiles of the distinct places: at least 2, at most `most`, and
+    fewer than there are places."""
     distinct = np.unique(places)
     count = min(most, max(2, len(distinct) - 1))
     return np.quantile(distinct, np.linspace(0, 1, count))
@@ -37,13 +38,13 @@ def place_knots(places: Floats, most: int = _MOST_KNOTS) -> Floats:
 def compute_smooth(scores: Floats, distance: Floats, *, level: float = 0.95) -> pd.DataFrame:
     """Natural cubic spline of at most 4 degrees of freedom through the levels, seeds as blocks.
 
-    scores  (S, L) with NaN where a run is missing, as `Blocks` wants it; distance  (L,).
+    scores  (S, L) with NaN where a run is missing, as required by `Blocks`; distance  (L,).
 
-    Returns mtd, mean (less the mean over levels), low, high at 60 points evenly spaced in log MTD;
-    low and high hold at once for all points of the spline that is closest to the true levels
+    Returns mtd, mean (less the mean over levels), low, high at 60 points evenly spaced in log MTD.
+    low and high are simultaneous for all points of the spline that fits the true levels best
     (Ruppert, Wand and Carroll 2003, section 6.5, with the critical value of
-    `analysis.simultaneous`), not for a curve with a kink that no such spline follows. No rows with
-    fewer than 4 levels or 2 seeds.
+    `analysis.simultaneous`); they do not cover the bias of the spline, for example at a kink. No
+    rows with fewer than 4 levels or 2 seeds.
     """
     if len(distance) < 4 or len(scores) < 2:
         return pd.DataFrame(columns=_COLUMNS, dtype="float64")
@@ -51,7 +52,7 @@ def compute_smooth(scores: Floats, distance: Floats, *, level: float = 0.95) -> 
     points = np.linspace(places[0], places[-1], _POINTS)
     knots = place_knots(places)
     at_levels = natural_spline(knots, places)
-    # a point of the curve is a weighted mean of the levels: a contrast like any other
+    # a point of the curve less the mean over levels is a contrast of the levels
     weights = (natural_spline(knots, points) - at_levels.mean(axis=0)) @ np.linalg.pinv(at_levels)
     tests = shape_tests(scores, distance)
     curve = tests.simultaneous(weights)

@@ -1,4 +1,4 @@
-"""Singular values of sentence embeddings, and how many dimensions they fill.
+"""Singular values and effective rank of sentence embeddings.
 
 Letters: N embeddings, D dimension, R trials. Source: MoCoSE, figure 7 (singular values of
 the matrix of sentence embeddings); Roy and Vetterli (2007), equation 3 (effective rank).
@@ -18,8 +18,8 @@ def singular_values(x: ArrayLike) -> Floats:
     """Singular values of (N, D), largest first, min(N, D) of them.
 
     Square roots of the eigenvalues of the smaller Gram matrix in float64: values below
-    about 1e-8 of the largest are rounding. The rows are taken as they are, neither centred
-    nor normalised.
+    about 1e-8 of the largest are dominated by rounding errors. The rows are neither centred nor
+    normalised.
 
     Raises ValueError unless x is a matrix of finite values with at least one row and column.
     """
@@ -27,7 +27,7 @@ def singular_values(x: ArrayLike) -> Floats:
     if rows.ndim != 2 or not rows.size:
         raise ValueError(f"x has shape {rows.shape}; it must be a matrix (N, D), not empty")
     if not np.isfinite(rows).all():
-        raise ValueError("x holds values that are not finite; it has no singular values")
+        raise ValueError("x contains values that are not finite; it has no singular values")
     gram = rows @ rows.T if rows.shape[0] < rows.shape[1] else rows.T @ rows
     return np.asarray(np.sqrt(np.clip(np.linalg.eigvalsh(gram)[::-1], 0, None)))
 
@@ -56,7 +56,7 @@ def effective_rank(values: ArrayLike) -> float:
 
 
 def _usable(spectra: pd.DataFrame) -> pd.DataFrame:
-    """The rows that have a largest singular value, and nothing that is not finite."""
+    """The rows with finite values, the largest above 0."""
     values = spectra.to_numpy(dtype=np.float64)
     usable = np.isfinite(values).all(axis=1) & (values.max(axis=1, initial=0) > 0)
     return spectra.iloc[np.flatnonzero(usable)]

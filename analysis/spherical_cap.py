@@ -1,4 +1,4 @@
-"""Cosines of random pairs on a spherical cap: why random negatives are never hard.
+"""Cosines of random pairs on a spherical cap: why random negatives are rarely hard negatives.
 
 Two points are drawn uniformly from the unit sphere's points within an angle ω of an axis, in d
 dimensions. With φ and φ' their angles to the axis and β that between their directions across it,
@@ -6,8 +6,8 @@ dimensions. With φ and φ' their angles to the axis and β that between their d
     cos θ = cos φ cos φ' + sin φ sin φ' cos β,
 
 where φ and φ' have a density ∝ sin^(d−2) on 0 to ω, and β one ∝ sin^(d−3) on 0 to π. Source:
-MixCSE (Zhang et al., AAAI 2022), which mixes negatives for this reason. Angles are in radians; in
-the table in degrees.
+MixCSE (Zhang et al., AAAI 2022), which mixes negatives for this reason. Angles are in radians, in
+the table of `compute_spherical_cap` in degrees.
 """
 
 from collections.abc import Sequence
@@ -94,10 +94,11 @@ def compute_spherical_cap(
     pairs: int = 20_000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """A row for every angle (degrees) and dimension, closed form beside simulation.
+    """Mean and standard deviation of cos θ, in closed form and simulated, by angle and dimension.
 
-    Columns: angle, dimension; mean, std of cos θ; simulated_mean, simulated_std of so many
-    `pairs`; mixed, the cosine of a sentence to a mixed negative (λ 0.2) made of a random one.
+    Columns: angle (degrees), dimension; mean, std of cos θ; simulated_mean, simulated_std over
+    `pairs` random pairs; mixed, the cosine of a sentence and a negative mixed from it (λ 0.2) and a
+    random negative.
     Raises ValueError for a dimension, angle or number of pairs outside its range.
     """
     random = np.random.default_rng(seed)
@@ -108,7 +109,7 @@ def compute_spherical_cap(
 def draw_spherical_cap(frame: pd.DataFrame, ax: "Axes") -> None:
     """Mean and standard deviation by dimension, a line and a band for each angle.
 
-    frame  as `compute_spherical_cap` gives it. Crosses: the simulation; dashes: mixed negatives.
+    frame  from `compute_spherical_cap`. Crosses: the simulation; dashes: mixed negatives.
     """
     from analysis.figures.style import BATCHES, INK
 
@@ -132,7 +133,7 @@ def draw_spherical_cap(frame: pd.DataFrame, ax: "Axes") -> None:
 
 
 def describe_spherical_cap(frame: pd.DataFrame) -> str:
-    """What the table shows, in sentences; nothing of an empty one."""
+    """The table as text; empty for an empty table."""
     if not len(frame):
         return ""
     sentences = []
@@ -179,9 +180,9 @@ def _checked(dimension: ArrayLike, angle: ArrayLike) -> tuple[Floats, Floats]:
 def _mean_height(d: Floats, omega: Floats) -> Floats:
     """E cos φ = sin^(d−1) ω / ((d − 1) A), A the integral of sin^(d−2) from 0 to ω.
 
-    Up to a right angle (d − 1) A = sin^(d−1) ω · 2F1(1/2, (d−1)/2; (d+1)/2; sin² ω), in which the
-    power cancels, so that nothing underflows; near it, where 2F1 loses its digits, the incomplete
-    beta function serves. Beyond it A is the whole integral less that of π − ω.
+    Up to a right angle (d − 1) A = sin^(d−1) ω · 2F1(1/2, (d−1)/2; (d+1)/2; sin² ω): the power
+    cancels, which avoids underflow. Near a right angle, where 2F1 loses precision, the incomplete
+    beta function is used. Beyond it A is the integral to π less that to π − ω.
     """
     acute = np.minimum(omega, np.pi - omega)
     square, half, whole = np.sin(acute) ** 2, (d - 1) / 2, beta((d - 1) / 2, 0.5)
@@ -197,8 +198,8 @@ def _mean_height(d: Floats, omega: Floats) -> Floats:
 def _heights(dimension: int, angle: float, count: int, random: np.random.Generator) -> Floats:
     """cos φ (count,) of points on the cap: density ∝ (1 − x²)^((d−3)/2) on cos ω to 1.
 
-    Rejection from the whole sphere where the cap holds much of it. Elsewhere from an exponential
-    density through the tangent at the rim, which lies above since the logarithm is concave.
+    Rejection sampling: from the whole sphere where the cap is a large part of it, else from an
+    exponential density, which is tangent to the log density at the rim and above it by concavity.
     """
     rim = float(np.cos(angle))
     if rim < 1 / np.sqrt(dimension):
@@ -212,18 +213,18 @@ def _heights(dimension: int, angle: float, count: int, random: np.random.Generat
 
 
 def _on_the_sphere(d: int, rim: float, random: np.random.Generator, count: int) -> Floats:
-    """Heights of those of `count` points of the whole sphere that lie on the cap."""
+    """Heights of the points on the cap, of `count` uniform points of the sphere."""
     x = random.standard_normal(count)
     x /= np.sqrt(x**2 + random.chisquare(d - 1, count))
     return np.asarray(x[x >= rim])
 
 
 def _above_the_rim(d: int, rim: float, random: np.random.Generator, count: int) -> Floats:
-    """Heights of those of `count` exponential draws that are accepted; the rim is above 0."""
+    """Heights of the accepted ones of `count` exponential draws; the rim is above 0."""
     power, top = (d - 3) / 2, 1 - rim
     slope = 2 * power * rim / (1 - rim**2)
     share = random.random(count)
-    # in three dimensions the density is constant
+    # slope 0: the density is uniform in three dimensions
     above = -np.log1p(share * np.expm1(-slope * top)) / slope if slope else share * top
     x = rim + above
     ratio = power * np.log((1 - x**2) / (1 - rim**2)) + slope * above

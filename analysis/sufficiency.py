@@ -1,10 +1,10 @@
-"""Is the maximum traceable distance (MTD) sufficient, or do its components matter beyond it?
+"""Whether the score depends on the maximum traceable distance (MTD) alone: MTD is sufficient.
 
-MTD is the sum of 1/(1 - eta), the EMA's component, and K/N, the queue's. If it is sufficient, the
-score is one curve over MTD, however the components divide it. Nested models of the configuration
-means test this (`analysis.nested`), all in logarithms: a null model has many degrees of freedom,
-so that a bend of its curve is not taken for an effect of what is added; what is added has few,
-which keeps power. Letters: C configurations.
+MTD is the sum of the EMA's component 1/(1 - eta) and the queue's component K/N. If it is
+sufficient, configurations with equal MTD have equal expected scores, whatever their components.
+Nested models of the configuration means test this (`analysis.nested`); all variables are
+logarithms. A null model has many degrees of freedom, so that its lack of fit is not attributed to
+the added terms; the added terms have few, for power. Letters: C configurations.
 """
 
 import math
@@ -39,15 +39,16 @@ _OF_QUEUE = ("initial_queue_size", "queue_slice")
 _MOST_CURVE = 15
 _COMPONENT = 3
 _ADDED = 2
-_MOST_PAIRED = 400
+_MAX_CONFIGURATIONS = 400
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two configurations at nearly equal MTD; rows are places in `Sufficiency.cells`.
+    """Two configurations at nearly equal MTD.
 
-    difference  of their means, high less low, in points, with its simultaneous interval.
-    pairs       how many pairs the interval is corrected for.
+    high_row, low_row  their rows in `Sufficiency.cells`.
+    difference  mean paired difference, high less low, in points; low, high: simultaneous interval.
+    pairs       the number of pairs that the interval is adjusted for (Bonferroni).
     """
 
     high_row: int
@@ -62,14 +63,14 @@ class Pair:
 class Sufficiency:
     """Whether the score depends on MTD alone.
 
-    answer    on the hypothesis that MTD is sufficient; reason: why it cannot be tested.
+    answer    result of the test that MTD is sufficient; reason: why it cannot be tested.
     varied    which of ema_decay and queue_size vary.
-    p_value   of the hypothesis; interaction_p: that 1/(1 - eta) and K/N are additive.
-    explained share of the variance between configuration means by model: mtd, ema_decay,
-              queue_size, additive; each with its degrees of freedom in `freedom`.
+    p_value   of that test; interaction_p: of the test that 1/(1 - eta) and K/N are additive.
+    explained R² of the configuration means by model: mtd, ema_decay, queue_size, additive;
+              `freedom`: the degrees of freedom of each.
     tests     base, added, freedom, p_value, a row per pair of nested models.
-    cells     ema_decay, ratio (K/N), mtd, mean, runs, a row per configuration, by MTD.
-    pair      the largest difference at nearly equal MTD; None without such a pair.
+    cells     ema_decay, ratio (K/N), mtd, mean, runs, a row per configuration, sorted by MTD.
+    pair      the pair with the largest difference at nearly equal MTD; None without a pair.
     """
 
     answer: Answer
@@ -92,8 +93,8 @@ class Models:
     """Columns (C, p) of the models over a design.
 
     mtd, ema_decay, queue_size, additive  null models, with many degrees of freedom.
-    added     what a test adds, with few: mtd, ema_decay, queue_size, components, interaction.
-    variance  what the logarithm of the error variance may depend on, for the weights.
+    added     added terms, with few: mtd, ema_decay, queue_size, components, interaction.
+    variance  covariates of the logarithm of the error variance, for the weights.
     """
 
     mtd: Floats
@@ -113,13 +114,13 @@ NESTED: tuple[tuple[str, str], ...] = (
     ("ema_decay", "mtd"),
     ("queue_size", "mtd"),
 )
-"""Null model and what is added. The first is the hypothesis that MTD is sufficient."""
+"""Null model and added terms. The first pair tests the hypothesis that MTD is sufficient."""
 
 
 def build_models(trace: Floats, ratio: Floats) -> Models:
-    """The models of a design of C configurations: trace is 1/(1 - eta), ratio K/N, both (C,)."""
+    """The models of C configurations: trace is 1/(1 - eta), ratio is K/N, both (C,)."""
     mtd, eta, queue = np.log(trace + ratio), np.log(trace), np.log(ratio)
-    # half of the degrees of freedom between configurations, so that the other half can object
+    # half of the degrees of freedom between configurations; the other half is left for the test
     curve = min(max((len(mtd) - 1) // 2, 1), _MOST_CURVE)
     first, second = smooth(eta, _ADDED), smooth(queue, _ADDED)
     wide = smooth(eta, _COMPONENT), smooth(queue, _COMPONENT)
@@ -147,17 +148,19 @@ def compute_sufficiency(
 
     trials    `StudyFrames.trials`, or a frame with columns mtd, score, seed, ema_decay,
               queue_size, batch_size and, if not all runs completed, state.
-    settings  which columns are settings; where others vary too, the runs of the one condition
-              with the most configurations count.
+    settings  which columns are settings; if others vary too, only the runs of the combination of
+              their values with the most configurations are used.
 
-    A hypothesis is rejected at p <= 1 - level. "cannot be tested" where one component varies alone,
+    The hypothesis is rejected at p <= 1 - level. "cannot be tested" if only one component varies,
     with one seed, or with too few configurations. Raises ValueError for a level outside (0, 1).
     """
     check_level(level)
     runs = _one_condition(_scored(trials), settings)
-    varied = tuple(name for name in _COMPONENTS if runs[_of(name)].nunique() > 1)
+    varied = tuple(name for name in _COMPONENTS if runs[_column_of(name)].nunique() > 1)
     if len(varied) < 2:
-        return Sufficiency("cannot be tested", _few(runs, varied), varied, level=level)
+        return Sufficiency(
+            "cannot be tested", _untestable_reason(runs, varied), varied, level=level
+        )
     table = _table(runs)
     cells = pd.DataFrame(list(table.columns), columns=["mtd", "ratio", "ema_decay"])
     try:
@@ -170,22 +173,22 @@ def compute_sufficiency(
 
 
 def _scored(trials: pd.DataFrame) -> pd.DataFrame:
-    """Completed runs with an MTD and a queue, with their components trace and ratio."""
+    """Completed runs with an MTD and a queue, with columns trace and ratio (the components)."""
     runs = traced_runs(trials if "state" in trials else trials.assign(state="COMPLETE"))
     runs = runs.assign(ratio=(runs["queue_size"] / runs["batch_size"]).astype("float64"))
     runs = runs.assign(trace=runs["mtd"] - runs["ratio"])
     return runs[(runs["ratio"] > 0) & (runs["trace"] > 0)]
 
 
-def _of(name: str) -> str:
+def _column_of(name: str) -> str:
     return "ratio" if name == "queue_size" else name
 
 
 def _one_condition(runs: pd.DataFrame, settings: Collection[str]) -> pd.DataFrame:
-    """The runs that agree in every other setting: those with the most configurations."""
+    """Runs with equal values of all other settings: the values with the most configurations."""
     known = {*settings, "batch_size"}
     others = [name for name in varied_settings(runs, known) if name not in _COMPONENTS]
-    # a share of the queue is part of the queue, not a condition of its own
+    # settings that are a function of the queue size are not conditions
     others = [name for name in others if name not in _OF_QUEUE or _differs(runs, name)]
     if not others:
         return runs
@@ -198,7 +201,7 @@ def _differs(runs: pd.DataFrame, name: str) -> bool:
     return bool(runs.groupby("queue_size")[name].nunique(dropna=False).max() > 1)
 
 
-def _few(runs: pd.DataFrame, varied: tuple[str, ...]) -> str:
+def _untestable_reason(runs: pd.DataFrame, varied: tuple[str, ...]) -> str:
     if varied:
         return f"only {varied[0]} varies"
     return "neither ema_decay nor queue_size varies" if len(runs) else "no run has a score"
@@ -248,11 +251,11 @@ def largest_difference(scores: Floats, mtd: Floats, level: float) -> Pair | None
 
     scores  (S, C), NaN where a run is missing; mtd  (C,), in rising order.
 
-    Bonferroni t intervals over all such pairs, each from the differences within the seeds that have
-    both configurations: exact for normal errors with any variances. None without a pair that shares
-    two seeds, or for more than 400 configurations.
+    The interval is the paired t interval over common seeds, Bonferroni-adjusted for all such pairs:
+    exact for normal errors with any variances. None without a pair that shares two seeds, or for
+    more than 400 configurations.
     """
-    if len(mtd) > _MOST_PAIRED:
+    if len(mtd) > _MAX_CONFIGURATIONS:
         return None
     near = [(i, j) for i, j in combinations(range(len(mtd)), 2) if mtd[j] <= NEAR * mtd[i]]
     within = {(i, j): _shared(scores[:, i] - scores[:, j]) for i, j in near}

@@ -23,7 +23,7 @@ FIRST_COLUMNS = (
     "uniformity",
     "reason",
 )
-"""Of a table of trials, in this order."""
+"""First columns of the table of trials, in this order."""
 
 
 def compute_tasks(
@@ -33,13 +33,13 @@ def compute_tasks(
     by: Sequence[str] = (),
     level: float = 0.95,
 ) -> pd.DataFrame:
-    """Score of every task of the published tables by MTD; runs without an MTD stand at 0.
+    """Score on every task of the published tables by MTD; runs without an MTD have an MTD of 0.
 
     scores  number, task, score: a row per trial and task.
-    by      columns of trials that make rows of their own, before the MTD.
+    by      further columns of trials to group by, before the MTD.
 
     Returns task, the columns `by`, mtd, n, seeds, mean, low, high (see `summarise`), tasks in
-    published order. No rows where no completed run was scored on any. Raises ValueError for a
+    published order; no rows if no completed run has a score on any. Raises ValueError for a
     level outside (0, 1).
     """
     runs = completed_runs(trials)
@@ -52,7 +52,7 @@ def compute_tasks(
 
 
 def compute_trials_table(trials: pd.DataFrame) -> pd.DataFrame:
-    """Every trial in the order of its number: `FIRST_COLUMNS`, then what else is known."""
+    """All trials by number: `FIRST_COLUMNS`, then other `TRIAL_COLUMNS`, then other settings."""
     known = [name for name in TRIAL_COLUMNS if name in trials and name not in FIRST_COLUMNS]
     rest = [name for name in trials if name not in FIRST_COLUMNS and name not in known]
     return trials[[*FIRST_COLUMNS, *known, *rest]].sort_values("number", ignore_index=True)

@@ -1,4 +1,4 @@
-"""Maximum traceable distance: how far back the keys of a queue reach.
+"""Maximum traceable distance (MTD): age in steps of the oldest weights behind a queue's keys.
 
 Letters: eta EMA decay of the target branch, K queue size, N batch size. Distances are
 counted in training steps. Source: MoCoSE, equations 4 to 10.
@@ -74,9 +74,9 @@ def d_trace(
 def d_trace(ema_decay: ArrayLike, queue_size: ArrayLike, batch_size: ArrayLike) -> float | Floats:
     """Maximum traceable distance in steps: 1/(1 - eta) + K/N (equation 4).
 
-    Arguments broadcast; numbers give a number. Under an EMA schedule pass the curve of
-    decays to get the curve of distances. The batch size counts gradient accumulation. A
-    queue size of 0 means no queue, and leaves the EMA's part alone.
+    Arguments broadcast; numbers give a number. For an EMA schedule, pass the decay at each step to
+    get the distance at each step. The batch size includes gradient accumulation. A queue size of 0
+    means no queue: the distance is the EMA's component.
 
     Raises ValueError, naming the value, for a decay outside [0, 1), a queue size below 0
     or a batch size below 1.

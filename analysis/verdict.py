@@ -1,4 +1,4 @@
-"""The verdict on a study: the shape of its score over MTD, with what can be said of the best."""
+"""The verdict on a study: the shape of its score over MTD, and which levels may be the best."""
 
 import math
 from collections.abc import Collection
@@ -17,7 +17,7 @@ from analysis.pairing import merge_levels, score_table
 from analysis.power import MOST_SEEDS, count_seeds
 from analysis.runs import format_mtd, traced_runs
 
-# Columns of a frame that are settings although they are among the fixed ones.
+# Settings among the fixed columns of `StudyFrames.trials`.
 _FIXED_SETTINGS = frozenset(
     {"ema_decay", "queue_size", "batch_size", "initial_queue_size", "queue_slice"}
 )
@@ -29,23 +29,22 @@ _UNKNOWN = Estimate(math.nan, math.nan, math.nan)
 class Verdict:
     """What a study shows about its score against MTD.
 
-    verdict        the answer; "inconclusive" where the runs do not settle it.
+    verdict        the shape; "inconclusive" where no shape is significant.
     sentence       the same as text, with its numbers.
     p_value        of the test of a peak; p_trend: two-sided, of the slope over all levels.
     peak_mtd       the level with the highest estimate, whatever the verdict, in steps.
-    peak_interval  where a peak lies: the span of the optimal range; None without a peak.
-    optimal_range  the levels that cannot be told from the best: at least one of them is the best
-                   with the confidence of `level`.
-    peak_excluded  whether no inner level can lie the margin above both ends.
-    seeds, levels  how many are compared; levels_run: how many levels have a score at all.
+    peak_interval  lowest and highest level of the optimal range; None unless peaked.
+    optimal_range  levels that are statistically indistinguishable from the best: a confidence set
+                   that contains the best level with probability `level`.
+    peak_excluded  whether a peak of at least the margin above both ends is excluded.
+    seeds, levels  how many are compared; levels_run: how many levels have a score.
     first, last    lowest and highest level compared, in steps.
-    rise, fall     best level less the first, and less the last, valid for a level that was chosen
-                   on the same runs.
-    level, margin  confidence of tests and intervals; a difference of fewer points than the margin
-                   counts as none.
-    seeds_for_power  of an inconclusive study: seeds that would give a verdict with 80 %
-                   probability if the curve and the scatter were as estimated; None if more than
-                   1,000, or nothing to judge from.
+    rise, fall     best level less the first, and less the last, in points; the intervals are
+                   simultaneous, hence valid although the best level was chosen on the same runs.
+    level, margin  confidence of tests and intervals; differences below the margin (points) are
+                   treated as no difference.
+    seeds_for_power  of an inconclusive study: seeds for a verdict with 80 % power if the true means
+                   and variances are as estimated; None if more than 1,000 or if not estimable.
 
     Numbers are NaN where there is nothing to compare.
     """
@@ -77,15 +76,15 @@ def compute_verdict(
     level: float = 0.95,
     margin: float = MARGIN,
 ) -> Verdict:
-    """Judge the shape of the score against MTD, and where it is best.
+    """Test the shape of the score against MTD and which levels may be the best.
 
-    trials    a row per run: seed, mtd, score (x 100) and the settings; state, if there is one,
-              is COMPLETE for runs that count (`StudyFrames.trials`).
-    settings  which columns are settings; by default all that no other column of
-              `StudyFrames.trials` is.
-    level     confidence, at least 0.5: a peak or a trend is false with a probability of about
-              1 - level at most.
-    margin    points (score x 100) below which a difference counts as none.
+    trials    a row per run: seed, mtd, score (x 100) and the settings, as `StudyFrames.trials`.
+              If there is a column state, only runs with state COMPLETE are used.
+    settings  which columns are settings; by default all columns that are not among the fixed
+              columns of `StudyFrames.trials`.
+    level     confidence, at least 0.5: the error rate of a peak or a trend is at most about
+              1 - level.
+    margin    points (score x 100) below which a difference is treated as no difference.
 
     With one seed, one level or no score the verdict is "inconclusive". Raises ValueError for a
     level outside [0.5, 1) or a margin that is not above 0, KeyError for a missing column.
@@ -111,7 +110,7 @@ def compute_verdict(
     if scores.size:
         found = replace(found, first=float(distance[0]), last=float(distance[-1]))
     if min(scores.shape) >= 2:
-        found = _judge(found, scores, distance)
+        found = _run_tests(found, scores, distance)
     elif scores.size:
         found = replace(found, peak_mtd=float(distance[scores.mean(axis=0).argmax()]))
     conditions = describe_conditions(trials)
@@ -119,26 +118,26 @@ def compute_verdict(
     return replace(found, sentence=write_sentence(found) + where)
 
 
-def _judge(found: Verdict, scores: Floats, distance: Floats) -> Verdict:
-    """The verdict with everything that is tested on a table of scores."""
+def _run_tests(found: Verdict, scores: Floats, distance: Floats) -> Verdict:
+    """The verdict with the results of all tests on the scores, (S, L), at the levels, (L,)."""
     alpha = 1 - found.level
     tests = shape_tests(scores, distance)
-    judged = tests.judge(scores, alpha, found.margin)
-    rise, fall = tests.compare_with_ends(scores, judged.best, alpha)
-    optimal = tuple(float(each) for each in distance[judged.optimal])
+    result = tests.classify(scores, alpha, found.margin)
+    rise, fall = tests.compare_with_ends(scores, result.best, alpha)
+    optimal = tuple(float(each) for each in distance[result.optimal])
     needed = None
-    if judged.shape == "inconclusive":
+    if result.shape == "inconclusive":
         fit = tests.blocks.fit(scores)
         needed = count_seeds(fit.effects, fit.variances, distance, alpha=alpha, margin=found.margin)
     return replace(
         found,
-        verdict=judged.shape,
-        p_value=judged.p_peak,
-        p_trend=judged.p_trend,
-        peak_mtd=float(distance[judged.best]),
-        peak_interval=(optimal[0], optimal[-1]) if judged.shape == "peaked" else None,
+        verdict=result.shape,
+        p_value=result.p_peak,
+        p_trend=result.p_trend,
+        peak_mtd=float(distance[result.best]),
+        peak_interval=(optimal[0], optimal[-1]) if result.shape == "peaked" else None,
         optimal_range=optimal,
-        peak_excluded=judged.peak_excluded,
+        peak_excluded=result.peak_excluded,
         rise=rise,
         fall=fall,
         seeds_for_power=needed,
@@ -146,25 +145,25 @@ def _judge(found: Verdict, scores: Floats, distance: Floats) -> Verdict:
 
 
 def write_sentence(verdict: Verdict) -> str:
-    """The verdict as one or two sentences, with its numbers."""
+    """The verdict as text, with its numbers; at most four sentences."""
     if verdict.seeds < 2 or verdict.levels < 2:
         return _nothing_compared(verdict)
     first, last = format_mtd(verdict.first), format_mtd(verdict.last)
     if verdict.verdict == "peaked":
         return (
-            f"The score peaks inside the range: at MTD {format_mtd(verdict.peak_mtd)} it is above "
-            f"the lowest MTD, {first}, by {_points(verdict.rise, verdict.level)} and above the "
-            f"highest, {last}, by {_points(verdict.fall, verdict.level)}. A slope up to an inner "
-            f"level and one down from it are both clear of 0 ({format_p(verdict.p_value)}). "
-            f"{_optimal(verdict)}"
+            f"The score peaks at MTD {format_mtd(verdict.peak_mtd)}, inside the tested range: "
+            f"{_points(verdict.rise, verdict.level)} above the lowest MTD, {first}, and "
+            f"{_points(verdict.fall, verdict.level)} above the highest, {last}. Its rise up to an "
+            "inner level and its fall from that level are both statistically significant "
+            f"({format_p(verdict.p_value)}). {_optimal(verdict)}"
         )
     if verdict.verdict in ("rising", "falling"):
         return _trend(verdict)
     if verdict.verdict == "flat":
         return (
-            f"The score is flat from MTD {first} to {last}: every level lies within "
-            f"{verdict.margin:g} points of the mean over levels ({verdict.seeds} seeds, "
-            f"equivalence tests at {100 * (1 - verdict.level):g} %)."
+            f"The score is flat from MTD {first} to {last}: every level is equivalent to the mean "
+            f"over levels within ±{verdict.margin:g} points ({verdict.seeds} seeds, two one-sided "
+            f"tests at α = {1 - verdict.level:.2g})."
         )
     return _inconclusive(verdict)
 
@@ -173,13 +172,13 @@ def _nothing_compared(verdict: Verdict) -> str:
     if not verdict.levels_run:
         return "No completed run with an MTD has a score yet."
     if verdict.levels_run == 1:
-        return "All scored runs share one MTD, so there is nothing to compare."
+        return "All scored runs have the same MTD, so there are no levels to compare."
     if verdict.seeds == 1:
         return (
-            "With one seed, an effect of MTD cannot be separated from chance; the best score "
-            f"is at MTD {format_mtd(verdict.peak_mtd)}."
+            "With one seed, an effect of MTD cannot be distinguished from random variation; the "
+            f"highest score is at MTD {format_mtd(verdict.peak_mtd)}."
         )
-    return "No two seeds were run at the same two levels of MTD."
+    return "No two seeds were run at the same two levels of MTD, so levels cannot be compared."
 
 
 def _trend(verdict: Verdict) -> str:
@@ -190,49 +189,49 @@ def _trend(verdict: Verdict) -> str:
     excluded = "is excluded" if verdict.peak_excluded else "is not excluded"
     return (
         f"The score {'rises' if rising else 'falls'} with MTD from {first} to {last} "
-        f"({format_p(verdict.p_trend)} for the slope on log MTD): the best level, MTD "
-        f"{format_mtd(verdict.peak_mtd)}, is above MTD {far} by {_points(gain, verdict.level)}. "
-        f"{_optimal(verdict)} A peak of {verdict.margin:g} points inside the range {excluded}; "
-        f"one {'beyond' if rising else 'below'} {near} cannot be seen here."
+        f"({format_p(verdict.p_trend)} for the slope on log MTD). The best level, MTD "
+        f"{format_mtd(verdict.peak_mtd)}, is {_points(gain, verdict.level)} above MTD {far}. "
+        f"{_optimal(verdict)} A peak of at least {verdict.margin:g} points inside the range "
+        f"{excluded}; MTDs {'above' if rising else 'below'} {near} were not tested."
     )
 
 
 def _inconclusive(verdict: Verdict) -> str:
     if verdict.seeds_for_power is None:
-        outlook = f"more than {MOST_SEEDS:,} seeds would be needed"
+        outlook = f"a verdict would need more than {MOST_SEEDS:,} seeds"
     elif verdict.seeds_for_power > verdict.seeds:
-        outlook = f"about {verdict.seeds_for_power} seeds would give a verdict (80 % power)"
+        outlook = f"about {verdict.seeds_for_power} seeds give a verdict with 80 % power"
     else:
-        outlook = "more seeds are likely to give a verdict"
+        outlook = "a few more seeds are likely to give a verdict"
     return (
-        f"With {verdict.seeds} seeds the shape is not settled ({format_p(verdict.p_value)} for a "
-        f"peak, {format_p(verdict.p_trend)} for a trend): the best mean is at MTD "
-        f"{format_mtd(verdict.peak_mtd)}. If the curve is as estimated, {outlook}. "
-        f"{_optimal(verdict)}"
+        f"With {verdict.seeds} seeds the shape of the curve is inconclusive "
+        f"({format_p(verdict.p_value)} for a peak, {format_p(verdict.p_trend)} for a trend). The "
+        f"highest mean is at MTD {format_mtd(verdict.peak_mtd)}. {_optimal(verdict)} If the true "
+        f"means and variances are as estimated, {outlook}."
     )
 
 
 def _optimal(verdict: Verdict) -> str:
-    """Which levels cannot be told from the best."""
-    levels = verdict.optimal_range
+    """Which levels are statistically indistinguishable from the best."""
+    levels, confidence = verdict.optimal_range, f"({100 * verdict.level:g} % confidence)"
     if len(levels) == verdict.levels:
-        return "No level can be told from the best."
+        return f"All levels are statistically indistinguishable from the best {confidence}."
     if len(levels) == 1:
-        return f"Every other level is worse than MTD {format_mtd(levels[0])}."
+        return f"Every other level is significantly worse than MTD {format_mtd(levels[0])}."
     return (
-        f"{len(levels)} of {verdict.levels} levels cannot be told from the best, from MTD "
-        f"{format_mtd(levels[0])} to {format_mtd(levels[-1])} ({100 * verdict.level:g} % "
-        "confidence)."
+        f"{len(levels)} of {verdict.levels} levels, from MTD {format_mtd(levels[0])} to "
+        f"{format_mtd(levels[-1])}, are statistically indistinguishable from the best level "
+        f"{confidence}."
     )
 
 
 def _points(value: Estimate, level: float) -> str:
-    interval = f"{100 * level:g} % CI {value.low:.2f} to {value.high:.2f}"
+    interval = f"simultaneous {100 * level:g} % CI {value.low:.2f} to {value.high:.2f}"
     return f"{value.mean:.2f} points ({interval})"
 
 
 def format_p(value: float) -> str:
-    """A p value as it is printed; "no test" for NaN."""
+    """A p value with its sign, as in "p = 0.012" or "p < 0.001"; "no test" for NaN."""
     if math.isnan(value):
         return "no test"
-    return f"p {value:.2g}" if value >= 0.001 else "p < 0.001"
+    return f"p = {value:.2g}" if value >= 0.001 else "p < 0.001"

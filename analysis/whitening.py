@@ -1,4 +1,4 @@
-"""Whitening: sentence embeddings turned and scaled until no direction stands out.
+"""Whitening: a linear map to sentence embeddings with mean 0 and identity covariance.
 
 Letters: N embeddings, D dimension, k dimensions kept. Source: Su et al. (2021), "Whitening
 Sentence Representations", as MoCoSE's and SimCSE's baselines use it: y = (x - mean) U S^(-1/2).
@@ -13,13 +13,13 @@ from analysis.geometry import normalise_rows
 
 Floats = NDArray[np.float64]
 
-# A variance below this share of the largest is rounding: dividing by it would make noise loud.
+# Smaller variances, relative to the largest, are rounding errors: scaling would amplify noise.
 _RANK_TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True)
 class Whitening:
-    """What `fit_whitening` found: the mean (D,) and the kernel U S^(-1/2) (D, k)."""
+    """A fitted whitening: the mean (D,) and the kernel U S^(-1/2) (D, k)."""
 
     mean: Floats
     kernel: Floats
@@ -27,7 +27,7 @@ class Whitening:
     def apply(self, x: ArrayLike) -> Floats:
         """Whitened rows of unit L2 norm, (N, D) to (N, k).
 
-        Raises ValueError for another dimension, or a row without a direction once whitened.
+        Raises ValueError for another dimension, or a row that is zero after whitening.
         """
         rows = np.asarray(x, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != len(self.mean):
@@ -48,7 +48,7 @@ def fit_whitening(x: ArrayLike, k: int) -> Whitening:
     if rows.ndim != 2 or len(rows) < 2:
         raise ValueError(f"x has shape {rows.shape}; it must be a matrix (N, D) with N >= 2")
     if not np.isfinite(rows).all():
-        raise ValueError("x holds values that are not finite")
+        raise ValueError("x contains values that are not finite")
     mean = rows.mean(axis=0)
     variances, directions = np.linalg.eigh(
         np.cov(rows, rowvar=False, bias=True).reshape(rows.shape[1], rows.shape[1])

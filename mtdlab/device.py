@@ -9,18 +9,18 @@ from mtdlab.errors import MtdlabError
 from mtdlab.settings import TrainerSettings
 
 BFLOAT16_FEATURES = ("amx_bf16", "avx512_bf16")
-"""Processor features with instructions for bfloat16 matrix products, as torch names them."""
+"""CPU features with instructions for bfloat16 matrix products, by torch's names."""
 
 
 @dataclass(frozen=True)
 class Device:
-    """A device and the data type of its matrix products; everything else stays in float32."""
+    """A device and the data type of its matrix products; all other operations use float32."""
 
     device: torch.device
     dtype: torch.dtype
 
     def autocast(self) -> torch.autocast:
-        """The context in which encoder and heads run."""
+        """The autocast context for encoder and heads."""
         return torch.autocast(
             self.device.type, dtype=torch.bfloat16, enabled=self.dtype == torch.bfloat16
         )
@@ -34,11 +34,11 @@ def choose_device(settings: TrainerSettings) -> Device:
     """The device and the precision of these settings, with `auto` resolved for this machine.
 
     `precision: auto` is bfloat16 where the hardware has instructions for its matrix products
-    (a GPU with native support, a processor with one of `BFLOAT16_FEATURES`), else float32. It
-    depends on the hardware's capabilities alone, never on a measured time, so that equal
-    machines choose alike.
+    (a GPU with native support, a CPU with one of `BFLOAT16_FEATURES`), else float32. It depends on
+    the hardware's capabilities and not on measured times, so that machines of one kind choose the
+    same precision.
 
-    Raises MtdlabError for a CUDA device that this machine lacks.
+    Raises MtdlabError for a CUDA device that does not exist.
     """
     name = settings.device
     if name == "auto":

@@ -5,25 +5,25 @@ from collections.abc import Iterable
 
 
 class MtdlabError(Exception):
-    """A mistake or a state that the user can correct; the message says how, in one sentence."""
+    """An error that the user can correct; the message is one sentence that states how."""
 
     exit_code = 2
 
 
 class StorageError(MtdlabError):
-    """The study database is missing, damaged or of another kind."""
+    """The study database is missing, damaged, or not a database of mtdlab."""
 
     exit_code = 4
 
 
 class NothingToReport(MtdlabError):
-    """The named study does not exist or holds nothing yet."""
+    """The named study does not exist or has no trials yet."""
 
     exit_code = 5
 
 
 class TrialError(Exception):
-    """A trial that cannot continue; `reason` is recorded with the trial.
+    """A trial has failed; `reason` is recorded with the trial.
 
     Not an `MtdlabError`, since the study continues.
     """
@@ -39,7 +39,7 @@ def one_line(error: Exception) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """A hint for a word that is not known: the nearest that is, or all of them."""
+    """A hint for an unknown word: the most similar known word, or all known words."""
     options = sorted(known)
     near = difflib.get_close_matches(word, options, n=1, cutoff=0.5)
     if near:
@@ -48,5 +48,5 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def describe(error: Exception) -> str:
-    """An error as the reason or the note of a trial; mtdlab's own errors by their message."""
+    """An error as text for a trial's reason or note; the type is left out for mtdlab's errors."""
     return str(error) if isinstance(error, TrialError | MtdlabError) else one_line(error)[:500]

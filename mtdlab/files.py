@@ -1,4 +1,4 @@
-"""Folders that appear whole or not at all: built in a temporary folder, then renamed."""
+"""Atomic creation of folders: written to a temporary folder, then renamed."""
 
 import shutil
 import tempfile
@@ -11,9 +11,9 @@ from pathlib import Path
 def new_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
     """A temporary folder beside `target`, renamed to it when the block ends without an error.
 
-    replace  remove an earlier `target`, which stays in place until then.
+    replace  remove an earlier `target` just before the rename.
 
-    Raises OSError where the disk fails, or where `target` holds files and `replace` is False.
+    Raises OSError if writing fails, or if `target` contains files and `replace` is False.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     building = Path(tempfile.mkdtemp(prefix=_prefix(target), dir=target.parent))
@@ -28,7 +28,7 @@ def new_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
 
 
 def remove_leftovers(target: Path) -> None:
-    """Remove what killed processes left of `target`; call it while no other process builds it."""
+    """Remove temporary folders that killed processes left; no other process may be writing one."""
     for stale in target.parent.glob(f"{_prefix(target)}*"):
         shutil.rmtree(stale, ignore_errors=True)
 
@@ -38,7 +38,7 @@ def _prefix(target: Path) -> str:
 
 
 def _swap(target: Path, building: Path) -> None:
-    """Between the two renames there is no `target`, for an instant."""
+    """Replace a folder by another. Not atomic: between the renames `target` does not exist."""
     old = building.with_name(building.name + "-old")
     if target.exists():
         target.rename(old)

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of equally many cells, at least one row, as lines with right-aligned columns."""
+    """Lines with right-aligned columns; rows: at least one, all of the same length."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True))
@@ -17,7 +17,7 @@ def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def progress_bar(*, transient: bool = False) -> "Progress":
-    """Progress bars on standard error if it is a terminal; `transient` ones vanish at the end."""
+    """Progress bars on standard error if it is a terminal; `transient`: erased at the end."""
     # imported here to keep --help fast
     from rich.console import Console
     from rich.progress import Progress

@@ -1,11 +1,10 @@
-"""Checks that a training method keeps its contract, for methods from anywhere.
+"""Conformance checks for training methods, including methods outside this package.
 
     from mtdlab.testing import check_method
     check_method(MyMethod)
 
-Each check trains for a few steps with the built-in encoder and text, or with what `settings` name,
-and raises AssertionError with a sentence. `method_checks` gives them one by one, for pytest's
-parametrize.
+Each check trains for a few steps on the built-in data, or with other `settings`, and raises
+AssertionError with a sentence. `method_checks` returns the single checks, for pytest's parametrize.
 """
 
 import copy
@@ -48,16 +47,16 @@ class _Stopped(Exception):
 
 
 def check_method(method: type[Method[Any]], **settings: Any) -> None:
-    """Hold a method against every check; the first that fails raises AssertionError.
+    """Run every check on a method; the first that fails raises AssertionError.
 
-    settings   of the runs, instead of a few short steps on the built-in data.
+    settings   of the runs; by default a few short steps on the built-in data.
     """
     for check in method_checks():
         run_check(check, method, **settings)
 
 
 def method_checks() -> tuple[Check, ...]:
-    """The checks, by the names of the functions."""
+    """All checks, in the order in which `check_method` runs them."""
     return (
         check_declared,
         check_trains,
@@ -71,7 +70,7 @@ def method_checks() -> tuple[Check, ...]:
 
 
 def run_check(check: Check, method: type[Method[Any]], **settings: Any) -> None:
-    """Run one check of a method. Registers the method under its name where it is not ours."""
+    """Run one check on a method. Registers the method if it is not built in."""
     if not is_builtin(method.name):
         register(method)
     made = method.Settings(**{"method": method.name, **_BRIEF, **settings})
@@ -79,22 +78,24 @@ def run_check(check: Check, method: type[Method[Any]], **settings: Any) -> None:
 
 
 def check_declared(settings: TrainerSettings, inputs: RunInputs) -> None:
-    """Name, title, source and a sentence for the model card; every own setting is described."""
+    """Name, title, source and the sentence for the model card exist; settings have descriptions."""
     method = start(settings, inputs).method
     for name in ("name", "title", "source"):
         value = getattr(method, name)
-        assert isinstance(value, str), f"{name} is {value!r}; it must be a text"
+        assert isinstance(value, str), f"{name} is {value!r}; it must be a string"
         assert value.strip(), f"{name} is empty"
     sentence = type(method).describe(settings)
-    assert sentence.strip().endswith("."), f"describe() gives {sentence!r}; write a sentence"
+    assert sentence.strip().endswith("."), f"describe() returns {sentence!r}; it must be a sentence"
     missing = [name for name, field in type(settings).model_fields.items() if not field.description]
     assert not missing, f"settings without a description: {', '.join(missing)}"
-    assert settings.mtd is None or settings.mtd > 0, f"mtd is {settings.mtd}; None or above 0"
+    assert settings.mtd is None or settings.mtd > 0, (
+        f"mtd is {settings.mtd}; it must be None or > 0"
+    )
     assert "encoder" in method.parts(), "parts() lacks the encoder"
 
 
 def check_trains(settings: TrainerSettings, inputs: RunInputs) -> None:
-    """A run ends with finite losses and changed weights, and leaves the loaded encoder alone."""
+    """Losses are finite, weights change, and the encoder that was loaded is not modified."""
     before = _copied(inputs.encoder.model.state_dict())
     outcome = train(settings, inputs, _ignore)
     assert torch.isfinite(torch.from_numpy(outcome.curve["loss"])).all(), "a loss is not finite"
@@ -102,12 +103,12 @@ def check_trains(settings: TrainerSettings, inputs: RunInputs) -> None:
     assert changed, "training changed no weight of the encoder"
     after = inputs.encoder.model.state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before), (
-        "training changed the loaded encoder: train the copy that the constructor receives"
+        "training modified the loaded encoder; train the copy that the constructor receives"
     )
 
 
 def check_state_round_trip(settings: TrainerSettings, inputs: RunInputs) -> None:
-    """A state that is saved and loaded is the same state."""
+    """Saving and loading a state gives an equal state."""
     state = _stopped_at(settings, inputs, STOP)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "state.pt"
@@ -118,11 +119,11 @@ def check_state_round_trip(settings: TrainerSettings, inputs: RunInputs) -> None
 
 
 def check_resume(settings: TrainerSettings, inputs: RunInputs) -> None:
-    """A run that is stopped and resumed from its state ends with the same bits."""
+    """A run that is stopped and resumed from its state gives bit-identical results."""
     whole = train(settings, inputs, _ignore)
     for stop in (1, STOP, settings.steps - 1):
         saved = copy.deepcopy(_stopped_at(settings, inputs, stop).state_dict())
-        # anything that the state lacks would now differ
+        # a random draw that is not restored from the state would now differ
         torch.manual_seed(987_654)
         resumed = start(settings, inputs)
         resumed.load_state_dict(saved)
@@ -131,7 +132,7 @@ def check_resume(settings: TrainerSettings, inputs: RunInputs) -> None:
 
 
 def check_failed_loss(settings: TrainerSettings, inputs: RunInputs) -> None:
-    """A forward pass that raises leaves the queue as it was."""
+    """A forward pass that raises an error does not modify the queue."""
     state = _stopped_at(settings, inputs, STOP)
     queue = state.method.parts().get("queue")
     if queue is None:
@@ -141,15 +142,15 @@ def check_failed_loss(settings: TrainerSettings, inputs: RunInputs) -> None:
     try:
         state.method(STOP, broken)
     except Exception as error:
-        # token ids that no table has: whatever the method raises
+        # the type of the error for an invalid token id depends on the method
         del error
     else:
-        raise AssertionError("a batch of impossible token ids gave a loss")
+        raise AssertionError("a batch of invalid token ids gave a loss")
     _assert_equal(before, queue.state_dict(), "the queue after a loss that raised")
 
 
 def check_keys_follow_the_loss(settings: TrainerSettings, inputs: RunInputs) -> None:
-    """The forward pass leaves the queue alone; update enqueues its keys, detached."""
+    """The forward pass does not modify the queue; update() enqueues the detached keys."""
     state = start(settings, inputs)
     queue = state.method.parts().get("queue")
     before = {} if queue is None else _copied(queue.state_dict())
@@ -158,7 +159,7 @@ def check_keys_follow_the_loss(settings: TrainerSettings, inputs: RunInputs) -> 
         assert result.keys is None, "a method without a part `queue` returns keys to enqueue"
         return
     assert result.keys is not None, "a method with a queue returns no keys to enqueue"
-    assert not result.keys.requires_grad, "the keys to enqueue carry a gradient; detach them"
+    assert not result.keys.requires_grad, "the keys to enqueue require a gradient; detach them"
     _assert_equal(before, queue.state_dict(), "the queue after the forward pass")
     result.loss.backward()
     state.method.update(0, result)
@@ -169,18 +170,21 @@ def check_keys_follow_the_loss(settings: TrainerSettings, inputs: RunInputs) -> 
 
 
 def check_probe(settings: TrainerSettings, inputs: RunInputs) -> None:
-    """`keys` gives unit vectors and leaves the run as it is: the same bits with and without."""
+    """keys() returns unit vectors, and probing does not change a run (bit-identical results)."""
     state = _stopped_at(settings, inputs, STOP)
     views, before = _views(state), copy.deepcopy(state.state_dict())
     keys = state.method.keys(*views[-1])
     _assert_equal(before, state.state_dict(), "the state after keys()")
-    assert len(keys) == settings.batch_size, f"keys() gives {len(keys)} rows of a batch"
-    assert not keys.requires_grad, "keys() carry a gradient"
+    assert len(keys) == settings.batch_size, (
+        f"keys() returns {len(keys)} rows for {settings.batch_size} sentences"
+    )
+    assert not keys.requires_grad, "the result of keys() requires a gradient"
     lengths = keys.norm(dim=1)
-    assert torch.allclose(lengths, torch.ones_like(lengths)), "keys() gives no unit vectors"
+    assert torch.allclose(lengths, torch.ones_like(lengths)), "keys() does not return unit vectors"
     if "queue" in state.method.parts():
         assert type(state.method).keys is not Method.keys, (
-            "a method with a queue overrides keys(): by default it gives the encoder's vectors"
+            "a method with a queue must override keys(), which by default returns the encoder's "
+            "vectors"
         )
     without, probed = (
         train(settings.model_copy(update={"probe_every": every}), inputs, _ignore)
@@ -190,7 +194,7 @@ def check_probe(settings: TrainerSettings, inputs: RunInputs) -> None:
 
 
 def check_export(settings: TrainerSettings, inputs: RunInputs) -> None:
-    """An exported checkpoint, loaded again, scores the same on the dev pairs."""
+    """An exported checkpoint that is loaded again has the same score on the dev pairs."""
     outcome = train(settings, inputs, _ignore)
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent) / "model"
@@ -206,7 +210,7 @@ def check_export(settings: TrainerSettings, inputs: RunInputs) -> None:
 
 
 def _ignore(_step: int, _evaluation: Evaluation | None) -> None:
-    """Nothing to do after a step."""
+    """A step callback that does nothing."""
 
 
 def _stopped_at(settings: TrainerSettings, inputs: RunInputs, steps: int) -> RunState:
@@ -245,7 +249,7 @@ def _assert_same_run(whole: Outcome, other: Outcome, how: str) -> None:
 
 
 def _assert_equal(first: Any, second: Any, what: str) -> None:
-    """Nested mappings and lists of tensors and numbers that are the same bit for bit."""
+    """Assert that nested mappings and lists of tensors and numbers are bit-identical."""
     if isinstance(first, Tensor):
         same = first.dtype == second.dtype and torch.equal(
             torch.nan_to_num(first), torch.nan_to_num(second)

@@ -1,4 +1,4 @@
-"""The published experiments: what each varies, and what a study shows of it."""
+"""The published experiments: what each varies, and the comparison of a study with them."""
 
 from analysis.experiments.catalogue import EXPERIMENTS, Experiment
 from analysis.experiments.collapse import compute_collapse, compute_collapse_watch

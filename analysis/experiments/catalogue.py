@@ -25,25 +25,25 @@ METHOD = "mocose"
 
 @dataclass(frozen=True)
 class Experiment:
-    """What one published experiment varies, and how it is read, named and drawn.
+    """What one published experiment varies, and how its table is read, labelled and drawn.
 
     name       of its CSV and its figure.
     source     where it was published, as text.
-    method     of the published runs; runs of this method alone are read where there are any.
-    by         the columns whose values make its rows, one or two.
-    chosen_by  settings of which one must vary for the experiment to be shown.
-    file, read the published file, and what makes rows with `by` and `published` of it.
-    figure     how it is drawn: "line" over numbers, "rows" of text, "grid" of two settings,
+    method     of the published runs; if a study has runs of this method, only these are used.
+    by         the columns whose values define the rows of its table, one or two.
+    chosen_by  the experiment is shown if at least one of these settings varies.
+    file, read the published file, and the function that reads it into `by` and `published`.
+    figure     kind of figure: "line" over numbers, "rows" of text, "grid" of two settings,
                "boxes" of the runs beside a grid.
-    made_of    settings that `by` is derived from or that go with it.
-    derive     adds the columns of `by` that are not settings themselves.
-    like       the published row, by its first column, that a value is compared with.
-    value_names  values of the first of `by` that are not written as numbers.
-    labels     of columns of `by` that are not labelled as settings; axis_labels: the same
-               in figures, where they differ.
+    made_of    settings that `by` is derived from or that vary together with it.
+    derive     adds the columns of `by` that are not settings.
+    like       maps a value to the value of the published row that it is compared with.
+    value_names  texts for values of the first of `by` that are not shown as numbers.
+    labels     of columns of `by` that are not settings; axis_labels: labels in figures, where they
+               differ.
     measured   a column of the curves whose mean over steps is shown too, or empty.
     conditions settings that the published runs had in common, with their values.
-    encoder_width  the dimension of the published runs' encoder where `by` is a width; or 0.
+    encoder_width  dimension of the published runs' encoder if `by` is a width, else 0.
     """
 
     name: str
@@ -68,15 +68,15 @@ class Experiment:
 
     @property
     def recorded(self) -> tuple[str, ...]:
-        """The settings that a study must have for its rows to be made."""
+        """The settings that a study must have recorded for the table."""
         return self.by if self.derive is None else self.made_of
 
     @property
     def fixed(self) -> str:
-        """What the published runs had in common, as text; empty where that is not known."""
+        """The settings that the published runs had in common, as text; empty if not known."""
         common = [f"{name} {format_setting(value)}" for name, value in self.conditions.items()]
         if self.encoder_width:
-            common.append(f"an encoder {self.encoder_width} wide")
+            common.append(f"an encoder of dimension {self.encoder_width}")
         return ", ".join(common)
 
     def published(self) -> pd.DataFrame:
@@ -84,7 +84,7 @@ class Experiment:
         return self.read(self.file)
 
     def label(self, *values: Value) -> str:
-        """A row's name in a sentence or at an axis: the values of `by`, one or two."""
+        """The name of a row in text and at an axis, from its values of `by`, one or two."""
         first, *rest = (
             value if isinstance(value, str) else format_setting(value) for value in values
         )
@@ -172,8 +172,8 @@ EXPERIMENTS = (
         read=read_initial_queue,
         made_of=("initial_queue_size", "queue_size"),
         derive=with_share,
-        labels={"share": "share at the start"},
-        axis_labels={"share": "share random at first"},
+        labels={"share": "initial share"},
+        axis_labels={"share": "initial share of random keys"},
         value_names={0.0: "none", 0.25: "1/4", 0.5: "1/2", 1.0: "whole"},
     ),
     Experiment(

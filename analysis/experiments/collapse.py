@@ -16,26 +16,26 @@ from analysis.tasks import STS
 STRUCTURE = ["ema_decay", "prediction_layers"]
 _COLUMNS = ["state", "number", "seed", "score_before", *STRUCTURE]
 COLLAPSE_SHARE = 0.5
-"""Of the highest score until then, if above 0: a score below this share counts as collapsed."""
+"""A score below this share of the highest score so far, if that is above 0, counts as collapsed."""
 COLLAPSE_COSINE = 0.99
-"""Mean over random pairs of sentences: above it, scores are of rounding errors."""
+"""Above this mean cosine of random sentence pairs, rounding errors dominate the scores."""
 _ENDED = r"^(?:no \S+: )?collapsed"
 _SPEARMAN = {"sts_dev", "sts_test", "sts_average", *STS}
 
 
 def can_collapse(trials: pd.DataFrame, settings: Settings) -> bool:
-    """Whether the runs that began set a symmetric structure beside another.
+    """Whether the runs that started allow a comparison with a symmetric structure.
 
-    They vary the EMA decay or the prediction layers, with 0 among their values.
+    They vary the EMA decay or the prediction layers, and one of the values is 0.
     """
     runs = _runs_of(trials, settings)
     return any((runs[name] == 0).any() and runs[name].nunique() > 1 for name in STRUCTURE)
 
 
 def _runs_of(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
-    """The runs that began: also those that failed, since a collapse can end a run."""
-    begun = (trials["state"] != "WAITING") & trials["ema_decay"].notna()
-    runs = with_defaults(trials[begun], settings)
+    """The runs that started, failed ones included, since a collapse can end a run."""
+    started = (trials["state"] != "WAITING") & trials["ema_decay"].notna()
+    runs = with_defaults(trials[started], settings)
     if "method" in runs:
         runs = runs[runs["method"] == METHOD]
     return runs if set(STRUCTURE) <= set(runs) else runs.iloc[:0].reindex(columns=_COLUMNS)
@@ -51,13 +51,12 @@ def _evaluations(study: StudyFrames) -> pd.DataFrame:
 
 
 def compute_collapse(study: StudyFrames, *, level: float = 0.95) -> pd.DataFrame:
-    """Mean score on the pairs that choose the checkpoint at each evaluation, by structure.
+    """Mean score at each evaluation, on the pairs that select the checkpoint, by structure.
 
     Returns ema_decay, prediction_layers, step, n, seeds, mean, low, high (see `summarise`) and
-    mean_cosine, that of random pairs of sentences, which goes to 1 as they all coincide. A run
-    without a score at a step, because all cosines are the same, is not in its mean. No rows
-    unless the study sets a symmetric structure beside another. Raises ValueError for a level
-    outside (0, 1).
+    mean_cosine, that of random pairs of sentences, which is 1 after a complete collapse. A run
+    whose score at a step is undefined, because all cosines are equal, is not in the mean of that
+    step. No rows unless `can_collapse`. Raises ValueError for a level outside (0, 1).
     """
     seen = _evaluations(study)
     if not can_collapse(study.trials, study.settings):
@@ -69,7 +68,7 @@ def compute_collapse(study: StudyFrames, *, level: float = 0.95) -> pd.DataFrame
 
 
 def _first_collapsed(run: pd.DataFrame, start: float) -> float:
-    """The step of the first evaluation from which on every one shows a collapse, or NaN."""
+    """The first step from which on every evaluation shows a collapse, or NaN."""
     scores = run["score"].to_numpy(dtype=np.float64)
     highest = np.fmax.accumulate(np.append(start, scores))[1:]
     fallen = (highest > 0) & (scores < COLLAPSE_SHARE * highest)
@@ -92,17 +91,16 @@ def _detect(study: StudyFrames) -> pd.DataFrame:
 def compute_collapse_watch(study: StudyFrames) -> pd.DataFrame:
     """In how many runs of each structure a collapse was detected, and from which step on.
 
-    A run has collapsed from the first evaluation from which on, to its end, each evaluation
-    shows one of these: its score is missing (every cosine the same); its score is under half
-    of the highest until then, and that is above 0; the mean cosine of random pairs is above
-    0.99 (all vectors coincide). The highest starts with the score of the untrained encoder
-    where the study's metric is a correlation too. A run that failed because it had collapsed
-    counts, without a step.
+    An evaluation shows a collapse if its score is undefined (all cosines equal), or is below half
+    of the highest score so far and that is above 0, or if the mean cosine of random pairs is above
+    0.99. A run has collapsed from the first step from which on all its evaluations show a collapse.
+    The highest score includes that of the untrained encoder if the study's metric is a correlation
+    too. A run that failed because it had collapsed counts as collapsed, without a step.
 
-    Returns ema_decay, prediction_layers, n (runs watched: completed with evaluations, or failed
-    by collapse), collapsed, failed (otherwise) and pruned (runs, not watched), first and last
-    (the earliest and the latest such step, NaN for none). No rows unless the study sets a
-    symmetric structure beside another and a run of it was watched, failed or was pruned.
+    Returns ema_decay, prediction_layers, n (runs that can be classified: completed with
+    evaluations, or failed by collapse), collapsed, failed (for other reasons) and pruned (neither
+    is in n), first and last (the earliest and the latest such step, NaN for none). No rows unless
+    `can_collapse`, or without runs.
     """
     collapsible = can_collapse(study.trials, study.settings)
     columns = [*STRUCTURE, "n", "collapsed", "failed", "pruned", "first", "last"]

@@ -1,8 +1,7 @@
-"""What a study shows of an experiment: a table of means, and paired differences.
+"""Comparison of a study with a published experiment: a table of means, and paired differences.
 
-A difference between two rows is taken with seeds as blocks, and its interval holds for all the
-pairs that could have been looked at, because the best and the worst are looked at after the
-scores are known.
+Differences between rows use seeds as blocks. Their intervals are simultaneous over all pairs of
+rows, because the pairs reported are chosen on the same scores.
 """
 
 from collections.abc import Mapping
@@ -26,7 +25,7 @@ _RESULT = ["n", "seeds", "mean", "low", "high", "published"]
 
 @dataclass(frozen=True)
 class Gap:
-    """By how much row `above` of a table is over row `below`, in points, seed by seed."""
+    """Paired difference in points: row `above` of a table less row `below`."""
 
     above: int
     below: int
@@ -35,22 +34,22 @@ class Gap:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One experiment as a study shows it.
+    """The comparison of a study with one experiment.
 
-    runs      the runs that the table is made from, with the columns `experiment.by`.
+    runs      the runs of the table, with the columns `experiment.by`.
     table     `compute_experiment`, with the mean of `experiment.measured` if there is any.
-    labels    of the columns `experiment.by`, those that have one.
-    others    settings that also vary between these runs: the means are over them.
-    left_out  runs not in the table: their seed did not run their other settings at every row.
-    balanced  whether every row was run with the same other settings, by the same seeds.
-    differs   what the published runs had in common and these have not, with the values here.
-    paired    mean score of each seed (rows) at each row of the table (columns): those that can
-              be compared without a hole; empty unless balanced.
-    spread    the best of these rows over the worst, paper_gap the best over the one that is
-              best in the paper, of those that have a published value; None without two seeds
-              for it, paper_gap also where the runs differ from the published ones.
-    slope     points here per published point, seed by seed; None as for paper_gap, and without
-              three such rows.
+    labels    of those columns `experiment.by` that have one.
+    others    other settings that vary between these runs; the means are over them.
+    left_out  number of runs not in the table, see `balance_runs`.
+    balanced  whether every row has the same seeds and other settings.
+    differs   conditions of the published runs that these runs do not meet, with the values here.
+    paired    mean score of each seed (index) at each row of the table (columns), as a complete
+              block; empty unless balanced.
+    spread    the best of these rows less the worst.
+    paper_gap the best row less the row that is best in the paper, of those with a published value;
+              None if the runs differ from the published ones. Both are None without two seeds.
+    slope     least-squares slope of these scores on the published ones, averaged over seeds; None
+              as for paper_gap, and with fewer than three such rows.
     """
 
     experiment: Experiment
@@ -68,7 +67,7 @@ class Comparison:
 
     @property
     def same_method(self) -> bool:
-        """Whether the runs are of the method of the published ones."""
+        """Whether the runs have the method of the published runs."""
         return "method" not in self.differs
 
 
@@ -83,14 +82,13 @@ def compute_experiment(
     """Score at each value of an experiment's settings.
 
     settings  `StudyFrames.settings`.
-    width  dimension of the study's encoder: published widths are joined as shares of it, and
-           not at all where it is None.
+    width     dimension of the study's encoder, to which published widths are scaled; None if not
+              known: then no width is matched.
 
     Returns the columns `experiment.by`, n, seeds, mean, low, high (see `summarise`) and
-    published, NaN where the paper has no such row and for runs of another method. Means are
-    over the other settings that a seed ran at every row, or over all where there are none such.
-    No rows unless the completed runs vary what the experiment is of. Raises ValueError for a
-    level outside (0, 1).
+    published, NaN where the paper has no such row and for runs of another method. Means are over
+    the runs of `balance_runs`. No rows unless the completed runs vary a setting of the experiment.
+    Raises ValueError for a level outside (0, 1).
     """
     every = select_runs(trials, experiment, settings)
     runs = balance_runs(every, experiment, settings)[0]
@@ -144,11 +142,11 @@ def compare(
     width: int | None = None,
     level: float = 0.95,
 ) -> Comparison | None:
-    """What a study shows of an experiment; None if it did not vary what that is of.
+    """The comparison of a study with an experiment; None if no setting of it varies.
 
     settings  `StudyFrames.settings`.
-    curves  `StudyFrames.curves`, for what the experiment measures beside the score.
-    width   as for `compute_experiment`.
+    curves    `StudyFrames.curves`, for `experiment.measured`.
+    width     as for `compute_experiment`.
 
     Raises ValueError for a level outside (0, 1).
     """
@@ -202,7 +200,7 @@ def _add_measured(
 
 
 def needs_curves(trials: pd.DataFrame, settings: Settings) -> bool:
-    """Whether a report on these trials reads the curves, most of a large study's values."""
+    """Whether a report on these trials reads the curves, which are most of a study's data."""
     measuring = (experiment for experiment in EXPERIMENTS if experiment.measured)
     return can_collapse(trials, settings) or any(
         len(select_runs(trials, each, settings)) for each in measuring
@@ -212,12 +210,12 @@ def needs_curves(trials: pd.DataFrame, settings: Settings) -> bool:
 def compute_experiment_tasks(
     comparison: Comparison, scores: pd.DataFrame, *, level: float = 0.95
 ) -> pd.DataFrame:
-    """The same by task, where the published table has a column per task.
+    """Score on each task at each value of an experiment's settings, if published by task.
 
     scores  `StudyFrames.scores`.
 
     Returns the columns `experiment.by`, task, n, seeds, mean, low, high, published, tasks in
-    published order. No rows where nothing is published by task, or no run was scored on any.
+    published order. No rows if nothing is published by task or no run has a score on a task.
     Raises ValueError for a level outside (0, 1).
     """
     by = list(comparison.experiment.by)

@@ -1,4 +1,4 @@
-"""Joins a study's rows to the published ones, and compares how the runs were made."""
+"""Joins a study's rows to the published ones, and compares the settings of both."""
 
 import numpy as np
 import pandas as pd
@@ -9,7 +9,7 @@ from analysis.experiments.catalogue import Experiment
 def find_differing(
     runs: pd.DataFrame, experiment: Experiment
 ) -> dict[str, tuple[float | str, ...]]:
-    """The settings in which a run differs from the published ones, with all their values."""
+    """Settings in which a run differs from the published runs, with all values of the runs."""
     wanted = {"method": experiment.method, **experiment.conditions}
     return {
         name: tuple(sorted(runs[name].unique()))
@@ -19,7 +19,7 @@ def find_differing(
 
 
 def _to_key(values: pd.Series) -> pd.Series:
-    """Numbers to ten digits, as text: a grid by steps gives 0.8500000000000001."""
+    """Numbers to ten digits, as text: a grid over a range may contain 0.8500000000000001."""
     if not pd.api.types.is_numeric_dtype(values):
         return values
     return pd.Series([f"{value:.10g}" for value in values], index=values.index, dtype="str")
@@ -28,7 +28,7 @@ def _to_key(values: pd.Series) -> pd.Series:
 def _match_numbers(
     table: pd.DataFrame, published: pd.DataFrame, experiment: Experiment, width: int | None
 ) -> pd.Series:
-    """The published value of each row; widths are compared as shares of their encoders'."""
+    """The published value of each row; widths are compared relative to the encoder's dimension."""
     by = list(experiment.by)
     here, there = table[by].astype("float64"), published[by].astype("float64")
     if experiment.encoder_width:
@@ -36,17 +36,17 @@ def _match_numbers(
         there[by[0]] = (there[by[0]] * share).round()
         here[by[0]] = here[by[0]].replace(0.0, width or 0.0)
     keys = pd.DataFrame({name: _to_key(there[name]) for name in by})
-    # of a narrow encoder two published widths may be one
+    # for a narrow encoder two published widths may round to the same; both are left out
     values = keys.assign(published=published["published"]).drop_duplicates(by, keep=False)
     rows = pd.DataFrame({name: _to_key(here[name]) for name in by})
     return rows.merge(values, on=by, how="left")["published"]
 
 
 def join_published(table: pd.DataFrame, experiment: Experiment, width: int | None) -> pd.DataFrame:
-    """The table with the paper's values; rows of text are in the paper's order.
+    """The table with the published values; rows of text are in the published order.
 
     table  from `summarise`, by the experiment's settings.
-    width  dimension of the study's encoder; None for not known, which matches no width.
+    width  dimension of the study's encoder; None if not known: then no width is matched.
     """
     published = experiment.published()[[*experiment.by, "published"]]
     first = experiment.by[0]

@@ -1,4 +1,4 @@
-"""Published tables with the columns of a study's own, to be joined by them."""
+"""Published tables with the column names of a study, so that the two can be joined."""
 
 from collections.abc import Mapping
 
@@ -21,12 +21,12 @@ _AUGMENTATIONS: Mapping[str, str] = {
 
 
 def read_averages(name: str) -> pd.DataFrame:
-    """A published file that has a column per setting and `average`, here `published`."""
+    """A published file with a column per setting and `average`, which is renamed `published`."""
     return load_published(name).rename(columns={"average": "published"})
 
 
 def read_augmentations(name: str) -> pd.DataFrame:
-    """Table 5 as augmented and published, named as a study names them."""
+    """Table 5 as columns augmented and published, with the names that studies use."""
     table = load_published(name)
     parameters = table["parameter"].fillna("").astype("str")
     names = table["augmentation"].map(_AUGMENTATIONS)
@@ -35,10 +35,11 @@ def read_augmentations(name: str) -> pd.DataFrame:
 
 
 def published_augmentation(augmented: str) -> str:
-    """The published row that an augmentation can be held against: itself, or the like of it.
+    """The published row that an augmentation is compared with; itself if there is no such row.
 
-    The paper does not say its share of typos, and names the languages that it translated
-    through, not the models: any share, and any models of these languages, stand for them.
+    The paper does not state its share of typos and names only the languages of its
+    back-translation,
+    not the models. Any share, and any models for these languages, are compared with its rows.
     """
     name, _, parameters = augmented.partition(":")
     if name == "typos" and "+" not in parameters:
@@ -51,7 +52,7 @@ def published_augmentation(augmented: str) -> str:
 
 
 def read_slices(name: str) -> pd.DataFrame:
-    """Table 8 as queue_slice, published and a column per task, positions as a study has them."""
+    """Table 8 as queue_slice, published and a column per task; positions as in studies."""
     table = read_averages(name)
     positions = table.pop("positions_used").str.replace(" and ", ",")
     return table.assign(queue_slice=positions)

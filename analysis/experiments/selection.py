@@ -1,4 +1,4 @@
-"""Which runs of a study an experiment is read from."""
+"""Selection of the runs of a study for an experiment."""
 
 from collections.abc import Collection
 
@@ -11,9 +11,9 @@ from analysis.runs import completed_runs, varied_settings
 
 
 def select_runs(trials: pd.DataFrame, experiment: Experiment, settings: Settings) -> pd.DataFrame:
-    """The completed runs with the experiment's columns; none unless it was varied.
+    """The completed runs with the experiment's columns; none unless a setting of it varies.
 
-    Of a study that has runs of the published method, these alone.
+    If the study has runs of the published method, only these.
     """
     runs = with_defaults(completed_runs(trials), settings)
     if "method" in runs and (runs["method"] == experiment.method).any():
@@ -22,25 +22,25 @@ def select_runs(trials: pd.DataFrame, experiment: Experiment, settings: Settings
         return runs.iloc[:0]
     if experiment.derive is not None:
         runs = experiment.derive(runs)
-    # a method without one of these settings has no row
+    # runs of a method that lacks one of these settings are left out
     runs = runs.dropna(subset=list(experiment.by))
     varied = any(runs[name].nunique() > 1 for name in experiment.chosen_by)
     return runs if varied else runs.iloc[:0]
 
 
 def list_others(runs: pd.DataFrame, experiment: Experiment, settings: Collection[str]) -> list[str]:
-    """The settings that vary between these runs beside those of the experiment."""
-    own = {*experiment.by, *experiment.made_of}
-    return [name for name in varied_settings(runs, settings) if name not in own]
+    """The settings, other than those of the experiment, that vary between these runs."""
+    its_settings = {*experiment.by, *experiment.made_of}
+    return [name for name in varied_settings(runs, settings) if name not in its_settings]
 
 
 def balance_runs(
     runs: pd.DataFrame, experiment: Experiment, settings: Collection[str]
 ) -> tuple[pd.DataFrame, bool]:
-    """The runs whose seed ran their other settings at every row, or all if there are none.
+    """The runs whose seed and other settings were run at every row, and whether this succeeded.
 
-    A setting that some seeds lack at a row would give that row another mixture of settings
-    than the next. Where nothing else varied, each row keeps the seeds that it has.
+    A balanced selection averages every row over the same seeds and other settings. Without such
+    runs all runs are returned, with False. If no other setting varies, nothing is left out.
     """
     others = list_others(runs, experiment, settings)
     if not others:

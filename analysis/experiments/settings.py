@@ -1,4 +1,4 @@
-"""Settings as the experiments read them: filled with defaults, as text, derived from others."""
+"""Settings for the experiments: filled with defaults, formatted as text, derived from others."""
 
 import math
 import re
@@ -9,51 +9,51 @@ import pandas as pd
 from analysis.frames import Settings, SettingValue
 from analysis.runs import is_missing
 
-# By default there is no number, and the encoder's own dimension is used: 0 stands for that.
-_ENCODERS_OWN = "prediction_dim"
+# The default is the encoder's dimension, recorded as a missing value; here it is 0.
+_ENCODER_DIM_BY_DEFAULT = "prediction_dim"
 _SHARE_DECIMALS = 3
 _MODEL = re.compile(r"[^:,+]*/")
 
 
 def with_defaults(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
-    """The trials with every setting that has a default, in place of what was not recorded.
+    """The trials with defaults in place of settings that were not recorded.
 
     A study recorded before a setting existed has no column for it, or missing values. Defaults
-    are filled in for the trials of the method that is the default itself, and for those without
-    a recorded method: other methods may not have the setting, so their missing values stay so.
+    are filled in for trials of the default method and for trials without a recorded method. Other
+    methods may lack the setting, so their missing values are kept.
     """
     defaults = {name: setting.default for name, setting in settings.items()}
-    if _ENCODERS_OWN in defaults:
-        defaults[_ENCODERS_OWN] = 0
+    if _ENCODER_DIM_BY_DEFAULT in defaults:
+        defaults[_ENCODER_DIM_BY_DEFAULT] = 0
     known = {name: value for name, value in defaults.items() if value is not None}
-    own = pd.Series(True, index=trials.index)
+    fillable = pd.Series(True, index=trials.index)
     if "method" in known and "method" in trials:
-        own = trials["method"].isna() | (trials["method"] == known["method"])
-    filled = trials.assign(**{name: _fill(trials, name, known[name], own) for name in known})
+        fillable = trials["method"].isna() | (trials["method"] == known["method"])
+    filled = trials.assign(**{name: _fill(trials, name, known[name], fillable) for name in known})
     numbers = [name for name, value in known.items() if type(value) in (int, float)]
     return filled.assign(**{name: pd.to_numeric(filled[name]) for name in numbers})
 
 
-def _fill(trials: pd.DataFrame, name: str, value: SettingValue, own: pd.Series) -> pd.Series:
-    """A column with the default where it is missing, NaN where the trial is not `own`."""
+def _fill(trials: pd.DataFrame, name: str, value: SettingValue, fillable: pd.Series) -> pd.Series:
+    """A column with its missing values replaced by the default, by NaN where not `fillable`."""
     if name not in trials:
         default = pd.Series(value, index=trials.index)
-        return default if own.all() else default.where(own)
+        return default if fillable.all() else default.where(fillable)
     missing = is_missing(trials[name])
     if not missing.any():
         return trials[name]
-    return trials[name].mask(missing & own, value).mask(missing & ~own)
+    return trials[name].mask(missing & fillable, value).mask(missing & ~fillable)
 
 
 def format_setting(value: float) -> str:
-    """A number to five digits as settings are written: 0.85, 5e-9."""
+    """A number to five significant digits, such as 0.85 or 5e-9."""
     return re.sub(r"e-0*", "e-", f"{value:.5g}")
 
 
 def format_value(name: str, value: object) -> str:
-    """The value of a setting in a sentence: 0.85, true, none, first-last."""
+    """The value of a setting as text, such as 0.85, true, none or first-last."""
     missing = value in (None, "") or (isinstance(value, float) and math.isnan(value))
-    if name == _ENCODERS_OWN and (missing or value == 0):
+    if name == _ENCODER_DIM_BY_DEFAULT and (missing or value == 0):
         return "the encoder's"
     if missing:
         return "none"
@@ -65,16 +65,16 @@ def format_value(name: str, value: object) -> str:
 
 
 def with_share(runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs that have a queue, with the share of it that starts as random vectors."""
+    """The runs with a queue, with a column share: initial random keys over queue size."""
     runs = runs[runs["queue_size"] > 0]
     share = runs["initial_queue_size"] / runs["queue_size"]
     return runs.assign(share=share.round(_SHARE_DECIMALS))
 
 
 def with_augmented(runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs with known augmentations, all in one column, the FGSM step among them.
+    """The runs with recorded augmentations, with a column augmented that includes the FGSM step.
 
-    Models are named without the folder or the owner in front.
+    Models are named without their folder or owner.
     """
     runs = runs[runs["augmentation"].notna()]
     steps = [f"fgsm:{format_setting(value)}" if value > 0 else "" for value in runs["fgsm_epsilon"]]

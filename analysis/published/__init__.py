@@ -1,7 +1,7 @@
-"""The published values, as frames.
+"""Published values as frames.
 
-Spearman correlations and accuracies are x 100; README.md beside the files says where each
-comes from.
+Spearman correlations and accuracies are x 100. README.md in this folder lists the source of each
+file.
 """
 
 from importlib.resources import files
@@ -26,15 +26,15 @@ def load_published(name: str) -> pd.DataFrame:
     """
     if name not in published_names():
         known = ", ".join(published_names())
-        raise ValueError(f"no published values called {name!r}; there are {known}")
+        raise ValueError(f"unknown published values {name!r}; choose from {known}")
     with files(__package__).joinpath(f"{name}.csv").open(encoding="utf-8") as handle:
         return pd.read_csv(handle)
 
 
 def load_curve(name: str) -> pd.DataFrame:
-    """A published curve with the columns of a study's own: mtd, mean, low, high.
+    """A published curve with the column names of a study: mtd, mean, low, high.
 
-    Raises ValueError as `load_published`.
+    Raises ValueError for an unknown name, as `load_published` does.
     """
     names = {"correlation": "mean", "band_low": "low", "band_high": "high"}
     return load_published(name).rename(columns=names)

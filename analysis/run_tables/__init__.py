@@ -1,4 +1,4 @@
-"""Runs made elsewhere, read from a CSV or Parquet file as a study or as level means."""
+"""Import of runs made with other programs: CSV or Parquet to a study or to level means."""
 
 from analysis.run_tables.cells import TableError
 from analysis.run_tables.study import open_table, read_run_table

@@ -1,7 +1,7 @@
-"""A CSV or Parquet file as a frame of text, and text as checked numbers.
+"""CSV and Parquet files as frames of text; conversion of text to checked numbers.
 
-Every message names the file, and the row, the column and the value where there is one. Rows are
-counted from 1 below the header.
+Error messages name the file, and the row, column and value where there is one. Rows are counted
+from 1 below the header.
 """
 
 import csv
@@ -16,20 +16,20 @@ import pandas as pd
 
 Scale = Literal["fraction", "percent"]
 
-MOST_ROWS = 20_000
-MOST_COLUMNS = 500
+MAX_ROWS = 20_000
+MAX_COLUMNS = 500
 _MISSING = frozenset({"", "nan", "none", "null", "na", "n/a", "<na>"})
 _INFINITE = frozenset({"inf", "-inf", "infinity", "-infinity"})
-_MOST_SHOWN = 60
+_MAX_SHOWN = 60
 
 
 class TableError(ValueError):
-    """A table that cannot be read; the message is one sentence that says what to correct."""
+    """A table that cannot be read; the message is one sentence that states the correction."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """Which numbers a column may hold; rule states it in words."""
+    """The range of a column's numbers; rule describes it in an error message."""
 
     rule: str
     least: float = -math.inf
@@ -37,12 +37,12 @@ class Bounds:
     whole: bool = False
 
     def allow(self, value: float) -> bool:
-        """Whether a number is among them."""
+        """Whether a number is in the range."""
         return self.least <= value <= self.most and not (self.whole and value % 1)
 
 
 def read_cells(path: Path) -> pd.DataFrame:
-    """The cells of a CSV or Parquet file as text, empty text where there is no value.
+    """The cells of a CSV or Parquet file as text; empty text for missing values.
 
     A file that ends in .parquet or .pq is Parquet, any other is CSV in UTF-8 with commas and a
     header. Raises TableError for a file that is missing or damaged, repeats a column's name, has
@@ -58,8 +58,8 @@ def read_cells(path: Path) -> pd.DataFrame:
     repeated = frame.columns[frame.columns.duplicated()]
     if len(repeated):
         raise TableError(f"{path}: column {repeated[0]!r} occurs twice; each name must be unique")
-    if len(frame) > MOST_ROWS:
-        raise TableError(f"{path}: more than {MOST_ROWS:,} rows, which is the most that is read")
+    if len(frame) > MAX_ROWS:
+        raise TableError(f"{path}: more than {MAX_ROWS:,} rows; at most {MAX_ROWS:,} are read")
     return frame
 
 
@@ -77,7 +77,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
                         f"{len(header)}, as the header"
                     )
                 rows.append(row)
-                if len(rows) > MOST_ROWS:
+                if len(rows) > MAX_ROWS:
                     break
     except UnicodeDecodeError as error:
         raise TableError(
@@ -97,11 +97,11 @@ def _rows(reader: Iterator[list[str]], path: Path) -> Iterator[list[str]]:
 def _check_header(header: Sequence[str], path: Path) -> None:
     if not header:
         raise TableError(f"{path}: empty; it must begin with a header")
-    if len(header) > MOST_COLUMNS:
-        raise TableError(f"{path}: {len(header)} columns; at most {MOST_COLUMNS} are read")
+    if len(header) > MAX_COLUMNS:
+        raise TableError(f"{path}: {len(header)} columns; at most {MAX_COLUMNS} are read")
     if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
         raise TableError(
-            f"{path}: the header holds no comma; columns must be separated by commas, not by "
+            f"{path}: no comma in the header; columns must be separated by commas, not by "
             "semicolons or tabs"
         )
 
@@ -127,17 +127,17 @@ def _as_text(value: object) -> str:
 
 
 def is_missing_cell(cells: pd.Series) -> pd.Series:
-    """Whether each cell holds no value: empty, or a word such as NaN, None or NA."""
+    """Whether each cell is missing: empty, or a word such as NaN, None or NA."""
     return cells.str.strip().str.lower().isin(_MISSING)
 
 
 def read_numbers(
     cells: pd.Series, path: Path, name: str, bounds: Bounds, *, infinite: bool = False
 ) -> pd.Series:
-    """The cells of one column as float64, NaN where there is no value.
+    """The cells of one column as float64, NaN for missing values.
 
-    name      of the column in the file; bounds: what its numbers may be.
-    infinite  whether an infinite value counts as no value, as for the score of a diverged run.
+    name      of the column in the file; bounds: the range of its numbers.
+    infinite  whether infinite values count as missing, as the score of a diverged run does.
 
     Raises TableError for the first cell that is not a number, or not within the bounds.
     """
@@ -155,17 +155,17 @@ def read_numbers(
 
 def place_of(path: Path, row: int, name: str, value: str) -> str:
     """File, row, column and value of a cell, for a message. row  counted from 0."""
-    shown = value if len(value) <= _MOST_SHOWN else value[: _MOST_SHOWN - 1] + "…"
+    shown = value if len(value) <= _MAX_SHOWN else value[: _MAX_SHOWN - 1] + "…"
     return f"{path}: row {row + 1}, column {name}: {shown!r}"
 
 
 def folder_name(path: Path) -> str:
-    """The file's name without its ending, as a folder may be called."""
+    """The file's name without its suffix, with characters that are safe in a folder name."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._")[:80] or "table"
 
 
 def choose_scale(scores: pd.Series, stated: Scale | None) -> tuple[float, str]:
-    """The factor that makes scores x 100, and the rule that it follows, as a sentence.
+    """The factor that converts scores to x 100, and its reason, as a sentence.
 
     Unless stated, scores are fractions if all of them lie between -1 and 1.
     """
@@ -175,4 +175,4 @@ def choose_scale(scores: pd.Series, stated: Scale | None) -> tuple[float, str]:
         return 100.0, "Scores were multiplied by 100: they are fractions, as stated by --scale."
     if scores.notna().any() and scores.abs().max() <= 1:
         return 100.0, "Scores were multiplied by 100: all of them lie between -1 and 1."
-    return 1.0, "Scores are taken to be x 100: not all of them lie between -1 and 1."
+    return 1.0, "Scores are assumed to be x 100: not all of them lie between -1 and 1."

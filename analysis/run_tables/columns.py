@@ -1,4 +1,4 @@
-"""Which columns of a table hold what: by our names, by those of a W&B export, or as stated."""
+"""Recognition of a table's columns: by mtdlab's names, by those of a W&B export, or as given."""
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,8 @@ _ENVIRONMENT = tuple(name for name in ENVIRONMENT_COLUMNS if name != "number")
 _CONFIG = ("config.", "config/", "config:")
 _SUMMARY = ("summary.", "summary/", "summary:")
 _VALUE = ".value"
-# Columns of the runs table of Weights & Biases that describe a run; "name" and "runtime" are read.
+# Columns of the runs table of Weights & Biases that describe a run: those read, with the name that
+# mtdlab uses, and those ignored.
 _WANDB_READ = {"name": "run", "runtime": "wall_seconds", "gpu type": "device"}
 _WANDB_ONLY = frozenset(
     (
@@ -31,9 +32,9 @@ _WANDB_ONLY = frozenset(
 
 @dataclass(frozen=True)
 class Columns:
-    """Where the table has what.
+    """The meaning of a table's columns.
 
-    named     our name -> the file's column, for everything that has a name of ours.
+    named     mtdlab's name -> the file's column, for the columns that mtdlab has a name for.
     settings  name of a setting -> the file's column, for every other hyperparameter.
     others    the file's columns that are not read.
     """
@@ -49,20 +50,21 @@ class Columns:
 def find_columns(cells: pd.DataFrame, path: Path, stated: Mapping[str, str]) -> Columns:
     """The columns of a table of runs.
 
-    stated  our name -> the file's column, for columns that have other names.
+    stated  mtdlab's name -> the file's column, for columns with other names.
 
-    Raises TableError where a stated column does not exist, two columns stand for the same, or
-    there is no score, seed or MTD.
+    Raises TableError for a stated column that does not exist, for two columns with the same
+    meaning,
+    and for a missing score, seed or MTD.
     """
     found = _stated(cells, path, stated)
     wandb = _is_wandb(cells)
     for name in cells:
-        ours = _our_name(str(name), wandb)
+        ours = _known_name(str(name), wandb)
         if ours is None or str(name) in found.values() or ours in stated:
             continue
         if ours in found and found[ours] != ours and str(name) != ours:
             raise TableError(
-                f"{path}: columns {found[ours]!r} and {name!r} both stand for {ours}; state one "
+                f"{path}: columns {found[ours]!r} and {name!r} both mean {ours}; choose one "
                 f"with --column {ours}=COLUMN"
             )
         if found.get(ours) != ours:
@@ -83,8 +85,7 @@ def _stated(cells: pd.DataFrame, path: Path, stated: Mapping[str, str]) -> dict[
     for ours, name in stated.items():
         if ours not in known:
             raise TableError(
-                f"{path}: --column {ours}={name}: {ours!r} is no name of a column; "
-                f"{_nearest(ours, known)}"
+                f"{path}: --column {ours}={name}: unknown name {ours!r}; {_nearest(ours, known)}"
             )
         if name not in cells:
             raise TableError(f"{path}: no column {name!r}; {_nearest(name, cells)}")
@@ -94,11 +95,11 @@ def _stated(cells: pd.DataFrame, path: Path, stated: Mapping[str, str]) -> dict[
 def _nearest(word: str, known: Iterable[object]) -> str:
     options = [str(name) for name in known]
     near = difflib.get_close_matches(word, options, n=1, cutoff=0.6)
-    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(options[:40])}"
+    return f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(options[:40])}"
 
 
 def _is_wandb(cells: pd.DataFrame) -> bool:
-    """Whether it is an export of a runs table: a state, and a name, an id or a time beside it."""
+    """Whether the table is a W&B export: a column State, and Name, ID, Created or Runtime."""
     names = {str(name).lower() for name in cells}
     return "state" in names and bool(names & {"name", "id", "created", "runtime"})
 
@@ -112,8 +113,8 @@ def _bare(name: str) -> str:
     return name.removesuffix(_VALUE)
 
 
-def _our_name(name: str, wandb: bool) -> str | None:
-    """Our name of what a column of the file holds; None for one that we have no name for."""
+def _known_name(name: str, wandb: bool) -> str | None:
+    """mtdlab's name for a column of the file; None if there is none."""
     bare = _bare(name)
     if wandb and bare.lower() in _WANDB_READ:
         return _WANDB_READ[bare.lower()]
@@ -124,8 +125,8 @@ def _our_name(name: str, wandb: bool) -> str | None:
 def _check_required(found: Mapping[str, str], cells: pd.DataFrame, path: Path) -> None:
     if "config" in cells and not {"seed", "score"} <= set(found):
         raise TableError(
-            f"{path}: column 'config' holds all settings of a run in one cell; write a column for "
-            "each, as pandas.json_normalize does"
+            f"{path}: column 'config' has all settings of a run in one cell; write one column per "
+            "setting, as pandas.json_normalize does"
         )
     names = ", ".join(str(name) for name in list(cells)[:40])
     if "score" not in found:
@@ -135,13 +136,13 @@ def _check_required(found: Mapping[str, str], cells: pd.DataFrame, path: Path) -
     if "seed" not in found:
         raise TableError(
             f"{path}: no column seed among {names}; every run needs its seed, since the seed is "
-            "the unit of the intervals (--column seed=COLUMN names it)"
+            "the unit of replication; name the column with --column seed=COLUMN"
         )
     missing = [name for name in OF_MTD if name not in found]
     if "mtd" not in found and missing:
         raise TableError(
-            f"{path}: no column mtd, and no {', '.join(missing)} to compute it from; there are "
-            f"{names} (--column ema_decay=COLUMN names one)"
+            f"{path}: no column mtd, and no {', '.join(missing)} to compute it from, among "
+            f"{names}; name a column with --column ema_decay=COLUMN"
         )
 
 
@@ -150,8 +151,9 @@ def _find_settings(
 ) -> list[str]:
     """The columns that are hyperparameters.
 
-    Where columns have a prefix such as `config.`, those. Else every column whose values repeat
-    over the seeds: a hyperparameter is set for several seeds, a measurement differs in each run.
+    If any column has a prefix such as `config.`, the columns with one. Else every column whose
+    values
+    repeat over seeds, as those of hyperparameters do; measurements differ between runs.
     """
     configured = [name for name in rest if name.startswith(_CONFIG)]
     every = [str(name) for name in cells]
@@ -168,7 +170,7 @@ def _find_settings(
 
 
 def _repeats(values: pd.Series, seeds: pd.Series) -> bool:
-    """Whether most values of a column occur with several seeds, if there are several."""
+    """Whether most values of a column occur with several seeds; True with one seed."""
     known = ~is_missing_cell(values)
     if not known.any():
         return False

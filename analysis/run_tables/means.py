@@ -21,7 +21,7 @@ _VALUE = Bounds("it must be a finite number", -1e300, 1e300)
 
 
 def is_level_means(cells: pd.DataFrame) -> bool:
-    """Whether a table holds means instead of runs: it has their columns, and no score or seed."""
+    """Whether a table has means instead of runs: columns mtd, mean, low, high, no score or seed."""
     return set(_COLUMNS) <= set(cells) and not {"score", "seed"} & set(cells)
 
 
@@ -30,8 +30,8 @@ def read_level_means(cells: pd.DataFrame, path: Path, scale: Scale | None = None
 
     scale  as for the scores of runs.
 
-    Raises TableError for fewer than 3 levels or more than 100, for a missing value, a level that
-    occurs twice, or a mean that does not lie inside its band.
+    Raises TableError for fewer than 3 levels or more than 100, a missing value, a level that occurs
+    twice, or a mean outside its band.
     """
     frame = pd.DataFrame(
         {
@@ -41,7 +41,7 @@ def read_level_means(cells: pd.DataFrame, path: Path, scale: Scale | None = None
     )
     if not 3 <= len(frame) <= MOST_LEVELS:
         raise TableError(
-            f"{path}: {len(frame)} level means; from 3 to {MOST_LEVELS} can be compared"
+            f"{path}: {len(frame)} level means; between 3 and {MOST_LEVELS} can be compared"
         )
     checks = {
         "a level mean needs mtd, mean, low and high": frame.isna().any(axis=1),

@@ -1,4 +1,4 @@
-"""A table of runs as a study; `open_table` decides what a file holds."""
+"""A table of runs as `StudyFrames`; `open_table` reads runs or level means."""
 
 import hashlib
 from collections.abc import Mapping
@@ -31,9 +31,9 @@ def open_table(
     columns: Mapping[str, str] | None = None,
     scale: Scale | None = None,
 ) -> StudyFrames | LevelMeans:
-    """What a file holds: runs as a study, or means of levels where it has mtd, mean, low, high.
+    """Read runs as a study, or level means if the file has columns mtd, mean, low, high.
 
-    The arguments are those of `read_run_table`. Raises TableError as it does.
+    Arguments and errors as for `read_run_table`.
     """
     cells = read_cells(path)
     if is_level_means(cells):
@@ -51,7 +51,7 @@ def read_run_table(
     """The runs of a CSV or Parquet file as a study, a row per run.
 
     score    the column with the metric, higher is better.
-    columns  our name of a column -> the file's, such as ema_decay -> moco_m, where they differ.
+    columns  mtdlab's name of a column -> the file's, such as ema_decay -> moco_m, if different.
     scale    "fraction" for scores from -1 to 1, which are multiplied by 100; "percent" for scores
              x 100. By default they are fractions if all of them lie between -1 and 1.
 
@@ -100,7 +100,7 @@ def _melt(trials: pd.DataFrame, tasks: list[str]) -> pd.DataFrame:
 
 
 def _read_environment(cells: pd.DataFrame, columns: Columns) -> pd.DataFrame:
-    """Precision, device, processor, threads and versions of each run, where the table has them."""
+    """`ENVIRONMENT_COLUMNS` of each run, those that the table has."""
     names = [name for name in ENVIRONMENT_COLUMNS if name in columns]
     text = {name: cells[columns.named[name]].str.strip() for name in names}
     frame = pd.DataFrame(text, index=cells.index)
@@ -109,7 +109,7 @@ def _read_environment(cells: pd.DataFrame, columns: Columns) -> pd.DataFrame:
 
 
 def _list_facts(cells: pd.DataFrame, path: Path, columns: Columns, rule: str) -> dict[str, str]:
-    """Where the runs come from, and how each column was read."""
+    """The file, and which column was read as what."""
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     distance = (
         f"column {columns.named['mtd']}"

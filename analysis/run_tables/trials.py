@@ -56,7 +56,7 @@ _STATES = {
 def read_trials(
     cells: pd.DataFrame, path: Path, columns: Columns, scale: Scale | None
 ) -> tuple[pd.DataFrame, str]:
-    """`TRIAL_COLUMNS`, then the other columns; and how scores were scaled, as a sentence."""
+    """The frame of trials (`TRIAL_COLUMNS` first), and how scores were scaled, as a sentence."""
     named = columns.named
     found: dict[str, pd.Series] = {"number": pd.Series(range(len(cells)), dtype="int64")}
     for name, bounds in _BOUNDS.items():
@@ -88,10 +88,10 @@ def _read_scores(
 def _read_distance(
     cells: pd.DataFrame, path: Path, columns: Columns, found: Mapping[str, pd.Series]
 ) -> pd.Series:
-    """The column mtd, else equation 4; NaN for a run without one."""
+    """The column mtd, or MTD by equation 4; NaN for a run without one."""
     if "mtd" in columns:
         name = columns.named["mtd"]
-        # a method without an MTD may be written as 0
+        # 0 is accepted for a method without an MTD
         given = cells[name].mask(cells[name].str.strip().isin(["0", "0.0"]), "")
         return read_numbers(given, path, name, _DISTANCE)
     parts = pd.DataFrame({name: found[name] for name in OF_MTD})
@@ -102,7 +102,7 @@ def _read_distance(
 
 
 def _read_states(cells: pd.DataFrame, path: Path, columns: Columns, scores: pd.Series) -> pd.Series:
-    """The state of each run; without such a column a run with a score is complete."""
+    """The state of each run; without that column, COMPLETE with a score and FAIL without."""
     if "state" not in columns:
         return pd.Series(np.where(scores.notna(), "COMPLETE", "FAIL"), index=cells.index)
     name = columns.named["state"]
@@ -117,7 +117,7 @@ def _read_states(cells: pd.DataFrame, path: Path, columns: Columns, scores: pd.S
 
 
 def _read_setting(cells: pd.Series) -> pd.Series:
-    """Numbers if all values are, else text; missing where there is none."""
+    """Numbers if all values are numbers, else text; missing values are NaN or empty text."""
     missing = is_missing_cell(cells)
     numbers = pd.to_numeric(cells.str.strip().mask(missing), errors="coerce").astype("float64")
     if (numbers.notna() | missing).all():
@@ -126,7 +126,7 @@ def _read_setting(cells: pd.Series) -> pd.Series:
 
 
 def _check_seeds(frame: pd.DataFrame, cells: pd.DataFrame, path: Path, columns: Columns) -> None:
-    """Raise TableError where a completed run has no seed; the others may lack one."""
+    """Raise TableError for a completed run without a seed; other runs may lack one."""
     wrong = frame["seed"].isna() & (frame["state"] == "COMPLETE")
     if wrong.any():
         row, name = int(wrong.to_numpy().argmax()), columns.named["seed"]
@@ -136,7 +136,7 @@ def _check_seeds(frame: pd.DataFrame, cells: pd.DataFrame, path: Path, columns: 
 
 
 def _complete(frame: pd.DataFrame) -> pd.DataFrame:
-    """All of `TRIAL_COLUMNS` with their types, then what else the table has."""
+    """All `TRIAL_COLUMNS` with their types, then the other columns."""
     first = frame.reindex(columns=list(TRIAL_COLUMNS))
     if "reason" not in frame:
         unscored = (first["state"] == "FAIL") & first["score"].isna()

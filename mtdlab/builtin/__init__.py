@@ -1,8 +1,7 @@
-"""The built-in synthetic data set: an English corpus and pairs graded by meaning, no download.
+"""The built-in synthetic data set: an English corpus and graded sentence pairs, no download.
 
-Sentences are rendered from events (people, animals and things acting at places and times), each
-of which has many wordings. Everything is drawn from fixed seeds, so the texts are the same on every
-machine.
+Sentences are generated from events (people, animals and things acting at places and times), each of
+which can be worded in many ways. Seeds are fixed, so that the texts are the same on every machine.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _SEEDS = {"test": 1, "dev": 2, "train": 3}
 
 @cache
 def _pairs() -> dict[str, tuple[Pair, ...]]:
-    """Both splits at once, so that no sentence is in two pairs."""
+    """The pairs of both splits; made together, so that no sentence is in two pairs."""
     seen: set[str] = set()
     splits = {}
     for split in ("test", "dev"):
@@ -45,7 +44,7 @@ def _pairs() -> dict[str, tuple[Pair, ...]]:
 def _sentences() -> tuple[str, ...]:
     held_out = {text for pairs in _pairs().values() for pair in pairs for text in pair[:2]}
     rng = Random(_SEEDS["train"])
-    # A dict keeps the order in which sentences are drawn; a set would not.
+    # a dict, because the order of a set of strings differs between processes
     found: dict[str, None] = {}
     while len(found) < SENTENCES:
         sentence = render(draw_event(rng), draw_wording(rng))
@@ -55,15 +54,15 @@ def _sentences() -> tuple[str, ...]:
 
 
 def builtin_sentences() -> list[str]:
-    """The built-in training corpus: 24,000 distinct sentences, none of them in a pair."""
+    """The built-in training corpus: 24,000 distinct sentences, none of which is in a pair."""
     return list(_sentences())
 
 
 def builtin_pairs(split: Literal["dev", "test"]) -> list[Pair]:
-    """1,500 sentence pairs with the gold similarity of what they mean, from 0 to 5.
+    """1,500 sentence pairs with gold similarities from 0 to 5.
 
-    No sentence occurs twice in the two splits together. Gold is `events.similarity`, computed
-    from the events and blind to the words.
+    No sentence occurs twice in the two splits together. The gold similarity is `events.similarity`,
+    which depends on the events and not on their wording.
 
     Raises:
         ValueError: `split` is neither "dev" nor "test".

@@ -1,9 +1,9 @@
-"""The words of the built-in synthetic data set, and the taxonomy that gives their nearness.
+"""The vocabulary of the built-in synthetic data set, and the taxonomy that defines similarity.
 
-A concept is one meaning with several words for it ("doctor", "physician"). Concepts hang in a
-tree of kinds (an onion is a vegetable, a vegetable is food), and nearness is read off the tree
-alone, never off the spelling. The tables are plain text so that they can be read: one line
-for a kind, `;` between concepts, `,` between words for the same concept.
+A concept is one meaning with several synonyms ("doctor", "physician"). Concepts are the leaves of a
+tree of kinds (an onion is a vegetable, a vegetable is food), and their similarity (`nearness`)
+depends on the tree alone, not on spelling. The tables are plain text: one line per kind, `;`
+between concepts, `,` between synonyms.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ manner/mood: happily, cheerfully; angrily, furiously
 manner/noise: quietly, silently, without a sound; loudly, noisily
 """
 
-# "kind path: concepts"; the first word of an action is inflected, the rest stays.
+# "kind path: concepts"; only the first word of an action is inflected.
 _ACTIONS = """
 food/cooking: cook, prepare; bake; fry; boil
 food/cutting: slice, cut up, chop; peel
@@ -102,11 +102,11 @@ feeling/voice: laugh, giggle; cry, weep; shout, yell
 
 @dataclass(frozen=True)
 class Concept:
-    """One meaning: its place in the taxonomy and the words that name it.
+    """One meaning: its position in the taxonomy and its synonyms.
 
     Attributes:
         name: the first word, unique within the data set.
-        path: kinds from the broadest to the narrowest, ending in the concept itself.
+        path: kinds from the broadest to the narrowest, then the name of the concept.
         words: the expressions for the concept; a leading `~` marks a word without "a".
     """
 
@@ -153,7 +153,7 @@ def concepts_under(concepts: dict[str, Concept], kind: str) -> list[Concept]:
     """The concepts of `kind` ("animal" or "animal/pet"), or the one named `kind`.
 
     Raises:
-        KeyError: nothing of that name or kind is in `concepts`.
+        KeyError: no concept of that name or kind is in `concepts`.
     """
     if kind in concepts:
         return [concepts[kind]]
@@ -165,7 +165,7 @@ def concepts_under(concepts: dict[str, Concept], kind: str) -> list[Concept]:
 
 
 def nearness(left: Concept, right: Concept) -> float:
-    """How near two concepts are in the taxonomy, in 0..1, symmetric.
+    """Similarity of two concepts in the taxonomy, from 0 to 1, symmetric.
 
     1 for the same concept, `SAME_KIND` for siblings (onion, carrot), `SAME_FIELD` for cousins
     (onion, apple), 0 across fields (onion, hammer).

@@ -1,7 +1,7 @@
-"""Sentences that define the words of the built-in data set, for masked-word training.
+"""Sentences that define the words of the built-in data set, for masked-language training.
 
-They state which words name the same concept, which concepts are of one kind, and which forms belong
-to one verb. No sentence describes an event, so none can be in a graded pair.
+They state which words are synonyms, which concepts are of one kind, and which forms belong to one
+verb. They describe no events, so that none can be in a graded pair.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _bare(word: str) -> str:
 
 
 def _define(concept: Concept, words: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """`words` holds each word's forms in one order, so that like forms are put side by side."""
+    """`words` has the forms of each word in the same order, so that equal forms are paired."""
     for one, other in permutations(words, 2):
         for x, y in zip(one, other, strict=True):
             yield from (template.format(x=x, y=y) for template in _SAME)

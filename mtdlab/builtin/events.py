@@ -1,7 +1,7 @@
-"""Events of the built-in synthetic data set: who does what to whom, where, when and how.
+"""Events of the built-in synthetic data set: action, agent, patient, place, time, manner.
 
-The gold similarity of two events is computed here, from the concepts alone; how `render` words
-an event cannot change it.
+The gold similarity of two events is computed here from their concepts; their wording (`render`)
+does not affect it.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from mtdlab.builtin.concepts import Concept, actions, concepts_under, details, n
 from mtdlab.builtin.scenes import scenes
 
 GOLD_MAX = 5.0
-# Chance that a role is filled as usual.
+# Probability that a role is filled by one of its usual concepts.
 _USUAL = 0.75
 
 
 @dataclass(frozen=True)
 class Event:
-    """What happened. `patient` is None for actions without one; the rest may be None too.
+    """An event. `patient` is None for actions without one; place, time and manner are optional.
 
-    Two events are the same meaning exactly when they are equal.
+    Two events have the same meaning if and only if they are equal.
     """
 
     action: Concept
@@ -32,7 +32,7 @@ class Event:
     manner: Concept | None = None
 
 
-# How much each part of an event counts in the similarity of two events.
+# Weight of each part of an event in the similarity of two events.
 WEIGHTS = {
     "action": 0.32,
     "agent": 0.24,
@@ -41,8 +41,8 @@ WEIGHTS = {
     "time": 0.06,
     "manner": 0.06,
 }
-# A part that one event leaves unsaid contradicts nothing, so it costs less than a different one.
-_UNSAID = 0.5
+# A part that only one of the events has is no contradiction and costs less than a different one.
+_MISSING_WEIGHT = 0.5
 
 
 def _draw(rng: Random, fillers: tuple[tuple[Concept, ...], tuple[Concept, ...]]) -> Concept:
@@ -51,7 +51,7 @@ def _draw(rng: Random, fillers: tuple[tuple[Concept, ...], tuple[Concept, ...]])
 
 
 def draw_event(rng: Random, action: Concept | None = None) -> Event:
-    """A plausible event, of `action` if given, else of any action with equal chance."""
+    """A plausible event, with `action` if given, else with a uniformly drawn action."""
     action = action or rng.choice(list(actions().values()))
     scene = scenes()[action.name]
     event = Event(action, _draw(rng, scene.agents))
@@ -70,10 +70,10 @@ def draw_event(rng: Random, action: Concept | None = None) -> Event:
 
 
 def similarity(left: Event, right: Event) -> float:
-    """Gold similarity of two events in 0..5, symmetric; 5 exactly for the same event.
+    """Gold similarity of two events, from 0 to 5, symmetric; 5 if and only if they are equal.
 
-    The weighted share of the parts that agree, near concepts counting in part
-    (`concepts.nearness`). Parts that neither event mentions do not count.
+    Five times the weighted mean similarity (`concepts.nearness`) of their parts; parts that neither
+    event has are left out.
     """
     total = agreed = 0.0
     for field in fields(Event):
@@ -84,5 +84,5 @@ def similarity(left: Event, right: Event) -> float:
             total += weight
             agreed += weight * nearness(one, other)
         elif one is not None or other is not None:
-            total += weight * _UNSAID
+            total += weight * _MISSING_WEIGHT
     return GOLD_MAX * agreed / total

@@ -1,4 +1,4 @@
-"""Graded sentence pairs: two events of known similarity, worded so that word overlap misleads."""
+"""Graded sentence pairs: events of known similarity, worded so that word overlap is misleading."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from mtdlab.builtin.scenes import scenes
 
 _CORE = ("action", "agent", "patient")
 
-# How the second event comes from the first, and how often in a hundred pairs. A plan of truth
-# values changes as many parts of the core, each to a near concept (True) or to a far one (False).
+# How the second event is derived from the first, with frequencies in percent. A tuple changes as
+# many of the core parts, each to a concept of the same kind (True) or of another kind (False).
 _PLANS: tuple[tuple[float, str | tuple[bool, ...]], ...] = (
     (17, "same"),
     (7, "leave out a detail"),
@@ -27,12 +27,12 @@ _PLANS: tuple[tuple[float, str | tuple[bool, ...]], ...] = (
     (8, "same field of action"),
     (15, "unrelated"),
 )
-# Chance that a word gives way to a synonym, and that the sentence takes another frame or form.
+# Probabilities that a word is replaced by a synonym, and that the frame or the form changes.
 _NEW_WORD = 0.55
 _NEW_FRAME = 0.9
 _NEW_FORM = 0.35
-# Chance that two different events below `_HIGH` are worded alike, so that they share more words
-# than two wordings of one event do.
+# Probability that two events with a similarity below `_HIGH` are worded alike, so that they share
+# more words than two wordings of one event do.
 _SAME_WORDING = 0.15
 _HIGH = 3.5
 
@@ -48,7 +48,7 @@ def _fits(action: Concept, patient: Concept | None) -> bool:
 
 
 def _change(rng: Random, event: Event, part: str, near: bool) -> Event:
-    """The event with one part of its core exchanged; unchanged where nothing else fits."""
+    """The event with one core part replaced; unchanged if no other concept fits."""
     scene = scenes()[event.action.name]
     if part == "action":
         fitting = [action for action in actions().values() if _fits(action, event.patient)]
@@ -68,7 +68,7 @@ def _without_a_detail(rng: Random, event: Event) -> Event:
 
 
 def _events(rng: Random) -> tuple[Event, Event]:
-    """Two events, the second made from the first by a plan drawn from `_PLANS`."""
+    """Two events, the second derived from the first by a plan drawn from `_PLANS`."""
     event = draw_event(rng)
     plan = rng.choices([plan for _, plan in _PLANS], [share for share, _ in _PLANS])[0]
     if isinstance(plan, tuple):
@@ -90,7 +90,7 @@ def _events(rng: Random) -> tuple[Event, Event]:
 
 
 def draw_pair(rng: Random) -> tuple[str, str, float]:
-    """Two sentences and their gold similarity in 0..5."""
+    """Two sentences and their gold similarity, from 0 to 5."""
     event, other = _events(rng)
     gold = similarity(event, other)
     wording = draw_wording(rng)

@@ -1,11 +1,11 @@
-"""Rebuild the built-in encoder: masked-word training of a small BERT on the built-in corpus.
+"""Rebuild the built-in encoder: masked-language training of a small BERT on the built-in corpus.
 
     python -m mtdlab.builtin.pretrain OUT
 
-The encoder sees the training sentences and the sentences that define words, never a graded pair.
-Words are masked as in BERT (Devlin et al. 2019, section 3.1: of the chosen, 80 % become [MASK],
-10 % another word, 10 % stay). Content words are chosen more often than the words of the templates,
-which are soon known.
+The encoder is trained on the training sentences and on sentences that define words, not on graded
+pairs. Words are masked as in BERT (Devlin et al. 2019, section 3.1: of the chosen words 80 % become
+[MASK], 10 % another word, 10 % are unchanged). Content words are chosen more often than function
+words of the templates, which are learned quickly.
 
 Letters: N batch, L tokens, V vocabulary, M masked positions of a batch.
 """
@@ -29,15 +29,16 @@ from mtdlab.builtin.definitions import defining_sentences
 from mtdlab.builtin.render import function_words
 
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-_POOL = 64  # batches that are sorted by length together
+_POOL = 64  # number of batches that are sorted by length together
 
 
 @dataclass(frozen=True)
 class PretrainSettings:
-    """The settings of the shipped encoder. Learning rate: linear warm-up, then linear decay.
+    """The settings of the built-in encoder. Learning rate: linear warm-up, then linear decay.
 
-    It stops a third of the way down the decay. Taken to its end, masked words alone bring [CLS]
-    to a score that contrastive training only lowers, and a study has nothing left to show.
+    Training stops after a third of the decay. After the full decay, masked-language training alone
+    gives [CLS] vectors a score that contrastive training can only lower, which would make the
+    encoder useless for studies.
     """
 
     steps: int = 2_000
@@ -54,9 +55,10 @@ class PretrainSettings:
 
 
 def make_tokenizer(sentences: list[str]) -> BertTokenizer:
-    """A lower-casing WordPiece tokenizer: every word of `sentences`, and characters for the rest.
+    """A lower-casing WordPiece tokenizer: the words of `sentences`, characters for other words.
 
-    Not trained: merges of equal frequency would come out differently in every process.
+    Its vocabulary is not trained, because the order of merges of equal frequency is not
+    deterministic.
     """
     words = set(re.findall(r"[a-z]+", " ".join(sentences).lower()))
     characters = string.ascii_lowercase + string.digits
@@ -67,7 +69,7 @@ def make_tokenizer(sentences: list[str]) -> BertTokenizer:
 
 
 def new_model(vocabulary_size: int) -> BertForMaskedLM:
-    """A BERT of 2 layers x 128, without dropout: so short a training does not overfit."""
+    """A BERT of 2 layers and dimension 128, without dropout: training is too short to overfit."""
     return BertForMaskedLM(
         BertConfig(
             vocab_size=vocabulary_size,
@@ -83,7 +85,7 @@ def new_model(vocabulary_size: int) -> BertForMaskedLM:
 
 
 def _batches(rows: list[Tensor], size: int, generator: torch.Generator) -> Iterator[list[Tensor]]:
-    """Batches of like length, for ever: padding would cost a third of the time."""
+    """Endless batches of sentences of similar length, which saves a third of the time (padding)."""
     while True:
         order = torch.randperm(len(rows), generator=generator).tolist()
         for start in range(0, len(order), size * _POOL):
@@ -94,22 +96,22 @@ def _batches(rows: list[Tensor], size: int, generator: torch.Generator) -> Itera
 
 
 def mask_words(
-    ids: Tensor, chances: Tensor, mask_id: int, generator: torch.Generator
+    ids: Tensor, probabilities: Tensor, mask_id: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Masked ids (N, L) and the chosen positions (N, L, bool); `chances` (V,) by word."""
-    chosen = torch.rand(ids.shape, generator=generator) < chances[ids]
+    """Masked ids (N, L) and the chosen positions (N, L, bool); `probabilities` (V,) by token."""
+    chosen = torch.rand(ids.shape, generator=generator) < probabilities[ids]
     draw = torch.rand(ids.shape, generator=generator)
-    others = torch.randint(len(_SPECIAL), len(chances), ids.shape, generator=generator)
+    others = torch.randint(len(_SPECIAL), len(probabilities), ids.shape, generator=generator)
     masked = torch.where(chosen & (draw < 0.8), mask_id, ids)
     return torch.where(chosen & (draw >= 0.9), others, masked), chosen
 
 
-def _chances(tokenizer: BertTokenizer, settings: PretrainSettings) -> Tensor:
-    chances = torch.full((len(tokenizer),), settings.masked_share)
+def _masking_probabilities(tokenizer: BertTokenizer, settings: PretrainSettings) -> Tensor:
+    probabilities = torch.full((len(tokenizer),), settings.masked_share)
     function_ids = tokenizer.convert_tokens_to_ids(sorted(function_words()))
-    chances[function_ids] = settings.masked_share_of_function_words
-    chances[: len(_SPECIAL)] = 0.0
-    return chances
+    probabilities[function_ids] = settings.masked_share_of_function_words
+    probabilities[: len(_SPECIAL)] = 0.0
+    return probabilities
 
 
 def pretrain(
@@ -123,7 +125,7 @@ def pretrain(
     generator = torch.Generator().manual_seed(settings.seed)
     encoded = tokenizer(sentences, truncation=True, max_length=settings.max_length)["input_ids"]
     batches = _batches([torch.tensor(row) for row in encoded], settings.batch_size, generator)
-    chances = _chances(tokenizer, settings)
+    probabilities = _masking_probabilities(tokenizer, settings)
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
     )
@@ -133,9 +135,9 @@ def pretrain(
         for group in optimizer.param_groups:
             group["lr"] = settings.learning_rate * rate
         ids = pad_sequence(next(batches), batch_first=True)
-        masked, chosen = mask_words(ids, chances, int(tokenizer.mask_token_id), generator)
+        masked, chosen = mask_words(ids, probabilities, int(tokenizer.mask_token_id), generator)
         hidden = model.bert(masked, attention_mask=(ids != 0).long()).last_hidden_state
-        # Only the M chosen positions are scored: (M, D) to (M, V).
+        # logits of the M chosen positions only: (M, D) to (M, V)
         loss = nn.functional.cross_entropy(model.cls(hidden[chosen]), ids[chosen])
         optimizer.zero_grad()
         loss.backward()
@@ -145,9 +147,9 @@ def pretrain(
 
 
 def encoder_of(model: BertForMaskedLM) -> BertModel:
-    """The encoder under the masked-word head, with BERT's usual dropout switched on again.
+    """The encoder without the masked-language head, with BERT's default dropout.
 
-    Its pooler is new: masked-word training has none, and AutoModel expects one.
+    Its pooler is newly initialised: masked-language training has none, but AutoModel expects one.
     """
     config = BertConfig.from_dict(model.config.to_dict())
     config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.1
@@ -180,7 +182,7 @@ def main() -> int:
         if step % 100 == 0 or step == settings.steps:
             print(f"step {step} of {settings.steps}, loss {loss:.3f}", file=sys.stderr, flush=True)
 
-    # The order of additions depends on the number of threads, and with it the last digits.
+    # one thread: rounding depends on the order of additions, hence on the number of threads
     torch.set_num_threads(1)
     build(Path(sys.argv[1]), settings, progress)
     return 0

@@ -1,7 +1,7 @@
-"""One event, many sentences: templates, tenses, voices and synonyms.
+"""Generation of sentences from events: templates, tenses, voices and synonyms.
 
-A `Wording` fixes every choice of form, so that two sentences can be made to differ in form only
-(one event, two wordings) or in meaning only (two events, one wording).
+A `Wording` fixes all choices of form, so that two sentences can differ in form only (one event, two
+wordings) or in meaning only (two events, one wording).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from random import Random
 from mtdlab.builtin.concepts import Concept
 from mtdlab.builtin.events import Event
 
-# {a} agent, {p} patient, {base} {past} {pp} {ing} the verb. The active
-# ones do without a patient.
+# {a} agent, {p} patient, {base} {past} {pp} {ing} forms of the verb. The active templates are also
+# used without a patient.
 _ACTIVE = (
     "{a} {past} {p}",
     "{a} was {ing} {p}",
@@ -29,7 +29,7 @@ _PASSIVE = (
     "{p} has been {pp} by {a}",
     "what {a} {past} was {p}",
 )
-# Many words and no content, so an encoder has to learn to ignore them.
+# Frames add words without content, which an encoder has to learn to ignore.
 _FRAMES = (
     "{}",
     "i heard that {}",
@@ -41,7 +41,7 @@ _FRAMES = (
     "{}, or so they say",
 )
 _FRAME_FREQUENCY = (7, 2, 2, 2, 2, 2, 2, 2)
-# How often each template is used, first to last.
+# Relative frequency of each template, in order.
 _FREQUENCY = (60, 16, 8, 6, 5, 5)
 _IRREGULAR = {
     "bite": "bit bitten biting",
@@ -106,9 +106,9 @@ def conjugate(expression: str) -> Verb:
 
 @dataclass(frozen=True)
 class Wording:
-    """Every choice of form; numbers pick a template, frame or synonym, modulo what there is.
+    """All choices of form. Numbers are indices of a template, frame or synonym, modulo their count.
 
-    `words` picks the synonym of action, agent, patient, place, time and manner, in this order.
+    words  indices of the synonyms of action, agent, patient, place, time and manner.
     """
 
     passive: bool
@@ -120,7 +120,7 @@ class Wording:
 
 
 def draw_wording(rng: Random) -> Wording:
-    """Any wording, three in ten passive."""
+    """A random wording, passive with probability 0.3."""
     return Wording(
         passive=rng.random() < 0.3,
         template=rng.choices(range(len(_FREQUENCY)), _FREQUENCY)[0],
@@ -132,13 +132,13 @@ def draw_wording(rng: Random) -> Wording:
 
 
 def reword(rng: Random, wording: Wording, *, words: float, frame: float, form: float) -> Wording:
-    """Another wording: each word gives way to a synonym with chance `words`, and so on.
+    """Another wording; words, frame, form: probabilities that each word or the part is replaced.
 
     A concept with a single word keeps it.
     """
     fresh = draw_wording(rng)
     other = fresh if rng.random() < form else wording
-    # A shift of one or five leaves another remainder for two words and for three.
+    # shifts of 1 and 5 change the index for two and for three synonyms
     numbers = (n + rng.choice((1, 5)) if rng.random() < words else n for n in wording.words)
     kept = wording.frame if rng.random() >= frame else fresh.frame
     return replace(other, frame=kept, words=tuple(numbers))
@@ -159,13 +159,13 @@ def _noun(concept: Concept, number: int, definite: bool) -> str:
 
 
 def function_words() -> set[str]:
-    """The words of templates, frames and articles, and the punctuation: what all events share."""
+    """The words of templates, frames and articles, and punctuation."""
     text = " ".join((*_ACTIVE, *_PASSIVE, *_FRAMES, "the a an some . ,"))
     return set(re.findall(r"[a-z]+|[.,]", re.sub(r"{.*?}", " ", text)))
 
 
 def render(event: Event, wording: Wording) -> str:
-    """The event as one English sentence, capitalised, with a full stop."""
+    """The event as an English sentence, capitalised, with a full stop."""
     action, agent, patient, place, time, manner = wording.words
     a = _noun(event.agent, agent, wording.definite[0])
     p = _noun(event.patient, patient, wording.definite[1]) if event.patient else ""

@@ -1,6 +1,6 @@
-"""Which agents, patients and places usually go with each action of the built-in data set.
+"""The usual agents, patients and places of each action of the built-in data set.
 
-A masked-word model can learn from it which words are alike: those with the same actions and places.
+From these co-occurrences a masked-language model can learn which words are similar.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from functools import cache
 
 from mtdlab.builtin.concepts import Concept, concepts_under, details, nouns
 
-# "action: who | what | where", going on in indented lines. An action without "what" stands alone.
-# Kinds before `>` are the usual ones, those after it come up now and then.
+# "action: agents | patients | places", continued in indented lines; patients may be empty. Kinds
+# before `>` are usual, those after it rare.
 _SCENES = """
 cook: person/kitchen > person/adult | food/meal food/vegetable | place/eating > place/home
 bake: baker > person/adult person/kitchen | food/baked | place/eating > place/home
@@ -128,7 +128,7 @@ shout: policeman person/child > person | | place/town > place/care
 
 @dataclass(frozen=True)
 class Scene:
-    """What usually and what sometimes fills each role of one action."""
+    """Usual and rare concepts for each role of one action."""
 
     agents: tuple[tuple[Concept, ...], tuple[Concept, ...]]
     patients: tuple[tuple[Concept, ...], tuple[Concept, ...]]

@@ -9,7 +9,7 @@ from mtdlab.evaluation.sts import Evaluation
 from mtdlab.sweep.environment import environment
 from mtdlab.sweep.signals import Interrupted, stop_on_signals
 from mtdlab.terminal import progress_bar
-from mtdlab.training.export import locked, refuse_other_things, save_model
+from mtdlab.training.export import check_model_folder, locked, save_model
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
 
@@ -18,11 +18,11 @@ def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, An
     """Train one encoder and return its scores and MTD; saves the best checkpoint to `out`.
 
     Raises TrialError where training fails, KeyboardInterrupt where it is interrupted, and
-    MtdlabError where `out` holds something else than a saved model.
+    MtdlabError where `out` exists and is not a saved model.
     """
     if out is not None:
         # before the training, not after it
-        refuse_other_things(out)
+        check_model_folder(out)
     inputs = load_inputs(settings)
     with stop_on_signals() as stop, progress_bar() as bar:
         task = bar.add_task("steps", total=settings.steps)

@@ -1,1 +1,1 @@
-"""Encoders: loading, pooling, the fast forward pass, sentence vectors."""
+"""Encoders: loading, pooling, fast forward pass, sentence vectors, dropout."""

@@ -1,7 +1,7 @@
-"""Dropout from a fast stream of random bits.
+"""Dropout with a fast random generator for CPUs.
 
-On a processor torch draws dropout's numbers one after another, which takes a seventh of a small
-encoder's step. NumPy's SFC64 gives four 16-bit draws at a time.
+On CPUs torch draws the numbers of dropout sequentially, which takes a seventh of the training step
+of a small encoder. NumPy's SFC64 generates four 16-bit numbers at a time.
 """
 
 import math
@@ -18,9 +18,9 @@ LEVELS = 1 << 16
 class Dropout(nn.Module):
     """Inverted dropout: an element is 0 with probability `rate`, else divided by 1 − rate.
 
-    16 bits decide an element, which alone would round the rate to 1/65,536; the threshold of a
-    mask is itself drawn between the two neighbours, so that the rate is exact. On a GPU, torch's
-    own, which is fast there. The generator's state is part of the state dict.
+    Each element uses 16 bits, which would round the rate to a multiple of 1/65,536. Therefore the
+    threshold of a mask is drawn from the two adjacent integers, so that the rate is exact in
+    expectation. On GPUs torch's dropout is used. The generator's state is part of the state dict.
     """
 
     def __init__(self, rate: float, seed: int) -> None:
@@ -38,7 +38,7 @@ class Dropout(nn.Module):
         return values * self._mask(values)
 
     def add(self, values: Tensor, residual: Tensor) -> Tensor:
-        """residual + dropout(values), of one shape."""
+        """residual + dropout(values), of equal shapes."""
         if not self.rate or values.device.type != "cpu":
             return residual + self.forward(values)
         return torch.addcmul(residual, values, self._mask(values))
@@ -49,19 +49,19 @@ class Dropout(nn.Module):
         chance = float(self._bits.random_raw()) / 2**64
         threshold = int(self._whole) + (chance < self._part)
         draws = self._bits.random_raw(math.ceil(count / 4)).view(np.int16)[:count]
-        # by NumPy, whose comparison and conversion take a third of torch's time; signed, so
-        # half of the levels lie below zero
+        # NumPy's comparison and conversion take a third of torch's time. The draws are signed,
+        # hence the shift by half of the levels
         kept = draws >= threshold - LEVELS // 2
         mask = np.multiply(kept, 1 / (1 - self.rate), dtype=np.float32)
         return torch.from_numpy(mask).to(like.dtype).view(like.shape)
 
     def get_extra_state(self) -> Tensor:
-        """The generator's four words, as int64."""
+        """The generator's state, four words as int64."""
         words: NDArray[np.uint64] = self._bits.state["state"]["state"]
         return torch.from_numpy(words.view(np.int64).copy())
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Continue where a state dict was written."""
+        """Restore the generator's state."""
         words = state.numpy().view(np.uint64)
         self._bits.state = {**self._bits.state, "state": {"state": words}}
 

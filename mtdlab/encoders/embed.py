@@ -1,4 +1,4 @@
-"""Sentence vectors, fast: each distinct sentence once, sentences of like length together.
+"""Sentence vectors: distinct sentences only, in batches of similar length.
 
 Letters: S distinct sentences, P positions at which they occur, B batch, L tokens, D dimension.
 """
@@ -18,16 +18,16 @@ from mtdlab.settings import Pooling
 Vectors = NDArray[np.float32]
 Rows = NDArray[np.intp]
 MAX_LENGTH = 512
-"""Tokens of an evaluation sentence: none of the STS tasks' is cut, as in SimCSE's evaluation."""
+"""Maximum tokens of an evaluation sentence: as in SimCSE, no sentence of the STS tasks is cut."""
 TOKENS_PER_BATCH = 4096
 
 
 def _nothing(_done: int) -> None:
-    """No progress is shown."""
+    """Ignore the progress."""
 
 
 class Sentences:
-    """Distinct sentences, sorted and tokenised once, for any number of encoders to embed."""
+    """Distinct sentences, sorted and tokenised once, which several encoders can embed."""
 
     def __init__(
         self, sentences: Iterable[str], tokenizer: PreTrainedTokenizerBase, max_length: int
@@ -62,10 +62,11 @@ class Sentences:
         *,
         advance: Callable[[int], None] = _nothing,
     ) -> Vectors:
-        """Sentence vectors (S, D) in float32, without dropout; the model's mode is kept.
+        """Sentence vectors (S, D) in float32, without dropout; the model's mode is restored.
 
-        `advance` is called with the number of sentences of each batch. Where the encoder is
-        broken, vectors hold values that are not finite: the caller has to check.
+        advance  called after each batch with its number of sentences.
+
+        An encoder with invalid weights gives values that are not finite; the caller has to check.
         """
         training = model.training
         model.eval()
@@ -90,9 +91,9 @@ class Sentences:
 
 
 def batches(order: Rows, lengths: Sequence[int]) -> list[Rows]:
-    """Rows of like length, at most `TOKENS_PER_BATCH` padded tokens together; one at least.
+    """Batches of rows with at most `TOKENS_PER_BATCH` tokens, padding included, or of one row.
 
-    order  (S,) rows by rising length.
+    order  (S,) rows sorted by length, shortest first.
     """
     found, start = [], 0
     for end in range(1, len(order) + 1):

@@ -1,8 +1,8 @@
-"""BERT's forward pass for short sentences: real tokens only, and no row that is not read.
+"""A fast forward pass of BERT for short sentences, without padding and unused outputs.
 
-It computes what transformers' BertModel and RobertaModel compute, from the model's own
-parameters, so that weights are loaded, averaged and saved as usual. What it leaves out: padding
-between the attention blocks, and in the last layer every row but [CLS] where [CLS] is what is read.
+The result equals that of transformers' BertModel and RobertaModel and uses the parameters of the
+model, so that weights are loaded, averaged and saved as usual. Not computed: padding outside
+attention, and with [CLS] pooling all rows of the last layer except [CLS].
 
 Letters: N batch, L tokens, P packed rows (real tokens, and a few of padding), D dimension,
 H heads, d = D / H.
@@ -20,7 +20,7 @@ from mtdlab.encoders.packing import Packing
 
 
 def is_fast(model: PreTrainedModel) -> bool:
-    """Whether the functions below compute this model."""
+    """Whether this module supports the model."""
     config: Any = model.config
     return (
         type(model) in (BertModel, RobertaModel)
@@ -41,7 +41,7 @@ def first_tokens(model: PreTrainedModel, words: Tensor, mask: Tensor, dropout: D
 
 
 def all_tokens(model: PreTrainedModel, words: Tensor, mask: Tensor, dropout: Dropout) -> Tensor:
-    """The last layer (N, L, D), meaningless at padding, of words (N, L, D)."""
+    """The last layer (N, L, D) of words (N, L, D); rows of padding are undefined."""
     packing = _packing(model, mask)
     hidden = _embed(model, words, packing, dropout)
     for layer in _layers(model):
@@ -59,7 +59,7 @@ def _layers(model: Any) -> list[Any]:
 
 def _embed(model: Any, words: Tensor, packing: Packing, dropout: Dropout) -> Tensor:
     block = model.embeddings
-    # RoBERTa numbers positions from its padding id + 1
+    # position ids of RoBERTa start at its padding id + 1
     table = block.position_embeddings
     first = 0 if table.padding_idx is None else table.padding_idx + 1
     places = table.weight.index_select(0, packing.positions + first)
@@ -71,7 +71,7 @@ def _embed(model: Any, words: Tensor, packing: Packing, dropout: Dropout) -> Ten
 def _layer(
     layer: Any, hidden: Tensor, packing: Packing, dropout: Dropout, read: Tensor | None = None
 ) -> Tensor:
-    """A transformer layer on packed rows (P, D); with `read` (N,), its output at those alone."""
+    """A transformer layer on packed rows (P, D); with `read` (N,), the output of those rows."""
     attention, output = layer.attention.self, layer.attention.output
     if read is None:
         parts = _joined(hidden, attention.query, attention.key, attention.value)
@@ -90,7 +90,7 @@ def _layer(
 
 
 def _joined(hidden: Tensor, *parts: Any) -> Tensor:
-    """Several linear maps of the same rows as one product, their outputs side by side."""
+    """Several linear maps of the same rows as one product; their outputs are concatenated."""
     weight = torch.cat([part.weight for part in parts])
     bias = torch.cat([part.bias for part in parts])
     return linear(hidden, weight, bias)
@@ -99,7 +99,7 @@ def _joined(hidden: Tensor, *parts: Any) -> Tensor:
 def _attend(
     queries: Tensor, keys: Tensor, values: Tensor, *, bias: Tensor, dropout: Dropout
 ) -> Tensor:
-    """Attention (N H, L, d). At these lengths plain products beat a fused kernel."""
+    """Attention (N H, L, d). For short sentences this is faster than a fused kernel."""
     scale = queries.shape[-1] ** -0.5
     scores = torch.baddbmm(bias.to(queries.dtype), queries, keys.transpose(1, 2), alpha=scale)
     weights = dropout.forward(scores.softmax(dim=-1))

@@ -1,4 +1,4 @@
-"""Whether the Hugging Face hub can be reached; and its libraries without their log messages."""
+"""Reachability of the Hugging Face hub; suppression of the log messages of its libraries."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,25 +8,25 @@ from huggingface_hub import constants, get_session
 from transformers.utils import logging
 
 SECONDS = 3.0
-"""How long the hub may take to answer before it counts as out of reach."""
+"""Timeout of the request that tests whether the hub can be reached."""
 
 
 @cache
 def reachable() -> bool:
-    """Whether the hub can be reached; its own client would retry for 40 seconds."""
+    """Whether the hub can be reached. The hub's client would retry for 40 seconds."""
     if constants.HF_HUB_OFFLINE:
         return False
     try:
         get_session().head(constants.ENDPOINT, timeout=SECONDS)
     except Exception:
-        # any transport's error: what is in the cache can still be loaded
+        # the type depends on the transport; files in the cache can still be loaded
         return False
     return True
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without progress bars, and without reports on weights and options that are not used here."""
+    """Suppress progress bars and messages on unused weights and options."""
     before = logging.get_verbosity()
     logging.disable_progress_bar()
     logging.set_verbosity_error()

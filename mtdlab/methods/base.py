@@ -1,4 +1,4 @@
-"""The contract of a training method.
+"""The base class of training methods, which states their contract.
 
 Letters: N batch, L tokens, D dimension.
 """
@@ -28,16 +28,16 @@ Tokens = tuple[Tensor, Tensor]
 """Token ids and attention mask of a batch, both (N, L); real tokens come first."""
 
 View = Literal["text", "augmented"]
-"""A text that a batch holds: the sentences as they are, or changed by `augmentation`."""
+"""A version of the text of a batch: the original sentences, or changed by `augmentation`."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """What a forward pass gives.
+    """The result of a forward pass.
 
     loss       () in float32 or wider, to be differentiated.
-    keys       (N, D) to enqueue after the optimizer's step; None where there is no queue.
-    measures   what to record in the training curve, by column: numbers, or tensors ().
+    keys       (N, D) to enqueue after the optimizer's step; None without a queue.
+    measures   further columns of the training curve: numbers, or tensors ().
     """
 
     loss: Tensor
@@ -48,11 +48,11 @@ class Step:
 class Method(nn.Module, ABC, Generic[S]):
     """A training method: its settings, the views it reads, its modules, loss and updates.
 
-    A subclass is found by the name of its class attribute `name` (see
-    `mtdlab.methods.registry`). It is a module: its state dict holds everything that a training
-    step changes, random streams and queues as extra state, so that a run can be resumed.
+    A subclass is selected by its class attribute `name` (see `mtdlab.methods.registry`). Its state
+    dict contains everything that a training step changes, including queues and the states of random
+    generators, so that a run can be resumed.
 
-    name, title   the value of `method:` in a study file, and the name in a sentence.
+    name, title   the value of `method:` in a study file, and the name in text.
     source        where it was published.
     Settings      its settings: a subclass of `TrainerSettings`.
     """
@@ -77,33 +77,33 @@ class Method(nn.Module, ABC, Generic[S]):
 
         augmented   whether the settings' augmentation changes the text.
 
-        By default the online branch reads the augmented text, the target the text as it is; one
-        view where there is no such augmentation.
+        By default the online branch reads the augmented text and the target branch the original
+        text; one view without such an augmentation.
         """
         del settings
         return ("augmented", "text") if augmented else ("text",)
 
     @abstractmethod
     def forward(self, step: int, views: Sequence[Tokens]) -> Step:
-        """The loss of a step (0 the first) on the views of a batch.
+        """The loss of a step (0 is the first) on the views of a batch.
 
-        It must not change a queue: a loss that raises leaves the state as it was.
+        It must not modify a queue, so that an error in a forward pass leaves the state unchanged.
         """
 
     def update(self, step: int, result: Step) -> None:
-        """What follows the optimizer's step: average the momentum encoder, enqueue the keys."""
+        """Updates after the optimizer's step: momentum encoder, queue. By default none."""
 
     @torch.no_grad()
     def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Unit vectors (N, D) of sentences by the branch that encodes keys, its heads included.
 
-        ids, mask   (N, L) of the sentences as they are.
+        ids, mask   (N, L) of the original sentences.
 
-        `probe_every` measures with it how fast keys change. It must leave the run as it is: no
-        dropout, no augmentation, no random number drawn, no gradient, every module's mode as
-        before. By default the sentence vectors of the encoder; a method with a queue overrides it.
+        Used by `probe_every` to measure the change of keys. It must not affect the run: no dropout,
+        no augmentation, no random draws, no gradient, and the mode of every module restored. By
+        default the sentence vectors of the encoder; a method with a queue overrides it.
         """
-        # here, since transformers takes seconds to import and reading a study file needs none of it
+        # imported here: transformers takes seconds to import, and study files are read without it
         from mtdlab.encoders.pooling import encode
 
         with evaluation_mode(self.encoder), self.device.autocast():
@@ -112,16 +112,16 @@ class Method(nn.Module, ABC, Generic[S]):
 
     @property
     def encoder(self) -> "PreTrainedModel":
-        """The encoder that is evaluated and exported: the part of that name."""
+        """The encoder that is evaluated and exported."""
         return cast("PreTrainedModel", self.parts()["encoder"])
 
     @abstractmethod
     def parts(self) -> dict[str, nn.Module]:
-        """The modules of an exported checkpoint by name; `encoder` is one of them."""
+        """The modules that an exported checkpoint contains, by name; `encoder` is required."""
 
     @classmethod
     def describe(cls, settings: Any) -> str:
-        """A sentence for the model card: where the negatives of such a run came from."""
+        """A sentence for the model card: the source of the negatives."""
         return f"Its negatives were the other sentences of a batch of {settings.batch_size}."
 
     def trained(self) -> list[nn.Parameter]:
@@ -131,7 +131,7 @@ class Method(nn.Module, ABC, Generic[S]):
 
 @contextmanager
 def evaluation_mode(module: nn.Module) -> Iterator[None]:
-    """Evaluation mode, in which its dropout modules drop nothing; each part's mode is put back."""
+    """Evaluation mode (no dropout); afterwards the mode of each submodule is restored."""
     training = [part for part in module.modules() if part.training]
     module.eval()
     try:

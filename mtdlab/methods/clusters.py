@@ -1,4 +1,4 @@
-"""Pseudo-negatives: the centroids of clusters instead of a queue's keys.
+"""Pseudo-negatives: cluster centroids instead of the keys of a queue.
 
 Letters: V rows, k clusters, D dimension.
 """
@@ -8,17 +8,16 @@ from torch import Tensor
 from torch.nn.functional import normalize, one_hot
 
 ROUNDS = 10
-"""Of assigning and averaging. A fixed number: to ask whether it has converged, a GPU would have
-to be waited for."""
+"""Iterations of Lloyd's algorithm. Fixed, because a convergence test would synchronise with the GPU
+at every iteration."""
 
 
 @torch.no_grad()
 def centroids(keys: Tensor, count: int) -> Tensor:
-    """Unit vectors (k, D) that stand for unit keys (V, D): the centroids of k-means, scaled.
+    """Normalised k-means centroids (k, D) of unit keys (V, D); the keys themselves if V <= k.
 
-    Lloyd's algorithm from evenly spaced rows, so that it is the same every time; 1 gives the
-    mean. A cluster that loses all of its keys stays where it was. Not more keys than clusters are
-    returned as they are. After the slides that MoCoSE's authors published later.
+    Lloyd's algorithm, initialised with evenly spaced rows and therefore deterministic; k 1 gives
+    the mean. An empty cluster keeps its centroid. Source: later slides by MoCoSE's authors.
     """
     total = len(keys)
     if total <= count:

@@ -1,18 +1,18 @@
 """ESimCSE (Wu et al., COLING 2022): SimCSE with repeated sub-words and a queue of momentum keys.
 
-As SimCSE, with two changes. Some sub-words of the second view are doubled in place, drawn anew at
-every step, so that the two views of a positive pair differ in length. And a momentum encoder's
-vectors of earlier batches, without dropout, are negatives beside the batch's others.
+Two changes to SimCSE. Some sub-words of the second view are repeated, drawn anew at every step, so
+that the views of a positive pair differ in length. Vectors of earlier batches by a momentum encoder
+without dropout are negatives in addition to the in-batch negatives.
 
-The momentum encoder is a full copy, word embeddings included, and all of it is averaged, as in
-the paper and its program; the head on top of it is the online one. The queue starts empty.
+The momentum encoder is a full copy, word embeddings included, and all of it is averaged, as in the
+paper and its program; it uses the head of the online encoder. The queue starts empty.
 
-Where it departs from the paper: a sentence's n sub-words are its own, without [CLS] and [SEP],
-which are never doubled.
+Deviation from the paper: the n sub-words of a sentence do not include [CLS] and [SEP], which are
+never repeated.
 
-Where `repetition_draw: published-code` departs from the published program: the program draws once
-for the whole corpus, before training; by its defaults it clips gradients at a norm of 1 and decays
-no weight. Its average moves before the keys' pass, here after the optimizer's step: the keys are
+Deviations of `repetition_draw: published-code` from the published program: the program draws once
+for the whole corpus, before training, and by default clips gradients at a norm of 1 and has no
+weight decay. It averages before the keys are encoded, here after the optimizer's step; the keys are
 the same.
 
 Letters: N batch, L tokens, K queue, D dimension.
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from mtdlab.device import Device
 
 QUEUED_BATCHES = 2.5
-"""Batches that the queue holds where its size is not given."""
+"""Size of the queue in batches if not given."""
 OFFSET = 2_000_003
-"""Added to a run's seed for the repetitions' stream: other offsets serve other streams."""
+"""Added to a run's seed for the generator of repetitions; other generators have other offsets."""
 
 Draw = Literal["paper", "published-code"]
 
@@ -58,7 +58,7 @@ class ESimCSESettings(HistorySettings):
     )
     ema_decay: Decay = setting(
         0.995,
-        "share of its old weights that the momentum encoder keeps at a step",
+        "decay of the moving average of weights (momentum encoder) per step",
         symbol="η",
         step_cost="none",
     )
@@ -71,11 +71,11 @@ class ESimCSESettings(HistorySettings):
         relative_to="batch_size",
     )
     repetition_rate: Annotated[float, Field(ge=0, le=1)] = setting(
-        0.32, "highest share of a sentence's tokens that are doubled; 0: none", step_cost="switch"
+        0.32, "maximum share of a sentence's tokens that are repeated; 0: none", step_cost="switch"
     )
     repetition_draw: Draw = setting(
         "paper",
-        "how the number of doubled tokens is drawn: uniform in 0 to max(2, ⌊rate n⌋) of n "
+        "distribution of the number of repeated tokens: uniform in 0 to max(2, ⌊rate n⌋) of n "
         "sub-words; `published-code`: in 0 to min(10, ⌊rate n⌋) − 1, [CLS] and [SEP] counted in n",
         step_cost="none",
     )
@@ -89,15 +89,16 @@ class ESimCSESettings(HistorySettings):
         return {"queue_size": int(QUEUED_BATCHES * size)}
 
     def check(self) -> None:
-        """Raise ValueError where the first batch has no negatives."""
+        """Raise ValueError for a first batch without negatives."""
         if self.batch_size < 2:
             raise ValueError(
-                "batch_size 1 leaves the first step without negatives: the queue starts empty"
+                "batch_size 1 leaves the first step without negatives, since the queue starts "
+                "empty; it must be at least 2"
             )
 
 
 class ESimCSE(TwoPass[ESimCSESettings]):
-    """InfoNCE between sentences and themselves with doubled sub-words, against batch and queue."""
+    """InfoNCE of sentences and their copies with repeated sub-words; batch and queue negatives."""
 
     name = "esimcse"
     title = "ESimCSE"
@@ -108,7 +109,7 @@ class ESimCSE(TwoPass[ESimCSESettings]):
         self, encoder: "PreTrainedModel", settings: ESimCSESettings, device: "Device"
     ) -> None:
         """The momentum encoder starts as a copy of `encoder`."""
-        # here, since transformers takes seconds to import and reading a study file needs none of it
+        # imported here: transformers takes seconds to import, and study files are read without it
         from mtdlab.encoders.loading import position_limit
 
         super().__init__(encoder, settings, device)
@@ -126,15 +127,16 @@ class ESimCSE(TwoPass[ESimCSESettings]):
         self._averaged = averaged_pairs(self.target, self.branch)
 
     def forward(self, step: int, views: Sequence[Tokens]) -> Step:  # noqa: ARG002
-        """InfoNCE of the first view and the last one with doubled sub-words, N + K candidates."""
+        """InfoNCE of the first view and the last, with repeated sub-words; N + K candidates."""
         first, second = self.encode([views[0], self.repetition(*views[-1])])
         loss = info_nce(first, second, self.queue.negatives(), self.settings.temperature)
         return Step(loss, self.keys(*views[-1]), {"queue_fill": self.queue.fill})
 
     @torch.no_grad()
     def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Unit vectors (N, D) of the sentences as they are, by the momentum encoder in evaluation
-        mode and the online head: no dropout, no gradient.
+        """Unit vectors (N, D) of the original sentences, without dropout and gradient.
+
+        From the momentum encoder in evaluation mode and the head of the online encoder.
         """
         self.target.eval()
         with self.device.autocast():
@@ -143,18 +145,18 @@ class ESimCSE(TwoPass[ESimCSESettings]):
         return normalize(at_least_float32(keys), dim=1)
 
     def update(self, step: int, result: Step) -> None:  # noqa: ARG002
-        """Average the momentum encoder and enqueue the keys."""
+        """Update the momentum encoder and enqueue the keys."""
         ema_update(*self._averaged, self.settings.ema_decay)
         if result.keys is not None:
             self.queue.enqueue(result.keys)
 
     def parts(self) -> dict[str, nn.Module]:
-        """Encoder, head, dropout's random stream, momentum encoder, queue."""
+        """Encoder, head, dropout generator, momentum encoder, queue."""
         return {**super().parts(), "target": self.target, "queue": self.queue}
 
     @classmethod
     def describe(cls, settings: ESimCSESettings) -> str:
-        """A sentence for the model card: where the negatives came from."""
+        """A sentence for the model card: the source of the negatives."""
         return (
             f"Its negatives were the other sentences of a batch of {settings.batch_size} and a "
             f"queue of {settings.queue_size} keys of a momentum encoder (EMA decay "
@@ -163,57 +165,57 @@ class ESimCSE(TwoPass[ESimCSESettings]):
 
 
 class Repetition(nn.Module):
-    """Doubles some tokens of each sentence in place, with a random stream of its own.
+    """Repeats some tokens of each sentence, each directly after itself.
 
-    The position in the stream is part of the state.
+    It has a separate random generator, whose state is part of the state dict.
     """
 
     def __init__(
         self, rate: float, draw: Draw, *, limit: int, seed: int, device: torch.device
     ) -> None:
-        """`limit` is the most tokens that a sentence may have afterwards."""
+        """`limit`: maximum number of tokens of a sentence afterwards."""
         super().__init__()
         self.rate, self.draw, self.limit = rate, draw, limit
         self._generator = torch.Generator(device).manual_seed(seed + OFFSET)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tokens:
-        """Ids and mask (N, L') of the sentences with doubled tokens, from ids and mask (N, L).
+        """Ids and mask (N, L') of the sentences with repeated tokens, from ids and mask (N, L).
 
-        The first and the last real token, [CLS] and [SEP], are never doubled. As in the published
-        program the result may be longer than `max_length`, but not than the encoder's positions.
+        The first and the last real token, [CLS] and [SEP], are never repeated. As in the published
+        program, L' may exceed `max_length`, but not `limit`, the number of the encoder's positions.
         """
         if not self.rate:
             return ids, mask
         lengths = mask.sum(dim=1, keepdim=True)
         places = torch.arange(mask.shape[1], device=mask.device)
-        movable = (places > 0) & (places < lengths - 1)
-        doubled = self._ranks(movable) < self._counts(lengths)
-        return repeat_tokens(ids, mask, doubled & movable)
+        repeatable = (places > 0) & (places < lengths - 1)
+        chosen = self._ranks(repeatable) < self._counts(lengths)
+        return repeat_tokens(ids, mask, chosen & repeatable)
 
     def most(self, lengths: Tensor) -> Tensor:
-        """The most tokens that may be doubled, of sentences with so many real tokens."""
-        own = (lengths - 2).clamp(min=0)
+        """Maximum number of repeated tokens of sentences with `lengths` real tokens, (N, 1)."""
+        subwords = (lengths - 2).clamp(min=0)
         if self.draw == "paper":
-            most = (own.double() * self.rate).long().clamp(min=2)
+            most = (subwords.double() * self.rate).long().clamp(min=2)
         else:
             most = (lengths.double() * self.rate).long().clamp(max=10) - 1
-        return most.minimum(own).minimum(self.limit - lengths).clamp(min=0)
+        return most.minimum(subwords).minimum(self.limit - lengths).clamp(min=0)
 
     def get_extra_state(self) -> Tensor:
         """The generator's state, for the state dict."""
         return self._generator.get_state()
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Continue the stream where a state dict was written."""
+        """Restore the generator's state."""
         self._generator.set_state(state.cpu())
 
     def _counts(self, lengths: Tensor) -> Tensor:
-        """How many tokens are doubled, (N, 1): uniform in 0 to the most."""
+        """Number of repeated tokens, (N, 1): uniform in 0 to the maximum."""
         return (self._uniform(lengths) * (self.most(lengths) + 1)).long()
 
-    def _ranks(self, movable: Tensor) -> Tensor:
-        """A random order (N, L) of each sentence's movable tokens, from 0; the others behind."""
-        draws = self._uniform(movable).masked_fill(~movable, torch.inf)
+    def _ranks(self, repeatable: Tensor) -> Tensor:
+        """Random ranks (N, L), from 0, of each sentence's repeatable tokens; others rank last."""
+        draws = self._uniform(repeatable).masked_fill(~repeatable, torch.inf)
         return draws.argsort(dim=1).argsort(dim=1)
 
     def _uniform(self, like: Tensor) -> Tensor:
@@ -222,11 +224,11 @@ class Repetition(nn.Module):
         )
 
 
-def repeat_tokens(ids: Tensor, mask: Tensor, doubled: Tensor) -> Tokens:
-    """Ids and mask (N, L') in which the `doubled` tokens (N, L) stand twice, in their order."""
-    times = mask * (1 + doubled.long())
+def repeat_tokens(ids: Tensor, mask: Tensor, repeated: Tensor) -> Tokens:
+    """Ids and mask (N, L') in which the tokens marked in `repeated` (N, L) occur twice."""
+    times = mask * (1 + repeated.long())
     lengths = times.sum(dim=1, keepdim=True)
     longer = torch.arange(int(lengths.max()), device=mask.device) < lengths
-    repeated = ids.new_zeros(longer.shape)
-    repeated[longer] = ids.flatten().repeat_interleave(times.flatten())
-    return repeated, longer.to(mask.dtype)
+    result = ids.new_zeros(longer.shape)
+    result[longer] = ids.flatten().repeat_interleave(times.flatten())
+    return result, longer.to(mask.dtype)

@@ -1,4 +1,4 @@
-"""The heads on top of the sentence vector, and the two branches that carry them.
+"""Projection and prediction heads, and the branch of encoder and heads.
 
 Letters: N batch, L tokens, D dimension.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def projection(dimension: int, layers: int, dropout: float) -> nn.Sequential:
-    """`layers` times Linear, LayerNorm, dropout, all at the encoder's dimension."""
+    """`layers` times Linear, LayerNorm, dropout, all of the encoder's dimension."""
     return nn.Sequential(
         *(_normed(dimension, dimension, dropout) for _ in range(layers)),
     )
@@ -25,8 +25,8 @@ def projection(dimension: int, layers: int, dropout: float) -> nn.Sequential:
 def predictor(dimension: int, hidden: int, layers: int, dropout: float) -> nn.Sequential:
     """Linear, LayerNorm, dropout for every layer but the last, then Linear and tanh.
 
-    `hidden` is the width in between; the output has the keys' dimension, D.
-    No layers: the identity, which makes the two branches symmetric.
+    `hidden` is the dimension of the hidden layers; the output has the keys' dimension, D. With no
+    layers it is the identity, and the two branches are symmetric.
     """
     if layers == 0:
         return nn.Sequential()
@@ -40,9 +40,9 @@ def _normed(before: int, after: int, dropout: float) -> nn.Sequential:
 
 
 class Branch(nn.Module):
-    """Encoder, pooler (a Linear with an optional activation), projection: what a branch computes.
+    """A branch: encoder, pooler (Linear with an optional activation), projection head.
 
-    The pooler is a new one: the encoder's own serves no sentence embedding.
+    The pooler is newly initialised; the encoder's pooler is not used for sentence embeddings.
     """
 
     def __init__(
@@ -65,9 +65,9 @@ class Branch(nn.Module):
     def forward(self, word_embeddings: Tensor, attention_mask: Tensor, dropout: Dropout) -> Tensor:
         """Projected vectors (N, D) of word embeddings (N, L, D) under a mask (N, L).
 
-        `dropout` is a stream that both branches draw from: what each drops is its own.
+        dropout  a random stream that both branches share; their masks differ.
         """
-        # here, since transformers takes seconds to import and reading a study file needs none of it
+        # imported here: transformers takes seconds to import, and study files are read without it
         from mtdlab.encoders.pooling import encode
 
         sentence = encode(
@@ -82,15 +82,15 @@ class Branch(nn.Module):
 
 
 def word_table(encoder: "PreTrainedModel") -> nn.Module:
-    """The module that turns token ids into word embeddings."""
+    """The table of word embeddings."""
     table: nn.Module = encoder.get_input_embeddings()
     return table
 
 
 def embedding_block(encoder: "PreTrainedModel") -> nn.Module:
-    """All of the encoder before its first layer: what the two branches share.
+    """The part of the encoder before its first layer, which MoCoSE's branches share.
 
-    Sharing it, as the published code does, leaves the largest table out of the average.
+    As in its published code; the average then leaves out the largest table of parameters.
     """
     block: Any = getattr(encoder, "embeddings", None)
     return block if isinstance(block, nn.Module) else word_table(encoder)

@@ -1,4 +1,4 @@
-"""The settings of methods that keep a history: a momentum encoder and a queue of its keys."""
+"""The settings of methods with a momentum encoder and a queue of its keys."""
 
 from typing import Annotated
 
@@ -12,11 +12,11 @@ Decay = Annotated[float, Field(ge=0, lt=1)]
 
 
 class HistorySettings(TrainerSettings):
-    """EMA decay and queue size: with the batch size, the maximum traceable distance."""
+    """EMA decay and queue size, which with the batch size determine the MTD."""
 
     ema_decay: Decay = setting(
         0.85,
-        "share of its old weights that the momentum encoder keeps at a step",
+        "decay of the moving average of weights (momentum encoder) per step",
         symbol="η",
         step_cost="none",
     )
@@ -40,5 +40,5 @@ class HistorySettings(TrainerSettings):
         return 2
 
     def head_operations(self, width: int) -> float:
-        """Multiplications for a sentence beside its encoder: head, and similarity to the queue."""
+        """Multiplications per sentence outside the encoder: head, and similarity to the queue."""
         return float(width**2 + self.queue_size * width)

@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy, normalize
 
 
 def at_least_float32(values: Tensor) -> Tensor:
-    """`values` in float32 where they have fewer bits; float64 stays as it is."""
+    """`values` converted to float32, unless they are float64."""
     return values if values.dtype == torch.float64 else values.float()
 
 
@@ -23,16 +23,16 @@ def info_nce(
 ) -> Tensor:
     """InfoNCE () of queries (N, D) against their keys (N, D) and queue negatives (V, D) or None.
 
-    −log [exp(q·k/τ) / (exp(q·k/τ) + Σ_l exp(q·l/τ))], vectors compared by cosine; l runs over
-    the queue (MoCoSE, equation 3) and, with `in_batch_negatives`, over the batch's other keys
-    (its published code). One matrix product; the mean over the batch in float32 or wider.
+    −log [exp(q·k/τ) / (exp(q·k/τ) + Σ_l exp(q·l/τ))] with normalised vectors; l runs over the
+    queue (MoCoSE, equation 3) and, with `in_batch_negatives`, over the other keys of the batch (its
+    published code). Mean over the batch, in float32 or wider.
     """
     candidates = normalize(at_least_float32(keys), dim=1)
     if negatives is not None:
         candidates = torch.cat([candidates, negatives])
     logits = normalize(at_least_float32(queries), dim=1) @ candidates.T / temperature
-    own = torch.arange(len(queries), device=queries.device)
+    positives = torch.arange(len(queries), device=queries.device)
     if not in_batch_negatives:
         others = logits.new_ones(len(queries), len(keys), dtype=torch.bool).fill_diagonal_(False)
         logits[:, : len(keys)].masked_fill_(others, -torch.inf)
-    return cross_entropy(logits, own)
+    return cross_entropy(logits, positives)

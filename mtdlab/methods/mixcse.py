@@ -1,16 +1,16 @@
 """MixCSE (Zhang et al., AAAI 2022): SimCSE with hard negatives mixed from positives and negatives.
 
-As SimCSE, and beside the other sentences of the batch each sentence has a mixed vector as a
-negative: mostly that of another sentence, partly its own positive, without gradient. Random
-negatives in many dimensions are nearly orthogonal to a sentence (`analysis.spherical_cap`);
-a mixed one has a cosine of about 0.24 to it.
+In addition to SimCSE's in-batch negatives, each sentence has a mixed negative: a weighted mean of
+its positive (λ) and of the vector of another sentence (1 − λ), without gradient. In high dimensions
+random negatives are nearly orthogonal to a sentence (`analysis.spherical_cap`); a mixed negative
+has a cosine of about 0.24 with it.
 
-Where it departs from the paper: the partner is the next sentence of the batch. Batches are
-random, so it is a random one, as in the paper.
+Deviation from the paper: the other sentence is the next one of the batch. Batches are random, so it
+is a random sentence, as in the paper.
 
-Where `mixing: published-code` departs from the published program: by its defaults it clips
-gradients at a norm of 1 and decays no weight; here `weight_decay` is a setting, and nothing is
-clipped. Its example script passes λ 0.6; the default here is the paper's 0.2.
+Deviations of `mixing: published-code` from the published program: the program by default clips
+gradients at a norm of 1 and has no weight decay; here `weight_decay` is a setting, and gradients
+are not clipped. Its example script passes λ 0.6; the default here is the paper's 0.2.
 
 Letters: N batch, D dimension.
 """
@@ -30,16 +30,16 @@ from mtdlab.settings import setting
 
 
 class MixCSESettings(SimCSESettings):
-    """The settings of SimCSE, and how negatives are mixed."""
+    """The settings of SimCSE, and those of mixed negatives."""
 
     mixing: Literal["paper", "published-code"] = setting(
         "paper",
         "mixed negatives of a sentence: `paper`: one, of normalised vectors; `published-code`: "
-        "those of all sentences, in both directions, of vectors as they are",
+        "those of all sentences, in both directions, of vectors that are not normalised",
     )
     mixing_weight: float = setting(
         0.2,
-        "weight of a sentence's own positive in its mixed negative",
+        "weight of a sentence's positive in its mixed negative",
         symbol="λ",
         step_cost="none",
         ge=0,
@@ -56,25 +56,25 @@ class MixCSE(TwoPass[MixCSESettings]):
     Settings = MixCSESettings
 
     def forward(self, step: int, views: Sequence[Tokens]) -> Step:  # noqa: ARG002
-        """The loss of two passes: of the first view and the last, or of the only one twice."""
+        """The loss of two passes: of the first and the last view, or twice of the only one."""
         return Step(self.loss(*self.encode(views)))
 
     def loss(self, first: Tensor, second: Tensor) -> Tensor:
-        """Cross-entropy () of both passes' vectors (N, D), label i in row i.
+        """Cross-entropy () of the vectors (N, D) of both passes; the label of row i is i.
 
-        Row i holds cos(z1_i, z2_j) / τ for every j, then the logits of its mixed negatives.
+        The logits of row i: cos(z1_i, z2_j) / τ for every j, then those of its mixed negatives.
         """
         published = self.settings.mixing == "published-code"
         mixed = published_mixed_cosines if published else mixed_cosines
         first, second = at_least_float32(first), at_least_float32(second)
         cosines = normalize(first, dim=1) @ normalize(second, dim=1).T
         cosines = torch.cat([cosines, mixed(first, second, self.settings.mixing_weight)], dim=1)
-        own = torch.arange(len(first), device=first.device)
-        return cross_entropy(cosines / self.settings.temperature, own)
+        labels = torch.arange(len(first), device=first.device)
+        return cross_entropy(cosines / self.settings.temperature, labels)
 
     @classmethod
     def describe(cls, settings: MixCSESettings) -> str:
-        """A sentence for the model card: where the negatives came from."""
+        """A sentence for the model card: the source of the negatives."""
         return (
             f"Its negatives were the other sentences of a batch of {settings.batch_size}, and "
             f"mixtures of them with the sentence itself, of weight {settings.mixing_weight}."
@@ -82,12 +82,12 @@ class MixCSE(TwoPass[MixCSESettings]):
 
 
 def mix(vectors: Tensor, weight: float) -> Tensor:
-    """λ v_i + (1 − λ) v_{i+1} of vectors (N, D), the first after the last; no gradient passes."""
+    """λ v_i + (1 − λ) v_{i+1} of vectors (N, D), the first following the last; no gradient."""
     return torch.lerp(vectors.roll(-1, dims=0), vectors, weight).detach()
 
 
 def mixed_cosines(first: Tensor, second: Tensor, weight: float) -> Tensor:
-    """cos(z1_i, m_i), (N, 1), of vectors (N, D), m_i a mixture of the normalised z2 (the paper)."""
+    """cos(z1_i, m_i), (N, 1), of vectors (N, D); m_i mixed from the normalised z2 (paper)."""
     mixed = normalize(mix(normalize(second, dim=1), weight), dim=1)
     return (normalize(first, dim=1) * mixed).sum(dim=1, keepdim=True)
 
@@ -95,9 +95,9 @@ def mixed_cosines(first: Tensor, second: Tensor, weight: float) -> Tensor:
 def published_mixed_cosines(first: Tensor, second: Tensor, weight: float) -> Tensor:
     """The published program's mixed columns, (N, 2N), of vectors (N, D).
 
-    cos(z1_i, mix(z2)_j), then cos(mix(z1)_i, z2_j), of vectors that are not normalised before
-    they are mixed. The pairs whose mixture holds 1 − λ of the sentence's own positive are masked
-    with 0, which leaves exp(0) = 1 in the denominator.
+    cos(z1_i, mix(z2)_j), then cos(mix(z1)_i, z2_j), mixed without normalisation. Logits of pairs
+    whose mixture contains the sentence's positive with weight 1 − λ are set to 0, so that each adds
+    exp(0) = 1 to the denominator.
     """
     one = normalize(first, dim=1) @ normalize(mix(second, weight), dim=1).T
     other = normalize(mix(first, weight), dim=1) @ normalize(second, dim=1).T

@@ -33,28 +33,28 @@ if TYPE_CHECKING:
     from mtdlab.device import Device
 
 DEFAULT_INITIAL = 128
-"""K_s where it is not given; a smaller queue begins full."""
+"""K_s if not given; a smaller queue starts full."""
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
-    # the fields' own defaults: the paper's method at its base size, with what the paper leaves
-    # open taken from its published code
+    # the defaults of the fields: the paper's method at its base size; what the paper leaves open is
+    # taken from its published code
     "intended": {},
-    # the paper's text. Its similarity is a dot product without a temperature, with which nothing
-    # trains as published: cosine and 0.05 stay
+    # the paper's text, except that its similarity, a dot product without a temperature, does not
+    # reproduce its results: cosine similarity and temperature 0.05 are kept
     "paper": {
-        # equation 3 sums over the queue alone, equation 1 takes the gradient of this very batch
+        # equation 3 sums over the queue alone; equation 1 uses the gradient of the same batch
         "in_batch_negatives": False,
         "fgsm_gradient": "current",
-        # its one schedule; the constant 0.85 of `intended` is the best of its grid instead
+        # the only schedule in the paper; the 0.85 of `intended` is the best value of its grid
         "ema_decay": 0.75,
         "ema_decay_end": 0.95,
     },
-    # the authors' program in training. Its augmentations stay on in evaluation and its transfer
-    # scores are cross-validated on training data: here neither
+    # the authors' program in training. Not reproduced: its augmentations during evaluation, and its
+    # transfer scores, which are cross-validated on training data
     "published-code": {
         "in_batch_negatives": True,
         "detach_keys": False,
-        # its example starts at 0.75; the end and the number of calls stand in the program itself
+        # the start is that of its example; the end and the number of calls are constants in it
         "ema_decay": 0.75,
         "ema_decay_end": 1.0,
         "ema_schedule_steps": 15_000,
@@ -73,26 +73,26 @@ def _checked_slices(text: str) -> str:
 
 
 class MoCoSESettings(HistorySettings):
-    """The settings of MoCoSE; `preset` has values for those that are not given."""
+    """The settings of MoCoSE; `preset` sets those that are not given."""
 
     preset: Literal["intended", "paper", "published-code"] = setting(
-        "intended", "values for the settings that are not given", step_cost="none"
+        "intended", "set of values for settings that are not given", step_cost="none"
     )
     ema_decay_end: Annotated[float, Field(ge=0, le=1)] | None = setting(
         None, "end of a cosine schedule of the EMA decay", step_cost="none"
     )
     ema_schedule_steps: Positive | None = setting(
-        None, "length of that schedule; by default the run's", unit="steps", step_cost="none"
+        None, "length of that schedule; by default `steps`", unit="steps", step_cost="none"
     )
     ema_order: Literal["after-step", "before-target"] = setting(
         "after-step",
-        "when the momentum encoder is updated; `before-target`: as published, "
-        "before the next step's target pass",
+        "when the momentum encoder is updated; `before-target`: before the forward pass of the "
+        "target branch, as in the published program",
         step_cost="none",
     )
     initial_queue_size: Count = setting(
         DEFAULT_INITIAL,
-        "random unit vectors that the queue starts with; by default 128, or K where that is less",
+        "random unit vectors that the queue starts with; by default min(128, K)",
         symbol="K_s",
         unit="keys",
         step_cost="none",
@@ -103,16 +103,16 @@ class MoCoSESettings(HistorySettings):
         "positions that enter the loss once the queue is full, 0 the newest: `0-256,768-1024`",
     )
     queue_fill: Literal["exact", "published"] = setting(
-        "exact", "how the queue fills; `published`: with the excess of the authors' program"
+        "exact", "filling of the queue; `published`: with the excess of the authors' program"
     )
     queue_clusters: Count = setting(
         0, "centroids that replace the queue's keys: 1 their mean, k those of k-means; 0 none"
     )
     in_batch_negatives: bool = setting(
         True,
-        "whether the batch's other keys are negatives too; false: the queue alone (equation 3)",
+        "whether other keys of the batch are negatives too; false: the queue alone (equation 3)",
     )
-    detach_keys: bool = setting(True, "whether no gradient passes through the keys")
+    detach_keys: bool = setting(True, "whether gradients through the keys are stopped")
     target_dropout: bool = setting(True, "whether the target branch uses dropout")
     fgsm_epsilon: float = setting(
         5e-9,
@@ -122,7 +122,7 @@ class MoCoSESettings(HistorySettings):
         ge=0,
     )
     fgsm_gradient: Literal["previous", "current"] = setting(
-        "previous", "batch whose gradient FGSM uses; `current` costs a second pass"
+        "previous", "batch whose gradient FGSM uses; `current` needs a second pass per step"
     )
     projection_layers: Count = setting(
         1, "layers of the projection head", unit="layers", step_cost="scales"
@@ -131,12 +131,12 @@ class MoCoSESettings(HistorySettings):
         2, "layers of the prediction head", unit="layers", step_cost="scales"
     )
     prediction_dim: Positive | None = setting(
-        None, "width inside the prediction head; by default the encoder's", step_cost="scales"
+        None, "dimension inside the prediction head; by default the encoder's", step_cost="scales"
     )
 
     @classmethod
     def fill(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The preset's values, and a start that fits the queue."""
+        """The preset's values, and an `initial_queue_size` of at most `queue_size`."""
         preset = values.get("preset", "intended")
         filled = dict(PRESETS.get(preset, {}) if isinstance(preset, str) else {})
         size = values.get("queue_size", cls.model_fields["queue_size"].default)
@@ -145,12 +145,12 @@ class MoCoSESettings(HistorySettings):
         return filled
 
     def check(self) -> None:
-        """Raise ValueError where values do not go together."""
+        """Raise ValueError for an invalid combination of values."""
         self._check_queue()
         if self.ema_decay_end is not None and self.ema_decay_end < self.ema_decay:
             raise ValueError(
-                f"ema_decay {self.ema_decay} lies above ema_decay_end {self.ema_decay_end}, and a "
-                "schedule rises; for a constant give ema_decay_end: null"
+                f"ema_decay {self.ema_decay} is above ema_decay_end {self.ema_decay_end}, but a "
+                "schedule must rise; for a constant decay set ema_decay_end: null"
             )
         if self.queue_size == 0 and not (self.in_batch_negatives and self.batch_size > 1):
             raise ValueError(
@@ -173,16 +173,15 @@ class MoCoSESettings(HistorySettings):
         if self.queue_clusters > used:
             raise ValueError(
                 f"queue_clusters {self.queue_clusters} exceeds the {used} positions in use; "
-                "it may be 0 (no clusters) to that"
+                "choose 0 (no clusters) to that number"
             )
 
     @property
     def mtd(self) -> float:
         """Maximum traceable distance in steps (equation 4).
 
-        Where the decay is scheduled, the mean over the run's steps; where the schedule reaches
-        1, at which there is no finite distance, that of its start, by which the paper names its
-        runs.
+        With a schedule of the decay, the mean over the run's steps. A schedule that ends at 1 has
+        no finite mean: then it is the MTD of its start, as the paper labels such runs.
         """
         if self.ema_decay_end in (None, 1):
             return super().mtd
@@ -190,7 +189,7 @@ class MoCoSESettings(HistorySettings):
         return float(np.mean(d_trace(decays, self.queue_size, self.batch_size)))
 
     def head_operations(self, width: int) -> float:
-        """Multiplications for a sentence beside its encoder: heads, and similarity to the queue."""
+        """Multiplications per sentence outside the encoder: heads, and similarity to the queue."""
         projection = self.projection_layers * width**2
         return (
             super().head_operations(width)
@@ -200,7 +199,7 @@ class MoCoSESettings(HistorySettings):
 
 
 class MoCoSE(Method[MoCoSESettings]):
-    """An online branch with a predictor, a target branch that follows it, and a queue of its keys.
+    """An online branch with a predictor, a target branch (its EMA), and a queue of target keys.
 
     Both branches share the embedding block, which is trained and not averaged.
     """
@@ -213,7 +212,7 @@ class MoCoSE(Method[MoCoSESettings]):
     def __init__(
         self, encoder: "PreTrainedModel", settings: MoCoSESettings, device: "Device"
     ) -> None:
-        """The order of construction is that in which random numbers are drawn."""
+        """The order of construction fixes the order of random draws."""
         super().__init__(encoder, settings, device)
         width = int(encoder.config.hidden_size)
         self.online = Branch(
@@ -255,7 +254,7 @@ class MoCoSE(Method[MoCoSESettings]):
         if settings.fgsm_gradient == "current" and settings.fgsm_epsilon:
             self.fgsm.gradient = self.gradient(clean, masks)
         words = [self.fgsm(one) for one in clean]
-        self.fgsm.watch(words[0])
+        self.fgsm.retain(words[0])
         queries, keys = self.encode(words, masks)
         loss = self.loss(queries, keys)
         measures: dict[str, Tensor | float] = {
@@ -281,7 +280,7 @@ class MoCoSE(Method[MoCoSESettings]):
         return normalize(at_least_float32(keys), dim=1)
 
     def parts(self) -> dict[str, nn.Module]:
-        """Encoder, heads, dropout's random stream, target branch, queue."""
+        """Encoder, heads, dropout generator, target branch, queue."""
         heads = {
             "pooler": self.online.pooler,
             "projection": self.online.projection,
@@ -297,7 +296,7 @@ class MoCoSE(Method[MoCoSESettings]):
 
     @classmethod
     def describe(cls, settings: MoCoSESettings) -> str:
-        """A sentence for the model card: where the negatives came from."""
+        """A sentence for the model card: the source of the negatives."""
         return (
             f"Its negatives came from a queue of {settings.queue_size} keys of a momentum encoder "
             f"(EMA decay {settings.ema_decay}), in batches of {settings.batch_size}: a maximum "
@@ -305,14 +304,15 @@ class MoCoSE(Method[MoCoSESettings]):
         )
 
     def average(self, decay: float) -> None:
-        """Move the target branch towards the online branch (equation 2)."""
+        """EMA update of the target branch (equation 2)."""
         ema_update(*self._averaged, decay)
 
     def look_up(self, ids: Sequence[Tensor]) -> list[Tensor]:
         """Word embeddings (N, L, D) of each view's token ids (N, L).
 
-        A single view is one tensor for both branches. Where keys take gradients too and FGSM needs
-        the online branch's alone, as in the published program, each has its own.
+        With a single view both branches share one tensor, unless gradients pass through the keys
+        and FGSM needs the gradient of the online branch alone (published program): then there are
+        two.
         """
         if len(ids) == 1 and self.settings.fgsm_epsilon and not self.settings.detach_keys:
             ids = [*ids, *ids]
@@ -344,10 +344,10 @@ class MoCoSE(Method[MoCoSESettings]):
         )
 
     def gradient(self, words: Sequence[Tensor], masks: Sequence[Tensor]) -> Tensor:
-        """∇_x L (N, L, D) of the online branch's words: a pass that changes no weight."""
+        """∇_x L (N, L, D) with respect to the online branch's word embeddings, by an extra pass."""
         (gradient,) = torch.autograd.grad(self.loss(*self.encode(words, masks)), words[0])
         return gradient
 
     def _target_mode(self) -> AbstractContextManager[None]:
-        """Evaluation mode without target dropout; the shared embedding block is put back."""
+        """Evaluation mode if the target has no dropout; the modes of all modules are restored."""
         return nullcontext() if self.settings.target_dropout else evaluation_mode(self.target)

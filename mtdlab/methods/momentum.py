@@ -1,4 +1,4 @@
-"""The target branch's weights: an exponential moving average of the online branch's."""
+"""The target branch: an exponential moving average (EMA) of the online branch's weights."""
 
 import copy
 from typing import TypeVar
@@ -10,30 +10,30 @@ Module = TypeVar("Module", bound=nn.Module)
 
 
 def make_target(online: Module, shared: nn.Module) -> Module:
-    """A copy of `online` without gradients that keeps using `shared`, a part of it, itself."""
+    """A copy of `online` without gradients, except that `shared`, a part of it, is not copied."""
     target = copy.deepcopy(online, {id(shared): shared})
-    own = {id(parameter) for parameter in online.parameters()}
+    trained = {id(parameter) for parameter in online.parameters()}
     for parameter in target.parameters():
-        if id(parameter) not in own:
+        if id(parameter) not in trained:
             parameter.requires_grad_(False)
     return target
 
 
 def averaged_pairs(target: nn.Module, online: nn.Module) -> tuple[list[Tensor], list[Tensor]]:
-    """The target's own parameters and their counterparts, without those the two share."""
-    theirs = dict(online.named_parameters())
+    """The parameters of target and online branch in pairs, without those that both share."""
+    sources = dict(online.named_parameters())
     pairs = [
-        (parameter.detach(), theirs[name].detach())
+        (parameter.detach(), sources[name].detach())
         for name, parameter in target.named_parameters()
-        if parameter is not theirs[name]
+        if parameter is not sources[name]
     ]
-    return [mine for mine, _ in pairs], [source for _, source in pairs]
+    return [averaged for averaged, _ in pairs], [source for _, source in pairs]
 
 
 def ema_update(target: list[Tensor], online: list[Tensor], decay: float) -> None:
     """θ_t ← η θ_t + (1 − η) θ_o in place, one fused lerp (MoCoSE, equation 2).
 
-    Parameters only: the encoders this is for keep no buffers that learn.
+    Parameters only, not buffers: the supported encoders have no buffers that training changes.
     Raises ValueError unless 0 <= decay <= 1.
     """
     if not 0 <= decay <= 1:

@@ -1,4 +1,4 @@
-"""Augmentation of the word embeddings. On in training only, never in evaluation.
+"""Augmentation of word embeddings, applied in training only.
 
 Letters: N batch, L tokens, D dimension.
 """
@@ -11,26 +11,26 @@ from torch import Tensor, nn
 from mtdlab.settings.augmentation import EMBEDDING_LEVEL, Augmentation, parse_augmentation
 
 OFFSET = 1_000_003
-"""Added to a run's seed for this stream: torch's generator with that seed made the heads."""
+"""Added to a run's seed, because the heads are initialised from a generator with that seed."""
 
 
 class Fgsm(nn.Module):
-    """Moves word embeddings by ε·sign(∇_x L) (MoCoSE, equation 1).
+    """Adds ε·sign(∇_x L) to word embeddings (fast gradient sign method; MoCoSE, equation 1).
 
-    The gradient is as a rule that of the previous batch, which costs nothing extra; it is part of
-    the state, so that a resumed run takes the same step.
+    By default the gradient is that of the previous batch, which needs no extra pass. It is part of
+    the state dict, so that a resumed run is identical.
     """
 
     def __init__(self, epsilon: float) -> None:
         super().__init__()
         self.epsilon = epsilon
         self.gradient: Tensor | None = None
-        self._watched: Tensor | None = None
+        self._retained: Tensor | None = None
 
     def forward(self, words: Tensor) -> Tensor:
-        """Word embeddings (N, L, D) moved by the step, where there is a gradient.
+        """Perturbed word embeddings (N, L, D); unchanged without a gradient.
 
-        Batches are padded to their own longest sentence, so only the tokens that both have move.
+        Batches differ in length L, so only the tokens that both batches have are perturbed.
         """
         if self.gradient is None or self.epsilon == 0:
             return words
@@ -38,39 +38,39 @@ class Fgsm(nn.Module):
         length = min(step.shape[1], words.shape[1])
         return torch.cat([words[:, :length] + step[:, :length], words[:, length:]], dim=1)
 
-    def watch(self, words: Tensor) -> None:
-        """Have the backward pass leave its gradient of these word embeddings (N, L, D)."""
+    def retain(self, words: Tensor) -> None:
+        """Retain the gradient of these word embeddings (N, L, D) in the next backward pass."""
         if self.epsilon:
             words.retain_grad()
-            self._watched = words
+            self._retained = words
 
     def keep_gradient(self) -> None:
-        """After the backward pass: the watched gradient is that of the next step."""
-        if self._watched is not None:
-            self.gradient, self._watched = self._watched.grad, None
+        """After the backward pass: use the retained gradient in the next step."""
+        if self._retained is not None:
+            self.gradient, self._retained = self._retained.grad, None
 
     def get_extra_state(self) -> Tensor:
-        """The gradient, for the state dict; without elements where there is none."""
+        """The gradient, for the state dict; empty if there is none."""
         return torch.empty(0) if self.gradient is None else self.gradient
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Take the gradient back from a state dict."""
+        """Restore the gradient from a state dict."""
         self.gradient = state.clone() if state.numel() else None
 
 
 def changed_share(before: Tensor, after: Tensor) -> Tensor:
     """Share of entries that a perturbation changed, () in 0 to 1.
 
-    A step below the numbers' own resolution changes none: an ε that did nothing shows here.
+    0 means that ε was below the floating-point resolution of all entries.
     """
     return (before != after).float().mean()
 
 
 class EmbeddingNoise(nn.Module):
-    """The augmentations of word embeddings that a setting names, in its order.
+    """Applies the augmentations of word embeddings in the setting `augmentation`, in its order.
 
-    Every call draws from a random stream of its own, so that two views differ. The position in
-    the stream is part of the state.
+    Every call makes new random draws, so that two views differ. The generator's state is part of
+    the state dict.
     """
 
     def __init__(self, augmentation: str, seed: int, device: torch.device) -> None:
@@ -80,7 +80,7 @@ class EmbeddingNoise(nn.Module):
         self._generator = torch.Generator(device).manual_seed(seed + OFFSET)
 
     def forward(self, words: Tensor, mask: Tensor) -> Tensor:
-        """Word embeddings (N, L, D) under a mask (N, L), as one view sees them."""
+        """Augmented word embeddings (N, L, D) of one view, under a mask (N, L)."""
         for augmentation in self._wanted:
             words = _augmented(augmentation, words, mask, self._generator)
         return words
@@ -90,7 +90,7 @@ class EmbeddingNoise(nn.Module):
         return self._generator.get_state()
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Continue the stream where a state dict was written."""
+        """Restore the generator's state."""
         self._generator.set_state(state.cpu())
 
 
@@ -106,17 +106,17 @@ def _augmented(
 
 
 def shuffle_positions(words: Tensor, mask: Tensor, generator: torch.Generator) -> Tensor:
-    """Each sentence's real tokens but [CLS] in another order; positions are added afterwards."""
+    """Permute each sentence's real tokens except [CLS]; positions are added afterwards."""
     order = _movable(mask, generator)
     places = torch.arange(mask.shape[1], device=mask.device)
-    # [CLS] before every draw, padding behind them in its own order
+    # [CLS] first, then the drawn order, then padding unchanged
     order = torch.where(torch.isfinite(order), order, 1.0 + places)
     order[:, 0] = -1
     return words.gather(1, order.argsort(dim=1).unsqueeze(-1).expand_as(words))
 
 
 def cut_tokens(words: Tensor, mask: Tensor, share: float, generator: torch.Generator) -> Tensor:
-    """⌊share · n⌋ of each sentence's n real tokens zero, drawn among all but [CLS]."""
+    """Set ⌊share · n⌋ of each sentence's n real tokens to zero, drawn among all except [CLS]."""
     rank = _movable(mask, generator).argsort(dim=1).argsort(dim=1)
     count = (mask.sum(dim=1) * share).floor()
     count = torch.minimum(count, mask.sum(dim=1) - 1).unsqueeze(1)
@@ -124,7 +124,7 @@ def cut_tokens(words: Tensor, mask: Tensor, share: float, generator: torch.Gener
 
 
 def cut_features(words: Tensor, mask: Tensor, share: float, generator: torch.Generator) -> Tensor:
-    """⌊share · D⌋ dimensions of each sentence zero at all of its real tokens."""
+    """Set ⌊share · D⌋ dimensions of each sentence to zero at all of its real tokens."""
     count, _, dimension = words.shape
     draws = torch.rand(count, 1, dimension, generator=generator, device=words.device)
     cut = draws.argsort(dim=2).argsort(dim=2) < math.floor(share * dimension + 1e-9)
@@ -132,7 +132,7 @@ def cut_features(words: Tensor, mask: Tensor, share: float, generator: torch.Gen
 
 
 def _movable(mask: Tensor, generator: torch.Generator) -> Tensor:
-    """(N, L): a draw in 0 to 1 for every real token but [CLS], infinity elsewhere."""
+    """(N, L): uniform draws for real tokens except [CLS], infinity elsewhere."""
     draws = torch.rand(mask.shape, generator=generator, device=mask.device)
     draws[:, 0] = torch.inf
     return draws.masked_fill(mask == 0, torch.inf)

@@ -1,4 +1,4 @@
-"""The queue of keys: a ring buffer that hands out only what was put in; and the published one.
+"""The queue of keys: a ring buffer; and a queue that fills as in the published program.
 
 Letters: N batch, K queue, V rows valid so far (V <= K), D dimension.
 """
@@ -14,7 +14,7 @@ from torch.nn.functional import normalize
 def parse_slices(text: str) -> list[tuple[int, int]] | None:
     """Half-open ranges of queue positions, 0 the newest; None for "all".
 
-    Raises ValueError where the text is neither "all" nor ranges such as "0-256,768-1024".
+    Raises ValueError for a text that is neither "all" nor ranges such as "0-256,768-1024".
     """
     if text == "all":
         return None
@@ -30,11 +30,11 @@ def parse_slices(text: str) -> list[tuple[int, int]] | None:
 
 
 class KeyQueue(nn.Module):
-    """A first-in, first-out bank of K unit vectors; position 0 is the newest.
+    """A first-in, first-out queue of K unit vectors; position 0 is the newest.
 
-    Its whole state (bank, cursor, count) travels in a state dict. It
-    begins with `initial` random unit vectors, as if they had been the latest keys, and grows
-    by N a step until it is full; K need not be a multiple of N.
+    The state dict contains its whole state (bank, cursor, count). It starts with `initial` random
+    unit vectors, which are replaced like other keys, and grows by N per step until it is full. K
+    need not be a multiple of N.
     """
 
     bank: Tensor
@@ -49,7 +49,7 @@ class KeyQueue(nn.Module):
         slices: Sequence[tuple[int, int]] | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
-        """An empty bank, or one holding `initial` random keys.
+        """A queue with `initial` random keys, by default empty.
 
         `slices` are half-open ranges of positions that enter the loss once the queue is full.
         """
@@ -57,30 +57,30 @@ class KeyQueue(nn.Module):
         self.size = size
         self.register_buffer("bank", torch.zeros(size, dimension))
         self.register_buffer("positions", torch.tensor(_positions(slices)), persistent=False)
-        # plain integers: the loop reads them every step and must not wait for a GPU
+        # integers, not tensors: reading them at every step would synchronise with the GPU
         self._cursor = self._count = 0
         self.enqueue(normalize(torch.randn(initial, dimension, generator=generator), dim=1))
 
     @property
     def fill(self) -> int:
-        """How many rows are valid: V."""
+        """The number of valid rows, V."""
         return self._count
 
     @torch.no_grad()
     def enqueue(self, keys: Tensor) -> None:
-        """Put keys (N, D) in front, the first the newest; what exceeds K falls off the end."""
+        """Insert keys (N, D) at position 0, the first the newest; drop the oldest beyond K."""
         newest_last = keys[: self.size].flip(0)
-        room = self.size - self._cursor
-        self.bank[self._cursor : self._cursor + len(newest_last)] = newest_last[:room]
-        self.bank[: max(0, len(newest_last) - room)] = newest_last[room:]
+        until_end = self.size - self._cursor
+        self.bank[self._cursor : self._cursor + len(newest_last)] = newest_last[:until_end]
+        self.bank[: max(0, len(newest_last) - until_end)] = newest_last[until_end:]
         if self.size:
             self._cursor = (self._cursor + len(newest_last)) % self.size
         self._count = min(self.size, self._count + len(newest_last))
 
     def negatives(self) -> Tensor:
-        """The keys that enter the loss, (V, D), in no particular order.
+        """The keys that enter the loss, (V, D), unordered.
 
-        All valid rows until the queue is full; then those whose position lies in a slice.
+        All valid rows until the queue is full; then those at positions in a slice, if any are set.
         """
         if len(self.positions) == 0 or self._count < self.size:
             return self.bank[: self._count]
@@ -96,17 +96,18 @@ class KeyQueue(nn.Module):
         return torch.tensor([self._cursor, self._count])
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Take cursor and count back from a state dict."""
+        """Restore cursor and count from a state dict."""
         self._cursor, self._count = (int(value) for value in state)
 
 
 class PublishedQueue(nn.Module):
-    """The queue as the program published with MoCoSE fills it.
+    """The queue as filled by the program published with MoCoSE.
 
-    It begins with K rows of noise, none where `initial` (K_s) is 0, and a counter at K_s. The
-    newest counter + K_s rows are used while these are fewer than K, else all that are there.
-    N keys a step go in front and are counted; only a counter above K cuts the rows to K. So noise
-    serves twice as much as K_s says, and before the first cut up to 2K − K_s rows are used.
+    It starts with K random rows (none if `initial`, K_s, is 0) and a counter at K_s. The newest
+    counter + K_s rows are used while these are fewer than K, else all rows. Each step inserts N
+    keys at the front and increases the counter by N; only when the counter exceeds K are the rows
+    cut to K. Hence twice as many random rows are used as K_s states, and up to 2K − K_s rows are
+    used before the first cut.
     """
 
     positions: Tensor
@@ -120,41 +121,43 @@ class PublishedQueue(nn.Module):
         slices: Sequence[tuple[int, int]] | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
-        """Arguments as a KeyQueue's. Slices count from the first step that would use K rows."""
+        """Arguments as for KeyQueue. Slices apply from the first step that would use K rows on."""
         super().__init__()
         self.size, self.initial = size, initial
         self.register_buffer("positions", torch.tensor(_positions(slices)), persistent=False)
-        noise = size if initial else 0
-        self.rows = KeyQueue(noise + size - initial, dimension, initial=noise, generator=generator)
+        random_rows = size if initial else 0
+        self.rows = KeyQueue(
+            random_rows + size - initial, dimension, initial=random_rows, generator=generator
+        )
         self._counter = initial
 
     @property
     def fill(self) -> int:
-        """How many rows are used: V, above K for some steps."""
-        if not self._whole:
+        """The number of rows used, V; above K for some steps."""
+        if not self._reaches_size:
             return self._counter + self.initial
         return self.rows.fill if self._counter <= self.size else self.size
 
     @property
-    def _whole(self) -> bool:
+    def _reaches_size(self) -> bool:
         return self._counter + self.initial >= self.size
 
     def enqueue(self, keys: Tensor) -> None:
-        """Put keys (N, D) in front, the first the newest."""
+        """Insert keys (N, D) at position 0, the first the newest."""
         self.rows.enqueue(keys)
         self._counter += len(keys)
 
     def negatives(self) -> Tensor:
         """The keys that enter the loss, (V, D), newest first."""
         ordered = self.rows.ordered()[: self.fill]
-        return ordered[self.positions] if len(self.positions) and self._whole else ordered
+        return ordered[self.positions] if len(self.positions) and self._reaches_size else ordered
 
     def get_extra_state(self) -> Tensor:
         """The counter, for the state dict."""
         return torch.tensor([self._counter])
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Take the counter back from a state dict."""
+        """Restore the counter from a state dict."""
         self._counter = int(state)
 
 

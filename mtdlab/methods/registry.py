@@ -1,4 +1,4 @@
-"""Which methods there are: ours, those of installed packages, those of imported modules.
+"""The registry of training methods: built-in, from installed packages, from imported modules.
 
 A package registers its methods under the entry-point group `mtdlab.methods`:
 
@@ -28,24 +28,24 @@ BUILTIN: Mapping[str, str] = {
     "esimcse": "mtdlab.methods.esimcse:ESimCSE",
     "mixcse": "mtdlab.methods.mixcse:MixCSE",
 }
-"""Our methods, imported when they are first used: they import torch."""
+"""Built-in methods, imported at first use because they import torch."""
 
 _imported: "dict[str, type[Method[Any]]]" = {}
 
 
 def method_names() -> list[str]:
-    """Every method's name: ours first, then others', sorted."""
+    """The names of all methods: built-in ones first, then the others, sorted."""
     others = {point.name for point in entry_points(group=GROUP)} | set(_imported)
     return [*BUILTIN, *sorted(others - set(BUILTIN))]
 
 
 def is_builtin(name: str) -> bool:
-    """Whether a method comes with this package."""
+    """Whether a method is built in."""
     return name in BUILTIN
 
 
 def find_method(name: str) -> "type[Method[Any]]":
-    """A method by its name. Raises MtdlabError where there is none, or its package is damaged."""
+    """A method by its name. Raises MtdlabError if it is unknown or cannot be imported."""
     if name in BUILTIN:
         module, _, attribute = BUILTIN[name].partition(":")
         found: type[Method[Any]] = getattr(importlib.import_module(module), attribute)
@@ -57,7 +57,7 @@ def find_method(name: str) -> "type[Method[Any]]":
             return _loaded(name, point)
     raise MtdlabError(
         f"method {name!r} is not known; {nearest(name, method_names())} "
-        "(a method of your own is named with --import)"
+        "(import the file of a custom method with --import)"
     )
 
 
@@ -65,7 +65,7 @@ def _loaded(name: str, point: Any) -> "type[Method[Any]]":
     try:
         found = point.load()
     except Exception as error:
-        # a package's own code: anything may be raised
+        # code of another package can raise any exception
         raise MtdlabError(f"method {name}: {point.value} cannot be imported: {error}") from error
     return _checked(name, found)
 
@@ -75,7 +75,9 @@ def _checked(name: str, found: Any) -> "type[Method[Any]]":
     from mtdlab.settings import TrainerSettings
 
     if not (isinstance(found, type) and issubclass(found, Method)):
-        raise MtdlabError(f"method {name}: {found!r} is no subclass of mtdlab.methods.base.Method")
+        raise MtdlabError(
+            f"method {name}: {found!r} is not a subclass of mtdlab.methods.base.Method"
+        )
     settings = getattr(found, "Settings", None)
     if not (isinstance(settings, type) and issubclass(settings, TrainerSettings)):
         raise MtdlabError(f"method {name}: its Settings must be a subclass of TrainerSettings")
@@ -83,9 +85,9 @@ def _checked(name: str, found: Any) -> "type[Method[Any]]":
 
 
 def register(method: "type[Method[Any]]") -> None:
-    """Make a method of an imported module known under its name.
+    """Register a method of an imported module under its name.
 
-    Raises MtdlabError where the name is taken by one of ours, or the class is no method.
+    Raises MtdlabError if a built-in method has this name, or if the class is not a method.
     """
     name = getattr(method, "name", "")
     if name in BUILTIN:
@@ -94,14 +96,14 @@ def register(method: "type[Method[Any]]") -> None:
 
 
 def settings_class(name: str) -> "type[TrainerSettings]":
-    """A method's settings. Raises MtdlabError for a method that is not known."""
+    """A method's settings class. Raises MtdlabError for an unknown method."""
     return find_method(name).Settings
 
 
 def describe_method(name: str) -> dict[str, Any]:
-    """A method as it is recorded with a study: its title, and what is declared of its settings.
+    """The record of a method in a study: its title, and the metadata of its settings.
 
-    A report is made from that, also where the method is not installed.
+    Reports use this record, so that they do not need the method to be installed.
     """
     from mtdlab.settings import settings_of
 
@@ -121,9 +123,9 @@ def describe_method(name: str) -> dict[str, Any]:
 
 
 def make_settings(**values: Any) -> "TrainerSettings":
-    """Checked settings of the method that `method` names, by default MoCoSE.
+    """Checked settings of the method `method`, by default MoCoSE.
 
-    Raises pydantic.ValidationError for values that are wrong or do not go together, MtdlabError
-    for a method that is not known.
+    Raises pydantic.ValidationError for an invalid value or combination of values, MtdlabError for
+    an unknown method.
     """
     return settings_class(str(values.get("method", DEFAULT)))(**values)

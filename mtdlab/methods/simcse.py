@@ -15,22 +15,22 @@ from mtdlab.settings.trainer import Positive
 
 
 class SimCSESettings(TrainerSettings):
-    """The settings of SimCSE: those of every method, evaluated as often as published."""
+    """The settings of SimCSE: the shared settings, with the published evaluation interval."""
 
     evaluate_every: Positive = setting(
         125, "steps between two evaluations", unit="steps", step_cost="none"
     )
 
     def check(self) -> None:
-        """Raise ValueError where a batch has no negatives."""
+        """Raise ValueError for a batch without negatives."""
         if self.batch_size < 2:
-            raise ValueError("batch_size 1 leaves no negatives: they are the batch's others")
+            raise ValueError("batch_size 1 leaves no negatives; it must be at least 2")
 
 
 class SimCSE(TwoPass[SimCSESettings]):
-    """InfoNCE between two passes of the same sentences, each with its own dropout mask.
+    """InfoNCE between two passes of the same sentences, with different dropout masks.
 
-    The head (Linear, tanh) serves training only. Both passes receive gradients.
+    The head (Linear, tanh) is used in training only. Both passes have gradients.
     """
 
     name = "simcse"
@@ -39,7 +39,7 @@ class SimCSE(TwoPass[SimCSESettings]):
     Settings = SimCSESettings
 
     def forward(self, step: int, views: Sequence[Tokens]) -> Step:  # noqa: ARG002
-        """InfoNCE of two passes: of the first view and the last, or of the only one twice."""
+        """InfoNCE of two passes: of the first and the last view, or twice of the only one."""
         first, second = self.encode(views)
         return Step(self.loss(first, second))
 

@@ -1,4 +1,4 @@
-"""What methods share that run one encoder twice on a sentence: SimCSE and those built on it.
+"""Base class of methods that encode each sentence twice with one encoder, such as SimCSE.
 
 Letters: N batch, L tokens, D dimension.
 """
@@ -23,10 +23,10 @@ S = TypeVar("S", bound=TrainerSettings)
 
 
 class TwoPass(Method[S]):
-    """One encoder with a head (Linear, tanh) that serves training only; both passes are trained."""
+    """One encoder with a head (Linear, tanh) used in training only; both passes have gradients."""
 
     def __init__(self, encoder: "PreTrainedModel", settings: S, device: "Device") -> None:
-        """The head's weights are drawn from torch's generator."""
+        """The head is initialised from torch's global generator."""
         super().__init__(encoder, settings, device)
         self.branch = Branch(
             encoder, pooling=settings.pooling, dropout=settings.dropout, activation=nn.Tanh()
@@ -36,21 +36,22 @@ class TwoPass(Method[S]):
         self.train()
 
     def encode(self, views: Sequence[Tokens]) -> tuple[Tensor, Tensor]:
-        """Head vectors (N, D) of the first view and the last, or of the only one twice.
+        """Head vectors (N, D) of the first and the last view, or twice of the only one.
 
-        Each pass has a dropout mask of its own.
+        The passes have different dropout masks.
         """
         table = word_table(self.branch.encoder)
         words = [table(ids) for ids, _ in views]
         masks = [mask for _, mask in views]
         noisy = [self.noise(words[at], masks[at]) for at in (0, -1)]
-        # in one context: each weight is cast once, and its gradient summed before it is cast back
+        # one context: each weight is cast once, and its gradients are summed before they are cast
+        # back
         with self.device.autocast():
             first, second = (self.branch(noisy[at], masks[at], self.dropout) for at in (0, -1))
         return first, second
 
     def parts(self) -> dict[str, nn.Module]:
-        """Encoder, head, dropout's random stream."""
+        """Encoder, head, dropout generator."""
         return {
             "encoder": self.branch.encoder,
             "heads": nn.ModuleDict({"pooler": self.branch.pooler}),

@@ -1,7 +1,7 @@
-"""Modules that a user names on the command line: where their methods come from.
+"""Import of modules with custom methods that are named on the command line.
 
-They are executed only because `--import` or MTDLAB_IMPORT names them, never because a study file
-does. Their content is recorded with the study as SHA-256.
+Only `--import` and MTDLAB_IMPORT name such modules, never a study file, so that opening a study
+file executes no code. The SHA-256 of their content is recorded with the study.
 """
 
 import hashlib
@@ -24,9 +24,9 @@ VARIABLE = "MTDLAB_IMPORT"
 
 @dataclass(frozen=True)
 class UserModule:
-    """An imported module: its name, and what to import it by in another process.
+    """An imported module, as needed to import it in another process.
 
-    spec     an absolute file path, or a module name that Python finds.
+    spec     an absolute file path, or an importable module name.
     sha256   of the file, or of all of a package's Python files.
     """
 
@@ -36,7 +36,7 @@ class UserModule:
 
 
 def named_modules(given: Iterable[str] = ()) -> tuple[str, ...]:
-    """Module names and files from --import and MTDLAB_IMPORT (separated by commas), once each."""
+    """Modules and files of --import and MTDLAB_IMPORT (separated by commas), without duplicates."""
     configured = os.environ.get(VARIABLE, "").split(",")
     return tuple(dict.fromkeys(name.strip() for name in (*given, *configured) if name.strip()))
 
@@ -46,21 +46,20 @@ def import_modules(
 ) -> tuple[UserModule, ...]:
     """Import modules and register their methods: every subclass of Method that they define.
 
-    names     each that of a file in one of the folders (with .py or without), or of a module
-              that Python finds.
+    names     of files in one of the folders (with or without .py), or of importable modules.
 
-    Raises MtdlabError where one is missing, fails, or defines no method.
+    Raises MtdlabError if one does not exist, fails to import, or defines no method.
     """
     places = tuple(folders)
     return tuple(_import_once(_absolute(name, places)) for name in names)
 
 
 def ensure_imported(modules: Iterable[UserModule]) -> None:
-    """Import in this process what another one imported. Raises MtdlabError where it changed."""
+    """Import modules of another process in this one. Raises MtdlabError if one has changed."""
     for module in modules:
         found = _import_once(module.spec)
         if found.sha256 != module.sha256:
-            raise MtdlabError(f"--import {module.spec}: it changed while the sweep was running")
+            raise MtdlabError(f"--import {module.spec}: changed while the sweep was running")
 
 
 def _absolute(name: str, folders: Iterable[Path]) -> str:
@@ -69,7 +68,7 @@ def _absolute(name: str, folders: Iterable[Path]) -> str:
         if (folder / file).is_file():
             return str((folder / file).resolve())
     if name.endswith(".py"):
-        raise MtdlabError(f"--import {name}: there is no such file")
+        raise MtdlabError(f"--import {name}: no such file")
     return name
 
 
@@ -79,8 +78,8 @@ def _import_once(spec: str) -> UserModule:
     methods = _methods_of(module)
     if not methods:
         raise MtdlabError(
-            f"--import {spec}: it defines no method; a method is a subclass of "
-            "mtdlab.methods.base.Method with a name of its own"
+            f"--import {spec}: defines no method; a method is a subclass of "
+            "mtdlab.methods.base.Method with a class attribute name"
         )
     for method in methods:
         register(method)
@@ -96,12 +95,12 @@ def _executed(spec: str) -> ModuleType:
         assert found is not None
         assert found.loader is not None, "a file that ends in .py has a loader"
         module = importlib.util.module_from_spec(found)
-        # dataclasses and pydantic look their module up there
+        # dataclasses and pydantic look up the module of a class in sys.modules
         sys.modules.setdefault(path.stem, module)
         found.loader.exec_module(module)
         return module
     except Exception as error:
-        # the user's own code: anything may be raised
+        # code of the user can raise any exception
         raise MtdlabError(f"--import {spec}: {one_line(error)}") from error
 
 

@@ -1,4 +1,4 @@
-"""The settings of a training run: declared once, each with its description and traits."""
+"""The settings of a training run, each with its description, symbol, unit and bounds."""
 
 from mtdlab.settings.fields import Setting, setting, settings_of
 from mtdlab.settings.trainer import Pooling, TrainerSettings, first_error

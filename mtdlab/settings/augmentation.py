@@ -1,4 +1,4 @@
-"""Which augmentations a run uses: `none`, or one or several joined by `+`.
+"""The syntax of the setting `augmentation`: `none`, or one or several joined by `+`.
 
     position-shuffle             token-cutoff:SHARE           feature-cutoff:SHARE
     typos:SHARE                  repetition:SHARE             synonyms:MODEL
@@ -11,24 +11,24 @@ from dataclasses import dataclass
 
 SHARED = ("token-cutoff", "feature-cutoff", "typos", "repetition")
 MODELS = {"synonyms": 1, "paraphrase": 1, "back-translation": 2}
-"""How many models each of these names."""
+"""Number of models that each of these takes."""
 
 EMBEDDING_LEVEL = ("position-shuffle", "token-cutoff", "feature-cutoff")
-"""These act on word embeddings; each view draws its own."""
+"""Applied to word embeddings, with separate random draws for each view."""
 TEXT_LEVEL = ("typos", "repetition", "synonyms", "paraphrase", "back-translation")
-"""These act on text; only the online branch reads it changed."""
+"""Applied to the text of the online branch; the target branch reads the original text."""
 
 
 @dataclass(frozen=True)
 class Augmentation:
-    """One augmentation, as it is written: its name, and the share or the models it needs."""
+    """One augmentation: its name, and its share or models if it takes any."""
 
     name: str
     share: float | None = None
     models: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """One spelling for all that mean the same."""
+        """The canonical spelling."""
         share = () if self.share is None else (str(self.share),)
         argument = ",".join((*share, *self.models))
         return f"{self.name}:{argument}" if argument else self.name
@@ -37,7 +37,7 @@ class Augmentation:
 def parse_augmentation(text: str) -> list[Augmentation]:
     """The augmentations in the order in which they apply; none for "none".
 
-    Raises ValueError where the text is spelled otherwise, or names one twice.
+    Raises ValueError for invalid syntax, or an augmentation that occurs twice.
     """
     if text.strip() == "none":
         return []
@@ -45,7 +45,7 @@ def parse_augmentation(text: str) -> list[Augmentation]:
     names = [augmentation.name for augmentation in found]
     for name in names:
         if names.count(name) > 1:
-            raise ValueError(f"augmentation {text!r}: names {name} twice; each may stand once")
+            raise ValueError(f"augmentation {text!r}: {name} occurs twice; each may occur once")
     return found
 
 
@@ -58,8 +58,7 @@ def _parse(part: str) -> Augmentation:
     if name not in EMBEDDING_LEVEL:
         known = ", ".join((*EMBEDDING_LEVEL, *TEXT_LEVEL))
         raise ValueError(
-            f"augmentation {part!r}: not known; write none, or one or several of {known}, "
-            "joined by +"
+            f"unknown augmentation {part!r}; choose none, or one or several of {known}, joined by +"
         )
     if colon:
         raise ValueError(f"augmentation {part!r}: takes no argument; write {name}")

@@ -1,7 +1,7 @@
-"""How a setting is declared: default, description, symbol, unit and traits on its field, once.
+"""Declaration of a setting: default, description, symbol, unit and further metadata of a field.
 
-Everything that needs a list of settings reads the fields: the study file's checks, the cost
-estimate, the report's labels, the documentation, the JSON Schema.
+The checks of a study file, the cost estimate, the labels of the report, the documentation and the
+JSON Schema are all derived from these declarations.
 """
 
 from collections.abc import Mapping
@@ -12,19 +12,19 @@ from pydantic import BaseModel, Field
 from pydantic.fields import FieldInfo
 
 StepCost = Literal["none", "scales", "switch", "kind"]
-"""How a setting acts on the cost of a training step: not at all, in proportion to the operations
-that it adds, by whether it is above 0, or in a way that has to be measured for each value."""
+"""How a setting affects the cost of a training step: not at all; in proportion to the operations
+that it adds; by whether it is above 0; or in a way that is measured for each value."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting as its field declares it.
+    """A setting as declared by its field.
 
-    annotation   the type that its values have.
-    symbol       the letter that papers use, or nothing.
-    loaded       whether it decides which encoder, texts or device a run loads.
-    step_cost    how it acts on the cost of a training step.
-    relative_to  the setting that a study may search it as a multiple of, or nothing.
+    annotation   the type of its values.
+    symbol       its symbol in papers, or empty.
+    loaded       whether it determines which encoder, texts or device a run loads.
+    step_cost    how it affects the cost of a training step.
+    relative_to  the setting of which a study may search it as a multiple, or empty.
     """
 
     name: str
@@ -39,12 +39,12 @@ class Setting:
 
     @property
     def is_number(self) -> bool:
-        """Whether every value is a number, so that a grid over it is an ordered range."""
+        """Whether its values are numbers, so that the values of a grid are ordered."""
         return self.annotation in (int, float)
 
     @property
     def is_integer(self) -> bool:
-        """Whether every value is a whole number."""
+        """Whether its values are integers."""
         return self.annotation is int
 
 

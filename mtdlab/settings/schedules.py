@@ -1,4 +1,4 @@
-"""Settings that move with the step, as pure functions of it."""
+"""Schedules of the EMA decay and the learning rate, as pure functions of the step."""
 
 import math
 from typing import Protocol
@@ -25,8 +25,8 @@ def ema_decay_at(step: int, settings: EmaSchedule) -> float:
     """η of a step (0 the first): constant, or a cosine from start to end over T steps.
 
     η(t) = end − (end − start)(1 + cos(π t / T)) / 2 (MoCoSE, section 3), T the run's steps or
-    `ema_schedule_steps`; beyond T it comes back down. t is the step; where the average moves
-    before the target's pass, as in the published program, t is 1 at the first, as there.
+    `ema_schedule_steps`; beyond T the cosine returns towards the start. t is the step, or the step
+    plus 1 with `ema_order: before-target`, as in the published program.
     """
     start, end = settings.ema_decay, settings.ema_decay_end
     if end is None:

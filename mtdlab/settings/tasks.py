@@ -1,20 +1,21 @@
-"""What a run is scored on: the graded pairs of every run, and the tasks of published tables."""
+"""Evaluation of a run: the graded pairs that every run uses, and the tasks of published tables."""
 
 from analysis.tasks import STS, TASKS, TRANSFER
 
 BUILTIN = "builtin"
 KNOWN = (*TASKS, BUILTIN)
-"""Every task, in the order of SimCSE's tables; `builtin` needs no data."""
+"""All tasks in the order of SimCSE's tables; `builtin` needs no data files."""
 PAIR_SCORES = ("sts_dev", "sts_test")
-"""The graded pairs of `evaluation`, which every run is scored on."""
+"""Scores on the graded pairs of the setting `evaluation`; every run has them."""
 AVERAGES = {"sts_average": STS, "transfer_average": TRANSFER}
 METRICS = (*PAIR_SCORES, *AVERAGES, *KNOWN)
 
 
 def parse_tasks(text: str) -> tuple[str, ...]:
-    """Names separated by commas, `sts` and `transfer` for whole tables, in the tables' order.
+    """Task names separated by commas, `sts` or `transfer` for all tasks of a table.
 
-    Nothing gives none. Raises ValueError for an unknown name.
+    Returns them in the order of `KNOWN`, none for an empty text. Raises ValueError for an unknown
+    name.
     """
     chosen: set[str] = set()
     for name in (part.strip() for part in text.split(",") if text.strip()):
@@ -28,5 +29,5 @@ def parse_tasks(text: str) -> tuple[str, ...]:
 
 
 def needed(metric: str) -> tuple[str, ...]:
-    """The tasks that a metric is made of."""
+    """The tasks that a metric is computed from; none for the scores on graded pairs."""
     return () if metric in PAIR_SCORES else AVERAGES.get(metric, (metric,))

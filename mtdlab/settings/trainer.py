@@ -1,6 +1,6 @@
-"""What every training run has, whatever its method: the settings that all methods share.
+"""The settings that all training methods share.
 
-A method adds its own in a subclass, in the method's file.
+A method declares further settings in a subclass, in the method's file.
 """
 
 from collections.abc import Mapping
@@ -36,15 +36,15 @@ def _checked_tasks(text: str) -> str:
 
 
 def _joined(names: Any) -> Any:
-    """A list of task names as the text that stands for it."""
+    """A list of task names joined by commas; other values unchanged."""
     return ",".join(map(str, names)) if isinstance(names, list) else names
 
 
 class TrainerSettings(BaseModel):
-    """One run's settings. Frozen, every value checked; an unknown key is an error.
+    """The settings of one run. Frozen; every value is checked, and an unknown key is an error.
 
-    `partial` makes one whose values are checked by themselves, but not yet against each other:
-    the trainer section of a study file, beside which others are searched.
+    `partial` checks single values, but not their combination: the trainer section of a study file
+    is completed by the values that are searched.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -79,18 +79,18 @@ class TrainerSettings(BaseModel):
     )
     select_on: Literal["dev", "test"] = setting(
         "dev",
-        "pairs on which the checkpoint is chosen; `test` reproduces published choices and "
-        "is marked in every figure",
+        "pairs on which the checkpoint is selected; `test` is for reproducing published "
+        "selections and is stated in every figure",
         step_cost="none",
     )
     batch_size: Positive = setting(
-        64, "sentences of a training step", symbol="N", unit="sentences", step_cost="scales"
+        64, "sentences per training step", symbol="N", unit="sentences", step_cost="scales"
     )
     temperature: float = setting(
         0.05, "temperature of the contrastive loss", symbol="τ", step_cost="none", gt=0
     )
     augmentation: Annotated[str, AfterValidator(_checked_augmentation)] = setting(
-        "none", "augmentations beside dropout, joined with `+`"
+        "none", "augmentations in addition to dropout, joined with `+`"
     )
     learning_rate: float = setting(
         3e-5, "initial learning rate of AdamW; it decays linearly to 0", step_cost="none", gt=0
@@ -99,7 +99,7 @@ class TrainerSettings(BaseModel):
     dropout: float = setting(0.1, "dropout rate of encoder and heads", loaded=True, ge=0, lt=1)
     max_length: int = setting(
         32,
-        "tokens that training keeps of a sentence",
+        "tokens per training sentence; longer sentences are truncated",
         unit="tokens",
         loaded=True,
         step_cost="scales",
@@ -111,12 +111,12 @@ class TrainerSettings(BaseModel):
     )
     probe_every: Count = setting(
         0,
-        "steps between two measurements of how fast keys change, on 64 sentences; 0: none",
+        "steps between two measurements of the change of keys, on 64 sentences; 0: none",
         unit="steps",
     )
     seed: Count = setting(
         0,
-        "fixes a run's random numbers; a study lists its seeds under `seeds`",
+        "random seed of a run; a study lists its seeds under `seeds`",
         step_cost="none",
     )
     device: str = setting(
@@ -126,17 +126,17 @@ class TrainerSettings(BaseModel):
         pattern=r"^(auto|cpu|cuda(:\d+)?)$",
     )
     precision: Literal["auto", "float32", "bfloat16"] = setting(
-        "auto", "`auto`: bfloat16 only where it is faster", loaded=True
+        "auto", "`auto`: bfloat16 on hardware with instructions for it, else float32", loaded=True
     )
 
     @classmethod
     def partial(cls, values: Mapping[str, Any]) -> Self:
-        """Settings whose values need not go together yet. Raises ValidationError."""
+        """Settings whose combination is not checked. Raises ValidationError for a single value."""
         return cls.model_validate(dict(values), context={"partial": True})
 
     @classmethod
     def fill(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Defaults that depend on the values given; the fields' own where there are none."""
+        """Defaults that depend on the given values; they replace those of the fields."""
         del values
         return {}
 
@@ -155,12 +155,12 @@ class TrainerSettings(BaseModel):
     def _check_probes(self) -> None:
         if self.probe_every >= self.steps:
             raise ValueError(
-                f"probe_every {self.probe_every} leaves nothing to compare in {self.steps} steps; "
-                "it must be below steps, or 0 for none"
+                f"probe_every {self.probe_every} gives fewer than two probes in {self.steps} "
+                "steps; it must be below steps, or 0 for none"
             )
 
     def check(self) -> None:
-        """Raise ValueError where values do not go together."""
+        """Raise ValueError for an invalid combination of values."""
 
     @property
     def mtd(self) -> float | None:
@@ -169,11 +169,11 @@ class TrainerSettings(BaseModel):
 
     @property
     def encoder_copies(self) -> int:
-        """How many sets of encoder weights a checkpoint holds."""
+        """Number of sets of encoder weights in a checkpoint."""
         return 1
 
     def head_operations(self, width: int) -> float:
-        """Multiplications for a sentence beside its encoder of dimension `width`: heads, queue."""
+        """Multiplications per sentence outside the encoder of dimension `width`: heads, queue."""
         return float(width**2)
 
 

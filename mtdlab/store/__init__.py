@@ -1,4 +1,4 @@
-"""The study database: mtdlab's tables beside Optuna's own. All SQL is in this package."""
+"""The study database: mtdlab's tables in an Optuna database. All SQL is in this package."""
 
 from mtdlab.store.claims import Claim, Owner, Result
 from mtdlab.store.frames import list_studies, load_study

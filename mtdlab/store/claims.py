@@ -1,7 +1,7 @@
-"""The trials of a study, as the workers write them.
+"""Claiming, heartbeat, release and completion of trials by workers.
 
 Any number of workers may write, each only to the trial that it owns. Every method is one
-transaction, so that after a crash a trial is either claimed or released, finished or not.
+transaction, so that a crash leaves no trial in an intermediate state.
 """
 
 import math
@@ -21,7 +21,7 @@ Owner = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Claim:
-    """A trial that the caller now owns. `parameters` is None where they are not drawn yet."""
+    """A trial that the caller owns. `parameters` is None if they have not been sampled yet."""
 
     row: int
     setting: str
@@ -43,7 +43,7 @@ class OwnedTrial:
 
 @dataclass(frozen=True)
 class Result:
-    """How a trial ended. A number that is not finite is stored as missing."""
+    """The result of a trial. Numbers that are not finite are stored as NULL."""
 
     state: str
     reason: str = ""
@@ -54,7 +54,7 @@ class Result:
 
 
 class Claims:
-    """One study's trials: claimed, kept alive, released, finished. May raise StorageError."""
+    """The trials of one study. Every method may raise StorageError."""
 
     def __init__(self, url: str, study_id: int) -> None:
         self.url = url
@@ -62,7 +62,7 @@ class Claims:
         self._engine = writing_engine(url)
 
     def claim(self, owner: Owner) -> Claim | None:
-        """Claim the next waiting trial for `owner`; None where none can be claimed now."""
+        """Claim the next waiting trial for `owner`; None if none can be claimed now."""
         with explained(self.url), Session(self._engine) as session, session.begin():
             row = session.scalars(
                 select(TrialRow)
@@ -86,7 +86,7 @@ class Claims:
         settings: dict[str, Any] | None,
         mtd: float | None,
     ) -> None:
-        """Record a claimed trial's settings; its parameters become those of its other seeds."""
+        """Record a trial's settings, and its parameters for all seeds of its configuration."""
         with explained(self.url), Session(self._engine) as session, session.begin():
             session.execute(
                 update(TrialRow)
@@ -100,7 +100,7 @@ class Claims:
             )
 
     def heartbeat(self, claim: Claim, owner: Owner, step: int) -> bool:
-        """Record that the trial is alive at `step`; False where `owner` no longer has it."""
+        """Record a heartbeat at `step`; False if `owner` no longer owns the trial."""
         with explained(self.url), Session(self._engine) as session, session.begin():
             row = session.get_one(TrialRow, claim.row)
             if not _owned(row, owner):
@@ -109,7 +109,7 @@ class Claims:
             return True
 
     def release(self, row_id: int, owner: Owner) -> bool:
-        """Put a trial back as waiting; False where `owner` does not have it."""
+        """Reset a trial to waiting; False if `owner` does not own it."""
         with explained(self.url), Session(self._engine) as session, session.begin():
             row = session.get_one(TrialRow, row_id)
             if not _owned(row, owner):
@@ -118,7 +118,7 @@ class Claims:
             return True
 
     def finish(self, claim: Claim, owner: Owner, result: Result) -> bool:
-        """Record a trial's result, all of it or nothing; False where `owner` no longer has it."""
+        """Record a trial's result in one transaction; False if `owner` no longer owns the trial."""
         with explained(self.url), Session(self._engine) as session, session.begin():
             row = session.get_one(TrialRow, claim.row)
             if not _owned(row, owner):
@@ -134,12 +134,12 @@ class Claims:
             return True
 
     def add_note(self, claim: Claim, note: str) -> None:
-        """Record what went wrong after the trial's result was recorded."""
+        """Record an error that occurred after the trial's result was recorded."""
         with explained(self.url), Session(self._engine) as session, session.begin():
             session.execute(update(TrialRow).where(TrialRow.id == claim.row).values(note=note))
 
     def owned(self) -> list[OwnedTrial]:
-        """Every trial that has an owner."""
+        """All trials with an owner."""
         with explained(self.url), Session(self._engine) as session:
             rows = session.scalars(
                 select(TrialRow).where(

@@ -1,9 +1,9 @@
-"""Opening the study database: its URL, its engines, and the errors that can occur.
+"""Opening of the study database: URL, engines, errors.
 
 SQLite: rollback journal, synchronous=FULL, and every writing transaction begins with BEGIN
-IMMEDIATE, since a deferred one reads before it holds the lock and two workers could claim the
-same trial. A crash loses at most the transaction that it interrupts. Commands that only read
-open the file read-only and never create one; they see the last committed state.
+IMMEDIATE, since a deferred transaction reads before it has the lock and two workers could claim the
+same trial. A crash loses at most the transaction that it interrupts. Commands that only read open
+the file read-only and never create one; they read the last committed state.
 """
 
 import os
@@ -25,13 +25,13 @@ from mtdlab.store.tables import SCHEMA_VERSION, Base, Schema
 DEFAULT_STORAGE = "sqlite:///mtdlab.db"
 LOCK_TIMEOUT_SECONDS = 60.0
 CREATION_SECONDS = 2.0
-"""A database that another process is creating has no bytes for a moment."""
+"""Time to wait for content in an empty file, which another process may be creating."""
 
 
 def storage_url(given: str | None) -> str:
-    """The storage to use: `given`, else MTDLAB_STORAGE, else OPTUNA_STORAGE, else the default.
+    """The database URL: `given`, else MTDLAB_STORAGE, else OPTUNA_STORAGE, else the default.
 
-    A bare path names a SQLite file.
+    A path without a scheme names a SQLite file.
     """
     text = given or os.environ.get("MTDLAB_STORAGE") or os.environ.get("OPTUNA_STORAGE")
     text = text or DEFAULT_STORAGE
@@ -47,11 +47,13 @@ def _parsed(url: str) -> URL:
     try:
         return make_url(url)
     except ArgumentError:
-        raise StorageError("--storage is no database URL; write sqlite:///mtdlab.db") from None
+        raise StorageError(
+            "--storage is not a database URL; write for example sqlite:///mtdlab.db"
+        ) from None
 
 
 def sqlite_file(url: str) -> Path | None:
-    """The file of a SQLite URL, None for another database or one in memory."""
+    """The file of a SQLite URL; None for other databases and for one in memory."""
     parsed = _parsed(url)
     if parsed.get_backend_name() != "sqlite" or parsed.database in (None, "", ":memory:"):
         return None
@@ -78,17 +80,17 @@ def _enforce_foreign_keys(engine: Engine) -> None:
 
 
 def engine_arguments(url: str) -> dict[str, Any]:
-    """Arguments of every writing engine on `url`, mtdlab's and Optuna's."""
+    """Arguments of the writing engines on `url`, both mtdlab's and Optuna's."""
     sqlite = _parsed(url).get_backend_name() == "sqlite"
     return {"connect_args": {"timeout": LOCK_TIMEOUT_SECONDS}} if sqlite else {}
 
 
 def writing_engine(url: str) -> Engine:
-    """An engine that may write, on a database with the newest tables.
+    """An engine with write access to a database of the present schema.
 
-    Creates database and tables where they are missing, and migrates older tables after a copy
-    of the file. Raises StorageError for a file that is no database or is empty, for a newer
-    schema, and where the copy cannot be made.
+    Creates the database and tables if missing, and migrates older tables after copying the file.
+    Raises StorageError for a file that is empty or not a database, for a newer schema, and if the
+    copy fails.
     """
     path = sqlite_file(url)
     if path is not None:
@@ -110,10 +112,10 @@ def writing_engine(url: str) -> Engine:
 
 
 def reading_engine(url: str) -> Engine:
-    """An engine that cannot write, on an existing database with mtdlab's tables.
+    """A read-only engine on an existing database with mtdlab's tables.
 
-    An older schema is read from a migrated copy in memory. Raises StorageError where there is
-    no such database, for a newer schema, and for an older one that is not in a SQLite file.
+    An older schema is read from a migrated copy in memory. Raises StorageError if the database does
+    not exist, for a newer schema, and for an older schema that is not in a SQLite file.
     """
     path = sqlite_file(url)
     target: URL | str = _parsed(url)
@@ -129,14 +131,16 @@ def reading_engine(url: str) -> Engine:
         with engine.connect() as connection:
             version = schema_version(connection)
         if version is None:
-            raise StorageError(f"{shown(url)} holds no mtdlab study; name another with --storage")
+            raise StorageError(
+                f"{shown(url)} contains no mtdlab study; name another database with --storage"
+            )
         if version == SCHEMA_VERSION:
             return engine
         _refuse_newer(version, url)
         if path is None:
             raise StorageError(
-                f"{shown(url)} has schema {version}, this mtdlab reads {SCHEMA_VERSION}; "
-                "run mtdlab sweep on one of its studies, which migrates it"
+                f"{shown(url)} has schema {version}, this version of mtdlab reads "
+                f"{SCHEMA_VERSION}; run mtdlab sweep on one of its studies to migrate it"
             )
         return migrated_copy(path, version)
 
@@ -144,8 +148,8 @@ def reading_engine(url: str) -> Engine:
 def _refuse_newer(version: int, url: str) -> None:
     if version > SCHEMA_VERSION:
         raise StorageError(
-            f"{shown(url)} has schema {version}, this mtdlab knows {SCHEMA_VERSION}; "
-            "use the mtdlab that wrote it, or a newer one"
+            f"{shown(url)} has schema {version}, this version of mtdlab supports {SCHEMA_VERSION}; "
+            "install a newer version of mtdlab"
         )
 
 
@@ -154,7 +158,7 @@ def _check_file(path: Path) -> None:
         raise StorageError(f"{path} is a folder; name a database file inside it")
     if not path.exists():
         if not path.absolute().parent.is_dir():
-            raise StorageError(f"{path.parent}: no such folder; make it, or name another storage")
+            raise StorageError(f"{path.parent}: no such folder; create it, or name another storage")
         return
     try:
         beginning = _beginning(path)
@@ -167,7 +171,7 @@ def _check_file(path: Path) -> None:
         raise StorageError(f"{path} cannot be read: {reason}") from None
     if beginning != b"SQLite format 3\x00":
         what = "is empty (0 bytes)" if not beginning else "is not a SQLite database"
-        raise StorageError(f"{path} {what}; restore it from a copy, or name another storage")
+        raise StorageError(f"{path} {what}; restore it from a backup, or name another storage")
 
 
 def _beginning(path: Path) -> bytes:
@@ -177,7 +181,7 @@ def _beginning(path: Path) -> bytes:
 
 @contextmanager
 def explained(url: str) -> Iterator[None]:
-    """Turn the errors of a database driver into a StorageError with one sentence."""
+    """Convert errors of the database driver to a StorageError with one sentence."""
     try:
         yield
     except (DBAPIError, sqlite3.Error, NoSuchModuleError, ModuleNotFoundError) as error:
@@ -185,5 +189,5 @@ def explained(url: str) -> Iterator[None]:
         reason = str(cause).splitlines()[0] if str(cause) else type(cause).__name__
         hint = ""
         if "locked" in reason:
-            hint = f" after {LOCK_TIMEOUT_SECONDS:.0f} s; end the program that holds it"
+            hint = f" after {LOCK_TIMEOUT_SECONDS:.0f} s; stop the process that has the lock"
         raise StorageError(f"{shown(url)}: {reason}{hint}") from None

@@ -1,4 +1,4 @@
-"""A study as pandas frames, read from its database without writing to it."""
+"""Reads a study from its database as pandas frames."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -35,10 +35,9 @@ from mtdlab.store.tables import (
 
 
 def list_studies(storage: str | None = None) -> pd.DataFrame:
-    """A row per study: study, metric, select_by, planned, the number of trials in each state.
+    """A row per study: study, metric, select_by, planned, and the number of trials by state.
 
-    select_by is the metric where none was recorded. Raises StorageError where there is no such
-    database.
+    select_by is the metric if none was recorded. Raises StorageError if there is no such database.
     """
     url = storage_url(storage)
     with explained(url), Session(reading_engine(url)) as session:
@@ -62,10 +61,11 @@ def list_studies(storage: str | None = None) -> pd.DataFrame:
 def load_study(study: str, storage: str | None = None, *, curves: bool = True) -> StudyFrames:
     """A study's trials, curves, spectra and scores as frames, complete or still running.
 
-    `storage` is a database URL or a SQLite file; by default MTDLAB_STORAGE, then
-    OPTUNA_STORAGE, then mtdlab.db in the working folder. `curves=False` leaves that frame
-    empty, which holds most of a large study's values. Raises StorageError where there is no
-    such database and NothingToReport where it holds no such study.
+    storage  a database URL or a SQLite file; by default MTDLAB_STORAGE, then OPTUNA_STORAGE, then
+             mtdlab.db in the working folder.
+    curves   False leaves that frame, the largest one, empty.
+
+    Raises StorageError if there is no such database, NothingToReport if it has no such study.
     """
     url = storage_url(storage)
     with explained(url), Session(reading_engine(url)) as session:
@@ -107,7 +107,7 @@ def _find(session: Session, name: str, url: str) -> StudyRow:
 
 
 def _trials(rows: Sequence[TrialRow]) -> pd.DataFrame:
-    """`TRIAL_COLUMNS`, then the other settings, then `note` where a trial has one."""
+    """`TRIAL_COLUMNS`, then the other settings, then `note` if any trial has one."""
     if not rows:
         return empty(TRIAL_COLUMNS)
     records = [
@@ -159,7 +159,7 @@ def _probes(session: Session, of_study: Select[Any]) -> pd.DataFrame:
 
 
 def _compared(number: int, lag: int, probed: Mapping[str, Array], cosine: Array) -> Any:
-    """The rows of one trial and lag, (P, 5) as `PROBE_COLUMNS`, where there were both probes."""
+    """The rows of one trial and lag, as `PROBE_COLUMNS`: (P, 5) for steps with both probes."""
     step = probed["step"].astype(np.float64)
     constant = np.ones_like(step)
     rows = np.stack([number * constant, step, lag * constant, cosine, probed["baseline"]], axis=1)
@@ -207,17 +207,17 @@ def _plans(session: Session, study: str) -> tuple[Plan, ...]:
 
 
 def _methods(row: StudyRow) -> Mapping[str, Any]:
-    """What was recorded of the study's methods; our own methods for a study that recorded none."""
+    """The recorded methods of a study; the built-in methods if none were recorded."""
     if row.methods:
         return row.methods
-    # imported here: it imports torch, and a study of the present schema does not need it
+    # imported here: it imports torch, which studies of the present schema do not need
     from mtdlab.methods.registry import BUILTIN, describe_method
 
     return {name: describe_method(name) for name in BUILTIN}
 
 
 def _settings(methods: Mapping[str, Any], rows: Sequence[TrialRow]) -> dict[str, Setting]:
-    """Every setting of the methods, and those that trials recorded besides."""
+    """The settings of the methods, and further settings that trials recorded."""
     known: dict[str, Setting] = {}
     for method in methods.values():
         for name, setting in method["settings"].items():
@@ -229,7 +229,7 @@ def _settings(methods: Mapping[str, Any], rows: Sequence[TrialRow]) -> dict[str,
 
 
 def _facts(rows: Sequence[TrialRow]) -> dict[str, str]:
-    """What trials were run with; where they differ, every value."""
+    """The recorded environment of the trials; several values are joined by semicolons."""
     seen: dict[str, dict[str, None]] = {}
     for row in rows:
         for name, value in (row.environment or {}).items():
@@ -238,7 +238,7 @@ def _facts(rows: Sequence[TrialRow]) -> dict[str, str]:
 
 
 def _environment(rows: Sequence[TrialRow]) -> pd.DataFrame:
-    """What each trial that recorded it computed with: `ENVIRONMENT_COLUMNS`."""
+    """`ENVIRONMENT_COLUMNS`, a row per trial that recorded its environment."""
     records = [
         {"number": row.number} | _split_device(row.environment) for row in rows if row.environment
     ]
@@ -249,7 +249,7 @@ def _environment(rows: Sequence[TrialRow]) -> pd.DataFrame:
 
 
 def _split_device(environment: Mapping[str, Any]) -> dict[str, str]:
-    """The recorded facts with the device line, "cpu, bfloat16, threads a trial: 1", in parts."""
+    """The environment with its device line, "cpu, bfloat16, threads a trial: 1", split."""
     device, _, rest = str(environment.get("device", "")).partition(", ")
     precision, _, threads = rest.partition(", threads a trial: ")
     parts = {"device": device, "precision": precision, "threads": threads}

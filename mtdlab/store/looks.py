@@ -1,4 +1,4 @@
-"""Looks at the verdict of a study that adds seeds until it is decided."""
+"""Interim looks at the verdict of a study that adds seeds until it is decided."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from mtdlab.store.tables import LookRow, StudyRow, TrialRow
 
 @dataclass(frozen=True)
 class Look:
-    """A look as it is recorded.
+    """A recorded look.
 
-    look      from 1 on; seeds: the number of seeds of the leading levels.
+    look      its number, from 1; seeds: the number of seeds of the leading levels.
     trials    numbers of the complete trials that it was computed from, rising.
     alpha     nominal significance level; spent: error probability spent up to this look.
-    p_value   of the verdict's test; None where there was nothing to test.
+    p_value   of the verdict's test; None if not tested.
     decision  continue, or why the study ends: decided, flat, max_seeds, no scores.
-    added     the trials that it adds.
+    added     the trials that it added.
     """
 
     look: int
@@ -39,7 +39,7 @@ class Looks(Claims):
     """The looks of one study. Every method may raise StorageError."""
 
     def last_look(self) -> Look | None:
-        """The last look that is recorded, None before the first; its trials lack parameters."""
+        """The latest look, None before the first; the trials that it added have no parameters."""
         with explained(self.url), Session(self._engine) as session:
             mine = select(LookRow).where(LookRow.study_id == self.study_id)
             row = session.scalars(mine.order_by(LookRow.look.desc()).limit(1)).first()
@@ -50,11 +50,11 @@ class Looks(Claims):
             return Look(*fixed, row.p_value, row.verdict, row.decision, added)
 
     def record_look(self, look: Look, positions: Sequence[int]) -> bool:
-        """Record a look with the trials that it adds, at their positions in the study's order.
+        """Record a look and add its trials, at `positions` in the order of the study.
 
-        Both or nothing, in one transaction. False, without a change, where another sweep has
-        recorded this look, where a trial is not finished, and where the complete trials are not
-        those of the look: then it has to be computed again.
+        One transaction. Returns False, without a change, if another sweep has recorded this look, a
+        trial is not finished, or the completed trials are not those of the look: then the look has
+        to be computed again.
         """
         with explained(self.url), Session(self._engine) as session, session.begin():
             session.get_one(StudyRow, self.study_id, with_for_update=True)

@@ -1,7 +1,7 @@
-"""Older schema versions: how each is migrated to the next, and what is copied before.
+"""Migration of older schema versions, each to the next, and the backup made before.
 
-A migration runs in one transaction. It describes tables by itself, never through `tables.py`,
-which shows the newest version only.
+A migration runs in one transaction. It defines the tables that it needs instead of importing them
+from `tables.py`, which has the present version only.
 """
 
 import os
@@ -54,7 +54,7 @@ def _to_version_2(operations: "Operations") -> None:
         Column("precision", String),
     ):
         operations.add_column("mtdlab_studies", added)
-    # version 1 wrote into `reason` why the model of a complete trial could not be saved
+    # in version 1 errors while saving the model of a completed trial were recorded as `reason`
     operations.execute(
         "UPDATE mtdlab_trials SET note = reason, reason = '' WHERE state = 'COMPLETE'"
     )
@@ -62,7 +62,7 @@ def _to_version_2(operations: "Operations") -> None:
 
 
 def _record_precision(connection: Connection) -> None:
-    """The precision that `auto` meant in each study's first trial, as its device line has it."""
+    """Record the precision that `auto` was resolved to in each study's first trial."""
     trials = table(
         "mtdlab_trials",
         column("study_id"),
@@ -88,7 +88,7 @@ def _record_precision(connection: Connection) -> None:
 
 
 def _add_looks_and_plans(operations: "Operations") -> None:
-    """Looks at the verdict while seeds are added, and plans written before the first trial."""
+    """Tables of interim looks and of plans."""
     operations.create_table(
         "mtdlab_looks",
         Column(
@@ -118,11 +118,11 @@ def _add_looks_and_plans(operations: "Operations") -> None:
 
 
 MIGRATIONS: tuple[Migration, ...] = (_to_version_2, _add_looks_and_plans)
-"""In order: the first migrates version 1 to version 2."""
+"""Migration i (from 0) migrates version i + 1 to version i + 2."""
 
 
 def migrate(connection: Connection, version: int) -> None:
-    """Migrate mtdlab's tables from `version` to the newest, in the connection's transaction."""
+    """Migrate mtdlab's tables from `version` to the present one, in the open transaction."""
     # imported here, since few databases need it
     from alembic.operations import Operations
     from alembic.runtime.migration import MigrationContext
@@ -136,12 +136,12 @@ def migrate(connection: Connection, version: int) -> None:
 def copy_and_migrate(
     connection: Connection, version: int, path: Path | None, shown_url: str
 ) -> None:
-    """Migrate a database for writing, after a copy of its file; reports it on standard error.
+    """Copy a database file and migrate the database; prints a message on standard error.
 
-    The connection must hold the write lock and must not have written yet: the copy is then
-    exactly what is migrated, and one process alone makes it. `path` is None for a database
-    that is no SQLite file; such a one is not copied. Raises StorageError where the copy fails;
-    nothing is migrated then.
+    The connection must have the write lock and must not have written yet, so that the copy is equal
+    to the database before migration and only one process makes it. path: None for a database that
+    is not a SQLite file, which is not copied. Raises StorageError if the copy fails; then nothing
+    is migrated.
     """
     copied = "no copy was made"
     if path is not None:
@@ -150,8 +150,8 @@ def copy_and_migrate(
         except (OSError, sqlite3.Error) as error:
             raise StorageError(
                 f"{path} has schema {version} and must be migrated to {SCHEMA_VERSION}, but it "
-                f"cannot be copied first ({error}); make room beside it, or name a copy of it "
-                "with --storage"
+                f"cannot be copied first ({error}); free disk space in its folder, or name a copy "
+                "of it with --storage"
             ) from None
     migrate(connection, version)
     print(
@@ -161,7 +161,7 @@ def copy_and_migrate(
 
 
 def _copy(path: Path, version: int) -> Path:
-    """Copy a SQLite file beside itself under a name that is free, and flush it to the disk."""
+    """Copy a SQLite file to an unused name in the same folder and flush it to the disk."""
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.copying-", dir=path.parent)
     os.close(handle)
     building = Path(name)
@@ -179,7 +179,7 @@ def _copy(path: Path, version: int) -> Path:
 
 
 def _free_name(path: Path, version: int) -> Path:
-    # an attempt that was cut short after its copy leaves one, which is kept
+    # copies of earlier, interrupted attempts are kept
     candidate, attempt = path.with_name(f"{path.name}.schema-{version}.bak"), 1
     while candidate.exists():
         attempt += 1
@@ -196,7 +196,7 @@ def _flush(path: Path) -> None:
 
 
 def migrated_copy(path: Path, version: int) -> Engine:
-    """An engine on a migrated copy in memory of an older SQLite file, which stays untouched."""
+    """An engine on a migrated in-memory copy of an older SQLite file, which is not modified."""
     memory = sqlite3.connect(":memory:", check_same_thread=False)
     with closing(_opened(path)) as source:
         source.backup(memory)
@@ -211,7 +211,7 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def schema_version(connection: Connection) -> int | None:
-    """The version of mtdlab's tables in a database, None where it has none."""
+    """The schema version of mtdlab's tables in a database; None if it has none."""
     if not inspect(connection).has_table(Schema.__tablename__):
         return None
     return connection.scalar(select(Schema.version))

@@ -1,4 +1,4 @@
-"""What a study's verdict is judged by, written down before its first trial."""
+"""Plans: the specification of a study's verdict, recorded before its first trial."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,11 +11,10 @@ from mtdlab.store.tables import PlanRow, StudyRow, TrialRow
 
 
 def record_plan(url: str, study: str, plan: Mapping[str, Any], sha256: str) -> bool:
-    """Record a study's plan; returns whether no trial had begun.
+    """Record a study's plan; returns whether no trial had started.
 
-    Before the first trial the newest plan replaces an earlier one. From then on a plan that
-    differs from the last one is kept beside it, with the number of trials that had begun. May
-    raise StorageError.
+    Before the first trial a new plan replaces the earlier one. Afterwards a plan that differs from
+    the latest is added, with the number of trials that had started. May raise StorageError.
     """
     with explained(url), Session(writing_engine(url)) as session, session.begin():
         begun = session.scalar(

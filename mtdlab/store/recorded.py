@@ -1,4 +1,4 @@
-"""What is recorded of a study and of single trials, for running more of the same."""
+"""The recorded definition of a study and settings of its trials, for running more trials."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from mtdlab.store.tables import StudyRow, TrialRow
 class RecordedStudy:
     """A study's file, metric, resolved precision and imported modules.
 
-    largest_seed  of its planned trials; settings: of the trials asked for, by number.
+    largest_seed  of its planned trials; settings: of the requested trials, by number.
     """
 
     text: str
@@ -29,7 +29,7 @@ class RecordedStudy:
 
 
 def read_recorded(url: str, study: str, numbers: Collection[int] = ()) -> RecordedStudy:
-    """Read it. Raises StorageError, and NothingToReport where there is no such study."""
+    """Read a study. Raises StorageError, and NothingToReport if there is no such study."""
     with explained(url), Session(reading_engine(url)) as session:
         row = session.scalars(select(StudyRow).where(StudyRow.name == study)).first()
         if row is None:

@@ -1,4 +1,4 @@
-"""A study's row and the plan of its trials, as a sweep writes them."""
+"""The record of a study and its planned trials."""
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -27,15 +27,14 @@ class FinishedRow:
 
 
 class Store(Looks):
-    """One study: its row, its plan, and its trials. Every method may raise StorageError."""
+    """One study: its record, planned trials and results. Every method may raise StorageError."""
 
     def forget_deleted(self, name: str, optuna_ids: Callable[[], Set[int]]) -> None:
-        """Delete the rows of a study that was deleted through Optuna, which leaves them behind.
+        """Delete the rows of a study that was deleted through Optuna, which does not delete them.
 
-        SQLite gives a deleted study's id to the next one: where Optuna has none of the trials
-        that are recorded here, the rows belong to a deleted study. The rows are read before
-        Optuna's ids, so that a trial that another worker begins meanwhile does not count as
-        deleted.
+        SQLite reuses the id of a deleted study. If Optuna has none of the trials recorded here, the
+        rows belong to a deleted study. The rows are read before Optuna's ids, so that a trial that
+        another worker starts in between is not mistaken for a deleted one.
         """
         mine = or_(StudyRow.id == self.study_id, StudyRow.name == name)
         with explained(self.url), Session(self._engine) as session, session.begin():
@@ -46,7 +45,7 @@ class Store(Looks):
                 session.execute(delete(StudyRow).where(mine))
 
     def study(self) -> StudyRow | None:
-        """The study's row, None before the study was begun."""
+        """The study's record; None before it is created."""
         with explained(self.url), Session(self._engine) as session:
             return session.get(StudyRow, self.study_id)
 
@@ -65,7 +64,7 @@ class Store(Looks):
         """Record a study, or the newer file of one that only gained trials.
 
         imports  SHA-256 of each module or file that methods were imported from, by its name.
-        methods  what `describe_method` says of each method, by its name.
+        methods  `describe_method` of each method, by its name.
         """
         row = StudyRow(
             id=self.study_id,
@@ -82,7 +81,7 @@ class Store(Looks):
             session.merge(row)
 
     def record_precision(self, precision: str) -> str:
-        """Record what `precision: auto` means in this study, unless it is recorded already.
+        """Record the precision that `auto` is resolved to, unless one is recorded already.
 
         Returns the recorded value.
         """
@@ -94,9 +93,11 @@ class Store(Looks):
     def add_units(
         self, units: Sequence[Unit], begin_with: Set[int] | None = None
     ) -> list[tuple[str, int]]:
-        """Add the trials that are not planned yet; returns the planned ones missing in `units`.
+        """Add the trials of `units` that are not planned yet; returns planned ones not in `units`.
 
         begin_with  the seeds whose trials are added; None for all.
+
+        If any planned trial is not in `units`, nothing is added.
         """
         with explained(self.url), Session(self._engine) as session, session.begin():
             mine = TrialRow.study_id == self.study_id
@@ -126,7 +127,7 @@ class Store(Looks):
         return []
 
     def counts(self) -> dict[str, int]:
-        """How many trials are in each state."""
+        """The number of trials in each state."""
         with explained(self.url), Session(self._engine) as session:
             rows = session.execute(
                 select(TrialRow.state, func.count())
@@ -136,15 +137,12 @@ class Store(Looks):
             return {row[0]: row[1] for row in rows}
 
     def select_by(self, metric: str) -> str:
-        """The score that ranks the trials: the recorded one, `metric` where none is."""
+        """The name of the score that ranks the trials; `metric` if none is recorded."""
         recorded = self.study()
         return (recorded.select_by if recorded else None) or metric
 
     def best_trial(self) -> FinishedRow | None:
-        """The complete trial with the highest score of those that rank the study's trials.
-
-        The lowest number of equal ones; None before there is one.
-        """
+        """The completed trial with the highest ranking score, of equal ones the first; or None."""
         with explained(self.url), Session(self._engine) as session:
             ranking = self._ranking(session)
             ranked = self._finished(ranking).where(TrialRow.state == "COMPLETE")
@@ -164,7 +162,7 @@ class Store(Looks):
             }
 
     def finished(self) -> dict[int, FinishedRow]:
-        """Every finished trial, by Optuna's trial id."""
+        """The finished trials by Optuna's trial id."""
         with explained(self.url), Session(self._engine) as session:
             rows = session.execute(self._finished(self._ranking(session)))
             return {optuna_id: FinishedRow(*row) for optuna_id, *row in rows if optuna_id}
@@ -178,14 +176,14 @@ class Store(Looks):
         return select(ScoreRow.score).where(named).scalar_subquery()
 
     def _finished(self, ranking: ColumnElement[float | None]) -> Select[*tuple[Any, ...]]:
-        """The finished trials: Optuna's trial id, then the fields of `FinishedRow`."""
+        """A query of the finished trials: Optuna's trial id, then the fields of `FinishedRow`."""
         columns = (TrialRow.optuna_id, TrialRow.id, TrialRow.number, TrialRow.state)
         return select(*columns, TrialRow.mtd, TrialRow.score, ranking).where(
             TrialRow.study_id == self.study_id, TrialRow.state.in_(FINISHED)
         )
 
     def retry_failed(self) -> int:
-        """Put failed trials back as waiting, to run as new Optuna trials; returns how many."""
+        """Reset failed trials to waiting, to run as new Optuna trials; returns their number."""
         with explained(self.url), Session(self._engine) as session, session.begin():
             failed = (TrialRow.study_id == self.study_id) & (TrialRow.state == "FAIL")
             count = session.scalar(select(func.count()).select_from(TrialRow).where(failed)) or 0

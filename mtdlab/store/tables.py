@@ -1,9 +1,9 @@
-"""The tables of mtdlab, beside Optuna's in the same database.
+"""The tables of mtdlab, in the same database as Optuna's.
 
-A row of `mtdlab_trials` is one unit of work (a configuration with a seed) from plan to result:
-its state decides whether the trial is waiting, claimed or finished. Optuna's trial of the same
-number repeats it for Optuna's samplers and for other tools. A change here needs a migration
-(`migrations.py`), a higher `SCHEMA_VERSION` and a database of the new version in the tests.
+A row of `mtdlab_trials` is one planned, running or finished trial (a configuration with a seed).
+The Optuna trial of the same number has the same values, for Optuna's samplers and other tools. A
+change of these tables needs a migration (`migrations.py`), a higher `SCHEMA_VERSION` and a database
+of the new version in the tests.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ Array = NDArray[np.float32]
 
 
 class FloatArray(TypeDecorator[Array]):
-    """A vector stored as little-endian float32 bytes: a curve or a spectrum in one value."""
+    """A vector, such as a curve or a spectrum, stored as little-endian float32 bytes."""
 
     impl = LargeBinary
     cache_ok = True
@@ -41,7 +41,7 @@ class FloatArray(TypeDecorator[Array]):
 
 
 class Base(DeclarativeBase):
-    """The tables of this package."""
+    """Base class of the tables."""
 
     type_annotation_map = {  # noqa: RUF012
         dict[str, Any]: JSON(none_as_null=True),
@@ -51,7 +51,7 @@ class Base(DeclarativeBase):
 
 
 class Schema(Base):
-    """The version of these tables in a database: one row."""
+    """The schema version of these tables: one row."""
 
     __tablename__ = "mtdlab_schema"
 
@@ -75,15 +75,15 @@ class StudyRow(Base):
     imports: Mapped[dict[str, str]] = mapped_column(default=dict, server_default=text("'{}'"))
     """SHA-256 of each module or file that the study's methods were imported from."""
     methods: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default=text("'{}'"))
-    """Title and settings of each method, so that a report needs no method installed."""
+    """Title and settings of each method, so that reports do not need the method installed."""
     precision: Mapped[str | None]
-    """What `precision: auto` means in this study, so that all of its trials compute alike."""
+    """The precision that `auto` was resolved to, the same for all trials of the study."""
 
     @property
     def select_by(self) -> str | None:
-        """The score that ranks the trials, by its name among their scores.
+        """The name of the score that ranks the trials.
 
-        None for a study that was begun before there was a choice: its metric ranks them.
+        None for a study of a version without `select_by`: its metric ranks them.
         """
         return self.identity.get("select_by")
 
@@ -102,7 +102,7 @@ class TrialRow(Base):
     setting: Mapped[str]
     seed: Mapped[int]
     leads: Mapped[bool]
-    """Whether it is its configuration's first seed, for which a sampler draws the parameters."""
+    """Whether this is the first seed of its configuration, for which parameters are sampled."""
     parameters: Mapped[dict[str, Any] | None]
     state: Mapped[str] = mapped_column(default="WAITING", index=True)
 
@@ -116,7 +116,7 @@ class TrialRow(Base):
     reason: Mapped[str] = mapped_column(default="")
     """Why the trial failed or was pruned."""
     note: Mapped[str] = mapped_column(default="", server_default="")
-    """What went wrong beside the result, such as a model that could not be saved."""
+    """An error that did not prevent a result, such as a failure to save the model."""
     mtd: Mapped[float | None]
     score: Mapped[float | None]
     score_before: Mapped[float | None]
@@ -141,8 +141,10 @@ class ScoreRow(Base):
 
 
 class ArrayRow(Base):
-    """A trial's curve (`curve/loss`, one value per step), spectrum (`spectrum/after`) or
-    measurements of its keys (`probe/step`, `probe/baseline`, `probe/cosine/LAG`, one per probe).
+    """An array of a trial.
+
+    Training curves (`curve/loss`, one value per step), spectra (`spectrum/after`) and probes of its
+    keys (`probe/step`, `probe/baseline`, `probe/cosine/LAG`, one value per probe).
     """
 
     __tablename__ = "mtdlab_arrays"
@@ -155,7 +157,7 @@ class ArrayRow(Base):
 
 
 class LookRow(Base):
-    """A look at the verdict of a study that adds seeds until it is decided."""
+    """An interim look at the verdict of a study that adds seeds until it is decided."""
 
     __tablename__ = "mtdlab_looks"
 
@@ -163,11 +165,11 @@ class LookRow(Base):
         ForeignKey("mtdlab_studies.id", ondelete="CASCADE"), primary_key=True
     )
     look: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    """From 1 on."""
+    """Number of the look, from 1."""
     seeds: Mapped[int]
     """The number of seeds of the leading levels."""
     trials: Mapped[list[int]] = mapped_column(JSON)
-    """Numbers of the complete trials that it was computed from."""
+    """Numbers of the completed trials that it was computed from."""
     alpha: Mapped[float]
     """The nominal significance level that the p value is compared with."""
     spent: Mapped[float]
@@ -177,18 +179,18 @@ class LookRow(Base):
     decision: Mapped[str]
     """continue, or why the study ends: decided, flat, max_seeds, no scores."""
     added: Mapped[list[list[Any]]] = mapped_column(JSON)
-    """The trials that it added: configuration and seed of each."""
+    """Configuration and seed of each trial that it added."""
 
 
 class PlanRow(Base):
-    """What a study's verdict is judged by, as it was specified before or after its first trial."""
+    """A specification of a study's verdict."""
 
     __tablename__ = "mtdlab_plans"
 
     study: Mapped[str] = mapped_column(primary_key=True)
-    """By name: `plan` writes it before the study is begun."""
+    """By name, since `plan` records it before the study exists."""
     position: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     trials: Mapped[int]
-    """How many trials had begun when it was written."""
+    """How many trials had started when it was recorded."""
     plan: Mapped[dict[str, Any]]
     sha256: Mapped[str]

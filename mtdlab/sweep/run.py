@@ -127,10 +127,10 @@ def _run_waiting(
     from mtdlab.sweep.precision import fix_precision
     from mtdlab.sweep.slots import default_jobs
     from mtdlab.sweep.worker import run_next
-    from mtdlab.training.export import refuse_other_things
+    from mtdlab.training.export import check_model_folder
     from mtdlab.training.inputs import check_inputs
 
-    refuse_other_things(models / spec.name)
+    check_model_folder(models / spec.name)
     check_inputs(spec.fixed(), spec.augmentations(), spec.smallest_batch())
     difference = fix_precision(spec, store)
     counts = store.counts()

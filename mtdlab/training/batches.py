@@ -1,4 +1,4 @@
-"""The order in which a run reads sentences, with a position that can be saved.
+"""The order in which a run reads sentences, with a state that can be saved.
 
 Letters: N batch, L tokens.
 """
@@ -15,32 +15,32 @@ from mtdlab.corpus.tokens import Batch, TokenStore
 from mtdlab.errors import MtdlabError
 
 Views = tuple[Batch, ...]
-"""One view of a batch that both branches read, or the online branch's and the target's.
+"""The views of a batch: one for both branches, or one for the online and one for the target branch.
 
-Each view is token ids and attention mask, both (N, L), padded to its own longest sentence.
+A view is token ids and attention mask, both (N, L), padded to its longest sentence.
 """
 
 _WORD = 1 << 64
 
 
 class BatchOrder:
-    """Endless batches: a fresh permutation of the sentences each epoch, its ragged end left out.
+    """Endless batches: a new permutation of the sentences each epoch, without an incomplete batch.
 
-    Row i of every token store is the same sentence, and a batch has the same rows of each. The
-    state is small: the generator at the start of the epoch, from which the permutation is drawn
-    again, and the number of batches read since.
+    Row i of every token store is the same sentence, and a batch has the same rows of each store.
+    The state is the generator's state at the start of the epoch, from which the permutation is
+    drawn again, and the number of batches read since.
     """
 
     def __init__(self, stores: Sequence[TokenStore], size: int, seed: int) -> None:
         """Batches of `size` rows of `stores`, one view each.
 
-        Raises MtdlabError where the corpus holds less than one batch.
+        Raises MtdlabError if the corpus is smaller than a batch.
         """
         count = len(stores[0])
         assert all(len(store) == count for store in stores), "row i of each is the same sentence"
         if count < size:
             raise MtdlabError(
-                f"batch_size {size} exceeds the corpus, which holds {count} sentences"
+                f"batch_size is {size}, but the corpus has {count} sentences; reduce batch_size"
             )
         self._stores, self._size, self._count = tuple(stores), size, count
         self._random = np.random.PCG64(seed)
@@ -54,7 +54,7 @@ class BatchOrder:
         return tuple(store.batch(rows) for store in self._stores)
 
     def next_rows(self) -> NDArray[np.int64]:
-        """The rows (N,) of the next batch; the position moves on."""
+        """The rows (N,) of the next batch; advances the position."""
         if self._position == self._per_epoch:
             self._start_epoch()
         start = self._position * self._size
@@ -62,13 +62,13 @@ class BatchOrder:
         return self._order[start : start + self._size]
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The generator's words (6,) at the start of the epoch, and the batches read since ()."""
+        """The generator's state (6,) at the start of the epoch, and the batches read since ()."""
         return {"generator": _words(self._at_start), "position": torch.tensor(self._position)}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Continue where `state_dict` was called: the next batch is the same.
+        """Restore a state from `state_dict`: the next batches are the same.
 
-        Raises ValueError for a position that an epoch of this corpus does not have.
+        Raises ValueError for a position beyond an epoch of this corpus.
         """
         position = int(state["position"])
         if not 0 <= position <= self._per_epoch:
@@ -85,14 +85,14 @@ class BatchOrder:
 
     def _start_epoch(self) -> None:
         self._at_start = self._random.state
-        # 80 MB for ten million sentences: the old permutation is freed before the next is drawn
+        # frees the old permutation first: 80 MB for ten million sentences
         self._order = np.empty(0, dtype=np.int64)
         self._order = np.random.Generator(self._random).permutation(self._count)
         self._position = 0
 
 
 def _words(state: Mapping[str, Any]) -> Tensor:
-    """PCG64's state and increment, of 128 bits each, and its half-used draw, as int64 (6,)."""
+    """PCG64's state and increment (128 bits each) and its buffered 32-bit draw, as int64 (6,)."""
     inner = state["state"]
     halves = [half for name in ("state", "inc") for half in divmod(inner[name], _WORD)]
     words = np.array([*halves, state["has_uint32"], state["uinteger"]], dtype=np.uint64)
@@ -100,7 +100,7 @@ def _words(state: Mapping[str, Any]) -> Tensor:
 
 
 def _generator_state(words: Tensor) -> Any:
-    """PCG64's state of `_words`."""
+    """The inverse of `_words`."""
     high, low, inc_high, inc_low, has_half, half = map(int, words.numpy().view(np.uint64))
     return {
         "bit_generator": "PCG64",

@@ -1,4 +1,4 @@
-"""The model card of a saved encoder: what it is, how it was made, how to open it."""
+"""The model card of a saved encoder: description, training, usage."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -40,8 +40,8 @@ checkpoint is that of step {best_step}, the best of {steps} on the {select_on} p
 {use}
 ```
 
-`pooler_output` of `AutoModel`, where there is one, is not the sentence embedding: this training
-neither used nor changed the encoder's pooler.
+`pooler_output` of `AutoModel`, where there is one, is not the sentence embedding: training neither
+used nor changed the encoder's pooler.
 
 ## Scores
 
@@ -53,11 +53,12 @@ Spearman x 100 of cosine similarity; {pooling} pooling.
 
 {facts}
 
-Method: {source} as mtdlab has it{preset}.
+Method: {source}, as implemented in mtdlab{preset}.
 
 {settings}
 
-`mtdlab/` holds the other parts of that step's checkpoint ({saved}), and the run as JSON.
+`mtdlab/` contains the other parts of this checkpoint ({saved}) and a description of the run
+(`run.json`).
 """
 
 _SENTENCE_TRANSFORMER = """\
@@ -74,10 +75,10 @@ encoder = load_encoder("this folder", dropout=0.1)"""
 
 @dataclass(frozen=True)
 class MethodText:
-    """What a card says of a method.
+    """The parts of a card that depend on the method.
 
     title   completes "A sentence encoder trained by"; source: the method's name and paper.
-    text    sentences on where the negatives came from.
+    text    sentences on the source of the negatives.
     """
 
     title: str
@@ -86,13 +87,13 @@ class MethodText:
 
 
 def method_text(settings: TrainerSettings) -> MethodText:
-    """What the settings' method says of itself."""
+    """The method's parts of the card."""
     method = find_method(settings.method)
     return MethodText(method.title, f"{method.title} ({method.source})", method.describe(settings))
 
 
 def model_card(run: Mapping[str, Any], method: MethodText, saved: Iterable[str]) -> str:
-    """The card as Markdown, of what `run.json` holds and the `saved` parts beside the encoder."""
+    """The card as Markdown. run: content of `run.json`; saved: names of the other saved parts."""
     settings = run["settings"]
     preset = settings.get("preset")
     known = settings["pooling"] in ("cls", "mean")

@@ -1,7 +1,7 @@
-"""A trained encoder as a folder that AutoModel and SentenceTransformer open.
+"""Export of a trained encoder to a folder that AutoModel and SentenceTransformer can load.
 
 FOLDER/           config, weights, tokenizer; modules.json, 1_Pooling for SentenceTransformer
-FOLDER/mtdlab/    heads, target branch, queue, dropout's generator; settings, scores (run.json)
+FOLDER/mtdlab/    heads, target branch, queue, state of dropout; settings and scores (run.json)
 FOLDER/README.md  the model card
 """
 
@@ -28,7 +28,7 @@ from mtdlab.training.outcome import Outcome
 
 SENTENCE_TRANSFORMER_POOLING = {"cls": "cls_token", "mean": "mean_tokens"}
 SAME_SCORE = 0.01
-"""How far, in points, a model may score from itself after saving: sums in another order."""
+"""Tolerance, in points, of the score after loading: the order of summation may differ."""
 
 
 def save_model(
@@ -38,38 +38,39 @@ def save_model(
     outcome: Outcome,
     facts: Mapping[str, Any],
 ) -> None:
-    """Write a run's best checkpoint to `folder`, replacing an earlier one whole or not at all.
+    """Write a run's best checkpoint to `folder`, replacing an earlier one (atomic).
 
-    `facts` say where the run came from (study, trial, corpus, versions). The folder is loaded
-    and scored again before it takes its place. Raises TrialError where the score differs,
-    MtdlabError where the folder holds something else than a saved model, OSError where the disk
-    fails.
+    facts  provenance of the run: study, trial, corpus, versions.
+
+    The saved model is loaded and scored before it replaces an earlier one. Raises TrialError if
+    this score differs, MtdlabError if the folder contains anything but a saved model, OSError if
+    writing fails.
     """
     folder = folder.absolute()
-    refuse_other_things(folder)
+    check_model_folder(folder)
     run = _run(settings, outcome, facts)
     with new_folder(folder, replace=True) as building:
         _write_encoder(building, settings, inputs, outcome)
-        _write_rest(building / "mtdlab", outcome, run)
-        card = model_card(run, method_text(settings), sorted(_rest(outcome)))
+        _write_other_parts(building / "mtdlab", outcome, run)
+        card = model_card(run, method_text(settings), sorted(_other_parts(outcome)))
         (building / "README.md").write_text(card, encoding="utf-8")
-        _score_again(building, settings, inputs, outcome)
-        _let_others_read(building)
+        _verify_score(building, settings, inputs, outcome)
+        _make_readable(building)
 
 
-def refuse_other_things(folder: Path) -> None:
-    """Raise MtdlabError where `folder` holds something else than a saved model."""
+def check_model_folder(folder: Path) -> None:
+    """Raise MtdlabError if `folder` exists and is neither empty nor a saved model."""
     if folder.is_dir() and (not any(folder.iterdir()) or (folder / "mtdlab" / "run.json").exists()):
         return
     if folder.exists():
-        raise MtdlabError(f"{folder}: holds something else than a saved model; give a new folder")
+        raise MtdlabError(f"{folder}: exists and is not a saved model; choose a new folder")
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from saving to `folder`; call `save_model` inside.
+    """Lock `folder` against other processes that save to it; call `save_model` inside.
 
-    No other process builds it then, so what is there half built is left by a killed one.
+    Temporary folders of killed processes are removed.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.parent / f".{folder.name}.lock"):
@@ -96,7 +97,7 @@ def _write_encoder(
     model = copy.deepcopy(inputs.encoder.model).cpu()
     model.load_state_dict(outcome.weights)
     if inputs.encoder.pooler is not None:
-        # AutoModel expects one, and draws it at random where there is none
+        # AutoModel would otherwise initialise one at random
         model.pooler = inputs.encoder.pooler
     model.save_pretrained(folder)
     inputs.encoder.tokenizer.save_pretrained(folder)
@@ -133,14 +134,14 @@ def _write_encoder(
     _write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": "cosine"})
 
 
-def _write_rest(folder: Path, outcome: Outcome, run: Mapping[str, Any]) -> None:
+def _write_other_parts(folder: Path, outcome: Outcome, run: Mapping[str, Any]) -> None:
     folder.mkdir()
-    for name in _rest(outcome):
+    for name in _other_parts(outcome):
         save_file(outcome.states[name], folder / f"{name}.safetensors")
     _write_json(folder / "run.json", run)
 
 
-def _rest(outcome: Outcome) -> set[str]:
+def _other_parts(outcome: Outcome) -> set[str]:
     return outcome.states.keys() - {"encoder"}
 
 
@@ -148,7 +149,7 @@ def _write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
 
 
-def _score_again(
+def _verify_score(
     folder: Path, settings: TrainerSettings, inputs: RunInputs, outcome: Outcome
 ) -> None:
     encoder = load_encoder(str(folder), settings.dropout)
@@ -163,7 +164,7 @@ def _score_again(
         )
 
 
-def _let_others_read(folder: Path) -> None:
-    """A model may be shared; temporary folders and saved weights are private to their owner."""
+def _make_readable(folder: Path) -> None:
+    """Make the model readable to others: temporary files are created with private permissions."""
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)

@@ -1,4 +1,4 @@
-"""What runs with the same encoder and texts share: loaded once per process."""
+"""Inputs of a run (encoder, texts, evaluation data), loaded once per process and shared."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -27,12 +27,12 @@ from mtdlab.settings.tasks import parse_tasks
 from mtdlab.training.batches import BatchOrder
 
 LOADED = frozenset(name for name, setting in settings_of(TrainerSettings).items() if setting.loaded)
-"""The settings that decide what `load_inputs` loads, beside `augmentation`."""
+"""The settings that, besides `augmentation`, determine what `load_inputs` loads."""
 
 
 @dataclass(frozen=True)
 class EncoderScores:
-    """What an encoder scores on the dev and test pairs, and its singular values (D,)."""
+    """An encoder's scores on the dev and test pairs, and its singular values (D,)."""
 
     dev: Evaluation
     test: Evaluation
@@ -40,9 +40,9 @@ class EncoderScores:
 
     @classmethod
     def of(cls, dev: StsTask, dev_vectors: Vectors, test: StsTask, test_vectors: Vectors) -> Self:
-        """Score both splits' sentence vectors.
+        """Score the sentence vectors of both splits.
 
-        The singular values are those of the unnormalised vectors of all sentences of both.
+        The singular values are those of the unnormalised vectors of all their sentences.
         """
         return cls(
             dev.evaluate(dev_vectors),
@@ -53,7 +53,7 @@ class EncoderScores:
 
 @dataclass(frozen=True)
 class OpenedInputs:
-    """Everything that settings name, found and read, before anything is computed from it."""
+    """The inputs that settings name, read but not yet processed."""
 
     encoder: Encoder
     corpus: Corpus
@@ -64,18 +64,18 @@ class OpenedInputs:
     suite: Suite
 
     def tokens(self, max_length: int) -> TokenStore:
-        """The corpus' tokens. Raises MtdlabError as `tokenise` does."""
+        """The corpus as token ids. Raises MtdlabError as `tokenise` does."""
         return _tokens(self.corpus, self.encoder, max_length)
 
 
 @dataclass(frozen=True)
 class RunInputs:
-    """Encoder as loaded, corpus, tokens, graded pairs, tasks, and the loaded encoder's scores.
+    """Encoder before training, corpus, tokens, graded pairs, tasks, and the encoder's scores.
 
-    before, scores_before  what the loaded encoder scores: on dev and test, and on each of the
-                           suite's tasks.
-    augmented              tokens of the corpus with its text augmented, row by row those of the
-                           same sentences as `tokens`; None where the text stays as it is.
+    before, scores_before  scores of the encoder before training: on dev and test, and on the tasks
+                           of the suite.
+    augmented              tokens of the augmented text; row i is the same sentence as in `tokens`.
+                           None if the augmentation does not change the text.
     """
 
     encoder: Encoder
@@ -91,7 +91,7 @@ class RunInputs:
     def batches(self, size: int, seed: int, views: Iterable[View] = ("text",)) -> BatchOrder:
         """Endless batches of the corpus, each with the views that a method reads.
 
-        Raises MtdlabError where the corpus holds less than one batch.
+        Raises MtdlabError if the corpus is smaller than a batch.
         """
         stores = [self._store(view) for view in views]
         return BatchOrder(stores, size, seed)
@@ -103,9 +103,9 @@ class RunInputs:
 
 
 def open_inputs(settings: TrainerSettings) -> OpenedInputs:
-    """Find and read what settings name: pairs, corpus, encoder and tasks.
+    """Read the inputs that settings name: pairs, corpus, encoder and tasks.
 
-    Raises MtdlabError where one of them is missing or does not fit.
+    Raises MtdlabError if one of them is missing or cannot be used.
     """
     dev_pairs, test_pairs = (load_pairs(settings.evaluation, split) for split in ("dev", "test"))
     corpus = open_corpus(settings.corpus)
@@ -117,10 +117,10 @@ def open_inputs(settings: TrainerSettings) -> OpenedInputs:
 
 
 def load_inputs(settings: TrainerSettings) -> RunInputs:
-    """Load what settings name, or take what an earlier run of this process loaded.
+    """Load the inputs that settings name; the latest are cached in this process.
 
-    Raises MtdlabError where encoder, corpus, evaluation files or the models of an augmentation
-    are missing or do not fit.
+    Raises MtdlabError if the encoder, the corpus, evaluation files or the models of an augmentation
+    are missing or cannot be used.
     """
     loaded = TrainerSettings(**settings.model_dump(include=set(LOADED)))
     inputs, augmented = _load(loaded), _augmented_tokens(settings.augmentation, loaded)
@@ -130,13 +130,13 @@ def load_inputs(settings: TrainerSettings) -> RunInputs:
 def check_inputs(
     settings: TrainerSettings, augmentations: Iterable[str] = (), batch_size: int = 0
 ) -> None:
-    """Check that texts, encoder and device are there; prepare the tokens that workers share.
+    """Check that texts, encoder and device exist; fill the token cache that workers share.
 
-    augmentations  all that runs will use, where not only the settings' own; the models that they
-                   name run here over the corpus.
-    batch_size     the smallest that runs will use, where not the settings' own.
+    augmentations  of all runs, by default that of the settings; their models are applied to the
+                   corpus here.
+    batch_size     the smallest of all runs, by default that of the settings.
 
-    Raises MtdlabError where something is missing.
+    Raises MtdlabError if an input is missing or cannot be used.
     """
     device = choose_device(settings)
     opened = open_inputs(settings)
@@ -160,7 +160,7 @@ def _load(settings: TrainerSettings) -> RunInputs:
 
 @lru_cache(maxsize=8)
 def _augmented_tokens(augmentation: str, settings: TrainerSettings) -> TokenStore | None:
-    """Cached apart from `_load`, so that a study of augmentations loads its encoder once."""
+    """Cached separately from `_load`, so that a study of augmentations loads its encoder once."""
     inputs, device = _load(settings), choose_device(settings)
     return _augment(inputs.corpus, inputs.encoder, augmentation, settings.max_length, device)
 
@@ -168,7 +168,7 @@ def _augmented_tokens(augmentation: str, settings: TrainerSettings) -> TokenStor
 def _augment(
     corpus: Corpus, encoder: Encoder, augmentation: str, max_length: int, device: Device
 ) -> TokenStore | None:
-    """Tokens of the augmented text; None where the augmentation leaves the text as it is."""
+    """Tokens of the augmented text; None if the augmentation does not change the text."""
     changed = augment(corpus, parse_augmentation(augmentation), device)
     return None if changed is None else _tokens(changed, encoder, max_length)
 
@@ -178,13 +178,13 @@ def _tokens(corpus: Corpus, encoder: Encoder, max_length: int) -> TokenStore:
 
 
 def _open_suite(settings: TrainerSettings, encoder: Encoder) -> Suite:
-    """The tasks of a run. Raises MtdlabError where the data of one are not there."""
+    """The tasks of a run. Raises MtdlabError if data of a task are missing."""
     data, limit = evaluation_folder(settings.evaluation), encoder.token_limit(MAX_LENGTH)
     suite = Suite(parse_tasks(settings.tasks), data, encoder.tokenizer, limit)
     if suite.missing:
         lacking = "; ".join(f"{task}: {reason}" for task, reason in suite.missing.items())
         raise MtdlabError(
-            f"evaluation {settings.evaluation}: lacks data of trainer.tasks ({lacking}); give "
-            "SentEval's folder, or take these tasks out"
+            f"evaluation {settings.evaluation}: data of trainer.tasks are missing ({lacking}); "
+            "name SentEval's folder, or remove these tasks"
         )
     return suite

@@ -1,7 +1,6 @@
-"""Contrastive training: the whole life of a step on one page, the same for every method.
+"""The training loop, the same for every method.
 
-MoCoSE, algorithm 1. What a method reads, computes and updates stands in its file in
-`mtdlab/methods/`.
+MoCoSE, algorithm 1. The views, loss and updates of a method are in its file in `mtdlab/methods/`.
 """
 
 import copy
@@ -27,9 +26,9 @@ OnStep = Callable[[int, Evaluation | None], None]
 
 
 def start(settings: TrainerSettings, inputs: RunInputs) -> RunState:
-    """A run before its first step. Seeds torch's global generator.
+    """The state of a run before its first step. Seeds torch's global generator.
 
-    Raises MtdlabError where the corpus is smaller than a batch.
+    Raises MtdlabError if the corpus is smaller than a batch.
     """
     torch.manual_seed(settings.seed)
     device = choose_device(settings)
@@ -48,12 +47,13 @@ def train(
     on_step: OnStep,
     state: RunState | None = None,
 ) -> Outcome:
-    """Train one encoder; score its best checkpoint, chosen on the pairs that `select_on` names.
+    """Train one encoder and score its best checkpoint, selected on the pairs of `select_on`.
 
-    `on_step(steps_done, evaluation)` is called after every step, with that evaluation where
-    there was one; what it raises ends the run, and `state` is then where it stopped. A state
-    of an earlier call continues. Raises TrialError where the run fails, MtdlabError where the
-    corpus is smaller than a batch.
+    on_step  called after every step as on_step(steps_done, evaluation), evaluation None unless one
+             followed the step. An exception that it raises ends the run; `state` can be resumed.
+    state    to resume from; by default a new run.
+
+    Raises TrialError if training fails, MtdlabError if the corpus is smaller than a batch.
     """
     started = time.perf_counter()
     device = choose_device(settings)
@@ -89,7 +89,7 @@ def train(
 
 
 def _moved(views: Iterable[Tokens], device: Device) -> list[Tokens]:
-    """Ids and masks (N, L) of a batch's views, on the device."""
+    """Token ids and masks (N, L) of a batch's views, on the device."""
     target = device.device
     return [
         (ids.to(target, non_blocking=True), mask.to(target, non_blocking=True))
@@ -104,10 +104,10 @@ def _finish(
     state: RunState,
     started: float,
 ) -> Outcome:
-    """Load the best checkpoint and score it on the pairs that it was not chosen on: only now."""
+    """Load the best checkpoint and score it on the other split, which no step has evaluated."""
     best = state.best
     if best.step < 0:
-        raise TrialError("collapsed: every cosine is the same, so there is no score to choose by")
+        raise TrialError("collapsed: all cosines are equal, so no checkpoint has a score")
     encoder = state.method.encoder
     encoder.load_state_dict(best.states["encoder"])
     dev_vectors, test_vectors = (

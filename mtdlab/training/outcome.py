@@ -12,10 +12,10 @@ from mtdlab.training.state import Column, State
 
 @dataclass(frozen=True)
 class Outcome:
-    """A finished run. `best_step` counts from 1; `before` is the encoder as it was loaded.
+    """A finished run. `best_step` counts from 1; `before` is the encoder before training.
 
-    probes  `Probe.columns`; empty where the keys were not probed.
-    scores  on each of the settings' tasks, of the best checkpoint and of the loaded encoder.
+    probes  `Probe.columns`; empty without probes.
+    scores  on each of the settings' tasks, of the best checkpoint; scores_before: before training.
     """
 
     best_step: int
@@ -29,9 +29,9 @@ class Outcome:
     probes: dict[str, Column] = field(default_factory=dict)
 
     def score_of(self, metric: str) -> tuple[float, float]:
-        """A metric's score and that of the encoder as it was loaded, x 100; NaN for none.
+        """A metric of the best checkpoint and of the encoder before training, x 100; NaN for none.
 
-        An average counts only where all of its tasks have a score.
+        An average is NaN unless all of its tasks have a score.
         """
         if metric in PAIR_SCORES:
             split = metric.removeprefix("sts_")
@@ -39,7 +39,7 @@ class Outcome:
         return _mean(metric, self.scores), _mean(metric, self.scores_before)
 
     def all_scores(self) -> dict[str, float]:
-        """Every score of the best checkpoint by name, x 100; NaN for none."""
+        """All scores of the best checkpoint by name, x 100; NaN for none."""
         pairs = {"sts_dev": self.after.dev.score, "sts_test": self.after.test.score}
         return pairs | {
             each.task: np.nan if each.score is None else each.score for each in self.scores
@@ -47,7 +47,7 @@ class Outcome:
 
     @property
     def weights(self) -> State:
-        """The encoder's own part of the best checkpoint."""
+        """The encoder's weights in the best checkpoint."""
         return self.states["encoder"]
 
 

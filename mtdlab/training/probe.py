@@ -1,6 +1,6 @@
-"""How fast keys change during a run: the same sentences are encoded again and again.
+"""Measures the change of keys during a run: fixed sentences are encoded repeatedly.
 
-Letters: M sentences, B earlier probes kept, P probes so far, L lags, D dimension.
+Letters: M sentences, B stored earlier probes, P probes so far, L lags, D dimension.
 """
 
 from collections import deque
@@ -16,16 +16,16 @@ from mtdlab.corpus.tokens import TokenStore
 from mtdlab.methods.base import Method, Tokens
 
 SENTENCES = 64
-"""Sentences of a probe; all of a smaller corpus."""
+"""Sentences per probe; all sentences of a smaller corpus."""
 LAGS = tuple(2**power for power in range(8))
-"""Distances between the two probes that are compared, 1 to 128 probes."""
+"""Lags between compared probes, in probes: 1 to 128."""
 Column = NDArray[np.float32]
 
 
 def probed_rows(count: int) -> NDArray[np.int64]:
-    """Rows (M,) of a corpus of `count` sentences at even distances, the first and last included.
+    """M evenly spaced rows of a corpus of `count` sentences, the first and last included: (M,).
 
-    They depend on the corpus alone, so all trials of a study have the same sentences.
+    They do not depend on the seed, so that all trials of a study probe the same sentences.
     """
     return np.linspace(0, count - 1, min(SENTENCES, count)).round().astype(np.int64)
 
@@ -33,12 +33,12 @@ def probed_rows(count: int) -> NDArray[np.int64]:
 class Probe:
     """Cosines between the keys of fixed sentences now and some steps ago.
 
-    The keys of the last 128 probes are kept: 64 sentences of dimension 768 take 25 MB. Values
-    stay on the run's device, so that no step waits for a copy.
+    The keys of the last 128 probes are stored: 25 MB for 64 sentences of dimension 768. Values
+    stay on the device of the run, because copying them would synchronise with the GPU.
     """
 
     def __init__(self, tokens: TokenStore, every: int, device: torch.device) -> None:
-        """Probe every so many steps, with sentences of `tokens`."""
+        """Probe every `every` steps, with sentences of `tokens`."""
         ids, mask = tokens.batch(probed_rows(len(tokens)))
         self._sentences: Tokens = ids.to(device), mask.to(device)
         self._every = every
@@ -47,11 +47,11 @@ class Probe:
         self._rows: list[Tensor] = []
 
     def due(self, step: int) -> bool:
-        """Whether the keys are probed before this step (0 the first)."""
+        """Whether to probe before this step (0 is the first)."""
         return step % self._every == 0
 
     def record(self, step: int, method: Method[Any]) -> None:
-        """Encode the sentences, and compare their keys with those of earlier probes."""
+        """Encode the sentences and compare their keys with those of earlier probes."""
         keys = method.keys(*self._sentences)
         missing = torch.full((), torch.nan, dtype=torch.float64, device=keys.device)
         compared = [
@@ -65,10 +65,12 @@ class Probe:
         self._keys.append(keys)
 
     def columns(self) -> dict[str, Column]:
-        """What was measured, (P,) each: `step`, the number of steps done before the probe;
-        `baseline`, the mean cosine of different sentences' keys; and for each lag in steps
-        `cosine/LAG`, the mean cosine of a sentence's key now and that many steps ago, NaN where
-        there was no such probe. A lag without a value is left out.
+        """The measurements, (P,) each.
+
+        step        number of steps done before the probe.
+        baseline    mean cosine of different sentences' keys.
+        cosine/LAG  mean cosine of a sentence's key now and LAG steps ago; NaN where there was no
+                    probe LAG steps ago. A lag without a value is left out.
         """
         table = self._table().float().cpu().numpy()
         columns = {"step": np.array(self._steps, dtype=np.float32), "baseline": table[:, 0]}
@@ -78,12 +80,12 @@ class Probe:
         return columns
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Steps (P,), measured values (P, 1 + L), and the keys of earlier probes (B, M, D)."""
+        """Steps (P,), measurements (P, 1 + L), and the keys of earlier probes (B, M, D)."""
         keys = torch.stack(list(self._keys)) if self._keys else torch.empty(0)
         return {"steps": torch.tensor(self._steps), "values": self._table(), "keys": keys}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Continue where a state was taken."""
+        """Restore a state from `state_dict`."""
         device = self._sentences[0].device
         self._steps = [int(step) for step in state["steps"]]
         self._rows = [row.to(device) for row in state["values"]]

@@ -1,4 +1,4 @@
-"""Everything that a training step changes, as one object that can be saved and loaded.
+"""The complete state of a training run, which can be saved and resumed.
 
 Letters: T steps, S evaluation sentences, D dimension.
 """
@@ -25,28 +25,28 @@ Column = NDArray[np.float32]
 State = dict[str, Tensor]
 
 EVALUATED = ("score", "alignment", "uniformity", "mean_cosine")
-"""Columns of the training curve with a value where an evaluation followed the step."""
+"""Columns of the training curve that have values only at steps with an evaluation."""
 
 
 class Curve:
-    """Per-step values of a run, kept on its device so that no step waits for a copy."""
+    """Values per step, stored on the run's device: copying them would synchronise with the GPU."""
 
     def __init__(self, steps: int, device: torch.device) -> None:
         self.steps, self.device = steps, device
         self._columns: dict[str, Tensor] = {"loss": self._empty()}
 
     def record(self, step: int, loss: Tensor, measures: Mapping[str, Tensor | float]) -> None:
-        """Record the loss () of a step (0 the first) and what else the method measured."""
+        """Record the loss () of a step (0 is the first) and the method's other measures."""
         for name, value in {"loss": loss.detach(), **measures}.items():
             self._column(name)[step] = value
 
     def record_evaluation(self, step: int, evaluation: Evaluation) -> None:
-        """Record an evaluation at the step that it followed."""
+        """Record the evaluation that followed a step."""
         for name in EVALUATED:
             self._column(name)[step] = getattr(evaluation, name)
 
     def check(self, step: int) -> None:
-        """Raise TrialError where a loss up to `step` is not finite."""
+        """Raise TrialError if a loss up to `step` is not finite."""
         loss = self._columns["loss"]
         bad = (~torch.isfinite(loss[: step + 1])).nonzero()
         if len(bad):
@@ -54,7 +54,7 @@ class Curve:
             raise TrialError(f"the loss is {float(loss[at])} at step {at + 1}")
 
     def columns(self) -> dict[str, Column]:
-        """Every column (T,) by name; NaN where nothing was recorded."""
+        """All columns (T,) by name; NaN at steps without a value."""
         return {name: column.float().cpu().numpy() for name, column in self._columns.items()}
 
     def state_dict(self) -> State:
@@ -62,7 +62,7 @@ class Curve:
         return dict(self._columns)
 
     def load_state_dict(self, state: State) -> None:
-        """Take the columns back."""
+        """Restore the columns."""
         self._columns = {name: column.to(self.device).clone() for name, column in state.items()}
 
     def _column(self, name: str) -> Tensor:
@@ -76,11 +76,11 @@ class Curve:
 
 @dataclass
 class Best:
-    """The best checkpoint so far on the pairs that choose it.
+    """The best checkpoint so far.
 
-    step      0 the first; -1 before there is one.
-    vectors   (S, D) embeddings of the sentences that it was chosen on.
-    states    the state of each of the method's parts.
+    step      counted from 0; -1 if there is none yet.
+    vectors   (S, D) embeddings of the sentences of the selection pairs.
+    states    state dicts of the method's parts.
     """
 
     step: int = -1
@@ -91,18 +91,18 @@ class Best:
     def consider(
         self, step: int, score: float, vectors: Vectors, parts: Mapping[str, nn.Module]
     ) -> None:
-        """Keep this checkpoint if it beats the best; a missing score never does."""
+        """Store this checkpoint if its score is higher; NaN never is."""
         if score > self.score:
             self.step, self.score, self.vectors = step, score, vectors
             self.states = {name: _copied(part.state_dict()) for name, part in parts.items()}
 
     def state_dict(self) -> dict[str, Any]:
-        """Numbers, and tensors by part."""
+        """Step, score, vectors, and the parts' state dicts."""
         vectors = torch.from_numpy(self.vectors)
         return {"step": self.step, "score": self.score, "vectors": vectors, "states": self.states}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take the checkpoint back."""
+        """Restore the checkpoint."""
         self.step, self.score, self.states = state["step"], state["score"], state["states"]
         self.vectors = state["vectors"].numpy()
 
@@ -112,11 +112,12 @@ def _copied(state: Mapping[str, Tensor]) -> State:
 
 
 class RunState:
-    """A run between two steps: `step` are done.
+    """The state of a run after `step` steps.
 
-    method     weights, queue, FGSM gradient, random streams of dropout and augmentation.
+    method     weights, queue, FGSM gradient, random generators of dropout and augmentation.
     batches    the order of sentences and the position in it.
-    probe      what was measured of the keys; None where the settings do not ask for it.
+    probe      measurements of the keys; None without probes.
+
     The learning rate and the EMA decay are functions of the step and need no state.
     """
 
@@ -136,7 +137,7 @@ class RunState:
         self.curve, self.best = Curve(settings.steps, device), Best()
 
     def state_dict(self) -> dict[str, Any]:
-        """Tensors and plain numbers, nested: what `load_state_dict` takes."""
+        """Nested tensors and numbers, for `load_state_dict`."""
         return {
             "step": self.step,
             "method": self.method.state_dict(),
@@ -149,10 +150,10 @@ class RunState:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue where a state was taken, bit for bit on the same kind of processor.
+        """Restore a state. The resumed run is bit-identical on the same kind of processor.
 
-        The state must be of a run with the same settings and texts. Raises RuntimeError where
-        its tensors have other shapes.
+        The state must come from a run with the same settings and texts. Raises RuntimeError for
+        tensors of other shapes.
         """
         self.step = int(state["step"])
         self.method.load_state_dict(state["method"])
@@ -166,11 +167,11 @@ class RunState:
             torch.cuda.set_rng_state_all(state["random"]["cuda"])
 
     def save(self, path: Path) -> None:
-        """Write the state to a file that `load` reads. Raises OSError where that fails."""
+        """Write the state to a file. Raises OSError if writing fails."""
         torch.save(self.state_dict(), path)
 
     def load(self, path: Path) -> None:
-        """Read a state from a file; nothing in it is executed."""
+        """Restore a state from a file. `weights_only`: no code in the file is executed."""
         self.load_state_dict(torch.load(path, weights_only=True))
 
 

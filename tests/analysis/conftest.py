@@ -1,4 +1,4 @@
-"""Synthetic studies, made from a formula so that the right answer is known."""
+"""Synthetic studies from formulas, for which the correct result is known."""
 
 from collections.abc import Callable, Sequence
 
@@ -82,7 +82,7 @@ def make_trials(
 
 
 def make_spectra(trials: pd.DataFrame, *, dimension: int = 24) -> pd.DataFrame:
-    """Spectra that fall off as a power of the index, flatter after training."""
+    """Spectra that decay as a power of the index, more slowly after training."""
     index = np.arange(1, dimension + 1)
     rows = {}
     for number, mtd in zip(trials["number"], trials["mtd"], strict=True):
@@ -101,7 +101,7 @@ def make_scores(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def build_study(trials: pd.DataFrame, *, planned: int | None = None) -> StudyFrames:
-    """The trials as a study with everything a report can show."""
+    """The trials as a study with all frames and facts."""
     done = trials[trials["state"] == "COMPLETE"]
     return StudyFrames(
         name="mtd",

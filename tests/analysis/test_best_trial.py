@@ -1,4 +1,4 @@
-"""The best trial: by which score, what choosing by the reported one adds, and its optimism."""
+"""The best trial: selection score, bias of selecting by the reported score, optimism."""
 
 import dataclasses
 import math
@@ -33,14 +33,14 @@ def study(trials_of: MakeTrials, study_of: MakeStudy) -> StudyFrames:
 def test_the_expected_maximum_of_independent_values_is_the_tabulated_one(
     n: int, expected: float, shared: bool
 ) -> None:
-    """Of n seeds with one run each, or of one seed with n runs that have nothing in common."""
+    """Of n seeds with one run each, or of one seed with n independent runs."""
     counts = [1] * n if shared else [n]
     spread = Spread(seed=3.0 if shared else 0.0, run=0.0 if shared else 3.0)
     assert expected_maximum(counts, spread) == pytest.approx(3 * expected, abs=3e-3)
 
 
 @pytest.mark.parametrize("counts", [[8, 8, 8], [9, 4, 1, 1], [1] * 12])
-def test_values_that_share_a_part_have_the_simulated_maximum(counts: list[int]) -> None:
+def test_correlated_values_have_the_simulated_expected_maximum(counts: list[int]) -> None:
     random = np.random.default_rng(0)
     draws = 20_000
     spread = Spread(seed=1.5, run=0.7)
@@ -52,7 +52,7 @@ def test_values_that_share_a_part_have_the_simulated_maximum(counts: list[int]) 
     assert expected_maximum(counts, spread) == pytest.approx(highest.mean(), abs=error)
 
 
-def test_the_maximum_is_unknown_where_the_spread_is_and_0_without_one() -> None:
+def test_the_expected_maximum_is_nan_or_0_with_the_spread() -> None:
     assert math.isnan(expected_maximum([3], Spread(math.nan, math.nan)))
     assert expected_maximum([3], Spread(0.0, 0.0)) == 0
 

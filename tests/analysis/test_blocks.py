@@ -1,4 +1,4 @@
-"""Seeds as blocks against least squares on dummy variables, full tables and tables with holes."""
+"""Seeds as blocks compared with least squares on dummy variables, also with missing runs."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def draw_table(holes: int = 0, shape: tuple[int, int] = (5, 6)) -> Floats:
 
 
 class LeastSquares:
-    """The same model written out: a column per seed and per level, solved by a pseudo-inverse."""
+    """The same model with dummy variables for seeds and levels, solved by a pseudo-inverse."""
 
     def __init__(self, scores: Floats) -> None:
         seeds, levels = scores.shape
@@ -98,7 +98,7 @@ def test_the_typical_variance_is_unbiased_and_leaves_out_a_noisy_level() -> None
     assert [levels_kept(levels) for levels in (2, 5, 6, 20)] == [1, 4, 4, 16]
 
 
-def test_only_what_is_connected_is_compared() -> None:
+def test_only_connected_seeds_and_levels_are_compared() -> None:
     table = np.full((5, 6), np.nan)
     table[:2, :2] = table[2:, 2:5] = 1.0
     table[4, 5] = 1.0  # a level of one seed
@@ -133,7 +133,7 @@ def test_pointwise_intervals_hold_their_level_on_average() -> None:
         )
 
 
-def test_a_level_that_only_ties_two_parts_together_is_no_evidence_of_its_own() -> None:
+def test_a_level_that_only_connects_two_parts_has_no_degrees_of_freedom() -> None:
     table = np.full((4, 5), np.nan)
     table[:2, :2] = [[1.0, 2.0], [1.5, 2.1]]
     table[2:, 2:4] = [[3.0, 3.5], [2.0, 2.9]]
@@ -146,7 +146,7 @@ def test_a_level_that_only_ties_two_parts_together_is_no_evidence_of_its_own() -
     assert (np.abs(found.scores()) < 3).all()
 
 
-def test_a_block_is_kept_beside_a_larger_part_without_a_cycle() -> None:
+def test_a_part_that_cannot_be_compared_is_dropped_even_if_larger() -> None:
     table = np.full((6, 7), np.nan)
     for cell in ((0, 0), (0, 1), (1, 1), (1, 2), (2, 2), (2, 3), (3, 3), (3, 4)):
         table[cell] = 50.0

@@ -1,4 +1,4 @@
-"""Rank correlations of score and MTD, held against their formulas."""
+"""Rank correlations of score and MTD, compared with their formulas."""
 
 import itertools
 from collections.abc import Callable
@@ -56,7 +56,7 @@ def test_each_measure_is_its_formula_within_a_seed_and_then_averaged() -> None:
     assert table.loc["Spearman", "high"] == pytest.approx(np.mean(spearman) + half)
 
 
-def test_xi_sees_an_inverted_u_where_spearman_does_not() -> None:
+def test_xi_detects_an_inverted_u_and_spearman_does_not() -> None:
     inverted = {seed: [1.0, 3, 5, 7, 6, 4, 2] for seed in range(3)}
     table = compute_correlations(trials_of(inverted)).set_index("measure")["mean"]
     assert abs(table["Spearman"]) < 0.25

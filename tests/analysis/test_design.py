@@ -16,7 +16,7 @@ def test_the_assumed_shapes() -> None:
 
 
 def test_the_seeds_give_the_stated_power() -> None:
-    """Simulated with the tests themselves: 80 % with the seeds stated, less with fewer."""
+    """By simulation: the power is 80 % with the stated seeds and lower with fewer."""
     [own, nine] = compute_needs(MTD, effect=2.0, deviation=1.5, alpha=0.05)
     assert (own.levels, nine.levels) == (5, 9)
     assert own.peak is not None

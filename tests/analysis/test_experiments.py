@@ -1,4 +1,4 @@
-"""The experiments of the papers, against values by hand."""
+"""The experiments of the papers, compared with values by hand."""
 
 from collections.abc import Callable
 
@@ -183,7 +183,7 @@ def test_settings_that_change_together_are_warned_of() -> None:
     assert "cannot be separated here" in warn_mixed(comparison)[0]
     shares: list[Point] = [{"queue_size": 128, "initial_queue_size": 0}, {"queue_size": 512}]
     diagonal = found("initial_queue", make_runs(shares, [[1.0, 2.0], [3.0, 4.0]]))
-    assert "with one share at the start only" in warn_mixed(diagonal)[0]
+    assert "with one initial share only" in warn_mixed(diagonal)[0]
 
 
 def test_an_old_study_has_the_settings_it_did_not_record() -> None:
@@ -258,7 +258,7 @@ def test_augmentations_of_a_method_without_fgsm_are_named_without_it() -> None:
     assert sorted(table["augmented"]) == ["none", "typos:0.05"]
 
 
-def test_a_difference_is_taken_seed_by_seed_for_all_pairs_at_once() -> None:
+def test_a_difference_is_paired_and_simultaneous_over_all_pairs() -> None:
     trials = make_runs(
         points_of("ema_decay", [0.5, 0.8, 0.85]), [[10.0, 30.0], [11.0, 31.0], [12.0, 34.0]]
     )
@@ -276,7 +276,7 @@ def test_a_seed_that_lacks_a_setting_makes_no_difference_of_it() -> None:
     points: list[Point] = [
         {"ema_decay": decay, "learning_rate": rate} for decay in (0.5, 0.85) for rate in (1, 2)
     ]
-    # the learning rate alone acts: 40 or 70, whatever the decay
+    # the score depends on the learning rate alone: 40 or 70
     trials = make_runs(points, [[40.0 + seed for seed in range(5)], [70.0] * 5] * 2)
     lost = (trials["ema_decay"] == 0.85) & (trials["learning_rate"] == 1) & (trials["seed"] > 0)
     trials["state"] = trials["state"].mask(lost, "FAIL")
@@ -436,7 +436,7 @@ def evaluated() -> Evaluated:
     return build
 
 
-def test_the_watch_sees_the_step_from_which_a_score_stays_low(evaluated: Evaluated) -> None:
+def test_the_first_step_of_a_lasting_collapse_is_detected(evaluated: Evaluated) -> None:
     nan = float("nan")
     study = evaluated(
         {
@@ -462,7 +462,7 @@ def test_a_score_missing_to_the_end_is_a_collapse(evaluated: Evaluated) -> None:
     assert watch.loc[0, ["collapsed", "first"]].tolist() == [1, 30]
 
 
-def test_scores_below_zero_are_no_fall_and_vectors_that_coincide_are(
+def test_a_negative_score_is_no_collapse_and_equal_vectors_are(
     evaluated: Evaluated,
 ) -> None:
     study = evaluated({0: [-4, -3, -1], 1: [20, 21, 20, 22], 2: [20] * 3, 3: [20] * 3})
@@ -493,7 +493,7 @@ def test_runs_that_a_collapse_ended_are_counted(evaluated: Evaluated) -> None:
     ]
 
 
-def test_without_a_symmetric_structure_nothing_is_watched(evaluated: Evaluated) -> None:
+def test_without_a_symmetric_structure_there_are_no_rows(evaluated: Evaluated) -> None:
     study = evaluated({0: [20.0], 2: [20.0]})
     study.trials["ema_decay"] = study.trials["ema_decay"].replace(0, 0.5)
     assert not needs_curves(study.trials, SETTINGS)

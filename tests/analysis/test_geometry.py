@@ -1,4 +1,4 @@
-"""Alignment, uniformity and mean cosine against slow transcriptions of their formulas."""
+"""Alignment, uniformity and mean cosine compared with slow reference implementations."""
 
 import itertools
 import tracemalloc
@@ -90,7 +90,7 @@ def test_a_broken_row_is_named(rows: Floats) -> None:
     broken[7, 2] = np.nan
     with pytest.raises(ValueError, match="row 4 of x is all zeros"):
         uniformity(zero)
-    with pytest.raises(ValueError, match="row 7 of y holds a value that is not finite"):
+    with pytest.raises(ValueError, match="row 7 of y contains a value that is not finite"):
         alignment(rows, broken)
 
 

@@ -26,7 +26,7 @@ def test_the_summary_is_three_sentences_with_their_numbers(
 ) -> None:
     trials = trials_of()
     verdict, runs, training = summarise_study(StudyContext(study_of(trials)))
-    assert verdict.startswith("The score peaks inside the range: at MTD 8.667")
+    assert verdict.startswith("The score peaks at MTD 8.667, inside the tested range: ")
     assert runs == (
         "24 runs completed with a score, at 8 levels of MTD from 5 to 14.667, with 3 seeds."
     )

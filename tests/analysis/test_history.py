@@ -1,4 +1,4 @@
-"""Half-lives of keys, from made-up probes whose half-life is known, and their topic."""
+"""Half-lives of keys, from synthetic probes with known half-life, and their section."""
 
 import dataclasses
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def probes_of(
 
 
 def test_retained_is_centred_by_the_cosine_of_different_sentences() -> None:
-    """As a loop over the rows; the baseline of a lag is that of its own probes."""
+    """As a loop over rows; the baseline of a lag is that of the same probes."""
     probes = probes_of({3: 8.0})
     probes["baseline"] = 0.5 - 0.001 * probes["step"]
     table = compute_retained(probes).set_index("lag")
@@ -108,7 +108,9 @@ def test_levels_have_a_mean_where_every_run_has_a_half_life(trials_of: MakeTrial
     assert np.isinf(runs["half_life"]).sum() == 1
 
 
-def test_configurations_of_one_level_are_apart(trials_of: MakeTrials, settings: Any) -> None:
+def test_configurations_of_one_level_are_averaged_separately(
+    trials_of: MakeTrials, settings: Any
+) -> None:
     trials = trials_of(decays=(0.75, 0.875), times=(1, 5), seeds=(0, 1))
     # 4 + 5 = 8 + 1
     halves = dict(zip(trials["number"], 100 * (1 - trials["ema_decay"]), strict=True))

@@ -1,4 +1,4 @@
-"""The tests of a shape: error rates, power, and each rule on scores whose answer is known."""
+"""The tests of a shape: error rates, power, and each rule on scores with known result."""
 
 from collections import Counter
 
@@ -22,7 +22,7 @@ def draw(truth: np.ndarray, *, tables: int = 300, noisy: float = 1.0, seed: int 
 
 
 def count_shapes(tables: np.ndarray) -> Counter[str]:
-    return Counter(FULL.judge(table, 0.05, 0.5).shape for table in tables)
+    return Counter(FULL.classify(table, 0.05, 0.5).shape for table in tables)
 
 
 def test_slopes_are_those_of_least_squares() -> None:
@@ -39,7 +39,7 @@ def test_slopes_are_those_of_least_squares() -> None:
 def test_scores_that_only_rise_or_fall_are_seldom_called_peaked(
     noisy: float, step: tuple[int, int]
 ) -> None:
-    """The least favourable truths: all of the change between the first two, or last two, levels."""
+    """The least favourable curves: the whole change is between the first or last two levels."""
     truth = np.full(7, float(step[1]))
     truth[0] = step[0]
     for each in (truth, truth[::-1]):
@@ -55,7 +55,7 @@ def test_a_peak_is_found_where_the_error_is_smaller_than_it() -> None:
     assert shapes["peaked"] >= 270
 
 
-def test_a_noisy_level_does_not_hide_a_peak_among_the_others() -> None:
+def test_a_noisy_level_does_not_mask_a_peak() -> None:
     truth = np.array([-12.0, 0, 3, 4, 3, 1.5, 0])
     shapes = count_shapes(draw(truth, noisy=6.0))
     assert shapes["peaked"] >= 150
@@ -68,7 +68,7 @@ def test_a_trend_is_found_with_its_sign(sign: int, shape: str) -> None:
     assert not shapes["falling" if sign > 0 else "rising"]
 
 
-def test_the_optimal_range_holds_the_best_level() -> None:
+def test_the_optimal_range_contains_the_best_level() -> None:
     truth = 1.5 * (1 - np.abs(PLACE))
     kept = [FULL.find_optimal(FULL.blocks.fit(table), 0.05) for table in draw(truth)]
     assert np.mean([each[CENTRE] for each in kept]) >= 0.95
@@ -77,28 +77,28 @@ def test_the_optimal_range_holds_the_best_level() -> None:
 
 def test_the_best_level_is_always_in_the_optimal_range() -> None:
     for table in draw(3 * PLACE, tables=50):
-        judged = FULL.judge(table, 0.05, 0.5)
+        judged = FULL.classify(table, 0.05, 0.5)
         assert judged.optimal[judged.best]
 
 
-def test_flat_needs_differences_to_be_ruled_out() -> None:
+def test_flat_requires_significant_equivalence_tests() -> None:
     quiet = 40 + 0.1 * (draw(np.zeros(7)) - 40)
     assert count_shapes(quiet)["flat"] == 300
-    # a level at the margin is called flat with a probability of at most 0.05
+    # with a level at the margin, flat has a probability of at most 0.05
     bent = np.zeros(7)
     bent[CENTRE] = 0.5 * 7 / 6
     assert count_shapes(40 + 0.1 * (draw(bent * 10) - 40))["flat"] <= 28
 
 
-def test_an_inner_peak_is_excluded_only_where_it_is_not() -> None:
+def test_an_inner_peak_is_not_excluded_where_there_is_one() -> None:
     steep = draw(6 * PLACE, tables=50)
-    assert all(FULL.judge(table, 0.05, 0.5).peak_excluded for table in 40 + 0.1 * (steep - 40))
+    assert all(FULL.classify(table, 0.05, 0.5).peak_excluded for table in 40 + 0.1 * (steep - 40))
     bump = 6 * PLACE
     bump[5] = bump[6] + 1
-    assert not any(FULL.judge(table, 0.05, 0.5).peak_excluded for table in draw(bump, tables=50))
+    assert not any(FULL.classify(table, 0.05, 0.5).peak_excluded for table in draw(bump, tables=50))
 
 
-def test_intervals_hold_for_all_levels_at_once() -> None:
+def test_intervals_have_simultaneous_coverage() -> None:
     tables = draw(np.zeros(7), tables=1000, noisy=4.0)
     offsets = [FULL.estimate_offsets(table, 0.05) for table in tables]
     held = [bool((np.abs(each.mean) < each.simultaneous).all()) for each in offsets]
@@ -107,7 +107,7 @@ def test_intervals_hold_for_all_levels_at_once() -> None:
     assert (wider > 1).all()
 
 
-def test_differences_from_the_ends_hold_for_a_chosen_level() -> None:
+def test_differences_from_the_ends_are_valid_for_a_chosen_level() -> None:
     missed = 0
     for table in draw(np.zeros(7)):
         best = int(FULL.blocks.fit(table).effects.argmax())
@@ -120,28 +120,28 @@ def test_differences_from_the_ends_hold_for_a_chosen_level() -> None:
 
 def test_scores_without_scatter() -> None:
     level = np.full((3, 7), 40.1) + np.array([[0.3], [5.7], [-2.9]])
-    assert shape_tests(level, DISTANCE).judge(level, 0.05, 0.5).shape == "flat"
+    assert shape_tests(level, DISTANCE).classify(level, 0.05, 0.5).shape == "flat"
     peaked = level - 3 * np.abs(PLACE)
-    assert shape_tests(peaked, DISTANCE).judge(peaked, 0.05, 0.5).shape == "peaked"
+    assert shape_tests(peaked, DISTANCE).classify(peaked, 0.05, 0.5).shape == "peaked"
     rising = level + 3 * PLACE
-    judged = shape_tests(rising, DISTANCE).judge(rising, 0.05, 0.5)
+    judged = shape_tests(rising, DISTANCE).classify(rising, 0.05, 0.5)
     assert (judged.shape, judged.peak_excluded) == ("rising", True)
 
 
 def test_two_levels_have_a_trend_and_no_peak() -> None:
     scores = np.array([[1.0, 3.0], [2.0, 4.1], [0.0, 1.9]])
-    judged = shape_tests(scores, np.array([5.0, 9.0])).judge(scores, 0.05, 0.5)
+    judged = shape_tests(scores, np.array([5.0, 9.0])).classify(scores, 0.05, 0.5)
     assert judged.shape == "rising"
     assert np.isnan(judged.p_peak)
 
 
-def test_a_lost_run_changes_the_design_and_not_the_answer() -> None:
+def test_a_missing_run_changes_the_design_and_not_the_verdict() -> None:
     table = draw(4 * (1 - np.abs(PLACE)), tables=1)[0]
     table[2, 3] = table[4, 0] = np.nan
-    assert shape_tests(table, DISTANCE).judge(table, 0.05, 0.5).shape == "peaked"
+    assert shape_tests(table, DISTANCE).classify(table, 0.05, 0.5).shape == "peaked"
 
 
-def test_critical_values_are_the_same_every_time_and_fall_with_alpha() -> None:
+def test_critical_values_are_deterministic_and_fall_with_alpha() -> None:
     first, again = (Families(NullFits(FULL.blocks), slope_contrasts(DISTANCE)) for _ in range(2))
     assert first.critical(0.05) == again.critical(0.05)
     assert first.critical(0.01) > first.critical(0.05) > first.critical(0.2)
@@ -158,12 +158,12 @@ def test_the_interval_of_a_chosen_pair_holds() -> None:
     assert missed <= 28
 
 
-def test_a_peak_needs_its_best_level_inside() -> None:
-    """A high first level, a valley, and a lower peak behind it."""
+def test_a_peak_needs_its_best_level_inside_the_range() -> None:
+    """A high first level, a minimum, and then a lower peak."""
     truth = np.r_[6, np.linspace(0, 5, 8), np.linspace(4.5, 0, 6)]
     distance = np.geomspace(5, 200, 15)
     noise = np.random.default_rng(0).normal(scale=0.3, size=(5, 15))
-    judged = shape_tests(truth + noise, distance).judge(truth + noise, 0.05, 0.5)
+    judged = shape_tests(truth + noise, distance).classify(truth + noise, 0.05, 0.5)
     assert judged.best == 0
     assert judged.p_peak < 0.05
     assert judged.shape != "peaked"

@@ -1,4 +1,4 @@
-"""A look at the verdict: when it ends a study, and which levels get the next seeds."""
+"""Interim looks: the decision, and the levels that get the next seeds."""
 
 import numpy as np
 import pandas as pd
@@ -35,14 +35,14 @@ PLATEAU, FLAT = [0.0, 4, 6, 6.45, 6.44], [0.0] * 5
         (PEAK, 20.0, False, "inconclusive", "continue"),
         (PEAK, 20.0, True, "inconclusive", "max_seeds"),
         (FLAT, 0.05, False, "flat", "flat"),
-        # the best level is inside, and a peak is not excluded: it may show with more seeds
+        # the best level is inside and a peak is not excluded: more seeds may find it
         (SATURATING, 0.5, False, "rising", "continue"),
         (SATURATING, 0.5, True, "rising", "decided"),
         (PLATEAU, 0.05, False, "rising", "decided"),
         (RISING, 1.5, False, "rising", "decided"),
     ],
 )
-def test_when_a_look_ends_the_study(
+def test_the_decision_of_a_look(
     effects: list[float], sd: float, is_last: bool, verdict: str, decision: str
 ) -> None:
     found = judge_look(trials_of(effects, 5, sd), [], alpha=0.02, margin=0.5, is_last=is_last)
@@ -75,12 +75,12 @@ def test_without_scores_there_is_nothing_to_continue() -> None:
         ([5.0], (5.0, 10.0, 80.0)),
         ([78.0], (5.0, 40.0, 80.0)),
         ([10.0], (5.0, 10.0, 20.0, 80.0)),
-        # a gap in the optimal range is filled
+        # levels between optimal ones are included
         ([5.0, 20.0], (5.0, 10.0, 20.0, 40.0, 80.0)),
         ([5.0, 10.0], (5.0, 10.0, 20.0, 80.0)),
     ],
 )
-def test_the_optimal_range_its_neighbours_and_the_ends_lead(
+def test_the_optimal_range_its_neighbours_and_the_ends_are_leading_levels(
     optimal: list[float], leading: tuple[float, ...]
 ) -> None:
     assert leading_levels(LEVELS.tolist(), optimal) == leading

@@ -28,7 +28,7 @@ def look(number: int, **changed: Any) -> Mapping[str, Any]:
 
 @pytest.fixture
 def study() -> StudyFrames:
-    """Three seeds of five levels that were looked at, and a fourth that has just run."""
+    """A look at three seeds of five levels, and a fourth seed that ran afterwards."""
     settings = {"ema_decay": 0.5, "queue_size": 512, "batch_size": 64}
     trials = trials_of(PEAK, 4, 0.5).assign(**settings)
     table = pd.DataFrame([look(1)], columns=list(LOOK_COLUMNS)).astype(dict(LOOK_COLUMNS))

@@ -1,4 +1,4 @@
-"""Methods side by side, against values by hand."""
+"""Comparison of methods, checked with values by hand."""
 
 import dataclasses
 from collections.abc import Callable

@@ -18,7 +18,7 @@ from analysis.nested import (
 _ = np.nan
 
 
-def test_seed_effects_drop_out_of_the_means_also_with_missing_runs() -> None:
+def test_means_are_adjusted_for_seed_effects_also_with_missing_runs() -> None:
     means = np.array([3.0, 5.0, 4.0, 9.0])
     scores = means + np.array([[10.0], [-4.0], [0.0]])
     scores[0, 1] = scores[2, 3] = np.nan
@@ -73,7 +73,7 @@ def test_few_levels_are_free_and_many_follow_a_spline() -> None:
     x = np.linspace(0, 3, 40)
     columns = smooth(x, 4)
     assert np.linalg.matrix_rank(columns) == 5
-    # a natural spline holds every straight line
+    # natural splines include all straight lines
     line = 2 + 3 * x
     assert columns @ np.linalg.lstsq(columns, line, rcond=None)[0] == pytest.approx(line)
 
@@ -86,7 +86,7 @@ def test_explained_shares_are_of_the_variance_between_means() -> None:
 
 
 def test_one_added_contrast_with_all_of_the_variance_in_it_is_a_t_test() -> None:
-    """Two noisy configurations against each other: Welch's t with equal runs, up to its df."""
+    """Two noisy configurations: Welch's t with equal runs, except for its degrees of freedom."""
     rng = np.random.default_rng(2)
     scores = np.zeros((5, 3))
     scores[:, 0] = rng.normal(size=5)
@@ -100,7 +100,7 @@ def test_one_added_contrast_with_all_of_the_variance_in_it_is_a_t_test() -> None
     assert statistics.variance(scores[:, 0]) == pytest.approx(fit.variances[0], rel=1e-6)
 
 
-def test_what_adds_nothing_has_no_p_value_and_exact_scores_have_0_or_1() -> None:
+def test_empty_terms_have_no_p_value_and_exact_scores_have_0_or_1() -> None:
     x = np.arange(6.0)
     base = np.column_stack([np.ones(6), x])
     fit = fit_blocks(np.vstack([x, x + 1, x - 1]))

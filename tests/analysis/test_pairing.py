@@ -1,4 +1,4 @@
-"""Scores compared seed by seed."""
+"""Paired comparison of scores."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ def level_ground(_mtd: float) -> float:
 MakeTrials = Callable[..., pd.DataFrame]
 
 
-def test_pairing_removes_what_a_seed_adds(trials_of: MakeTrials, settings: Settings) -> None:
+def test_pairing_removes_seed_effects(trials_of: MakeTrials, settings: Settings) -> None:
     quiet = trials_of(noise=0)
     paired = compute_paired_curve(quiet, settings)
     assert paired["mean"].sum() == pytest.approx(0, abs=1e-9)
@@ -31,7 +31,7 @@ def test_pairing_removes_what_a_seed_adds(trials_of: MakeTrials, settings: Setti
     )
 
 
-def test_a_lost_run_leaves_a_hole(trials_of: MakeTrials, settings: Settings) -> None:
+def test_a_missing_run_is_a_missing_value(trials_of: MakeTrials, settings: Settings) -> None:
     trials = trials_of()
     lost = trials.index[4]
     trials.loc[lost, "state"] = "FAIL"
@@ -41,7 +41,7 @@ def test_a_lost_run_leaves_a_hole(trials_of: MakeTrials, settings: Settings) -> 
     assert np.isnan(table.loc[trials.loc[lost, "seed"], trials.loc[lost, "mtd"].round(3)])
 
 
-def test_a_seed_that_has_hardly_begun_counts_where_it_ran(
+def test_a_seed_with_few_runs_counts_at_its_levels(
     trials_of: MakeTrials, settings: Settings
 ) -> None:
     trials = trials_of()
@@ -61,7 +61,7 @@ def test_an_unbalanced_setting_does_not_pass_for_its_level(
     lost = trials.index[(trials["batch_size"] == 128) & (trials["mtd"] == 5)][0]
     part = score_table(trials.drop(index=lost), settings)
     np.testing.assert_allclose(whole.sub(whole.mean(axis=1), axis=0), 0, atol=1e-9)
-    # the seed without it is left out at this level, the others keep the mean of both
+    # the seed without it is left out at this level; others have the mean of both
     assert part[5.0].sub(part[6.0]).dropna().to_numpy() == pytest.approx([0.0, 0.0], abs=1e-9)
 
 

@@ -1,4 +1,4 @@
-"""The number of seeds for a verdict, held against the verdicts of simulated studies."""
+"""The number of seeds for a verdict, compared with simulated studies."""
 
 import numpy as np
 import pytest
@@ -16,15 +16,13 @@ EVEN = np.ones(7)
     [(2 * (1 - np.abs(PLACE)), 0.5), (PLACE, 0.5), (0.1 * PLACE, 0.8)],
     ids=["peaked", "rising", "flat"],
 )
-def test_with_that_many_seeds_most_studies_have_their_verdict(
-    truth: np.ndarray, margin: float
-) -> None:
+def test_the_counted_seeds_give_the_power(truth: np.ndarray, margin: float) -> None:
     seeds = count_seeds(truth, EVEN, DISTANCE, margin=margin)
     assert seeds is not None
     tests = ShapeTests(np.ones((seeds, 7), dtype=bool), DISTANCE)
     rng = np.random.default_rng(0)
     tables = truth + rng.normal(size=(200, seeds, 7))
-    settled = [tests.judge(table, 0.05, margin).shape != "inconclusive" for table in tables]
+    settled = [tests.classify(table, 0.05, margin).shape != "inconclusive" for table in tables]
     assert 0.7 <= np.mean(settled) <= 0.99
 
 
@@ -38,7 +36,7 @@ def test_smaller_effects_and_more_scatter_take_more_seeds() -> None:
     assert noisy > counts[1]
 
 
-def test_what_cannot_be_settled_has_no_number() -> None:
+def test_more_than_the_maximum_of_seeds_gives_none() -> None:
     assert count_seeds(0.6 * PLACE, 1e4 * EVEN, DISTANCE) is None
     with pytest.raises(ValueError, match="1 level of MTD; a verdict needs at least 2"):
         count_seeds(EVEN[:1], EVEN[:1], DISTANCE[:1])

@@ -33,5 +33,7 @@ def test_table_7_is_read_cell_by_cell() -> None:
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"called '\.\./table1'; there are figure2_mtd"):
+    with pytest.raises(
+        ValueError, match=r"unknown published values '\.\./table1'; choose from figure2_mtd"
+    ):
         load_published("../table1")

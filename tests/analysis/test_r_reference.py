@@ -78,7 +78,7 @@ def test_slopes_are_those_of_multcomp(name: str, family: str) -> None:
 
 
 def simulate_largest(blocks: Blocks, rows: np.ndarray, *, two_sided: bool = False) -> float:
-    """95 % quantile of the largest t with the variance of all residuals, from our own draws."""
+    """95 % quantile of the largest t with the variance of all residuals, by simulation."""
     fit, contrasts = NullFits(blocks).fits[0], blocks.weigh(rows)
     pooled = fit.variances @ blocks.level_freedom / blocks.freedom
     errors = np.sqrt(pooled[:, None] * contrasts.squares.sum(axis=1))

@@ -1,4 +1,4 @@
-"""Runs made elsewhere: tables by our names, exports of W&B, and tables that are refused."""
+"""Import of runs: tables with mtdlab's column names, W&B exports, invalid tables."""
 
 import sys
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def small(tmp_path: Path) -> Path:
     return write(tmp_path / "my runs.csv", HEADER, *ROWS)
 
 
-def test_a_table_by_our_names_is_a_study(small: Path) -> None:
+def test_a_table_with_mtdlabs_column_names_is_a_study(small: Path) -> None:
     study = read_run_table(small)
     assert (study.name, study.metric, study.planned, study.sampler) == (
         "my-runs",
@@ -59,7 +59,7 @@ def test_the_verdict_is_that_of_the_frame_it_was_written_from(
     assert own.verdict == "peaked"
 
 
-def test_a_page_of_our_own_trials_csv_has_the_same_verdict(
+def test_a_written_trials_csv_gives_the_same_verdict(
     trials_of: MakeTrials, study_of: Callable[..., StudyFrames], tmp_path: Path
 ) -> None:
     first = write_report(study_of(trials_of()), tmp_path / "a", generated="now", version="0")
@@ -68,7 +68,7 @@ def test_a_page_of_our_own_trials_csv_has_the_same_verdict(
     assert second.verdict.sentence == first.verdict.sentence
     page = second.page.read_text(encoding="utf-8")
     assert "Runs read from trials.csv, not made by mtdlab." in page
-    assert "Scores are taken to be x 100" in page
+    assert "Scores are assumed to be x 100" in page
 
 
 @pytest.mark.parametrize("column", ["mtd", "ema_decay"])
@@ -148,7 +148,7 @@ def test_settings_repeat_over_seeds_and_measurements_do_not(tmp_path: Path) -> N
     ("scores", "scale", "read", "rule"),
     [
         ((0.315, 0.325), None, (31.5, 32.5), "multiplied by 100: all of them lie between -1"),
-        ((31.5, 0.5), None, (31.5, 0.5), "taken to be x 100: not all of them"),
+        ((31.5, 0.5), None, (31.5, 0.5), "assumed to be x 100: not all of them"),
         ((0.9, 0.5), "percent", (0.9, 0.5), "x 100, as stated by --scale"),
         ((0.9, -0.1), "fraction", (90.0, -10.0), "they are fractions, as stated by --scale"),
     ],
@@ -187,10 +187,13 @@ REFUSED = [
     (["score,seed,ema_decay", "31,0,.5"], r"no column mtd, and no queue_size, batch_size to comp"),
     (["score,seed,seed,mtd", "31,0,0,12"], r"column 'seed' occurs twice; each name must be uniq"),
     (["score;seed;mtd", "31;0;12"], r"separated by commas, not by semicolons or tabs"),
-    (["score,config.seed,seed.value,mtd", "31,0,0,12"], r"both stand for seed; state one with"),
-    (["summary,config,name", "a,b,c"], r"column 'config' holds all settings of a run in one cell"),
+    (["score,config.seed,seed.value,mtd", "31,0,0,12"], r"both mean seed; choose one with"),
+    (["summary,config,name", "a,b,c"], r"column 'config' has all settings of a run in one cell"),
     ([""], r"t.csv: empty; it must begin with a header"),
-    (["mtd,mean,low,high", "5,1,0,2", "6,1,0,2"], r"2 level means; from 3 to 100 can be compared"),
+    (
+        ["mtd,mean,low,high", "5,1,0,2", "6,1,0,2"],
+        r"2 level means; between 3 and 100 can be compared",
+    ),
     (
         ["mtd,mean,low,high", "5,1,0,2", "6,3,0,2", "7,1,0,2"],
         r"row 2, column mtd, mean, low, high: '6, 3, 0, 2'; the mean must lie inside its band",
@@ -231,7 +234,7 @@ def test_files_that_are_no_tables_are_refused(tmp_path: Path) -> None:
         read_run_table(tmp_path / "bad.parquet")
     with pytest.raises(TableError, match="no column 'sore'; did you mean 'score'"):
         read_run_table(write(tmp_path / "t.csv", HEADER, *ROWS), score="sore")
-    with pytest.raises(TableError, match="--column ema_dcay=score: 'ema_dcay' is no name of a "):
+    with pytest.raises(TableError, match="--column ema_dcay=score: unknown name 'ema_dcay'; "):
         read_run_table(tmp_path / "t.csv", columns={"ema_dcay": "score"})
     with pytest.raises(TableError, match=r"column score: '31.5'; with --scale fraction a score"):
         read_run_table(tmp_path / "t.csv", scale="fraction")
@@ -240,9 +243,9 @@ def test_files_that_are_no_tables_are_refused(tmp_path: Path) -> None:
 def test_more_rows_than_the_limit_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cells, "MOST_ROWS", 3)
+    monkeypatch.setattr(cells, "MAX_ROWS", 3)
     path = write(tmp_path / "t.csv", HEADER, *ROWS)
-    with pytest.raises(TableError, match="more than 3 rows, which is the most that is read"):
+    with pytest.raises(TableError, match="more than 3 rows; at most 3 are read"):
         read_run_table(path)
 
 

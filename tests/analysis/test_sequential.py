@@ -1,4 +1,4 @@
-"""Boundaries of repeated looks: published values, their definition by simulation, refusals."""
+"""Boundaries of repeated looks: published values, simulation of their definition, errors."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Singular values and effective rank against NumPy's own decomposition and closed forms."""
+"""Singular values and effective rank compared with NumPy and closed forms."""
 
 from collections.abc import Callable
 
@@ -49,7 +49,7 @@ def test_effective_rank_of_known_spectra() -> None:
 
 
 @pytest.mark.parametrize("values", [[], [0, 0], [-1, 2], [np.nan], [[1, 2]]])
-def test_what_is_no_spectrum_is_refused(values: object) -> None:
+def test_an_invalid_spectrum_is_refused(values: object) -> None:
     with pytest.raises(ValueError, match="finite numbers >= 0, not all 0"):
         effective_rank(np.array(values, dtype=float))
 

@@ -1,4 +1,4 @@
-"""Cosines on a spherical cap: closed form, quadrature, simulation and points one by one."""
+"""Cosines on a spherical cap: closed form, quadrature, simulation, single points."""
 
 import math
 from collections.abc import Callable
@@ -67,7 +67,7 @@ def test_the_simulation_agrees_with_the_closed_form(dimension: int, degrees: flo
 
 @pytest.mark.parametrize(("dimension", "degrees"), [(3, 40), (4, 70), (5, 110)])
 def test_points_drawn_one_by_one_agree(dimension: int, degrees: float) -> None:
-    """Points of the whole sphere, kept where they lie on the cap; inner products of pairs."""
+    """Uniform points of the sphere that lie on the cap; inner products of pairs."""
     points = np.random.default_rng(1).standard_normal((600_000, dimension))
     points /= np.linalg.norm(points, axis=1, keepdims=True)
     kept = points[points[:, 0] >= math.cos(math.radians(degrees))]
@@ -118,7 +118,7 @@ def test_a_mixed_negative_by_hand() -> None:
         (8, 3.2, r"angle is 3\.2; it must be above 0"),
     ],
 )
-def test_what_is_no_cap_is_refused(dimension: object, angle: float, reason: str) -> None:
+def test_an_invalid_cap_is_refused(dimension: object, angle: float, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         cap_cosine_moments(np.asarray(dimension), angle)
 

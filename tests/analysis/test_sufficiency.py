@@ -1,4 +1,4 @@
-"""Is MTD sufficient? Answers, conditions, the page's section, and the simulated error rates."""
+"""The test of sufficiency: results, conditions, section of the page, simulated error rates."""
 
 import importlib.util
 from collections.abc import Callable
@@ -91,12 +91,12 @@ def test_too_little_cannot_be_tested(
     assert found.reason.startswith(reason)
 
 
-def test_equal_scores_everywhere_are_no_evidence(trials_of: MakeTrials, settings: Settings) -> None:
+def test_equal_scores_give_no_significance(trials_of: MakeTrials, settings: Settings) -> None:
     found = compute_sufficiency(trials_of().assign(score=30.0), settings)
     assert (found.answer, found.p_value) == ("not rejected", 1)
 
 
-def test_two_by_two_configurations_leave_nothing_to_test(
+def test_two_by_two_configurations_cannot_be_tested(
     trials_of: MakeTrials, settings: Settings
 ) -> None:
     found = compute_sufficiency(trials_of(decays=(0.75, 0.85), times=(1,)), settings)
@@ -104,7 +104,7 @@ def test_two_by_two_configurations_leave_nothing_to_test(
 
 
 def test_other_settings_are_held_at_one_value(trials_of: MakeTrials, settings: Settings) -> None:
-    """A shifted copy with another learning rate, less complete, does not count."""
+    """A shifted copy with another learning rate and fewer configurations is not used."""
     full = scored(trials_of, lambda _, b: -np.log(b)).assign(learning_rate=1e-3)
     other = full[full["ema_decay"] < 0.99].assign(learning_rate=3e-3, score=0.0)
     both = pd.concat([other, full], ignore_index=True)
@@ -223,7 +223,7 @@ def load_evidence() -> ModuleType:
 
 
 def test_false_rejections_are_few_and_effects_are_found() -> None:
-    """150 data sets a cell: gross errors alone; tests/evidence has the cells in full."""
+    """150 data sets per cell detect large errors only; tests/evidence has the full simulation."""
     table = load_evidence().rows(150, 1)
     assert len(table) == 3 * 4 * 3 * 4 * 3
     assert (table["low99"] <= table["rejected"]).all()

@@ -1,4 +1,4 @@
-"""The distances of equations 4 to 10, held against their sums."""
+"""The distances of equations 4 to 10, compared with their sums."""
 
 import math
 
@@ -49,7 +49,7 @@ def test_a_batch_size_below_one_is_named(batch_size: float) -> None:
         d_trace(0.85, 64, batch_size)
 
 
-def test_the_wrong_one_of_several_is_named() -> None:
+def test_the_invalid_value_of_several_is_named() -> None:
     with pytest.raises(ValueError, match="queue_size is -3; it must be at least 0"):
         d_trace(0.85, np.array([64, -3, 128]), 64)
 

@@ -1,4 +1,4 @@
-"""The verdict on frames of runs: what it says and what it carries."""
+"""The verdict on frames of runs: shape, fields and sentences."""
 
 from collections.abc import Callable
 
@@ -12,11 +12,11 @@ from analysis.verdict import compute_verdict
 MakeTrials = Callable[..., pd.DataFrame]
 
 
-def level_ground(_mtd: float) -> float:
+def constant_score(_mtd: float) -> float:
     return 40.0
 
 
-def test_an_inverted_u_is_found_in_spite_of_the_seeds(
+def test_an_inverted_u_is_found_despite_seed_effects(
     trials_of: MakeTrials, settings: Settings
 ) -> None:
     verdicts = [compute_verdict(trials_of(noise=0.3, draw=draw), settings) for draw in range(12)]
@@ -29,11 +29,11 @@ def test_an_inverted_u_is_found_in_spite_of_the_seeds(
     assert verdict.peak_mtd in verdict.optimal_range
     assert verdict.p_value <= 0.05
     assert not verdict.peak_excluded
-    assert verdict.sentence.startswith("The score peaks inside the range: at MTD")
+    assert "inside the tested range: " in verdict.sentence
 
 
 @pytest.mark.parametrize(("sign", "shape"), [(1, "rising"), (-1, "falling")])
-def test_a_monotone_score_is_called_so(
+def test_a_monotone_score_is_rising_or_falling(
     trials_of: MakeTrials, settings: Settings, sign: int, shape: str
 ) -> None:
     trials = trials_of(shape=lambda mtd: 40 + 4 * sign * np.log(mtd), noise=0.2)
@@ -45,36 +45,36 @@ def test_a_monotone_score_is_called_so(
     assert ("is excluded" in verdict.sentence) == verdict.peak_excluded
 
 
-def test_flat_is_said_only_when_differences_are_ruled_out(
-    trials_of: MakeTrials, settings: Settings
-) -> None:
-    level = trials_of(seeds=range(6), shape=level_ground, noise=0.1)
+def test_flat_requires_equivalence_of_all_levels(trials_of: MakeTrials, settings: Settings) -> None:
+    level = trials_of(seeds=range(6), shape=constant_score, noise=0.1)
     assert compute_verdict(level, settings).verdict == "flat"
-    noisy = trials_of(seeds=range(6), shape=level_ground, draw=1, noise=1.0)
+    noisy = trials_of(seeds=range(6), shape=constant_score, draw=1, noise=1.0)
     verdict = compute_verdict(noisy, settings)
     assert verdict.verdict == "inconclusive"
     assert verdict.seeds_for_power is not None
     assert f"about {verdict.seeds_for_power} seeds" in verdict.sentence
-    assert "No level can be told from the best" in verdict.sentence
+    assert "All levels are statistically indistinguishable from the best" in verdict.sentence
 
 
-def test_one_seed_cannot_judge(trials_of: MakeTrials, settings: Settings) -> None:
+def test_one_seed_is_inconclusive(trials_of: MakeTrials, settings: Settings) -> None:
     verdict = compute_verdict(trials_of(seeds=(7,), noise=0), settings)
     assert (verdict.verdict, verdict.seeds, verdict.levels) == ("inconclusive", 1, 8)
     assert verdict.peak_mtd == 8.667
     assert verdict.optimal_range == ()
     assert np.isnan([verdict.rise.low, verdict.p_value]).all()
-    assert verdict.sentence.startswith("With one seed, an effect of MTD cannot be separated")
+    assert verdict.sentence.startswith("With one seed, an effect of MTD cannot be distinguished")
 
 
-def test_nothing_to_compare_is_said(trials_of: MakeTrials, settings: Settings) -> None:
+def test_runs_without_comparable_levels_are_explained(
+    trials_of: MakeTrials, settings: Settings
+) -> None:
     trials = trials_of()
     none = compute_verdict(trials.assign(state="FAIL"), settings)
     assert (none.verdict, none.seeds, none.levels) == ("inconclusive", 0, 0)
     assert none.sentence == "No completed run with an MTD has a score yet."
     assert compute_verdict(trials.assign(score=np.nan), settings) == none
     one = compute_verdict(trials[trials["mtd"] == 5], settings)
-    assert one.sentence.startswith("All scored runs share one MTD")
+    assert one.sentence.startswith("All scored runs have the same MTD")
     apart = trials[(trials["seed"] == 0) & (trials["mtd"] < 7)]
     other = trials[(trials["seed"] == 1) & (trials["mtd"] > 7)]
     split = compute_verdict(pd.concat([apart, other]), settings)
@@ -92,7 +92,7 @@ def test_the_fields_of_a_verdict_by_hand(trials_of: MakeTrials, settings: Settin
     assert verdict.fall.mean == pytest.approx((table[8] - table[12]).mean())
 
 
-def test_a_frame_of_one_s_own_needs_only_four_columns(trials_of: MakeTrials) -> None:
+def test_a_verdict_needs_only_four_columns(trials_of: MakeTrials) -> None:
     trials = trials_of(noise=0.3)
     bare = trials[["mtd", "score", "seed", "ema_decay"]]
     assert compute_verdict(bare).verdict == "peaked"
@@ -100,7 +100,7 @@ def test_a_frame_of_one_s_own_needs_only_four_columns(trials_of: MakeTrials) -> 
         compute_verdict(bare.drop(columns="seed"))
 
 
-def test_another_name_of_the_seeds_changes_nothing(
+def test_relabelled_seeds_and_seed_effects_change_nothing(
     trials_of: MakeTrials, settings: Settings
 ) -> None:
     trials = trials_of(noise=0.5)

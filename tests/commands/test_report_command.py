@@ -71,7 +71,7 @@ def test_published_means_have_a_page(run: Run, tmp_path: Path) -> None:
     assert written["p_value"] == pytest.approx(0.374, abs=0.005)
     assert (tmp_path / "reports" / "figure2" / "index.html").is_file()
     text, _ = run("report --published figure2")
-    assert "without MTD 21 it is not (p 0.15)" in text
+    assert "without MTD 21 it is not (p = 0.15)" in text
 
 
 def test_a_table_of_means_takes_the_same_way(run: Run, tmp_path: Path) -> None:
@@ -88,7 +88,10 @@ def test_a_table_of_means_takes_the_same_way(run: Run, tmp_path: Path) -> None:
         ("report", "exactly one of --study, --table and --published; given: none of them"),
         ("report --study a --table runs.csv", "given: --study and --table"),
         ("report --table none.csv", "none.csv: no such file"),
-        ("report --table runs.csv --score dev", "runs.csv: no column 'dev'; there are score, seed"),
+        (
+            "report --table runs.csv --score dev",
+            "runs.csv: no column 'dev'; choose from score, seed",
+        ),
         ("report --table runs.csv --column seed", "--column 'seed': must be NAME=COLUMN"),
         ("report --table runs.csv --name a/b", "--name 'a/b': not a name that a folder can have"),
         ("report --published figure2 --name ../x", "--name '../x': not a name that a folder can"),

@@ -40,10 +40,10 @@ def test_spellings(text: str, expected: list[Augmentation]) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "'': not known; write none, or one"),
-        ("typo:0.1", "'typo:0.1': not known"),
-        ("none+typos:0.1", "'none': not known"),
-        ("typos:0.1+", "'': not known"),
+        ("", "unknown augmentation ''; choose none, or one"),
+        ("typo:0.1", "unknown augmentation 'typo:0.1'"),
+        ("none+typos:0.1", "unknown augmentation 'none'"),
+        ("typos:0.1+", "unknown augmentation ''"),
         ("typos", "'typos': needs a share above 0 and below 1, as in typos:0.1"),
         ("typos:much", "needs a share"),
         ("typos:0", "needs a share"),
@@ -56,7 +56,7 @@ def test_spellings(text: str, expected: list[Augmentation]) -> None:
         ("synonyms:a,b", "write synonyms:MODEL, each"),
         ("back-translation:a", "write back-translation:MODEL,MODEL, each"),
         ("back-translation:a,", "write back-translation:MODEL,MODEL, each"),
-        ("typos:0.1+repetition:0.2+typos:0.3", "names typos twice"),
+        ("typos:0.1+repetition:0.2+typos:0.3", "typos occurs twice"),
     ],
 )
 def test_what_is_malformed_is_refused(text: str, said: str) -> None:
@@ -64,7 +64,7 @@ def test_what_is_malformed_is_refused(text: str, said: str) -> None:
         parse_augmentation(text)
 
 
-def test_text_of_an_augmentation_reads_back_and_is_one_for_all_that_mean_the_same() -> None:
+def test_the_text_of_an_augmentation_is_canonical_and_parses_back() -> None:
     text = "token-cutoff:0.2+position-shuffle+typos:0.1+back-translation:a,b"
     assert "+".join(map(str, parse_augmentation(text))) == text
     assert [str(one) for one in parse_augmentation(" typos : 0.10")] == ["typos:0.1"]
@@ -83,5 +83,5 @@ def test_a_study_knows_every_augmentation_of_its_trials(tmp_path: Path) -> None:
     path.write_text(f"{head}trainer: {{augmentation: 'typos:0.1'}}\nsearch: {{ema_decay: [0.1]}}\n")
     assert read_study(path, ()).augmentations() == ("typos:0.1",)
     path.write_text(f"{head}trainer: {{encoder: builtin}}\n{search.replace('typos', 'typo')}")
-    with pytest.raises(MtdlabError, match=r"typo:0\.1'?: not known"):
+    with pytest.raises(MtdlabError, match=r"unknown augmentation 'typo:0\.1'"):
         read_study(path, ())

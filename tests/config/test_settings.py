@@ -56,7 +56,10 @@ from mtdlab.methods.queue import parse_slices
             "initial_queue_size 128 exceeds queue_size 64",
         ),
         ({"queue_slice": "0-513"}, "0-513 lies outside queue_size 512"),
-        ({"steps": 40, "probe_every": 40}, "probe_every 40 leaves nothing to compare in 40 steps"),
+        (
+            {"steps": 40, "probe_every": 40},
+            "probe_every 40 gives fewer than two probes in 40 steps",
+        ),
     ],
 )
 def test_what_cannot_be_trained_is_refused(values: dict[str, Any], message: str) -> None:
@@ -64,11 +67,18 @@ def test_what_cannot_be_trained_is_refused(values: dict[str, Any], message: str)
         make_settings(**values)
 
 
-def test_legal_edges_are_accepted() -> None:
-    make_settings(batch_size=1, queue_size=1, initial_queue_size=1)
-    make_settings(batch_size=2, queue_size=0, initial_queue_size=0)
-    make_settings(queue_size=100, initial_queue_size=100, batch_size=64)
-    make_settings(ema_decay=0, dropout=0, fgsm_epsilon=0, max_length=3, weight_decay=0)
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"batch_size": 1, "queue_size": 1, "initial_queue_size": 1},
+        {"batch_size": 2, "queue_size": 0, "initial_queue_size": 0},
+        {"queue_size": 100, "initial_queue_size": 100, "batch_size": 64},
+        {"ema_decay": 0, "dropout": 0, "fgsm_epsilon": 0, "max_length": 3, "weight_decay": 0},
+    ],
+    ids=str,
+)
+def test_values_at_their_bounds_are_accepted(values: dict[str, Any]) -> None:
+    assert make_settings(**values).model_dump(include=set(values)) == values
 
 
 def test_settings_are_frozen() -> None:

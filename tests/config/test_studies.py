@@ -1,4 +1,4 @@
-"""The studies that come with mtdlab: each is read, and the default one can be answered."""
+"""The studies that come with mtdlab: each is valid, and the default study has the stated power."""
 
 from pathlib import Path
 
@@ -70,7 +70,7 @@ def test_the_default_study_varies_the_ema_decay_alone() -> None:
         "evaluation": "builtin",
     }
     assert {name: first[name] for name in expected} == expected
-    for stated in ("only the EMA decay", "synthetic", "because it can be answered"):
+    for stated in ("only the EMA decay", "synthetic", "chosen for its power"):
         assert stated in spec.description
 
 
@@ -81,7 +81,7 @@ def test_equation_3_differs_from_the_default_study_in_its_negatives_alone() -> N
         each.model_copy(update={"in_batch_negatives": True}) for each in configurations(other)
     ] == (configurations(one))
     assert not any(each.model_dump()["in_batch_negatives"] for each in configurations(other))
-    for stated in ("only the EMA decay", "synthetic", "because it can be answered"):
+    for stated in ("only the EMA decay", "synthetic", "chosen for its power"):
         assert stated in other.description
 
 

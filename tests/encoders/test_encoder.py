@@ -1,4 +1,4 @@
-"""Encoders: found, loaded, pooled, or refused in a sentence."""
+"""Encoders: lookup, loading, pooling, error messages."""
 
 import os
 import shutil
@@ -26,7 +26,9 @@ def damaged(tiny_encoder: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.3])
-def test_one_dropout_rate_throughout_and_the_pooler_apart(tiny_encoder: Path, rate: float) -> None:
+def test_all_dropout_rates_are_set_and_the_pooler_is_removed(
+    tiny_encoder: Path, rate: float
+) -> None:
     encoder = load_encoder(str(tiny_encoder), rate)
     model = encoder.model
     rates = {module.p for module in model.modules() if isinstance(module, nn.Dropout)}
@@ -42,7 +44,7 @@ def test_one_dropout_rate_throughout_and_the_pooler_apart(tiny_encoder: Path, ra
 
 
 @pytest.mark.parametrize("name", ["nobody/nothing-at-all", "nothing", "./nowhere", "a\0b", "a b"])
-def test_a_missing_encoder_is_one_sentence_and_soon(
+def test_a_missing_encoder_fails_quickly_with_one_sentence(
     name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     started = time.monotonic()
@@ -85,22 +87,22 @@ def test_a_damaged_folder_is_refused(damaged: Path, file: str, content: bytes) -
 
 
 def test_a_folder_without_a_tokenizer_is_refused(damaged: Path) -> None:
-    """transformers makes one that knows no word at all."""
+    """transformers then creates a tokenizer without a vocabulary."""
     for path in damaged.glob("tokenizer*"):
         path.unlink()
-    with pytest.raises(MtdlabError, match="holds no vocabulary; its tokenizer files are missing"):
+    with pytest.raises(MtdlabError, match="no vocabulary; its tokenizer files are missing"):
         load_encoder(str(damaged), 0.1)
 
 
 def test_an_encoder_without_dropout_rates_is_refused(damaged: Path) -> None:
     config = T5Config(vocab_size=40, d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2)
     T5EncoderModel(config).save_pretrained(damaged)
-    with pytest.raises(MtdlabError, match=r"its architecture 't5' has no dropout rates .* BERT"):
+    with pytest.raises(MtdlabError, match=r"architecture 't5' is not supported, .* choose BERT"):
         load_encoder(str(damaged), 0.1)
 
 
-def test_an_absent_network_is_noticed_soon(tmp_path: Path) -> None:
-    """In a process of its own: this one's client was imported with HF_HUB_OFFLINE set."""
+def test_an_unreachable_hub_is_detected_quickly(tmp_path: Path) -> None:
+    """In a separate process, since HF_HUB_OFFLINE was set when this one imported the client."""
     code = (
         "import time; from mtdlab.encoders.loading import load_encoder, MtdlabError\n"
         "started = time.monotonic()\n"

@@ -1,4 +1,4 @@
-"""Encoders of each family: loaded, trained for a few steps, scored."""
+"""Encoders of each family: loading, a few training steps, evaluation."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -127,7 +127,9 @@ def scored(folder: Path) -> tuple[Encoder, Suite]:
 
 
 @pytest.mark.parametrize("pooling", get_args(Pooling))
-def test_it_is_scored(scored: tuple[Encoder, Suite], pooling: Pooling) -> None:
+def test_an_encoder_of_another_family_is_evaluated(
+    scored: tuple[Encoder, Suite], pooling: Pooling
+) -> None:
     encoder, suite = scored
     [score] = score_tasks(Embedder(encoder.model, pooling, CPU), suite)
     assert score.score is not None

@@ -1,4 +1,4 @@
-"""The fast encoder against transformers' own, and its dropout against its definition."""
+"""The fast forward pass compared with transformers, and dropout with its definition."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def mask_of(lengths: list[int]) -> Tensor:
 
 
 def outputs_and_gradients(model: Any, mask: Tensor, read: object) -> list[Tensor]:
-    """What `read` makes of the words, and its gradients: of words and of every parameter."""
+    """The result of `read`, and its gradients with respect to the words and every parameter."""
     model.zero_grad()
     generator = torch.Generator().manual_seed(1)
     ids = torch.randint(5, 90, mask.shape, generator=generator)
@@ -86,7 +86,7 @@ def test_all_tokens_are_those_of_transformers(lengths: list[int], family: str) -
         assert float((one - other).abs().max()) <= 1e-5 * float(other.abs().max()) + 1e-9
 
 
-def test_bfloat16_points_the_same_way() -> None:
+def test_bfloat16_gives_nearly_the_same_direction() -> None:
     model, mask = model_of(), mask_of([7, 3, 12, 9])
     words = torch.randn(4, 12, 24, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
@@ -109,7 +109,7 @@ def test_packing_keeps_every_real_token_once(lengths: list[int]) -> None:
     assert torch.equal(packing.pad(packed)[mask.bool()], grid[mask.bool()])
 
 
-def test_another_architecture_is_left_to_transformers() -> None:
+def test_other_architectures_use_transformers() -> None:
     assert is_fast(model_of())
     assert not is_fast(model_of(hidden_act="relu"))
 
@@ -124,7 +124,7 @@ def test_dropout_has_its_rate_and_keeps_the_mean() -> None:
 
 
 def test_the_threshold_is_exact_between_two_levels() -> None:
-    """0.3 of a level: single masks have 0 or 1 levels, many together the rate itself."""
+    """A rate of 0.3 levels: single masks have 0 or 1 levels, the mean over many is the rate."""
     dropout = Dropout(0.3 / 65536, 0)
     shares = [float((dropout(torch.ones(65536)) == 0).double().sum()) for _ in range(400)]
     assert sum(shares) / 400 == pytest.approx(0.3, abs=5 * (1.2 * 0.3 / 400) ** 0.5)
@@ -148,7 +148,7 @@ def test_dropout_of_a_gradient_is_that_of_the_value() -> None:
     assert torch.equal(values.grad, (out.detach() != 0) * 2.0)
 
 
-def test_a_stream_goes_on_where_its_state_was_taken() -> None:
+def test_a_restored_dropout_generator_continues_identically() -> None:
     stream = Dropout(0.5, 3)
     stream(torch.ones(1000))
     later = Dropout(0.5, 99)
@@ -157,7 +157,7 @@ def test_a_stream_goes_on_where_its_state_was_taken() -> None:
     assert all(torch.equal(later(torch.ones(1000)), one) for one in expected)
 
 
-def test_a_sentence_that_is_not_finite_stays_by_itself() -> None:
+def test_values_that_are_not_finite_do_not_reach_other_sentences() -> None:
     model, mask = model_of(), mask_of([7, 3] + [12] * 20)
     words = torch.randn(22, 12, 24, generator=torch.Generator().manual_seed(0))
     words[1, 2] = torch.nan

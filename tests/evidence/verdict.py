@@ -89,7 +89,7 @@ def measure(truth: Truth, seeds: int, datasets: int, seed: int) -> dict[str, flo
     distance = np.geomspace(5, 200, levels)
     tests = ShapeTests(np.ones((seeds, levels), dtype=bool), distance)
     tables = truth.draw(np.random.default_rng([seed, seeds, levels]), datasets, seeds)
-    judged = [tests.judge(table, ALPHA, MARGIN) for table in tables]
+    judged = [tests.classify(table, ALPHA, MARGIN) for table in tables]
     shapes = np.array([each.shape for each in judged])
     false = find_false(truth.scores, distance)
     centred = truth.scores - truth.scores.mean()

@@ -1,4 +1,4 @@
-"""Centroids of the queue, against scikit-learn's."""
+"""Centroids of the queue, compared with scikit-learn."""
 
 import pytest
 import torch
@@ -37,7 +37,7 @@ def test_one_cluster_is_the_mean() -> None:
     assert torch.allclose(centroids(keys, 1), normalize(keys.mean(dim=0, keepdim=True), dim=1))
 
 
-def test_centroids_are_unit_vectors_and_the_same_every_time() -> None:
+def test_centroids_are_unit_vectors_and_deterministic() -> None:
     keys = normalize(draw(64, 8), dim=1).requires_grad_()
     found = centroids(keys, 7)
     assert torch.allclose(found.norm(dim=1), torch.ones(7))
@@ -46,12 +46,12 @@ def test_centroids_are_unit_vectors_and_the_same_every_time() -> None:
 
 
 @pytest.mark.parametrize("total", [0, 3, 5])
-def test_few_keys_stand_for_themselves(total: int) -> None:
+def test_no_more_keys_than_clusters_are_returned_unchanged(total: int) -> None:
     keys = normalize(draw(total, 8), dim=1)
     assert torch.equal(centroids(keys, 5), keys)
 
 
-def test_a_cluster_without_keys_stays_where_it_was() -> None:
+def test_an_empty_cluster_keeps_its_centroid() -> None:
     """Of two equal starts the first takes every key, and moves; then the second is the nearer."""
     one, other = torch.eye(2)
     found = centroids(torch.stack([one, one, one, other]), 2)

@@ -1,4 +1,4 @@
-"""Every method of ours keeps the contract; and the checks find a method that does not."""
+"""All built-in methods pass the conformance checks; the checks detect violations."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,7 +50,7 @@ def test_our_methods_conform(check: Check, case: str, tiny: dict[str, Any]) -> N
 
 
 class ForgetfulNoise(SimCSE):
-    """Draws from a generator that its state lacks."""
+    """Draws from a generator that is not in its state dict."""
 
     name = "forgetful-noise"
 
@@ -74,7 +74,7 @@ class EarlyQueue(MoCoSE):
 
 
 class Undetached(MoCoSE):
-    """Returns keys that carry a gradient."""
+    """Returns keys that require a gradient."""
 
     name = "undetached"
 
@@ -89,7 +89,7 @@ class Undetached(MoCoSE):
     [
         (ForgetfulNoise, check_resume, "resumed at step 1, the curve 'loss' differs"),
         (EarlyQueue, check_keys_follow_the_loss, "the queue after the forward pass"),
-        (Undetached, check_keys_follow_the_loss, "carry a gradient"),
+        (Undetached, check_keys_follow_the_loss, "require a gradient"),
     ],
 )
 def test_what_breaks_the_contract_is_found(
@@ -101,7 +101,7 @@ def test_what_breaks_the_contract_is_found(
 
 def test_a_queue_that_changes_before_a_loss_that_raises_is_found(tiny: dict[str, Any]) -> None:
     class Hasty(MoCoSE):
-        """Enqueues something before it reads the batch."""
+        """Enqueues a key before it reads the batch."""
 
         name = "hasty"
 
@@ -121,7 +121,7 @@ def test_a_state_that_is_not_restored_is_found(
         run_check(check_state_round_trip, MoCoSE, **tiny, **VARIANTS["mocose"])
 
 
-def test_a_name_of_ours_cannot_be_taken() -> None:
+def test_the_name_of_a_built_in_method_cannot_be_taken() -> None:
     class Impostor(SimCSE):
         """Takes a name that exists."""
 
@@ -129,13 +129,13 @@ def test_a_name_of_ours_cannot_be_taken() -> None:
         register(Impostor)
 
 
-def test_a_class_that_is_no_method_is_refused() -> None:
+def test_a_class_that_is_not_a_method_is_refused() -> None:
     class Other:
         """Not a method."""
 
         name = "other"
 
-    with pytest.raises(MtdlabError, match="is no subclass of mtdlab"):
+    with pytest.raises(MtdlabError, match="is not a subclass of mtdlab"):
         register(Other)  # type: ignore[arg-type]
 
 
@@ -163,7 +163,7 @@ class Encoders(MoCoSE):
 
 
 class Long(SimCSE):
-    """Keys that are no unit vectors."""
+    """Keys that are not unit vectors."""
 
     name = "long"
 
@@ -185,9 +185,9 @@ class Unsettled(SimCSE):
     ("method", "message", "settings"),
     [
         (Restless, "the state after keys", {}),
-        (Encoders, "a method with a queue overrides keys", {}),
-        (Long, "no unit vectors", {}),
-        # the fast forward pass does not look at the mode, that of other poolings does
+        (Encoders, "a method with a queue must override keys", {}),
+        (Long, "does not return unit vectors", {}),
+        # the fast forward pass ignores the mode; other poolings depend on it
         (Unsettled, "probed at every step, the curve 'loss' differs", {"pooling": "last2"}),
     ],
 )

@@ -1,4 +1,4 @@
-"""ESimCSE: its loss and its queue against slow transcriptions, its keys, its momentum encoder."""
+"""ESimCSE: loss and queue compared with slow reference implementations; keys; momentum encoder."""
 
 import copy
 import dataclasses
@@ -30,7 +30,7 @@ CPU = Device(torch.device("cpu"), torch.float32)
 
 
 def ignore(_step: int, _evaluation: Evaluation | None) -> None:
-    """Nothing to do after a step."""
+    """A step callback that does nothing."""
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_the_loss_is_its_formula(
         streams = method.repetition.state_dict(), method.dropout.state_dict()
         queue = method.queue.negatives().numpy().astype(np.float64).copy()
         result = method(step, views)
-        # the same draws once more
+        # the same random draws
         method.repetition.load_state_dict(streams[0])
         method.dropout.load_state_dict(streams[1])
         with torch.no_grad():
@@ -97,7 +97,7 @@ def test_the_loss_is_its_formula(
 def test_the_queue_is_a_deque_of_the_keys(
     esimcse_of: Callable[..., tuple[ESimCSE, Batches]],
 ) -> None:
-    """K 20, N 8: it starts empty, a step leaves it alone, the update puts its keys in front."""
+    """K 20, N 8: empty at first; unchanged by a forward pass; update() inserts keys in front."""
     method, batches = esimcse_of(queue_size=20)
     against: deque[list[float]] = deque(maxlen=20)
     for step, views in enumerate(batches):
@@ -136,7 +136,7 @@ def test_keys_are_without_dropout_and_without_gradient(
     assert not torch.allclose(first, second, atol=1e-3)
 
 
-def test_the_momentum_encoder_closes_its_gap_by_the_decay(
+def test_the_gap_of_the_momentum_encoder_shrinks_by_the_decay(
     esimcse_of: Callable[..., tuple[ESimCSE, Batches]],
 ) -> None:
     """All of the encoder, word embeddings included; the head is the online one."""
@@ -181,7 +181,7 @@ def test_a_saved_state_continues_with_the_same_losses(
 
 @pytest.fixture
 def double() -> Iterator[None]:
-    """New modules and tensors in float64, so that no processor's rounding decides a test."""
+    """New modules and tensors in float64, so that tests do not depend on rounding."""
     torch.set_default_dtype(torch.float64)
     yield
     torch.set_default_dtype(torch.float32)
@@ -231,7 +231,7 @@ def program(settings: ESimCSESettings, inputs: RunInputs) -> list[float]:
 
 @pytest.mark.usefixtures("double")
 @pytest.mark.parametrize("draw", ["paper", "published-code"])
-def test_it_trains_as_the_published_program(settings_of: Settings, draw: str) -> None:
+def test_training_equals_the_published_program(settings_of: Settings, draw: str) -> None:
     # a random encoder's sentences differ by less than 0.001: at 0.05 every loss is log 8
     values: dict[str, Any] = {
         "method": "esimcse",
@@ -277,9 +277,7 @@ def test_the_defaults_are_the_papers_and_the_mtd_is_202_5() -> None:
 
 
 @pytest.mark.parametrize(("batch", "queue"), [(64, 160), (32, 80), (7, 17), (256, 640)])
-def test_the_queue_holds_two_and_a_half_batches_where_nothing_is_given(
-    batch: int, queue: int
-) -> None:
+def test_the_default_queue_size_is_two_and_a_half_batches(batch: int, queue: int) -> None:
     assert make_settings(method="esimcse", batch_size=batch).model_dump()["queue_size"] == queue
     given = make_settings(method="esimcse", batch_size=batch, queue_size=3)
     assert given.model_dump()["queue_size"] == 3

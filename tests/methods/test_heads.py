@@ -48,7 +48,7 @@ def test_no_predictor_is_the_identity() -> None:
     assert not list(head.parameters())
 
 
-def test_dropout_of_the_heads_is_the_settings() -> None:
+def test_the_heads_use_the_dropout_rate_of_the_settings() -> None:
     rates = {one.p for one in predictor(6, 6, 3, 0.3).modules() if isinstance(one, nn.Dropout)}
     rates |= {one.p for one in projection(6, 2, 0.3).modules() if isinstance(one, nn.Dropout)}
     assert rates == {0.3}
@@ -70,7 +70,7 @@ def test_a_branch_is_encoder_pooler_and_projection(tiny_encoder: Path, pooling: 
     assert torch.allclose(branch(word_table(model)(ids), mask, NO_DROPOUT), expected, atol=1e-6)
 
 
-def test_what_lies_before_the_first_layer_is_shared(tiny_encoder: Path) -> None:
+def test_the_part_before_the_first_layer_is_shared(tiny_encoder: Path) -> None:
     model = load_encoder(str(tiny_encoder), 0.1).model
     assert embedding_block(model) is model.embeddings
     assert word_table(model) is model.embeddings.word_embeddings

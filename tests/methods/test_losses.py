@@ -1,4 +1,4 @@
-"""InfoNCE against its formula."""
+"""InfoNCE compared with its formula."""
 
 import math
 
@@ -38,7 +38,9 @@ def draw(*shape: int, seed: int = 0) -> Tensor:
 @pytest.mark.parametrize("in_batch", [True, False])
 @pytest.mark.parametrize("temperature", [0.05, 0.3, 1.0])
 @pytest.mark.parametrize(("batch", "queue"), [(1, 4), (5, 0), (6, 11)])
-def test_it_is_the_formula(batch: int, queue: int, temperature: float, in_batch: bool) -> None:
+def test_the_loss_is_the_formula(
+    batch: int, queue: int, temperature: float, in_batch: bool
+) -> None:
     queries, keys = draw(batch, 8), draw(batch, 8, seed=1)
     negatives = normalize(draw(queue, 8, seed=2), dim=1)
     slow = slow_info_nce(
@@ -53,7 +55,7 @@ def test_it_is_the_formula(batch: int, queue: int, temperature: float, in_batch:
 
 
 def test_queue_only_takes_no_gradient_through_the_other_keys() -> None:
-    """The hidden candidates leave no NaN behind, and each key belongs to its own query alone."""
+    """Masked candidates give no NaN, and each key has a gradient from its query alone."""
     queries, keys = draw(4, 8).requires_grad_(), draw(4, 8, seed=1).requires_grad_()
     losses = info_nce(queries, keys, draw(3, 8, seed=2), 0.05, in_batch_negatives=False)
     losses.backward()
@@ -65,7 +67,7 @@ def test_queue_only_takes_no_gradient_through_the_other_keys() -> None:
 
 
 @pytest.mark.parametrize(("batch", "queue"), [(1, 1), (4, 0), (8, 24)])
-def test_all_alike_gives_the_log_of_the_number_of_candidates(batch: int, queue: int) -> None:
+def test_equal_vectors_give_the_log_of_the_number_of_candidates(batch: int, queue: int) -> None:
     one = normalize(torch.ones(1, 8), dim=1)
     loss = info_nce(one.expand(batch, 8), one.expand(batch, 8), one.expand(queue, 8), 0.05)
     assert float(loss) == pytest.approx(math.log(batch + queue), rel=1e-5)

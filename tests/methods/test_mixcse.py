@@ -1,4 +1,4 @@
-"""MixCSE's loss against slow transcriptions of its formulas, by hand and in training."""
+"""MixCSE's loss compared with slow reference implementations, by hand and in training."""
 
 import math
 from collections.abc import Callable
@@ -32,7 +32,7 @@ CPU = Device(torch.device("cpu"), torch.float32)
 
 
 def ignore(_step: int, _evaluation: Evaluation | None) -> None:
-    """Nothing to do after a step."""
+    """A step callback that does nothing."""
 
 
 def cosine(a: Array, b: Array) -> float:

@@ -1,4 +1,4 @@
-"""The parts of a run in their arrangements: gradients, modes, views, and what FGSM follows."""
+"""MoCoSE: gradients, modes, views, and the gradient that FGSM uses."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ CPU = Device(torch.device("cpu"), torch.float32)
 
 
 def ignore(_step: int, _evaluation: Evaluation | None) -> None:
-    """Nothing to do after a step."""
+    """A step callback that does nothing."""
 
 
 def model_of(settings: TrainerSettings) -> tuple[MoCoSE, Tensor, Tensor]:
@@ -81,7 +81,7 @@ def test_the_targets_projection_is_averaged_too(settings_of: Settings) -> None:
 def test_a_target_without_dropout_gives_the_same_keys_and_queries_still_drop(
     settings_of: Settings, pooling: str
 ) -> None:
-    """On the fast path and on transformers' own, where the shared block has a mode."""
+    """In the fast forward pass and that of transformers, where the shared block has a mode."""
     model, ids, mask = model_of(settings_of(target_dropout=False, dropout=0.3, pooling=pooling))
     words = model.look_up([ids])
     (first, keys), (second, again) = (model.encode(words, [mask]) for _ in range(2))
@@ -123,8 +123,8 @@ def test_both_branches_read_one_tensor_unless_keys_take_gradients(settings_of: S
     assert torch.equal(first, second)
 
 
-def test_each_view_draws_its_own_augmentation(settings_of: Settings) -> None:
-    """Without dropout and predictor only the features cut off can tell queries from keys."""
+def test_views_have_different_augmentations(settings_of: Settings) -> None:
+    """Without dropout and predictor, queries and keys differ only by the feature cut-off."""
     bare = {"dropout": 0.0, "projection_layers": 0, "prediction_layers": 0}
     for augmentation, equal in (("none", True), ("feature-cutoff:0.3", False)):
         model, ids, mask = model_of(settings_of(augmentation=augmentation, **bare))
@@ -133,7 +133,7 @@ def test_each_view_draws_its_own_augmentation(settings_of: Settings) -> None:
 
 
 def test_the_gradient_of_this_batch_by_differences(settings_of: Settings) -> None:
-    """Along its sign the loss rises by ε times the sum of its sizes, and no weight has moved."""
+    """Along its sign the loss rises by ε times its L1 norm, and no weight has changed."""
     model, ids, mask = model_of(settings_of(dropout=0.0, fgsm_gradient="current"))
     words = model.look_up([ids])
     gradient = model.gradient(words, [mask])
@@ -148,7 +148,7 @@ def test_the_gradient_of_this_batch_by_differences(settings_of: Settings) -> Non
 
 
 @pytest.mark.parametrize("count", [1, 4])
-def test_clusters_take_the_queues_place_in_the_loss(settings_of: Settings, count: int) -> None:
+def test_centroids_replace_the_queue_in_the_loss(settings_of: Settings, count: int) -> None:
     model, ids, mask = model_of(settings_of(queue_clusters=count, dropout=0.0))
     encoded = model.encode(model.look_up([ids]), [mask])
     expected = info_nce(*encoded, centroids(model.queue.negatives(), count), 0.05)
@@ -158,7 +158,7 @@ def test_clusters_take_the_queues_place_in_the_loss(settings_of: Settings, count
 
 @dataclass(frozen=True)
 class TwoViews(RunInputs):
-    """The online branch reads each sentence without its last word, the target all of it."""
+    """The online branch reads each sentence without its last word, the target the full sentence."""
 
     def batches(self, size: int, seed: int, _views: Any = ()) -> Iterator[tuple[Tokens, ...]]:
         for ((ids, mask),) in BatchOrder([self.tokens], size, seed):
@@ -205,12 +205,14 @@ def test_augmentations_are_on_in_training_only(settings_of: Settings, augmentati
     assert plain.before == outcome.before
 
 
-def test_the_average_before_the_targets_pass_does_nothing_at_first(settings_of: Settings) -> None:
+def test_the_average_before_the_target_changes_nothing_at_the_first_step(
+    settings_of: Settings,
+) -> None:
     first, second = (
         train(
             settings := settings_of(ema_order=order, ema_decay=0.5), load_inputs(settings), ignore
         ).curve["loss"]
         for order in ("after-step", "before-target")
     )
-    # with one constant decay both orders have moved once by the second step's pass
+    # with a constant decay, both orders have averaged once before the second step's pass
     assert np.array_equal(first, second)

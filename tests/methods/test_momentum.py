@@ -1,4 +1,4 @@
-"""The moving average, and what the two branches share."""
+"""The moving average, and the parameters that both branches share."""
 
 import copy
 
@@ -50,13 +50,13 @@ def test_a_decay_outside_0_to_1_is_refused(decay: float) -> None:
         ema_update([torch.zeros(1)], [torch.ones(1)], decay)
 
 
-def test_nothing_to_average_is_fine() -> None:
+def test_an_update_without_parameters_is_accepted() -> None:
     ema_update([], [], 0.5)
     with pytest.raises(ValueError, match="must lie in 0 to 1"):
         ema_update([], [], 2)
 
 
-def test_the_embeddings_are_one_and_the_same(online: Branch, target: Branch) -> None:
+def test_both_branches_share_the_embedding_block(online: Branch, target: Branch) -> None:
     assert target.encoder.embeddings is online.encoder.embeddings
     assert word_table(target.encoder) is word_table(online.encoder)
     shared = {id(parameter) for parameter in embedding_block(online.encoder).parameters()}
@@ -78,7 +78,9 @@ def test_the_shared_part_is_not_averaged(online: Branch, target: Branch) -> None
     assert torch.equal(table, before)
 
 
-def test_the_average_reaches_the_targets_own_weights(online: Branch, target: Branch) -> None:
+def test_the_average_updates_all_weights_that_are_not_shared(
+    online: Branch, target: Branch
+) -> None:
     averaged = averaged_pairs(target, online)
     before = target.pooler.weight.detach().clone()
     with torch.no_grad():
@@ -106,5 +108,5 @@ def test_the_target_takes_no_gradient(online: Branch, target: Branch) -> None:
     assert all(one.grad is None for one in own)
 
 
-def test_a_copy_of_a_branch_shares_nothing(online: Branch) -> None:
+def test_a_copy_of_a_branch_shares_no_parameters(online: Branch) -> None:
     assert copy.deepcopy(online).encoder.embeddings is not online.encoder.embeddings

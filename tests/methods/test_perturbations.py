@@ -1,4 +1,4 @@
-"""FGSM and other noise on word embeddings, by hand."""
+"""FGSM and augmentation of word embeddings, compared with values by hand."""
 
 import pytest
 import torch
@@ -27,7 +27,7 @@ def test_a_step_goes_along_the_sign_of_the_gradient() -> None:
     assert moved_by(torch.zeros(1, 1, 3), gradient, 0.5).tolist() == [[[0.5, -0.5, 0.0]]]
 
 
-def test_no_gradient_or_no_epsilon_leaves_the_embeddings_as_they_are() -> None:
+def test_without_gradient_or_epsilon_the_embeddings_are_unchanged() -> None:
     words = torch.randn(2, 3, 4)
     assert moved_by(words, None, 0.5) is words
     assert moved_by(words, torch.ones(2, 3, 4), 0) is words
@@ -36,7 +36,7 @@ def test_no_gradient_or_no_epsilon_leaves_the_embeddings_as_they_are() -> None:
 def test_the_gradient_of_a_batch_moves_the_next() -> None:
     fgsm, words = Fgsm(0.5), torch.ones(1, 2, 2, requires_grad=True)
     embedded = fgsm(words * 1.0)
-    fgsm.watch(embedded)
+    fgsm.retain(embedded)
     (embedded * torch.tensor([1.0, -2.0])).sum().backward()
     assert fgsm.gradient is None
     fgsm.keep_gradient()
@@ -82,7 +82,7 @@ def test_the_share_that_a_step_changed() -> None:
 
 
 def test_an_epsilon_below_the_resolution_changes_nothing() -> None:
-    """Around 0.04 neighbouring float32 lie 3.7e-9 apart."""
+    """The spacing of float32 near 0.04 is 3.7e-9."""
     words = torch.full((1, 4, 8), 0.04)
     sign = torch.ones(1, 4, 8)
     assert float(changed_share(words, moved_by(words, sign, 1e-9))) == 0
@@ -94,7 +94,7 @@ MASK = torch.tensor([[1] * length + [0] * (10 - length) for length in LENGTHS])
 
 
 def numbered() -> Tensor:
-    """Word embeddings (4, 10, 20) that tell their sentence, token and dimension; none is 0."""
+    """Word embeddings (4, 10, 20) with distinct values, none of them 0."""
     return torch.arange(1.0, 4 * 10 * 20 + 1).view(4, 10, 20)
 
 
@@ -150,7 +150,7 @@ def test_a_feature_cut_off_zeroes_the_same_dimensions_along_a_sentence(
     assert len(set(dimensions)) == (1 if count == 0 else 4)
 
 
-def test_every_token_and_dimension_has_its_turn() -> None:
+def test_every_token_and_dimension_is_drawn_eventually() -> None:
     words, draws = numbered(), stream()
     tokens = sum((cut_tokens(words, MASK, 0.3, draws)[0, :, 0] == 0).float() for _ in range(600))
     assert isinstance(tokens, Tensor)
@@ -161,7 +161,7 @@ def test_every_token_and_dimension_has_its_turn() -> None:
     assert torch.allclose(features / 600, torch.full((20,), 0.3), atol=0.08)
 
 
-def test_each_view_draws_its_own_and_a_seed_gives_the_same() -> None:
+def test_views_differ_and_the_same_seed_gives_the_same_draws() -> None:
     words, cpu = numbered(), torch.device("cpu")
     noise = EmbeddingNoise("position-shuffle+token-cutoff:0.3+feature-cutoff:0.1", 3, cpu)
     first, second = noise(words, MASK), noise(words, MASK)
@@ -175,12 +175,12 @@ def test_each_view_draws_its_own_and_a_seed_gives_the_same() -> None:
 
 
 @pytest.mark.parametrize("augmentation", ["none", "typos:0.1"])
-def test_nothing_is_done_where_nothing_is_named(augmentation: str) -> None:
+def test_without_such_augmentations_words_are_unchanged(augmentation: str) -> None:
     words = numbered()
     assert EmbeddingNoise(augmentation, 0, torch.device("cpu"))(words, MASK) is words
 
 
-def test_gradients_reach_what_was_not_cut() -> None:
+def test_gradients_reach_the_entries_that_were_not_cut() -> None:
     words = numbered().requires_grad_()
     cut = cut_tokens(words, MASK, 0.5, stream())
     cut.sum().backward()

@@ -1,4 +1,4 @@
-"""The queue against plain lists and deques."""
+"""The queue compared with lists and deques."""
 
 import random
 from collections import deque
@@ -11,7 +11,7 @@ from mtdlab.methods.queue import KeyQueue, PublishedQueue
 
 
 def keys(count: int, start: int) -> Tensor:
-    """Keys that tell their number: (count, 2)."""
+    """Keys (count, 2) that contain their number."""
     numbers = torch.arange(start, start + count, dtype=torch.float32)
     return torch.stack([numbers, -numbers], dim=1)
 
@@ -21,7 +21,7 @@ def model(size: int) -> deque[float]:
 
 
 def put(queue: KeyQueue, against: deque[float], batch: Tensor) -> None:
-    """The batch into both: its first row is the newest."""
+    """Enqueue the batch in both; its first row is the newest."""
     queue.enqueue(batch)
     for row in reversed(batch[: queue.size].tolist()):
         against.appendleft(row[0])
@@ -29,7 +29,7 @@ def put(queue: KeyQueue, against: deque[float], batch: Tensor) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 5, 7, 12, 64])
 @pytest.mark.parametrize("seed", range(3))
-def test_it_is_a_deque_with_a_save_and_a_load_in_the_middle(size: int, seed: int) -> None:
+def test_the_queue_equals_a_deque_also_after_save_and_load(size: int, seed: int) -> None:
     """Batches of any size, above K too, whose sizes do not divide K."""
     draw = random.Random(seed)
     queue, against, number = KeyQueue(size, 2), model(size), 1
@@ -46,7 +46,7 @@ def test_it_is_a_deque_with_a_save_and_a_load_in_the_middle(size: int, seed: int
             queue.load_state_dict(saved)
 
 
-def test_a_state_that_was_saved_does_not_move_with_the_queue() -> None:
+def test_a_saved_state_is_not_changed_by_enqueueing() -> None:
     queue = KeyQueue(4, 2)
     queue.enqueue(keys(3, 1))
     cursor = queue.get_extra_state()
@@ -54,7 +54,7 @@ def test_a_state_that_was_saved_does_not_move_with_the_queue() -> None:
     assert cursor.tolist() == [3, 3]
 
 
-def test_nothing_but_what_was_put_in_is_handed_out() -> None:
+def test_only_enqueued_rows_are_negatives() -> None:
     queue = KeyQueue(8, 2)
     assert queue.negatives().shape == (0, 2)
     queue.enqueue(keys(3, 1))
@@ -62,7 +62,7 @@ def test_nothing_but_what_was_put_in_is_handed_out() -> None:
     assert queue.ordered()[:, 0].tolist() == [1, 2, 3]
 
 
-def test_a_queue_of_no_size_takes_keys_and_has_none() -> None:
+def test_a_queue_of_size_0_accepts_keys_and_stays_empty() -> None:
     queue = KeyQueue(0, 2)
     queue.enqueue(keys(3, 1))
     assert queue.fill == 0
@@ -88,7 +88,7 @@ def test_the_first_keys_are_unit_vectors_in_all_directions() -> None:
     assert torch.equal(again.ordered(), rows)
 
 
-def test_the_first_keys_are_the_first_to_go() -> None:
+def test_the_oldest_keys_are_dropped_first() -> None:
     queue = KeyQueue(4, 2, initial=3)
     noise = queue.ordered().clone()
     queue.enqueue(keys(2, 1))
@@ -116,7 +116,7 @@ def test_position_0_is_the_newest() -> None:
     assert queue.negatives()[:, 0].tolist() == [9]
 
 
-def test_keys_carry_no_gradient_into_the_bank() -> None:
+def test_enqueued_keys_have_no_gradient() -> None:
     queue = KeyQueue(3, 2)
     queue.enqueue(keys(2, 1).requires_grad_())
     assert not queue.negatives().requires_grad
@@ -127,7 +127,7 @@ def test_keys_carry_no_gradient_into_the_bank() -> None:
 def test_slices_with_batches_that_do_not_divide_the_queue(
     slices: list[tuple[int, int]], batch: int
 ) -> None:
-    """K 10: which keys, told by their numbers, at every step of two rounds."""
+    """K 10: the numbers of the keys used at every step, until each is replaced twice."""
     queue, newest_first = KeyQueue(10, 2, initial=0, slices=slices), list[float]()
     for turn in range(24):
         expected = newest_first
@@ -168,7 +168,7 @@ def test_the_published_queue_uses_the_published_rows(
 def test_the_published_queue_is_its_rule_on_a_list(
     sizes: tuple[int, int, int], slices: list[tuple[int, int]] | None
 ) -> None:
-    """The rule as methods state it, with a save and a load in the middle."""
+    """The rule as in the docstring, with a save and a load in the middle."""
     size, initial, batch = sizes
     queue = PublishedQueue(size, 2, initial=initial, slices=slices)
     rows = queue.rows.ordered()[:, 0].tolist()
@@ -190,7 +190,7 @@ def test_the_published_queue_is_its_rule_on_a_list(
             queue.load_state_dict(saved)
 
 
-def test_the_published_queue_may_hold_nothing_but_the_last_batch() -> None:
+def test_the_published_queue_may_contain_only_the_last_batch() -> None:
     queue = PublishedQueue(4, 2, initial=2)
     queue.enqueue(keys(4, 1))
     assert torch.equal(queue.negatives(), keys(4, 1))

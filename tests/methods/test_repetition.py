@@ -1,4 +1,4 @@
-"""The repeated sub-words of ESimCSE: how many, which, and that nothing else changes."""
+"""Repeated sub-words of ESimCSE: number, choice, and unchanged other tokens."""
 
 from itertools import combinations
 from typing import get_args
@@ -28,7 +28,7 @@ def batch(*lengths: int) -> tuple[Tensor, Tensor]:
     return ids, mask
 
 
-# real tokens with [CLS] and [SEP], and the most that are doubled: worked out from the formulas
+# real tokens with [CLS] and [SEP], and the maximum number of repeated ones by the formulas
 @pytest.mark.parametrize(
     ("draw", "length", "most"),
     [
@@ -46,7 +46,7 @@ def batch(*lengths: int) -> tuple[Tensor, Tensor]:
         ("published-code", 500, 9),
     ],
 )
-def test_the_most_that_are_doubled(draw: Draw, length: int, most: int) -> None:
+def test_the_maximum_number_of_repeated_tokens(draw: Draw, length: int, most: int) -> None:
     assert repetition(draw).most(torch.tensor([[length]])).tolist() == [[most]]
 
 
@@ -63,7 +63,7 @@ def test_the_histogram_of_the_number_is_uniform(draw: Draw, length: int, outcome
 
 
 def test_the_histogram_of_the_tokens_is_that_of_random_subsets() -> None:
-    """Of four sub-words none, one or two: 1/3 each, and every subset of a size as often."""
+    """Of four sub-words none, one or two with probability 1/3; subsets of a size equally often."""
     ids, mask = batch(*[6] * 9000)
     repeated, _ = repetition()(ids, mask)
     found: dict[tuple[int, ...], int] = {}
@@ -108,7 +108,7 @@ def test_no_sentence_outgrows_the_encoders_positions(draw: Draw) -> None:
     assert sizes[400:].max() > 10
 
 
-def test_tokens_are_doubled_where_they_stand() -> None:
+def test_repeated_tokens_follow_the_original() -> None:
     ids, mask = batch(5, 3)
     doubled = torch.tensor([[0, 1, 0, 1, 0], [0, 0, 0, 0, 0]]).bool()
     repeated, longer = repeat_tokens(ids, mask, doubled)
@@ -123,7 +123,7 @@ def test_a_rate_of_0_changes_nothing() -> None:
     assert longer is mask
 
 
-def test_every_call_draws_anew_and_a_saved_stream_continues() -> None:
+def test_calls_differ_and_a_restored_generator_continues() -> None:
     ids, mask = batch(*[25] * 20)
     one = repetition()
     first = one(ids, mask)[1].sum(dim=1).tolist()

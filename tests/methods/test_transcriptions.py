@@ -1,4 +1,4 @@
-"""Other people's programs, transcribed slowly, beside the loop: MoCoSE's own and SimCSE's.
+"""The training loop compared with slow transcriptions of published programs: MoCoSE and SimCSE.
 
 Lists, plain calls, transformers' own forward pass, every batch padded to the full length; no
 dropout, so that the two draw nothing differently; float64.
@@ -28,19 +28,19 @@ STEPS = 9
 
 
 def ignore(_step: int, _evaluation: Evaluation | None) -> None:
-    """Nothing to do after a step."""
+    """A step callback that does nothing."""
 
 
 @pytest.fixture(autouse=True)
 def double() -> Iterator[None]:
-    """New modules and tensors in float64, so that no processor's rounding decides a test."""
+    """New modules and tensors in float64, so that tests do not depend on rounding."""
     torch.set_default_dtype(torch.float64)
     yield
     torch.set_default_dtype(torch.float32)
 
 
 def double_inputs(settings: TrainerSettings) -> RunInputs:
-    """What the settings name, with the encoder's weights in float64."""
+    """The inputs of the settings, with the encoder's weights in float64."""
     found = load_inputs(settings)
     model = copy.deepcopy(found.encoder.model).double()
     return dataclasses.replace(found, encoder=dataclasses.replace(found.encoder, model=model))
@@ -162,7 +162,7 @@ def test_the_preset_is_the_published_program(published: Settings) -> None:
     ids=str,
 )
 def test_each_setting_of_the_preset_matters(published: Settings, changed: dict[str, Any]) -> None:
-    """Else the transcription would not have told it from its opposite."""
+    """Otherwise the transcription could not detect a wrong value of the setting."""
     expected, _ = published_program(published())
     assert losses_of(published(**changed)) != pytest.approx(expected, rel=1e-3)
 
@@ -215,7 +215,7 @@ def test_simcse_is_one_encoder_twice(simcse: Settings) -> None:
     assert losses_of(simcse()) == pytest.approx(simcse_program(simcse()), rel=1e-6)
 
 
-def test_simcse_without_its_tanh_or_one_views_gradient_is_something_else(
+def test_removing_the_tanh_or_one_gradient_changes_simcse(
     simcse: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = simcse_program(simcse())

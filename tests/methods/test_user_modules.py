@@ -1,4 +1,4 @@
-"""Methods from outside: a single file and an installed package, through sweep and page."""
+"""Custom methods from a file and from an installed package, in a sweep and on a page."""
 
 import json
 import sys
@@ -66,7 +66,7 @@ Write = Callable[[str], Path]
 
 @pytest.fixture(autouse=True)
 def isolated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """Nothing registered before, nothing left behind."""
+    """An empty registry, restored afterwards."""
     monkeypatch.setattr(registry, "_imported", {})
     monkeypatch.delenv(user_modules.VARIABLE, raising=False)
     monkeypatch.chdir(tmp_path)
@@ -119,7 +119,7 @@ def test_a_single_file_reaches_workers_database_and_page(study: Write, tmp_path:
     by_method = frames.trials.groupby("method")["factor"].agg(["size", "nunique"])
     assert by_method.to_dict("index") == {
         "toy": {"size": 4, "nunique": 2},
-        # it has no factor: its two points are one configuration
+        # it has no setting factor, so both points are one configuration
         "simcse": {"size": 2, "nunique": 0},
     }
     assert set(frames.trials["state"]) == {"COMPLETE"}
@@ -150,7 +150,7 @@ def test_other_content_is_refused(
 def test_a_sweep_with_a_changed_file_is_refused(
     study: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the command, as a user meets it."""
+    """With the command, in a separate process."""
     monkeypatch.setattr("mtdlab.sweep.run._run_waiting", lambda *_: 0)
     file, path = write_method(tmp_path / "toy_file.py"), str(study("toy"))
     assert run("sweep", path, "--import", "toy_file.py")[0] == 0
@@ -165,7 +165,7 @@ def test_a_file_that_changes_during_a_sweep_is_noticed(tmp_path: Path) -> None:
     (module,) = import_modules([str(write_method(tmp_path / "toy_two.py"))])
     ensure_imported([module])
     changed = UserModule(module.name, module.spec, "0" * 64)
-    with pytest.raises(MtdlabError, match=r"toy_two\.py: it changed while the sweep was running"):
+    with pytest.raises(MtdlabError, match=r"toy_two\.py: changed while the sweep was running"):
         ensure_imported([changed])
 
 
@@ -176,7 +176,7 @@ def test_a_method_of_an_installed_package(
     tiny_corpus: Path,
     tiny_pairs: Path,
 ) -> None:
-    """As `pip install` leaves it: a module, and a dist-info with an entry point."""
+    """A module and a dist-info with an entry point, as installed by pip."""
     write_method(tmp_path / "toy_package.py", "toy-packaged")
     info = tmp_path / "toy_package-1.0.dist-info"
     info.mkdir()
@@ -197,13 +197,13 @@ def test_a_method_of_an_installed_package(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("x = 1\n", "it defines no method"),
+        ("x = 1\n", "defines no method"),
         ("raise ValueError('no\\nway')\n", "ValueError: no way"),
         (METHOD.replace("NAME", "mocose"), "the name is taken by a built-in method"),
         ("import no_such_module_at_all\n", "ModuleNotFoundError"),
     ],
 )
-def test_a_file_that_cannot_serve_is_refused(tmp_path: Path, content: str, message: str) -> None:
+def test_an_invalid_module_file_is_refused(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "toy_bad.py"
     path.write_text(content)
     with pytest.raises(MtdlabError, match=message):
@@ -213,7 +213,7 @@ def test_a_file_that_cannot_serve_is_refused(tmp_path: Path, content: str, messa
 def test_names_come_from_the_option_and_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(user_modules.VARIABLE, "b, c.py,,a")
     assert named_modules(["a"]) == ("a", "b", "c.py")
-    with pytest.raises(MtdlabError, match=r"--import c.py: there is no such file"):
+    with pytest.raises(MtdlabError, match=r"--import c.py: no such file"):
         import_modules(["c.py"])
     with pytest.raises(MtdlabError, match="--import no_such_module: ModuleNotFoundError"):
         import_modules(["no_such_module"])

@@ -93,7 +93,7 @@ def result_of(settings: TrainerSettings, index: int) -> Result:
 
 
 def replacement_of_training(runs: Iterator[tuple[int, Run]]) -> Any:
-    """A function in the place of `worker._train`; interrupts the sweep after the last run."""
+    """A replacement of `worker._train` that interrupts the sweep after the last run."""
 
     def train(_spec: Any, settings: TrainerSettings, monitor: Any) -> tuple[Result, None]:
         index, (state, reason) = next(runs, (0, ("", "")))

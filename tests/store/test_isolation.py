@@ -1,4 +1,4 @@
-"""Two studies in one database: neither sees or changes the other's trials."""
+"""Two studies in one database: neither reads or modifies the other's trials."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -87,7 +87,7 @@ def endings(store: Store) -> dict[int, tuple[str, float | None]]:
         (study_name, "study-1", "study-2"),
     ],
 )
-def test_each_study_finds_its_own(
+def test_each_study_reads_its_own_trials(
     mine: Store, other: Store, read: Callable[[Store], Any], in_mine: Any, in_other: Any
 ) -> None:
     assert read(mine) == in_mine
@@ -101,7 +101,7 @@ def test_running_trials_carry_their_owner_and_heartbeat(mine: Store, other: Stor
     assert mine.owned() == []
 
 
-def test_a_failed_trial_is_put_back_in_its_own_study_alone(mine: Store, other: Store) -> None:
+def test_retry_failed_affects_one_study_only(mine: Store, other: Store) -> None:
     run_trial(mine, Result("FAIL", "out of memory"), optuna_id=101)
     assert other.retry_failed() == 1
     assert other.counts() == {"COMPLETE": 1, "RUNNING": 1, "WAITING": 2}
@@ -110,7 +110,7 @@ def test_a_failed_trial_is_put_back_in_its_own_study_alone(mine: Store, other: S
     assert endings(mine) == {101: ("FAIL", None)}
 
 
-def test_parameters_drawn_in_one_study_do_not_reach_another(url: str) -> None:
+def test_sampled_parameters_do_not_affect_another_study(url: str) -> None:
     for study_id in (1, 2):
         store = Store(url, study_id)
         store.write_study(f"study-{study_id}", "sts_dev", {"sampler": "tpe"}, "", "")
@@ -141,7 +141,7 @@ def test_planning_more_trials_counts_only_the_studys_own(mine: Store, url: str) 
 @pytest.mark.parametrize(
     ("optuna_ids", "is_forgotten"), [({201, 7}, False), ({7}, True), (set(), True)]
 )
-def test_only_a_deleted_study_is_forgotten(
+def test_only_a_study_deleted_through_optuna_is_deleted(
     mine: Store, other: Store, optuna_ids: set[int], is_forgotten: bool
 ) -> None:
     other.forget_deleted("study-2", lambda: optuna_ids)
@@ -152,7 +152,7 @@ def test_only_a_deleted_study_is_forgotten(
     assert mine.counts() == {"WAITING": 3}
 
 
-def test_a_study_without_begun_trials_is_never_forgotten(mine: Store) -> None:
+def test_a_study_without_started_trials_is_never_deleted(mine: Store) -> None:
     mine.forget_deleted("study-1", lambda: {7})
     assert mine.counts() == {"WAITING": 3}
 

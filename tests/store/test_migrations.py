@@ -1,4 +1,4 @@
-"""Databases of every schema version: read untouched, copied and migrated by a sweep."""
+"""Databases of every schema version: reading without modification, copying, migration."""
 
 import functools
 import re
@@ -166,7 +166,7 @@ def test_the_file_is_copied_once_before_it_is_migrated(
     assert capsys.readouterr().err == ""
 
 
-def test_a_copy_that_is_there_already_is_not_overwritten(database: Path) -> None:
+def test_an_existing_backup_is_not_overwritten(database: Path) -> None:
     earlier = database.with_name("studies.db.schema-1.bak")
     earlier.write_text("an earlier copy")
     migrate(database)
@@ -174,7 +174,7 @@ def test_a_copy_that_is_there_already_is_not_overwritten(database: Path) -> None
     assert copies(database) == ["studies.db.schema-1-2.bak", earlier.name]
 
 
-def test_without_room_for_the_copy_nothing_is_migrated(
+def test_if_the_copy_fails_nothing_is_migrated(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_without_room_for_the_copy_nothing_is_migrated(
     assert [path.name for path in database.parent.iterdir()] == [database.name]
 
 
-def test_a_migration_that_breaks_leaves_the_old_schema(
+def test_a_failed_migration_keeps_the_old_schema(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(operations: object) -> None:
@@ -203,19 +203,19 @@ def test_a_migration_that_breaks_leaves_the_old_schema(
     assert load_study("grid", str(database)).planned == 8
 
 
-def test_a_newer_schema_is_refused_and_left_as_it_is(database: Path) -> None:
+def test_a_newer_schema_is_refused_and_not_modified(database: Path) -> None:
     migrate(database)
     with closing(sqlite3.connect(database)) as connection:
         connection.execute("UPDATE mtdlab_schema SET version = 99")
         connection.commit()
     before = database.read_bytes()
     for opened in (reading_engine, writing_engine):
-        with pytest.raises(StorageError, match="has schema 99, this mtdlab knows"):
+        with pytest.raises(StorageError, match="has schema 99, this version of mtdlab supports"):
             opened(url_of(database))
     assert database.read_bytes() == before
 
 
-def test_a_damaged_older_database_is_an_error_and_left_as_it_is(database: Path) -> None:
+def test_a_damaged_older_database_is_an_error_and_not_modified(database: Path) -> None:
     whole = database.read_bytes()
     database.write_bytes(whole[: len(whole) // 2])
     for opened in (reading_engine, writing_engine):
@@ -246,7 +246,7 @@ def test_two_processes_migrate_at_once(database: Path) -> None:
 def test_a_study_without_select_by_keeps_ranking_by_its_metric(
     database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The scores that Optuna holds of its earlier trials must not be mixed with other ones."""
+    """Optuna's values of earlier trials must not be mixed with another score."""
     sweep = functools.partial(runs.sweep, url=url_of(database), jobs=1)
     with pytest.raises(MtdlabError, match=r"\(select_by: was sts_test, now sts_dev\)"):
         sweep(read_study(study_file(tmp_path, GRID + "select_by: sts_dev\n")))
@@ -294,7 +294,7 @@ def test_a_sweep_resumes_a_study_of_every_version(database: Path, tmp_path: Path
 
 
 def test_the_precision_of_a_study_comes_from_its_first_trial(database: Path) -> None:
-    """`auto` was resolved per trial before, and each trial's device line says to what."""
+    """Version 1 resolved `auto` for each trial and recorded the result in its device line."""
     with closing(sqlite3.connect(database)) as connection:
         for place, (number, precision) in enumerate([(1, "float32"), (0, "bfloat16")]):
             connection.execute(
@@ -312,7 +312,7 @@ def test_the_precision_of_a_study_comes_from_its_first_trial(database: Path) -> 
 def test_a_setting_that_was_renamed_or_removed_is_mapped(
     database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As if `temperature` had been called `tau`, and `heat` had existed."""
+    """`tau` as an earlier name of `temperature`, and `heat` as a removed setting."""
     with closing(sqlite3.connect(database)) as connection:
         for table, path in (("studies SET identity", "trainer."), ("trials SET settings", "")):
             column = table.split()[-1]
@@ -333,7 +333,7 @@ def test_a_setting_that_was_renamed_or_removed_is_mapped(
     assert runs.sweep(spec, url_of(database), jobs=1).counts == {"COMPLETE": 7, "FAIL": 1}
 
 
-def test_the_newest_database_is_made_again_by_its_script(tmp_path: Path) -> None:
+def test_the_database_of_the_present_version_is_reproducible(tmp_path: Path) -> None:
     make(tmp_path / "again.db")
     for name in ("grid", "drawn"):
         kept, again = (
@@ -346,13 +346,13 @@ def test_the_newest_database_is_made_again_by_its_script(tmp_path: Path) -> None
         assert kept.planned == again.planned
 
 
-def test_what_is_recorded_of_a_study_comes_back(tmp_path: Path) -> None:
+def test_the_record_of_a_study_is_read_back(tmp_path: Path) -> None:
     store = Store(url_of(tmp_path / "a.db"), study_id=1)
     identity = {"sampler": "grid"}
     store.write_study("a", "sts_test", identity, "", "", description="Why", imports={"m": "0f"})
     assert store.record_precision("bfloat16") == "bfloat16"
     assert store.record_precision("float32") == "bfloat16"
-    # the newer file of a study leaves its precision as it is
+    # a newer study file does not change the recorded precision
     store.write_study("a", "sts_test", identity, "", "", description="Why not")
     row = store.study()
     assert row is not None

@@ -1,4 +1,4 @@
-"""What is stored comes back as frames: values, order, missing ones, and ten thousand trials."""
+"""Reading of stored studies as frames: values, order, missing values, 10,000 trials."""
 
 import sqlite3
 import time
@@ -50,7 +50,7 @@ def finish(store: Store, result: Result, number: int) -> None:
     assert store.finish(claim, OWNER, result)
 
 
-def test_everything_of_a_result_comes_back(store: Store, url: str) -> None:
+def test_a_result_is_read_back_completely(store: Store, url: str) -> None:
     curve = {
         "loss": np.array([3.0, 2.0, 1.0]),
         "ema_decay": np.full(3, 0.85),
@@ -80,7 +80,7 @@ def test_everything_of_a_result_comes_back(store: Store, url: str) -> None:
     assert dict(zip(study.scores["task"], study.scores["score"], strict=True)) == scores
 
 
-def test_measurements_of_keys_come_back_by_trial_step_and_lag(store: Store, url: str) -> None:
+def test_probes_are_read_back_by_trial_step_and_lag(store: Store, url: str) -> None:
     for number, lowest in enumerate((0.5, 0.25)):
         arrays = {
             "probe/step": np.array([0, 2, 4]),
@@ -104,7 +104,7 @@ def test_measurements_of_keys_come_back_by_trial_step_and_lag(store: Store, url:
     ]
 
 
-def test_a_study_that_has_not_begun_has_empty_frames_with_the_right_columns(
+def test_a_study_without_trials_has_empty_frames_with_the_right_columns(
     store: Store, url: str
 ) -> None:
     study = load_study("small", url)
@@ -143,7 +143,7 @@ def test_each_trial_is_claimed_once_and_in_order(store: Store) -> None:
     assert [claim and claim.setting for claim in claims] == ["a", "b", "c", None]
 
 
-def test_other_seeds_wait_for_what_the_first_one_draws(url: str) -> None:
+def test_other_seeds_wait_for_the_parameters_of_the_first(url: str) -> None:
     store = Store(url, study_id=2)
     store.write_study("drawn", "sts_dev", {"sampler": "tpe"}, "", "")
     store.add_units([Unit("s-0", 0, None), Unit("s-0", 1, None)])
@@ -177,7 +177,7 @@ def test_an_unknown_study_is_an_error_with_the_nearest_name(url: str) -> None:
         load_study("smal", url)
 
 
-def test_reading_never_makes_a_database(tmp_path: Path) -> None:
+def test_reading_never_creates_a_database(tmp_path: Path) -> None:
     path = tmp_path / "mistyped.db"
     with pytest.raises(StorageError, match="no database at"):
         load_study("small", str(path))
@@ -188,12 +188,12 @@ def test_another_programs_database_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
     with sqlite3.connect(path) as database:
         database.execute("CREATE TABLE t (x)")
-    with pytest.raises(StorageError, match="holds no mtdlab study"):
+    with pytest.raises(StorageError, match="contains no mtdlab study"):
         load_study("small", str(path))
 
 
 def test_an_error_of_the_driver_is_one_sentence_with_the_storage(url: str) -> None:
-    """Copies are made by the driver itself, whose errors SQLAlchemy does not wrap."""
+    """Copies are made by the database driver, whose errors SQLAlchemy does not wrap."""
     with pytest.raises(StorageError, match=r"studies\.db: disk I/O error$"), explained(url):
         raise sqlite3.OperationalError("disk I/O error")
 

@@ -138,7 +138,7 @@ def test_of_two_workers_that_finish_at_once_the_better_one_saves(
 def test_a_folder_with_something_else_is_refused_before_anything_runs(spec, tmp_path) -> None:
     (tmp_path / "models" / "kept").mkdir(parents=True)
     (tmp_path / "models" / "kept" / "notes.txt").write_text("mine")
-    with pytest.raises(MtdlabError, match="kept: holds something else than a saved model"):
+    with pytest.raises(MtdlabError, match="kept: exists and is not a saved model"):
         sweep(spec, tmp_path)
     assert load_study("kept", f"sqlite:///{tmp_path / 's.db'}").trials.empty
 
@@ -149,5 +149,5 @@ def test_a_single_run_refuses_such_a_folder_before_it_trains(tmp_path, monkeypat
 
     monkeypatch.setattr(training_run, "load_inputs", trained)
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(MtdlabError, match="holds something else than a saved model"):
+    with pytest.raises(MtdlabError, match="exists and is not a saved model"):
         training_run.run_once(make_settings(), tmp_path)

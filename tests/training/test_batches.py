@@ -1,4 +1,4 @@
-"""The order of sentences: permutations without their ragged end, at a position that is saved."""
+"""The order of sentences: permutations without incomplete batches, and its saved position."""
 
 import itertools
 from collections.abc import Iterator
@@ -17,13 +17,13 @@ SENTENCES = 10
 
 
 def numbered(first: int = 0) -> TokenStore:
-    """A store whose rows hold their own number, from `first` on."""
+    """A store whose rows contain their number, starting with `first`."""
     ids = np.arange(first, first + SENTENCES, dtype=np.int32).reshape(SENTENCES, 1)
     return TokenStore(ids, np.ones(SENTENCES, dtype=np.int32), "x")
 
 
 def plain_order(size: int, seed: int) -> Iterator[list[int]]:
-    """The same order, written as a loop that cannot be stopped and continued."""
+    """A plain loop with the same order, which cannot be saved."""
     random = np.random.default_rng(seed)
     while True:
         order = random.permutation(SENTENCES)
@@ -46,7 +46,7 @@ def test_the_rows_are_those_of_the_plain_loop(size: int, seed: int) -> None:
     assert [rows.next_rows().tolist() for _ in range(epochs)] == expected
 
 
-def test_an_epoch_is_a_permutation_without_its_ragged_end() -> None:
+def test_an_epoch_is_a_permutation_without_an_incomplete_batch() -> None:
     batches = read(BatchOrder([numbered()], 3, seed=0), 9)
     epochs = [[*itertools.chain(*batches[at : at + 3])] for at in (0, 3, 6)]
     for epoch in epochs:
@@ -73,7 +73,7 @@ def test_two_views_are_the_same_rows_in_the_same_order() -> None:
 
 @pytest.mark.parametrize("views", [1, 2])
 @pytest.mark.parametrize("done", [0, 1, 2, 3, 4, 6, 8])
-def test_it_continues_where_its_state_was_saved(tmp_path: Path, done: int, views: int) -> None:
+def test_a_restored_order_continues_identically(tmp_path: Path, done: int, views: int) -> None:
     """At the start, in the middle and after the last batch of an epoch of three."""
     stores = [numbered(100), numbered()][:views]
     first = BatchOrder(stores, 3, seed=5)
@@ -83,7 +83,7 @@ def test_it_continues_where_its_state_was_saved(tmp_path: Path, done: int, views
     assert sum(value.numel() for value in state.values()) < 10
     save_file(state, tmp_path / "order.safetensors")
     expected = [next(first) for _ in range(8)]
-    # another seed, and already somewhere else: the state decides all of it
+    # another seed and position: the state must determine both
     second = BatchOrder(stores, 3, seed=99)
     next(second)
     second.load_state_dict(load_file(tmp_path / "order.safetensors"))
@@ -99,7 +99,7 @@ def test_it_continues_where_its_state_was_saved(tmp_path: Path, done: int, views
     )
 
 
-def test_a_saved_state_does_not_move_with_the_order() -> None:
+def test_a_saved_state_is_a_copy() -> None:
     order = BatchOrder([numbered()], 3, seed=0)
     next(order)
     state = order.state_dict()
@@ -118,5 +118,5 @@ def test_a_position_that_an_epoch_does_not_have_is_refused(position: int) -> Non
 
 @pytest.mark.parametrize("views", [1, 2])
 def test_a_batch_larger_than_the_corpus_is_refused(views: int) -> None:
-    with pytest.raises(MtdlabError, match="batch_size 11 exceeds the corpus, which holds 10"):
+    with pytest.raises(MtdlabError, match="batch_size is 11, but the corpus has 10"):
         BatchOrder([numbered()] * views, 11, seed=0)

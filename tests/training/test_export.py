@@ -1,4 +1,4 @@
-"""A saved model: what is in the folder, who opens it, and what a broken save leaves."""
+"""Export of a model: content of the folder, loading by other libraries, failed saves."""
 
 import dataclasses
 import json
@@ -38,7 +38,7 @@ Run = tuple[TrainerSettings, RunInputs, Outcome]
 
 @contextmanager
 def warnings_of_transformers(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Let `caplog` see what transformers logs, which does not reach the root logger."""
+    """Attach `caplog` to the logger of transformers, which does not propagate to the root."""
     logger = logging.getLogger("transformers")
     logger.addHandler(caplog.handler)
     try:
@@ -74,7 +74,7 @@ def folder(run: Run, tmp_path: Path) -> Path:
     return tmp_path / "models" / "best"
 
 
-def test_it_scores_what_was_trained(
+def test_the_exported_model_has_the_trained_score(
     run: Run, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     settings, inputs, outcome = run
@@ -85,7 +85,7 @@ def test_it_scores_what_was_trained(
     assert capfd.readouterr().err == ""
 
 
-def test_auto_model_opens_it_whole(
+def test_auto_model_loads_the_model(
     run: Run, folder: Path, tiny_encoder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with warnings_of_transformers(caplog):
@@ -99,7 +99,7 @@ def test_auto_model_opens_it_whole(
     pooler = state.keys() - run[2].weights.keys()
     assert pooler == {"pooler.dense.weight", "pooler.dense.bias"}
     assert all(torch.equal(state[name], before[name]) for name in pooler)
-    # exported, loaded and exported again, it is still that one
+    # also after export, loading and a second export
     again = load_encoder(str(folder), 0.1).pooler
     assert again is not None
     assert torch.equal(again.state_dict()["dense.weight"], before["pooler.dense.weight"])
@@ -109,7 +109,7 @@ def test_auto_model_opens_it_whole(
 def test_a_pooler_that_was_not_loaded_is_not_exported(
     run: Run, tiny_encoder: Path, tmp_path: Path
 ) -> None:
-    """Weights drawn at random would pass for the encoder's own."""
+    """Randomly initialised weights must not be exported as the encoder's pooler."""
     bare = tmp_path / "bare"
     shutil.copytree(tiny_encoder, bare)
     weights = load_file(bare / "model.safetensors")
@@ -126,7 +126,7 @@ def test_a_pooler_that_was_not_loaded_is_not_exported(
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
-def test_sentence_transformer_opens_it_and_pools_as_we_do(
+def test_sentence_transformer_loads_the_model_with_the_same_pooling(
     run: Run, tmp_path: Path, pooling: str
 ) -> None:
     library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is absent")
@@ -141,7 +141,7 @@ def test_sentence_transformer_opens_it_and_pools_as_we_do(
     assert np.allclose(theirs.encode(sorted({*pairs.first, *pairs.second})), ours, atol=1e-5)
 
 
-def test_the_rest_of_the_checkpoint_can_be_taken_up_again(run: Run, folder: Path) -> None:
+def test_the_other_parts_of_a_checkpoint_can_be_loaded(run: Run, folder: Path) -> None:
     settings, inputs, _ = run
     names = ("heads", "target", "queue")
     parts = {name: load_file(folder / "mtdlab" / f"{name}.safetensors") for name in names}
@@ -178,7 +178,7 @@ def test_the_rest_of_the_checkpoint_can_be_taken_up_again(run: Run, folder: Path
     ],
     ids=str,
 )
-def test_other_methods_leave_a_checkpoint_too(
+def test_other_methods_are_exported_too(
     run: Run, tmp_path: Path, changed: dict[str, Any], told: list[str]
 ) -> None:
     kept = {"encoder", "corpus", "evaluation", "batch_size", "steps", "evaluate_every", "device"}
@@ -199,16 +199,16 @@ def test_other_methods_leave_a_checkpoint_too(
         assert torch.allclose(queue.negatives().norm(dim=1), torch.ones(20))
 
 
-def test_a_card_says_what_its_method_says(folder: Path) -> None:
+def test_a_card_contains_the_text_of_its_method(folder: Path) -> None:
     told = json.loads((folder / "mtdlab" / "run.json").read_text())
     text = MethodText("another", "another (a preprint)", "It was trained by another.")
     card = model_card(told, text, ["bank", "heads"])
     assert "# A sentence encoder trained by another\n" in card
     assert "It was trained by another. The\ncheckpoint is that of step" in card
-    assert "checkpoint (bank, heads), and the run as JSON" in card
+    assert "checkpoint (bank, heads) and a description of the run" in card
 
 
-def test_it_says_where_it_comes_from(run: Run, folder: Path) -> None:
+def test_the_model_folder_records_its_provenance(run: Run, folder: Path) -> None:
     told = json.loads((folder / "mtdlab" / "run.json").read_text())
     settings, _, outcome = run
     assert (told["study"], told["trial"], told["seed"]) == ("small", 3, 0)
@@ -220,13 +220,13 @@ def test_it_says_where_it_comes_from(run: Run, folder: Path) -> None:
     assert metadata["library_name"] == "sentence-transformers"
     assert "mtdlab" in metadata["tags"]
     assert "`pooler_output` of `AutoModel`, where there is one, is not the sentence emb" in card
-    assert "checkpoint (dropout, heads, queue, target), and the run as JSON" in card
+    assert "checkpoint (dropout, heads, queue, target) and a description of the run" in card
     assert f"| sts_dev | {outcome.after.dev.score:.2f} |" in card
     assert f"a maximum traceable distance of {settings.mtd:.2f} steps" in card
     assert r"| corpus | a\|b: 60 sentences, SHA-256 0123 |" in card
 
 
-def test_a_model_replaces_a_model_and_nothing_else(run: Run, folder: Path) -> None:
+def test_only_a_saved_model_is_replaced(run: Run, folder: Path) -> None:
     (folder / "stale.txt").write_text("from before")
     save_model(folder, *run, FACTS)
     assert not (folder / "stale.txt").exists()
@@ -234,14 +234,14 @@ def test_a_model_replaces_a_model_and_nothing_else(run: Run, folder: Path) -> No
     other = folder.parent / "other"
     other.mkdir()
     (other / "thesis.tex").write_text("dear")
-    with pytest.raises(MtdlabError, match="other: holds something else than a saved model"):
+    with pytest.raises(MtdlabError, match="other: exists and is not a saved model"):
         save_model(other, *run, FACTS)
-    with pytest.raises(MtdlabError, match=r"thesis.tex: holds something else"):
+    with pytest.raises(MtdlabError, match=r"thesis.tex: exists and is not a saved model"):
         save_model(other / "thesis.tex", *run, FACTS)
     assert (other / "thesis.tex").read_text() == "dear"
 
 
-def test_a_save_that_breaks_leaves_the_earlier_model(
+def test_a_failed_save_keeps_the_earlier_model(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_arguments: object) -> str:
@@ -255,14 +255,14 @@ def test_a_save_that_breaks_leaves_the_earlier_model(
     assert [path.name for path in folder.parent.iterdir()] == ["best"]
 
 
-def test_others_may_read_it(folder: Path) -> None:
+def test_the_model_folder_is_readable_by_others(folder: Path) -> None:
     files = [path for path in folder.rglob("*") if path.is_file()]
     assert len(files) > 8
     assert {path.stat().st_mode & 0o777 for path in files} == {0o644}
     assert folder.stat().st_mode & 0o777 == 0o755
 
 
-def test_what_a_killed_process_left_half_built_goes(folder: Path) -> None:
+def test_temporary_folders_of_killed_processes_are_removed(folder: Path) -> None:
     half, neighbour = (folder.parent / name for name in (".best.building-x", ".best-2.building-x"))
     half.mkdir()
     neighbour.mkdir()
@@ -271,7 +271,7 @@ def test_what_a_killed_process_left_half_built_goes(folder: Path) -> None:
     assert neighbour.exists()
 
 
-def test_a_model_that_scores_otherwise_after_saving_is_refused(run: Run, tmp_path: Path) -> None:
+def test_a_model_with_another_score_after_saving_is_refused(run: Run, tmp_path: Path) -> None:
     settings, inputs, outcome = run
     generator = torch.Generator().manual_seed(0)
     weights = {k: torch.randn(v.shape, generator=generator) for k, v in outcome.weights.items()}

@@ -1,4 +1,4 @@
-"""What only a GPU can show."""
+"""Tests that need a GPU."""
 
 import itertools
 from pathlib import Path
@@ -14,7 +14,7 @@ from mtdlab.training.loop import train
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("augmentation", ["none", "position-shuffle+feature-cutoff:0.1"])
-def test_no_step_waits_for_the_gpu(
+def test_a_step_does_not_synchronise_with_the_gpu(
     tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path, augmentation: str
 ) -> None:
     settings = make_settings(

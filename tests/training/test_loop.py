@@ -1,4 +1,4 @@
-"""Whole runs of a tiny encoder."""
+"""Complete training runs of a tiny encoder."""
 
 import copy
 import dataclasses
@@ -32,14 +32,14 @@ CPU = Device(torch.device("cpu"), torch.float32)
 
 
 def ignore(_step: int, _evaluation: Evaluation | None) -> None:
-    """Nothing to do after a step."""
+    """A step callback that does nothing."""
 
 
 def run(settings: TrainerSettings) -> Outcome:
     return train(settings, load_inputs(settings), ignore)
 
 
-def test_the_same_seed_gives_the_same_bits(settings_of: Settings) -> None:
+def test_runs_with_the_same_seed_are_bit_identical(settings_of: Settings) -> None:
     first, second = run(settings_of(seed=3)), run(settings_of(seed=3))
     for name in first.curve:
         assert np.array_equal(first.curve[name], second.curve[name], equal_nan=True), name
@@ -51,7 +51,7 @@ def test_the_same_seed_gives_the_same_bits(settings_of: Settings) -> None:
     assert any(not torch.equal(first.weights[name], other.weights[name]) for name in first.weights)
 
 
-def test_the_encoder_of_the_inputs_is_left_alone(settings_of: Settings) -> None:
+def test_training_does_not_modify_the_loaded_encoder(settings_of: Settings) -> None:
     inputs = load_inputs(settings_of())
     before = {name: one.clone() for name, one in inputs.encoder.model.state_dict().items()}
     outcome = train(settings_of(), inputs, ignore)
@@ -61,7 +61,7 @@ def test_the_encoder_of_the_inputs_is_left_alone(settings_of: Settings) -> None:
 
 
 def projected(branch: Any, words: Tensor, mask: Tensor) -> Tensor:
-    """A branch by transformers' own forward pass."""
+    """A branch with the forward pass of transformers."""
     hidden = branch.encoder(inputs_embeds=words, attention_mask=mask).last_hidden_state[:, 0]
     return branch.projection(branch.pooler(hidden))
 
@@ -126,7 +126,7 @@ def test_the_queue_fills_as_planned(settings_of: Settings) -> None:
     assert outcome.curve["queue_fill"].tolist() == [0, 0, 0]
 
 
-def test_the_curve_has_an_entry_a_step_and_scores_where_it_looked(settings_of: Settings) -> None:
+def test_the_curve_has_a_loss_per_step_and_scores_at_evaluations(settings_of: Settings) -> None:
     curve = run(settings_of(ema_decay=0.75, ema_decay_end=0.95)).curve
     assert {len(column) for column in curve.values()} == {10}
     for name in ("loss", "ema_decay", "queue_fill", "fgsm_changed"):
@@ -178,7 +178,7 @@ def test_a_loss_that_is_not_finite_ends_the_run_with_its_step(settings_of: Setti
         run(settings_of(learning_rate=1e30))
 
 
-def test_a_poisoned_encoder_ends_the_run(settings_of: Settings) -> None:
+def test_an_encoder_with_nan_weights_ends_the_run(settings_of: Settings) -> None:
     inputs = load_inputs(settings_of())
     broken = copy.deepcopy(inputs.encoder.model)
     with torch.no_grad():
@@ -206,13 +206,13 @@ def test_the_best_checkpoint_is_the_best_dev_step(settings_of: Settings) -> None
     assert again == outcome.after.test
 
 
-def test_the_test_pairs_are_looked_at_once_and_change_nothing(settings_of: Settings) -> None:
+def test_the_test_pairs_are_scored_once_and_do_not_affect_training(settings_of: Settings) -> None:
     settings = settings_of(steps=12, evaluate_every=2)
     inputs = load_inputs(settings)
     looks = []
 
     class Watched:
-        """The test task with its gold scores turned round."""
+        """The test task with reversed gold scores."""
 
         def __init__(self, inputs: RunInputs) -> None:
             self.task = copy.copy(inputs.test)
@@ -272,11 +272,13 @@ def test_tasks_without_data_are_named_before_anything_is_trained(
 ) -> None:
     settings = settings_of(evaluation=str(senteval), tasks="STS12,STSB,MR")
     for act in (load_inputs, check_inputs):
-        with pytest.raises(MtdlabError, match=r"lacks data of trainer.tasks \(STS12: .*; MR: "):
+        with pytest.raises(
+            MtdlabError, match=r"data of trainer.tasks are missing \(STS12: .*; MR: "
+        ):
             act(settings)
 
 
-def test_what_on_step_raises_ends_the_run(settings_of: Settings) -> None:
+def test_an_exception_of_on_step_ends_the_run(settings_of: Settings) -> None:
     steps = []
 
     def stop(step: int, _evaluation: Evaluation | None) -> None:
@@ -291,9 +293,9 @@ def test_what_on_step_raises_ends_the_run(settings_of: Settings) -> None:
 
 def test_a_batch_larger_than_the_corpus_is_refused(settings_of: Settings) -> None:
     settings = settings_of(batch_size=61)
-    with pytest.raises(MtdlabError, match="batch_size 61 exceeds the corpus, which holds 60"):
+    with pytest.raises(MtdlabError, match="batch_size is 61, but the corpus has 60"):
         run(settings)
-    with pytest.raises(MtdlabError, match="batch_size 61 exceeds"):
+    with pytest.raises(MtdlabError, match="batch_size is 61"):
         check_inputs(settings)
 
 
@@ -303,7 +305,7 @@ def test_inputs_are_loaded_once(settings_of: Settings) -> None:
     assert load_inputs(settings_of(dropout=0.2)) is not first
 
 
-def test_the_view_before_is_that_of_the_loaded_encoder(settings_of: Settings) -> None:
+def test_the_scores_before_training_are_those_of_the_loaded_encoder(settings_of: Settings) -> None:
     inputs = load_inputs(settings_of())
     vectors = inputs.dev.embed(inputs.encoder.model, "cls", CPU)
     assert inputs.before.dev == inputs.dev.evaluate(vectors)
@@ -311,7 +313,7 @@ def test_the_view_before_is_that_of_the_loaded_encoder(settings_of: Settings) ->
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has the device")
-def test_a_device_that_is_not_there_is_refused(settings_of: Settings) -> None:
+def test_a_missing_device_is_refused(settings_of: Settings) -> None:
     for act in (load_inputs, check_inputs):
         with pytest.raises(MtdlabError, match="device cuda:3: this machine has 0 CUDA devices"):
             act(settings_of(device="cuda:3"))

@@ -1,4 +1,4 @@
-"""The default computes what the plain formulation computes, over 200 steps.
+"""The default settings give the losses of a plain implementation, over 200 steps.
 
 Both runs start from the same weights, see the same batches and drop the same entries: what the
 fast run drops on packed rows, the other drops on padded ones in transformers' own forward pass.
@@ -58,7 +58,7 @@ def run_fast(inputs: RunInputs) -> tuple[Outcome, list[tuple[Packing, torch.Size
 
 
 def run_plainly(inputs: RunInputs, drawn: list[tuple[Packing, torch.Size]]) -> Outcome:
-    """The run on transformers' own forward pass, under the same masks."""
+    """The run with the forward pass of transformers, under the same masks."""
     model = copy.deepcopy(inputs.encoder.model)
     model.set_attn_implementation("eager")
     copied = dataclasses.replace(inputs.encoder, model=model)
@@ -103,6 +103,6 @@ def test_losses_are_those_of_the_plain_formulation() -> None:
     losses, expected = ours.curve["loss"], plain.curve["loss"]
     assert np.isfinite(expected).all()
     assert np.ptp(expected) > 100 * BFLOAT16
-    # float32 on both sides: far nearer than bfloat16 could tell apart
+    # float32 in both: a tolerance far below the resolution of bfloat16
     assert np.abs(losses - expected).max() < BFLOAT16 / 10
     assert abs(ours.after.test.score - plain.after.test.score) < 0.1

@@ -1,4 +1,4 @@
-"""The keys of fixed sentences over a run: what is recorded, and that it changes nothing."""
+"""Probes: recorded values, and that probing does not change a run."""
 
 import copy
 from collections.abc import Callable
@@ -28,7 +28,7 @@ class _Stopped(Exception):
 
 
 def ignore(_step: int, _evaluation: Evaluation | None) -> None:
-    """Nothing to do after a step."""
+    """A step callback that does nothing."""
 
 
 def run(settings: TrainerSettings) -> Outcome:
@@ -36,7 +36,7 @@ def run(settings: TrainerSettings) -> Outcome:
 
 
 class Rows:
-    """Stands for a method: key i of probe p is row i of `vectors[p]`."""
+    """A stub of a method: key i of probe p is row i of `vectors[p]`."""
 
     def __init__(self, vectors: NDArray[np.float64]) -> None:
         self.left = [torch.from_numpy(each) for each in vectors]
@@ -98,7 +98,7 @@ def test_equal_keys_have_a_cosine_of_one_and_one_sentence_has_no_baseline() -> N
     assert float(mean_cosine_of_others(torch.eye(3))) == 0
 
 
-def test_sentences_are_spread_over_the_corpus_whatever_its_size() -> None:
+def test_probed_sentences_are_evenly_spaced_for_every_corpus_size() -> None:
     assert probed_rows(5).tolist() == [0, 1, 2, 3, 4]
     rows = probed_rows(24_000)
     assert (len(np.unique(rows)), rows[0], rows[-1]) == (64, 0, 23_999)
@@ -128,9 +128,7 @@ def test_all_seeds_probe_the_same_sentences(settings_of: Settings) -> None:
     ],
     ids=str,
 )
-def test_a_run_has_the_same_bits_with_and_without_probing(
-    settings_of: Settings, changed: dict[str, Any]
-) -> None:
+def test_probing_does_not_change_a_run(settings_of: Settings, changed: dict[str, Any]) -> None:
     plain, probed = run(settings_of(**changed)), run(settings_of(**changed, probe_every=1))
     assert plain.probes == {}
     assert np.isfinite(probed.probes["cosine/8"][8:]).all()
@@ -172,7 +170,7 @@ def test_a_slower_average_has_keys_that_change_less(settings_of: Settings) -> No
 
 
 def test_the_target_branch_is_probed_without_dropout(settings_of: Settings) -> None:
-    """Its keys are those of a second, plain pass, and its mode is put back."""
+    """Its keys are those of a plain forward pass, and its mode is restored."""
     settings = settings_of(dropout=0.3, pooling="first-last")
     inputs = load_inputs(settings)
     method: Method[Any] = start(settings, inputs).method
