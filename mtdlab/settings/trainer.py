@@ -12,7 +12,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    ValidationError,
     ValidationInfo,
     WithJsonSchema,
     model_validator,
@@ -175,8 +174,3 @@ class TrainerSettings(BaseModel):
     def head_operations(self, width: int) -> float:
         """Multiplications for a sentence beside its encoder of dimension `width`: heads, queue."""
         return float(width**2)
-
-
-def first_error(error: ValidationError) -> str:
-    """The sentence of the first rule that settings break."""
-    return error.errors()[0]["msg"].removeprefix("Value error, ")
