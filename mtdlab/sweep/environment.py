@@ -20,9 +20,9 @@ PACKAGES = ("mtdlab", "torch", "transformers", "optuna", "numpy")
 def environment(settings: TrainerSettings, inputs: RunInputs) -> dict[str, str]:
     """Corpus, encoder, evaluation, device, precision, threads, processor, versions and commit."""
     weights = sum(parameter.numel() for parameter in inputs.encoder.model.parameters())
-    corpus, sentences = inputs.corpus, len(inputs.tokens)
     return {
-        "corpus": f"{corpus.name}: {sentences:,} sentences, SHA-256 {corpus.fingerprint}",
+        "corpus": f"{settings.corpus}: {len(inputs.tokens):,} sentences, "
+        f"SHA-256 {inputs.corpus.fingerprint}",
         "encoder": f"{settings.encoder}: {weights / 1e6:.2f} million weights, "
         f"{settings.pooling} pooling",
         "evaluation": f"{settings.evaluation}: {len(inputs.dev.gold):,} dev and "
