@@ -145,7 +145,8 @@ def test_optuna_opens_the_study_and_finds_the_words_in_its_trials(study, url) ->
     opened = optuna.load_study(study_name="small", storage=url)
     assert len(opened.trials) == 8
     assert opened.best_value == pytest.approx(7.5 + 0.08 + 1 + 20 - 0.8)
-    assert opened.user_attrs == {"select_by": "sts_dev", "metric": "sts_test"}
+    scores = {"select_by": "sts_dev", "metric": "sts_test"}
+    assert opened.user_attrs == scores | {"folder": str(study(GRID).parent)}
     attributes = opened.best_trial.user_attrs
     expected = {"ema_decay": 0.75, "queue_size": 8, "batch_size": 8, "seed": 1, "mtd": 5.0}
     assert attributes.items() >= expected.items()
