@@ -7,7 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from analysis.runs import MTD_DECIMALS, format_mtd
+from analysis.runs import format_mtd
+from mtdlab.commands.printing import rounded_mtd
 from mtdlab.store import FinishedRow
 from mtdlab.store.database import shown, storage_url
 from mtdlab.sweep.finished import clock
@@ -75,9 +76,9 @@ def _best_fields(result: SweepResult) -> dict[str, Any] | None:
     """The best trial: `value` ranks it, `score` is reported."""
     if (best := result.best) is None:
         return None
-    mtd = None if best.mtd is None else round(best.mtd, MTD_DECIMALS)
-    known = {"trial": best.number, "seed": best.seed, "parameters": best.parameters, "mtd": mtd}
+    known = {"trial": best.number, "seed": best.seed, "parameters": best.parameters}
     return known | {
+        "mtd": rounded_mtd(best.mtd),
         "value": best.ranking,
         "select_by_score": best.ranking,
         "score": best.score,

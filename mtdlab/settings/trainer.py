@@ -61,7 +61,8 @@ class TrainerSettings(BaseModel):
     )
     evaluation: str = setting(
         "builtin",
-        "`builtin`, or a folder in SentEval's layout, or STS-B's alone",
+        "graded pairs behind `sts_dev` and `sts_test`: `builtin`, a folder with `dev.tsv` and "
+        "`test.tsv` (first sentence, second, score), or one in SentEval's layout or STS-B's",
         loaded=True,
         min_length=1,
     )
