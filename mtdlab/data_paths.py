@@ -1,4 +1,7 @@
-"""Where the texts are that a study file names: in the working folder, or under MTDLAB_DATA."""
+"""Where texts are that a setting names: in the working folder, or under MTDLAB_DATA.
+
+The paths of a study file are looked up beside the file first (`mtdlab.config.paths`).
+"""
 
 import os
 from pathlib import Path
@@ -16,18 +19,20 @@ def find_data(setting: str, name: str) -> Path:
     absolute one is taken as it is. Raises MtdlabError where a relative path is in neither.
     """
     path, folder = Path(name), os.environ.get(VARIABLE)
-    if path.is_absolute() or _exists(path):
+    if path.is_absolute() or exists(path):
         return path
-    if folder and _exists(Path(folder) / path):
+    if folder and exists(Path(folder) / path):
         return Path(folder) / path
-    tried = f"in the working folder or in {VARIABLE} ({folder})" if folder else "here"
+    tried = f", the working folder or {VARIABLE} ({folder})" if folder else " or the working folder"
     raise MtdlabError(
-        f"{setting} {name}: cannot be read: no such file or folder {tried}; set {VARIABLE} to the "
-        f"folder that holds it, or give another path: --set trainer.{setting}=PATH"
+        f"{setting} {name}: cannot be read: no such file or folder in the study file's "
+        f"folder{tried}; set {VARIABLE} to the folder that holds it, or give another path: "
+        f"--set trainer.{setting}=PATH"
     )
 
 
-def _exists(path: Path) -> bool:
+def exists(path: Path) -> bool:
+    """Whether there is a file or folder that can be looked at."""
     try:
         return path.exists()
     except OSError:

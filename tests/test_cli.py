@@ -293,7 +293,11 @@ def test_an_evaluation_prints_a_table_and_its_twin(run: Run) -> None:
         ("evaluate builtin --tasks sts", 2, "no task's data are there"),
         ("evaluate builtin --tasks STS9", 2, "task 'STS9': not known"),
         ("evaluate builtin --data nowhere", 2, "--data nowhere: no such folder"),
-        ("evaluate builtin --pooling max", 2, "pooling 'max': not known"),
+        (
+            "evaluate builtin --pooling max",
+            2,
+            "unknown pooling 'max'; choose from cls",
+        ),
         ("sweep missing.yaml", 2, "missing.yaml: cannot read the study file"),
         ("sweep studies/mtd.yaml --set trainer.stepz=5", 2, "did you mean steps?"),
         ("train studies/mtd.yaml --profile small", 2, "no profile 'small'; there is none yet"),

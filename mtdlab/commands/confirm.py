@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mtdlab.commands.options import AsJson, Imports, Jobs, JobsPerGpu, Models, Storage, import_named
-from mtdlab.commands.printing import print_json, print_table
+from mtdlab.commands.printing import print_json, print_table, rounded_mtd
 
 if TYPE_CHECKING:
     from analysis.confirmation import Difference
@@ -47,8 +47,8 @@ def confirm(
             {
                 "study": study,
                 "confirmation": planned.spec.name,
-                "best_mtd": planned.best,
-                "runner_up_mtd": planned.runner_up,
+                "best_mtd": rounded_mtd(planned.best),
+                "runner_up_mtd": rounded_mtd(planned.runner_up),
                 "original": _fields(planned.original),
                 "remeasured": _fields(again) if again else None,
                 "confirmed": again is not None and again.estimate.low > 0,

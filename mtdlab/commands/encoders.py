@@ -1,5 +1,6 @@
 """The commands train, evaluate and corpus: a single encoder or text."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -21,17 +22,23 @@ def train(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train one encoder and print its scores, without a study."""
+    """Train one encoder and print its scores, without a study.
+
+    Nothing is kept without --out: neither the model nor its scores.
+    """
     from mtdlab.commands.training_run import run_once
     from mtdlab.config import read_settings
 
     import_named(import_, file)
     settings = read_settings(file, set_ or [], profile)
+    if out is None:
+        print("without --out the trained model is not kept", file=sys.stderr)
     row = run_once(settings, out)
     if as_json:
         print_json(row)
     else:
         print_table([row])
+        print(f"model: {out}" if out else "model: not kept; save it with --out FOLDER")
 
 
 def evaluate(

@@ -1,6 +1,6 @@
 """The command plan: a study's configurations, power and looks, and an estimate of its cost."""
 
-from dataclasses import asdict
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,9 +16,8 @@ from mtdlab.commands.options import (
     StudyFile,
     import_named,
 )
-from mtdlab.commands.printing import print_json, print_table
-from mtdlab.errors import MtdlabError, TrialError, one_line
-from mtdlab.sweep.finished import clock
+from mtdlab.commands.printing import print_json, print_table, rounded_mtd
+from mtdlab.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,33 +63,72 @@ def plan(
 ) -> None:
     """Show a study's configurations, the seeds that it needs, its looks, and estimate its cost.
 
-    Records margin, alpha, looks and metric with a hash, before the first trial.
+    The cost is that of the trials that are left. Records margin, alpha, looks and metric with a
+    hash, before the first trial.
     """
-    from mtdlab.commands.plan_design import describe_design, find_design
+    from mtdlab.commands.plan_cost import cost_lines, find_costs
+    from mtdlab.commands.plan_design import begin_design, describe_design
     from mtdlab.config import read_study
+    from mtdlab.store.database import storage_url
 
     spec = read_study(file, set_ or [], profile, import_named(import_, file))
-    rows = planned(spec)
-    trials = len(spec.units())
-    design = find_design(spec, storage, effect=effect, sd=sd, record=record)
+    design = begin_design(spec, storage, effect=effect, sd=sd, record=record, in_copy=measure)
+    rows, warnings = planned(spec), warn_of_design(planned(spec))
+    ended = ended_trials(spec, storage_url(storage))
+    units = {(unit.setting, unit.seed) for unit in spec.units()}
+    is_measured = measure and bool(units - ended.keys())
     if as_json:
-        found = {"estimate": _costs(spec, jobs, jobs_per_gpu)} if measure else {}
-        notes = {"warnings": warn_of_design(rows)}
-        print_json(
-            {"study": spec.name, "trials": trials, "settings": rows} | notes | design | found
-        )
+        found = {}
+        if is_measured:
+            found["estimate"] = find_costs(spec, jobs, jobs_per_gpu, ended, design)
+        fields = {"study": spec.name, "trials": len(units), "remaining": len(units - ended.keys())}
+        fields |= {"settings": rows, "warnings": warnings}
+        print_json(fields | design() | found)
         return
+
+    @cache
+    def print_design() -> None:
+        print("\n".join(describe_design(design())), flush=True)
+        print("".join(f"warning {warning}\n" for warning in warnings), end="", flush=True)
+
     if rows:
         print_table(rows)
+    print(describe_size(spec, len(rows), ended), flush=True)
+    costs = find_costs(spec, jobs, jobs_per_gpu, ended, print_design) if is_measured else None
+    print_design()
+    if costs is not None:
+        print("\n".join(cost_lines(costs)))
+    if not units - ended.keys():
+        print(f"nothing is left to run; next: mtdlab report --study {spec.name}")
+
+
+def ended_trials(spec: "StudySpec", url: str) -> dict[tuple[str, int], str]:
+    """The state of each trial that a sweep would not run, by configuration and seed."""
+    from mtdlab.store.progress import FINISHED
+    from mtdlab.store.recorded import read_states
+
+    try:
+        states = read_states(url, spec.name)
+    except StorageError:
+        return {}  # no database yet
+    return {unit: state for unit, state in states.items() if state in FINISHED}
+
+
+def describe_size(
+    spec: "StudySpec", configurations: int, ended: "Mapping[tuple[str, int], str]"
+) -> str:
+    """How many trials a study has, and how many of them are left."""
+    trials = len(spec.units())
     seeds = f"{len(spec.seeds)} seed{'s' if len(spec.seeds) > 1 else ''}"
-    what = f"{len(rows)} configurations" if rows else f"{spec.trials} drawn by {spec.sampler}"
+    known = f"{configurations} configurations"
+    what = known if configurations else f"{spec.trials} drawn by {spec.sampler}"
     most = "at most " if spec.until else ""
-    print(f"study {spec.name}: {what} x {seeds} = {most}{trials} trials", flush=True)
-    print("\n".join(describe_design(design)), flush=True)
-    for warning in warn_of_design(rows):
-        print(f"warning {warning}")
-    if measure:
-        print("\n".join(_cost_lines(_costs(spec, jobs, jobs_per_gpu))))
+    text = f"study {spec.name}: {what} x {seeds} = {most}{trials} trials"
+    if not ended:
+        return text
+    failed = sum(state == "FAIL" for state in ended.values())
+    done = f"{len(ended) - failed} done" + (f", {failed} failed" if failed else "")
+    return f"{text}; {done}, {most}{trials - len(ended)} left"
 
 
 def planned(spec: "StudySpec") -> list[dict[str, Any]]:
@@ -107,7 +145,7 @@ def planned(spec: "StudySpec") -> list[dict[str, Any]]:
         settings = spec.settings(unit.parameters, unit.seed)
         names = dict.fromkeys((*MAIN_SETTINGS, *spec.search))
         row = {name: getattr(settings, name, None) for name in names if name in spec.known}
-        rows.append({"mtd": None if settings.mtd is None else round(settings.mtd, 3)} | row)
+        rows.append({"mtd": rounded_mtd(settings.mtd)} | row)
     return sorted(rows, key=lambda row: (row["mtd"] is None, row["mtd"]))
 
 
@@ -120,36 +158,3 @@ def warn_of_design(rows: "Sequence[Mapping[str, Any]]") -> list[str]:
     ratios = [row["queue_size"] / row["batch_size"] for row in traced]
     text = describe_confounding(decays, ratios)
     return [text] if text else []
-
-
-def _costs(spec: "StudySpec", jobs: int | None, jobs_per_gpu: int) -> dict[str, Any]:
-    """The fields of the estimate; only `reason` where it failed."""
-    from mtdlab.cost.estimate import estimate
-
-    try:
-        return asdict(estimate(spec, jobs, jobs_per_gpu))
-    except (MtdlabError, TrialError) as error:
-        return {"reason": str(error)}
-    except Exception as error:
-        # out of memory, a killed worker, a GPU error: the configurations are shown nevertheless
-        return {"reason": one_line(error)[:200]}
-
-
-def _cost_lines(found: dict[str, Any]) -> list[str]:
-    """Time, memory and disk, a line each; or why there is no estimate."""
-    from rich.filesize import decimal
-
-    if "reason" in found:
-        return [f"no estimate: {found['reason']}"]
-    workers = f"{found['workers']} worker{'s' if found['workers'] > 1 else ''}"
-    shortest, longest = map(clock, found["trial"])
-    duration = shortest if shortest == longest else f"{shortest} to {longest}"
-    return [
-        f"time    about {clock(found['seconds'])}: trials of {duration} on {workers} "
-        f"with {found['threads']} thread{'s' if found['threads'] > 1 else ''} each, "
-        f"after {clock(found['start'])} to start",
-        f"memory  up to {decimal(found['memory'])}: {workers} of {decimal(found['worker_memory'])}",
-        f"disk    {decimal(found['database'])} of database, {decimal(found['model'])} for the best "
-        "model",
-        f"basis   {found['measured']} of {found['kinds']} kinds of step were timed on this machine",
-    ]

@@ -1,10 +1,30 @@
 """What plan says of a study's design: the seeds that it needs, its looks, what is recorded."""
 
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import cache, partial
 from typing import Any
 
 from mtdlab.config import StudySpec
+from mtdlab.cost.copies import begin, can_copy
 from mtdlab.errors import NothingToReport, StorageError
+
+
+def begin_design(
+    spec: StudySpec,
+    storage: str | None,
+    *,
+    effect: float,
+    sd: float | None,
+    record: bool,
+    in_copy: bool,
+) -> Callable[[], dict[str, Any]]:
+    """A function that returns what `find_design` finds, and raises what it raises.
+
+    in_copy  compute it meanwhile, in a copy of this process if that is possible: it takes seconds.
+    """
+    find = partial(find_design, spec, storage, effect=effect, sd=sd, record=record)
+    return begin(find) if in_copy and can_copy() else cache(find)
 
 
 def find_design(

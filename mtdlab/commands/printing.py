@@ -11,6 +11,16 @@ def print_json(value: dict[str, Any]) -> None:
     print(json.dumps(value, indent=2, allow_nan=False))
 
 
+def rounded_mtd(mtd: float | None) -> float | None:
+    """An MTD as it is printed, in text and JSON: 14, not 14.000000000000002; None for none."""
+    from analysis.runs import MTD_DECIMALS
+
+    if mtd is None:
+        return None
+    rounded = round(mtd, MTD_DECIMALS)
+    return int(rounded) if rounded == int(rounded) else rounded
+
+
 def print_table(rows: list[dict[Any, Any]]) -> None:
     """Print rows with the same keys, at least one, in right-aligned columns."""
     cells = [[_cell(value) for value in row.values()] for row in rows]

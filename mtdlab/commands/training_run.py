@@ -4,6 +4,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+from mtdlab.commands.printing import rounded_mtd
 from mtdlab.config import TrainerSettings
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.sweep.environment import environment
@@ -45,7 +46,7 @@ def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, An
             save_model(out, settings, inputs, outcome, environment(settings, inputs))
     after = outcome.after
     return {
-        "mtd": settings.mtd,
+        "mtd": rounded_mtd(settings.mtd),
         "seed": settings.seed,
         "best_step": outcome.best_step,
         **{task: score for task, score in outcome.all_scores().items() if math.isfinite(score)},

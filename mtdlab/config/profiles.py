@@ -32,7 +32,8 @@ def laid_over(source: Source, name: str | None) -> Source:
     profile that is not there.
     """
     places = {at: place for at, place in source.places.items() if at[:1] != ("profiles",)}
-    merged = Source(source.name, source.text, copy.deepcopy(source.values), places)
+    values, mistakes = copy.deepcopy(source.values), list(source.mistakes)
+    merged = Source(source.name, source.text, values, places, mistakes=mistakes)
     profiles = merged.values.pop("profiles", {})
     if name is None:
         return merged

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mtdlab.config import strata
-from mtdlab.config.checks import StudyFile
+from mtdlab.config.study_file import StudyFile
 from mtdlab.methods.registry import BUILTIN, find_method, method_names
 from mtdlab.settings import Setting, TrainerSettings, settings_of
 

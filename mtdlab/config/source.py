@@ -25,7 +25,25 @@ KeyPath = tuple[str | int, ...]
 
 
 class SpecError(MtdlabError):
-    """A study file that cannot be used; the message points at the place."""
+    """A study file that cannot be used; the message points at the place.
+
+    path      the key with the mistake; place: its line and column, None outside of the file.
+    sentence  what is wrong, without the place and the profile.
+    mistakes  the single mistakes, where the error is about several.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: KeyPath = (),
+        place: tuple[int, int] | None = None,
+        sentence: str = "",
+        mistakes: tuple["SpecError", ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.path, self.place, self.sentence = path, place, sentence or message
+        self.mistakes = mistakes or (self,)
 
 
 class _Loader(yaml.SafeLoader):
@@ -67,7 +85,7 @@ class Source:
     """A document's values and where each stands: (line, column) from 1, by key path.
 
     `given` holds what --set put over them, by key path too; `profile` names the profile that
-    has been laid over them, if any.
+    has been laid over them, if any. `mistakes` are those that reading did not stop at.
     """
 
     name: str
@@ -76,24 +94,26 @@ class Source:
     places: dict[KeyPath, tuple[int, int]] = field(default_factory=dict)
     given: dict[KeyPath, str] = field(default_factory=dict)
     profile: str = ""
+    mistakes: list[SpecError] = field(default_factory=list)
 
     def error(self, path: KeyPath, message: str) -> SpecError:
         """An error at the nearest known place of `path`: a --set, or the line and a caret."""
-        dotted = ".".join(str(part) for part in path)
-        sentence = f"{dotted}: {message}" if dotted else message
+        dotted, key = ".".join(str(part) for part in path), path
+        sentence = bare = f"{dotted}: {message}" if dotted else message
         if self.profile:
             sentence = f"profile {self.profile}: {sentence}"
         while path and path not in self.places and path not in self.given:
             path = path[:-1]
         if path in self.given:
-            return SpecError(f"--set {self.given[path]}: {sentence}")
+            text = f"--set {self.given[path]}: {sentence}"
+            return SpecError(text, path=key, sentence=bare)
         if path not in self.places:
-            return SpecError(f"{self.name}: {sentence}")
-        line, column = self.places[path]
+            return SpecError(f"{self.name}: {sentence}", path=key, sentence=bare)
+        line, column = place = self.places[path]
         # the end of a file that breaks off lies one line below its last
         quoted = [*self.text.splitlines(), ""][line - 1]
-        caret = " " * (column - 1) + "^"
-        return SpecError(f"{self.name}:{line}:{column}: {sentence}\n  {quoted}\n  {caret}")
+        text = f"{self.name}:{line}:{column}: {sentence}\n  {quoted}\n  {' ' * (column - 1)}^"
+        return SpecError(text, path=key, place=place, sentence=bare)
 
     def unknown(self, path: KeyPath, allowed: Iterable[str]) -> SpecError:
         """The error for a key that does not exist, with the nearest that does."""
@@ -110,7 +130,10 @@ class Source:
             target = target.setdefault(key, {}) if isinstance(target, dict) else None
         if not isinstance(target, dict):
             raise SpecError(f"--set {assignment}: {'.'.join(parents)} is not a section")
-        target[last] = parse(f"--set {dotted.strip()}", text).values
+        parsed = parse(f"--set {dotted.strip()}", text)
+        for mistake in parsed.mistakes:
+            raise mistake
+        target[last] = parsed.values
         path = (*parents, last)
         for end in range(1, len(path)):
             if path[:end] not in self.places:
@@ -136,7 +159,11 @@ def read(path: Path) -> Source:
 
 
 def parse(name: str, text: str) -> Source:
-    """Read YAML text; `name` is what errors call it."""
+    """Read YAML text; `name` is what errors call it.
+
+    A key that stands twice and a number that is too large become `mistakes` of the result. Raises
+    SpecError where the text is not YAML.
+    """
     source = Source(name, text)
     try:
         node = yaml.compose(text, Loader=_Loader)
@@ -168,7 +195,7 @@ def _mapping(node: yaml.MappingNode, path: KeyPath, source: Source) -> dict[str,
         here = (*path, key)
         source.places[here] = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
         if key in values:
-            raise source.error(here, "this key stands twice; keep one")
+            source.mistakes.append(source.error(here, "this key stands twice; keep one"))
         values[key] = _value(value_node, here, source)
     return values
 
@@ -187,5 +214,7 @@ def _scalar(node: yaml.Node, path: KeyPath, source: Source) -> Any:
 def _number(text: str, kind: str, path: KeyPath, source: Source) -> int | float:
     # as a float first: Python refuses to read an int of thousands of digits
     if abs(float(text)) > LARGEST or len(text) > 1000:
-        raise source.error(path, f"the number is too large; the largest is {LARGEST}")
+        message = f"the number is too large; the largest is {LARGEST}"
+        source.mistakes.append(source.error(path, message))
+        return 0
     return int(text) if kind == "int" else float(text)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from analysis.defaults import ALPHA, MARGIN
+from mtdlab.config.paths import Places
 from mtdlab.config.search import Choices, Dimension, Partial, fingerprint, grid, resolve
 from mtdlab.config.until import Until
 from mtdlab.methods.registry import DEFAULT, settings_class
@@ -39,6 +40,8 @@ class StudySpec:
     user_modules     imported modules that define methods of this study.
     select_by_given  whether the file has that key, or leaves it to its default.
     until            when seeds are added, up to all of `seeds`; None for a fixed number.
+    places           where relative paths of texts and models are looked up.
+    tracking         what else training curves are written as: none or tensorboard.
     margin           points (score x 100) below which a difference counts as none in the verdict.
     alpha            error rate of the verdict, over all looks.
     """
@@ -60,6 +63,8 @@ class StudySpec:
     until: Until | None = None
     margin: float = MARGIN
     alpha: float = ALPHA
+    places: Places = field(default_factory=Places)
+    tracking: str = "none"
 
     @property
     def looks(self) -> tuple[int, ...]:

@@ -9,18 +9,19 @@ import itertools
 import math
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import optuna
-from joblib import Parallel, delayed, parallel_config
 
 from mtdlab.config import StudySpec, TrainerSettings
-from mtdlab.cost.measure import Measured, measure_in_worker, peak_memory
+from mtdlab.config.paths import located
+from mtdlab.cost.measure import Measured, measure_in_processes
 from mtdlab.cost.sample import Sample, take_sample
 from mtdlab.cost.step_kinds import kind_of
+from mtdlab.cost.step_timer import peak_memory
 from mtdlab.errors import MtdlabError
 from mtdlab.sweep.samplers import suggest
 from mtdlab.sweep.slots import default_jobs, threads_each
@@ -28,8 +29,9 @@ from mtdlab.training.inputs import LOADED
 from mtdlab.training.probe import LAGS
 from mtdlab.training.state import EVALUATED
 
-SECONDS = 6.0
-"""Duration of the measurement, after the processes have started."""
+LEAST_SECONDS, SECONDS_A_KIND, MOST_SECONDS = 2.5, 0.5, 6.0
+"""Duration of the measurement, after the processes have started: for one kind of step, for each
+other kind, and at most."""
 METHOD_COLUMNS = 4
 """Columns of a training curve beside those of its evaluations, at most, for our methods."""
 SAMPLED_CONFIGURATIONS = 30
@@ -44,7 +46,9 @@ TOKENIZER = 1_000_000
 class Estimate:
     """A study's cost. Seconds and bytes.
 
+    trials           those that are left to run
     trial            duration of the shortest and of the longest trial
+    training         seconds of the longest trial in steps; evaluation: in evaluations
     start            duration before the first step of the first trial
     memory           maximum of all workers and the process that started them
     kinds, measured  kinds of step in the study, and how many of them were timed directly
@@ -55,6 +59,8 @@ class Estimate:
     threads: int
     seconds: float
     trial: tuple[float, float]
+    training: float
+    evaluation: float
     start: float
     memory: int
     worker_memory: int
@@ -64,36 +70,57 @@ class Estimate:
     measured: int
 
 
+def ignore() -> None:
+    """Nothing has to be done before steps are timed."""
+
+
 def estimate(
-    spec: StudySpec, jobs: int | None = None, jobs_per_gpu: int = 1, seconds: float = SECONDS
+    spec: StudySpec,
+    jobs: int | None = None,
+    jobs_per_gpu: int = 1,
+    seconds: float | None = None,
+    *,
+    done: Collection[tuple[str, int]] = (),
+    imports: float | None = None,
+    before_timing: Callable[[], None] = ignore,
 ) -> Estimate:
     """Estimate a study's cost with as many workers as a sweep would start.
 
+    seconds        of the measurement; None: more for a study with more kinds of step.
+    done           configuration and seed of the trials that are not run any more.
+    imports        seconds that importing everything took this process, which then runs nothing
+                   else and is copied to measure; None: measured in new processes.
+    before_timing  called when everything is loaded; no other work may disturb what follows.
+
     Raises MtdlabError where the study names an encoder or a text that is missing.
     """
-    trials = trials_of(spec)
+    trials = trials_of(spec, done)
     kinds = list({kind_of(each): each for each in trials}.values())
-    count = len(spec.units())
+    count = sum((unit.setting, unit.seed) not in done for unit in spec.units())
     jobs = min(jobs or default_jobs(jobs_per_gpu), count)
+    seconds = seconds or min(MOST_SECONDS, LEAST_SECONDS + SECONDS_A_KIND * (len(kinds) - 1))
     with tempfile.TemporaryDirectory() as folder:
         sample = take_sample(trials[0], Path(folder))
+        before_timing()
         # plain values: a method of the user's own cannot be unpickled before it is imported
         values = [kind.model_dump() for kind in kinds]
         requested = time.time()
-        with parallel_config("loky", inner_max_num_threads=threads_each(jobs)):
-            measured: list[Measured] = Parallel(n_jobs=jobs)(
-                delayed(measure_in_worker)(spec.user_modules, values, sample, seconds)
-                for _ in range(jobs)
-            )
+        measured = measure_in_processes(
+            spec.user_modules, values, sample, seconds, jobs, copy=imports is not None
+        )
     worker = _mean([each.memory + _checkpoints(trials, each.weights) for each in measured])
-    imports = _mean([each.began - requested for each in measured])
+    if imports is None:
+        imports = _mean([each.began - requested for each in measured])
     clock = _Clock(trials, sample, measured, imports)
+    longest = int(np.argmax(clock.trials))
     return Estimate(
         trials=count,
         workers=jobs,
         threads=threads_each(jobs),
         seconds=clock.whole(count, jobs),
         trial=(min(clock.trials), max(clock.trials)),
+        training=clock.training[longest],
+        evaluation=clock.trials[longest] - clock.training[longest],
         start=clock.start,
         memory=int(jobs * worker) + peak_memory(),
         worker_memory=int(worker),
@@ -105,13 +132,21 @@ def estimate(
     )
 
 
-def trials_of(spec: StudySpec) -> list[TrainerSettings]:
-    """Every trial's settings, or a sample of those that a sampled study might draw.
+def trials_of(spec: StudySpec, done: Collection[tuple[str, int]] = ()) -> list[TrainerSettings]:
+    """The settings of every trial that is not done, with the paths of its texts.
 
-    Raises MtdlabError where none of the drawn settings can be trained.
+    Of a sampled study those of some configurations that it might draw. Raises MtdlabError where
+    none of these can be trained.
     """
     if spec.sampler == "grid":
-        return [spec.settings(unit.parameters or {}, unit.seed) for unit in spec.units()]
+        left = [unit for unit in spec.units() if (unit.setting, unit.seed) not in done]
+        every = [spec.settings(unit.parameters or {}, unit.seed) for unit in left]
+    else:
+        every = _drawn_trials(spec)
+    return [located(settings, spec.places) for settings in every]
+
+
+def _drawn_trials(spec: StudySpec) -> list[TrainerSettings]:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     found = []
@@ -142,7 +177,11 @@ class _Clock:
         encoders = measured[0].token
         self.token = {name: _mean([each.token[name] for each in measured]) for name in encoders}
         self.sample, self.settings = sample, trials
-        self.trials = [self._trial(each) for each in trials]
+        self.training = [each.steps * self.steps[kind_of(each)] for each in trials]
+        self.trials = [
+            steps + self._evaluations(each)
+            for steps, each in zip(self.training, trials, strict=True)
+        ]
         # a worker loads what the sweep has checked before, and scores the untrained encoder
         first = self.token[trials[0].encoder]
         self.loading = sample.load + self._evaluate(first, sample.dev + sample.test, 2)
@@ -152,16 +191,15 @@ class _Clock:
     def _evaluate(self, token: float, tokens: int, count: int) -> float:
         return token * tokens + count * self.sample.evaluate
 
-    def _trial(self, settings: TrainerSettings) -> float:
-        """Steps, evaluations, and the final scoring of the best checkpoint."""
+    def _evaluations(self, settings: TrainerSettings) -> float:
+        """Of a trial: its evaluations, and the final scoring of the best checkpoint."""
         token, sample = self.token[settings.encoder], self.sample
         chosen, other = sample.dev, sample.test
         if settings.select_on == "test":
             chosen, other = other, chosen
         evaluations = math.ceil(settings.steps / settings.evaluate_every)
         return (
-            settings.steps * self.steps[kind_of(settings)]
-            + evaluations * self._evaluate(token, chosen, 1)
+            evaluations * self._evaluate(token, chosen, 1)
             + self._evaluate(token, other, 2)
             + token * sample.suite
             + sample.score

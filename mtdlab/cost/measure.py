@@ -1,42 +1,24 @@
-"""The duration of a step on this machine, in a process like those that a sweep starts.
+"""The durations of steps and of embedding on this machine, in processes like those of a sweep."""
 
-For steps that differ only in sizes (batch, queue, lengths, heads), the duration is nearly linear
-in the floating point operations: the largest and the smallest are measured, the rest as far as
-there is time. Steps that are too slow are derived from a smaller batch.
-"""
-
-import resource
+import os
 import time
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
+from joblib import Parallel, delayed, parallel_config
 
 from mtdlab.config import TrainerSettings
+from mtdlab.cost.copies import can_copy, copies
 from mtdlab.cost.sample import Sample, cache_in
-from mtdlab.cost.step_kinds import Kind, family_of, kind_of, operations
+from mtdlab.cost.step_timer import StepTimer
 from mtdlab.device import choose_device
 from mtdlab.encoders.embed import MAX_LENGTH, Sentences
 from mtdlab.methods.registry import make_settings
 from mtdlab.methods.user_modules import UserModule, ensure_imported
-from mtdlab.sweep.slots import take_gpu
+from mtdlab.sweep.slots import take_gpu, threads_each
 from mtdlab.training.inputs import RunInputs, load_inputs
-from mtdlab.training.loop import train
-
-FIRST_BATCHES = (2, 6)
-"""Batch sizes of the first steps: two, since a step has a constant cost too."""
-MIN_STEPS, MAX_STEPS, MIN_SECONDS = 3, 40, 0.3
-"""Of one measurement; a slow one may have fewer steps once MIN_SECONDS have passed."""
-MIN_GROWTH = 1.5
-"""A smaller batch is measured only if its operations exceed all earlier ones by this factor."""
-
-
-class _TimeUp(Exception):
-    """The time for this measurement is over."""
 
 
 @dataclass(frozen=True)
@@ -59,98 +41,38 @@ class Measured:
     direct: int
 
 
-@dataclass
-class _StepTimer:
-    """Measured points: (kind, settings, operations, seconds); kind is -1 for a smaller batch."""
+def measure_in_processes(
+    modules: Sequence[UserModule],
+    kinds: Sequence[dict[str, Any]],
+    sample: Sample,
+    seconds: float,
+    jobs: int,
+    *,
+    copy: bool = False,
+) -> list[Measured]:
+    """The measurements of `jobs` processes at once; kinds as plain values.
 
-    kinds: Sequence[TrainerSettings]
-    sample: Sample
-    deadline: float
-    points: list[tuple[int, TrainerSettings, float, float]] = field(default_factory=list)
-    peaks: list[tuple[float, int]] = field(default_factory=list)
-    sentences: dict[Kind, float] = field(default_factory=dict)
-
-    def inputs(self, settings: TrainerSettings) -> RunInputs:
-        return load_inputs(self.sample.of(settings))
-
-    def work(self, settings: TrainerSettings) -> float:
-        kind = kind_of(settings.model_copy(update={"batch_size": 1}))
-        if kind not in self.sentences:
-            # once per kind, since it may load another encoder
-            sentence = operations(settings, self.inputs(settings)) / settings.batch_size
-            self.sentences[kind] = sentence
-        return settings.batch_size * self.sentences[kind]
-
-    def left(self) -> float:
-        return self.deadline - time.perf_counter()
-
-    def time(self, index: int, settings: TrainerSettings, seconds: float) -> None:
-        taken = _seconds_a_step(self.sample.of(settings), self.inputs(settings), seconds)
-        work = self.work(settings)
-        self.points.append((index, settings, work, taken))
-        self.peaks.append((work, peak_memory()))
-
-    def measure(self) -> None:
-        """Largest of each family first, then the smallest, then the rest, as far as time allows."""
-        order = self._order()
-        first = self.kinds[order[0]]
-        for batch in FIRST_BATCHES:
-            self.time(-1, _smaller(first, min(batch, first.batch_size)), 0)
-        for rank, index in enumerate(order):
-            share = max(self.left() / (len(order) - rank), self.left() / 3)
-            self._measure_kind(index, share)
-
-    def _measure_kind(self, index: int, share: float) -> None:
-        """Measure a kind directly if there is time, else with the largest batch that there is."""
-        kind, batch = self.kinds[index], self.kinds[index].batch_size
-        known = max(
-            (work for _, each, work, _ in self.points if family_of(each) == family_of(kind)),
-            default=0.0,
+    copy  copy this process instead of starting new ones, which import everything for seconds.
+          Only for a process that runs nothing else. It is not done where it is not safe: with a
+          GPU, or with several threads in each process.
+    """
+    arguments = (modules, kinds, sample, seconds)
+    threads = threads_each(jobs)
+    if copy and jobs > 1 and threads == 1 and can_copy() and not torch.cuda.is_available():
+        with copies(jobs, _use_one_thread) as pool:
+            futures = [pool.submit(measure_in_worker, *arguments) for _ in range(jobs)]
+            return [future.result() for future in futures]
+    with parallel_config("loky", inner_max_num_threads=threads):
+        measured: list[Measured] = Parallel(n_jobs=jobs)(
+            delayed(measure_in_worker)(*arguments) for _ in range(jobs)
         )
-        while batch > FIRST_BATCHES[0] and MIN_STEPS * self._derived(_smaller(kind, batch)) > share:
-            batch //= 2
-        if batch == kind.batch_size:
-            self.time(index, _smaller(kind, batch), share / 2)
-        elif self.work(_smaller(kind, batch)) >= MIN_GROWTH * known:
-            self.time(-1, _smaller(kind, batch), 0)
-            # now that the constant cost is better known, a larger batch may fit
-            self._measure_kind(index, share)
+    return measured
 
-    def _order(self) -> list[int]:
-        families: dict[Kind, list[int]] = {}
-        for index, kind in enumerate(self.kinds):
-            families.setdefault(family_of(kind), []).append(index)
-        for members in families.values():
-            members.sort(key=lambda index: -self.work(self.kinds[index]))
-        largest = [members[0] for members in families.values()]
-        smallest = [members[-1] for members in families.values()]
-        rest = [index for members in families.values() for index in members]
-        return list(dict.fromkeys(largest + smallest + rest))
 
-    def steps(self) -> list[float]:
-        """Seconds per step of every kind: measured directly, or from its family's line."""
-        direct = {index: seconds for index, _, _, seconds in self.points if index >= 0}
-        return [
-            direct[index] if index in direct else self._derived(kind)
-            for index, kind in enumerate(self.kinds)
-        ]
-
-    def _derived(self, kind: TrainerSettings) -> float:
-        base = max((family_of(each) for _, each, _, _ in self.points), key=self._points_of)
-        line = _line([point[2:] for point in self.points if family_of(point[1]) == base])
-        own = [point[2:] for point in self.points if family_of(point[1]) == family_of(kind)]
-        factor = np.mean([seconds / line(work) for work, seconds in own]) if own else 1.0
-        return float(factor * line(self.work(kind)))
-
-    def _points_of(self, family: Kind) -> int:
-        return sum(family_of(each) == family for _, each, _, _ in self.points)
-
-    def memory(self) -> int:
-        """Peak memory, extrapolated to the largest step where only a smaller one was measured."""
-        largest = max(map(self.work, self.kinds))
-        (small, low), (big, high) = self.peaks[0], max(self.peaks)
-        slope = (high - low) / (big - small) if big > small else 0.0
-        return int(max(peak_memory(), low + slope * (largest - small)))
+def _use_one_thread() -> None:
+    """In a copied process: the threads of torch and of the tokenizers were not copied with it."""
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    torch.set_num_threads(1)
 
 
 def measure_in_worker(
@@ -167,7 +89,7 @@ def measure(kinds: Sequence[TrainerSettings], sample: Sample, seconds: float) ->
     take_gpu()
     with cache_in(sample.folder):
         first = load_inputs(sample.of(kinds[0]))
-        timer = _StepTimer(kinds, sample, time.perf_counter() + 0.75 * seconds)
+        timer = StepTimer(kinds, sample, time.perf_counter() + 0.75 * seconds)
         timer.measure()
         token = {}
         for name in dict.fromkeys(kind.encoder for kind in kinds):
@@ -176,52 +98,6 @@ def measure(kinds: Sequence[TrainerSettings], sample: Sample, seconds: float) ->
         weights = sum(each.numel() * 4 for each in first.encoder.model.parameters())
         direct = sum(index >= 0 for index, *_ in timer.points)
         return Measured(began, timer.steps(), token, timer.memory(), weights, direct)
-
-
-def peak_memory() -> int:
-    """The peak memory of this process so far, in bytes."""
-    try:
-        # getrusage may report the peak of the parent process
-        lines = Path("/proc/self/status").read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024
-    except (OSError, StopIteration):
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def _smaller(settings: TrainerSettings, batch: int) -> TrainerSettings:
-    """The same step with a smaller batch and a queue that is full from the first step."""
-    changed = {"batch_size": batch}
-    if "initial_queue_size" in type(settings).model_fields:
-        changed["initial_queue_size"] = settings.model_dump()["queue_size"]
-    return settings.model_copy(update=changed)
-
-
-def _line(points: Sequence[tuple[float, float]]) -> np.poly1d:
-    """Seconds as a rising line of operations; through the origin where no other line fits."""
-    work, seconds = np.array(points).T
-    if len(set(work)) > 1:
-        slope, start = np.polyfit(work, seconds, 1)
-        if slope > 0 and start > 0:
-            return np.poly1d([slope, start])
-    return np.poly1d([seconds.sum() / work.sum(), 0.0])
-
-
-def _seconds_a_step(settings: TrainerSettings, inputs: RunInputs, seconds: float) -> float:
-    """The first step is left out: it allocates memory and has no FGSM gradient yet."""
-    device, ends = choose_device(settings).device, []
-
-    def on_step(_step: int, _evaluation: object) -> None:
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
-        ends.append(time.perf_counter())
-        over = ends[-1] - ends[0] > max(seconds, MIN_SECONDS)
-        if len(ends) > 1 and (over or len(ends) > MAX_STEPS):
-            raise _TimeUp
-
-    endless = settings.model_copy(update={"steps": 10_000, "evaluate_every": 10_000})
-    with suppress(_TimeUp):
-        train(endless, inputs, on_step)
-    return (ends[-1] - ends[0]) / (len(ends) - 1)
 
 
 def _seconds_a_token(

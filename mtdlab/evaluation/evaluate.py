@@ -78,7 +78,7 @@ def _tasks(text: str | None) -> tuple[str, ...]:
 def _pooling(text: str) -> Pooling:
     known: dict[str, Pooling] = {name: name for name in get_args(Pooling)}
     if text not in known:
-        raise MtdlabError(f"pooling {text!r}: not known; {', '.join(known)} are")
+        raise MtdlabError(f"unknown pooling {text!r}; choose from {', '.join(known)}")
     return known[text]
 
 

@@ -30,7 +30,10 @@ SUBSETS = {
 
 @dataclass(frozen=True)
 class Pairs:
-    """Sentence pairs with a similarity judged by people, or computed from meaning, 0 to 5."""
+    """Sentence pairs with a similarity: judged by people, or computed from meaning.
+
+    0 to 5, unless they are a user's own. Alignment is that of pairs above 4 (`POSITIVE_ABOVE`).
+    """
 
     first: list[str]
     second: list[str]
@@ -41,21 +44,29 @@ class Pairs:
 
 
 def load_pairs(source: str, split: Split) -> Pairs:
-    """A split of `builtin` (dev or test), or of a folder with STS-B's sts-SPLIT.csv.
+    """A split of `builtin` (dev or test), of a folder with SPLIT.tsv, or with STS-B's sts-SPLIT.csv.
 
-    The folder may be SentEval's, which has STS-B's inside; a relative path may also be one in
-    the folder MTDLAB_DATA.
+    dev.tsv and test.tsv are tab-separated without a header: first sentence, second, score, in
+    language and on any scale that rises with similarity. The folder may also be SentEval's, which
+    has STS-B's inside; a relative path may also be one in the folder MTDLAB_DATA.
 
     STS-B is tab-separated: column 5 the score, 6 and 7 the sentences (from 1). Pairs without
     a score are left out. Raises MtdlabError with file and line where a file does not fit.
     """
     if (folder := evaluation_folder(source)) is not None:
+        if has_own_pairs(folder):
+            return read_table(folder / f"{split}.tsv", first=0, second=1, gold=2)
         inside = folder / STS_BENCHMARK
         folder = inside if inside.is_dir() else folder
         return read_table(folder / f"sts-{split}.csv", first=5, second=6, gold=4)
     if split == "train":
         raise MtdlabError("evaluation builtin: has no train pairs; dev and test are there")
     return _pairs(builtin_pairs(split))
+
+
+def has_own_pairs(folder: Path) -> bool:
+    """Whether a folder holds pairs of the user's own: dev.tsv or test.tsv."""
+    return any((folder / f"{split}.tsv").is_file() for split in ("dev", "test"))
 
 
 def evaluation_folder(source: str) -> Path | None:

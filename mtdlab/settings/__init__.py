@@ -1,6 +1,7 @@
 """The settings of a training run, each with its description, symbol, unit and bounds."""
 
 from mtdlab.settings.fields import Setting, setting, settings_of
-from mtdlab.settings.trainer import Pooling, TrainerSettings, first_error
+from mtdlab.settings.messages import first_error
+from mtdlab.settings.trainer import Pooling, TrainerSettings
 
 __all__ = ["Pooling", "Setting", "TrainerSettings", "first_error", "setting", "settings_of"]

@@ -12,7 +12,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    ValidationError,
     ValidationInfo,
     WithJsonSchema,
     model_validator,
@@ -62,7 +61,8 @@ class TrainerSettings(BaseModel):
     )
     evaluation: str = setting(
         "builtin",
-        "`builtin`, or a folder in SentEval's layout, or STS-B's alone",
+        "graded pairs behind `sts_dev` and `sts_test`: `builtin`, a folder with `dev.tsv` and "
+        "`test.tsv` (first sentence, second, score), or one in SentEval's layout or STS-B's",
         loaded=True,
         min_length=1,
     )
@@ -175,8 +175,3 @@ class TrainerSettings(BaseModel):
     def head_operations(self, width: int) -> float:
         """Multiplications per sentence outside the encoder of dimension `width`: heads, queue."""
         return float(width**2)
-
-
-def first_error(error: ValidationError) -> str:
-    """The sentence of the first rule that settings break."""
-    return error.errors()[0]["msg"].removeprefix("Value error, ")

@@ -15,13 +15,28 @@ FINISHED = ("COMPLETE", "FAIL", "PRUNED")
 
 @dataclass(frozen=True)
 class RunningTrial:
-    """A trial that some process is training: its parameters, and `step` of `steps`."""
+    """A trial that some process is training: its parameters, and `step` of `steps`.
+
+    evaluate_every  steps between two evaluations.
+    """
 
     row: int
     seed: int
     parameters: Mapping[str, Any]
     step: int
     steps: int
+    evaluate_every: int
+
+    @property
+    def phase(self) -> str:
+        """What the process does: loading, training or evaluating.
+
+        A worker records the step of an evaluation when it begins.
+        """
+        if self.step == 0:
+            return "loading"
+        is_evaluated = self.step == self.steps or self.step % self.evaluate_every == 0
+        return "evaluating" if is_evaluated else "training"
 
 
 class ProgressReader:
@@ -41,15 +56,18 @@ class ProgressReader:
                     of_study, TrialRow.state == "RUNNING", TrialRow.settings.is_not(None)
                 )
             )
-            running = [
-                RunningTrial(
-                    row.id,
-                    row.seed,
-                    row.parameters or {},
-                    row.step,
-                    int((row.settings or {})["steps"]),
-                )
-                for row in rows
-            ]
+            running = [_running(row) for row in rows]
             finished = select(func.count()).where(of_study, TrialRow.state.in_(FINISHED))
             return running, session.scalar(finished) or 0
+
+
+def _running(row: TrialRow) -> RunningTrial:
+    settings = row.settings or {}
+    return RunningTrial(
+        row.id,
+        row.seed,
+        row.parameters or {},
+        row.step,
+        int(settings["steps"]),
+        int(settings["evaluate_every"]),
+    )

@@ -28,6 +28,16 @@ class RecordedStudy:
     settings: dict[int, dict[str, Any]]
 
 
+def read_states(url: str, study: str) -> dict[tuple[str, int], str]:
+    """The state of each planned trial by configuration and seed; none for a study that is not
+    there. Raises StorageError where there is no such database.
+    """
+    with explained(url), Session(reading_engine(url)) as session:
+        columns = select(TrialRow.setting, TrialRow.seed, TrialRow.state).join(StudyRow)
+        rows = session.execute(columns.where(StudyRow.name == study))
+        return {(setting, seed): state for setting, seed, state in rows}
+
+
 def read_recorded(url: str, study: str, numbers: Collection[int] = ()) -> RecordedStudy:
     """Read a study. Raises StorageError, and NothingToReport if there is no such study."""
     with explained(url), Session(reading_engine(url)) as session:

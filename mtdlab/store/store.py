@@ -16,7 +16,10 @@ from mtdlab.store.tables import ScoreRow, StudyRow, TrialRow
 
 @dataclass(frozen=True)
 class FinishedRow:
-    """A trial that has ended. ranking is the score that ranks it, score the study's metric."""
+    """A trial that has ended. ranking is the score that ranks it, score the study's metric.
+
+    reason  why it failed or was pruned, else empty.
+    """
 
     row: int
     number: int
@@ -24,6 +27,9 @@ class FinishedRow:
     mtd: float | None
     score: float | None
     ranking: float | None
+    seed: int
+    parameters: dict[str, Any]
+    reason: str
 
 
 class Store(Looks):
@@ -150,6 +156,13 @@ class Store(Looks):
             row = session.execute(first.limit(1)).first()
             return None if row is None else FinishedRow(*row[1:])
 
+    def failures(self) -> list[FinishedRow]:
+        """The failed trials, by number."""
+        with explained(self.url), Session(self._engine) as session:
+            rows = session.execute(self._finished(self._ranking(session)))
+            ended = [FinishedRow(*row[1:]) for row in rows]
+        return sorted((row for row in ended if row.state == "FAIL"), key=lambda row: row.number)
+
     def begun(self) -> set[int]:
         """The Optuna ids of all trials that have one."""
         with explained(self.url), Session(self._engine) as session:
@@ -178,7 +191,8 @@ class Store(Looks):
     def _finished(self, ranking: ColumnElement[float | None]) -> Select[*tuple[Any, ...]]:
         """A query of the finished trials: Optuna's trial id, then the fields of `FinishedRow`."""
         columns = (TrialRow.optuna_id, TrialRow.id, TrialRow.number, TrialRow.state)
-        return select(*columns, TrialRow.mtd, TrialRow.score, ranking).where(
+        known = (TrialRow.seed, TrialRow.parameters, TrialRow.reason)
+        return select(*columns, TrialRow.mtd, TrialRow.score, ranking, *known).where(
             TrialRow.study_id == self.study_id, TrialRow.state.in_(FINISHED)
         )
 

@@ -17,6 +17,7 @@ from mtdlab.errors import MtdlabError, NothingToReport
 from mtdlab.methods.user_modules import UserModule
 from mtdlab.store import load_study
 from mtdlab.store.recorded import RecordedStudy, read_recorded
+from mtdlab.sweep.optuna_study import recorded_folder
 
 _NOT_SETTINGS = ("seed", "mtd")
 
@@ -50,7 +51,7 @@ def plan_confirmation(
         text = _write(frames, url, name, seeds)
     else:
         text = _with_seeds(begun.text, seeds)
-    spec = parse_study(name, text, modules)
+    spec = parse_study(name, text, modules, recorded_folder(study, url))
     if (recorded := read_recorded(url, study).imports) != spec.imports:
         listed = ", ".join(recorded) or "none"
         raise MtdlabError(

@@ -20,13 +20,13 @@ PACKAGES = ("mtdlab", "torch", "transformers", "optuna", "numpy")
 def environment(settings: TrainerSettings, inputs: RunInputs) -> dict[str, str]:
     """Corpus, encoder, evaluation, device, precision, threads, processor, versions and commit."""
     weights = sum(parameter.numel() for parameter in inputs.encoder.model.parameters())
-    corpus, sentences = inputs.corpus, len(inputs.tokens)
     return {
-        "corpus": f"{corpus.name}: {sentences:,} sentences, SHA-256 {corpus.fingerprint}",
+        "corpus": f"{settings.corpus}: {len(inputs.tokens):,} sentences, "
+        f"SHA-256 {inputs.corpus.fingerprint}",
         "encoder": f"{settings.encoder}: {weights / 1e6:.2f} million weights, "
         f"{settings.pooling} pooling",
-        "evaluation": f"{settings.evaluation}: {len(inputs.dev.gold):,} dev and "
-        f"{len(inputs.test.gold):,} test pairs"
+        "evaluation": f"{settings.evaluation}: {len(inputs.dev.gold):,} dev pairs (sts_dev) and "
+        f"{len(inputs.test.gold):,} test pairs (sts_test)"
         + (f"; tasks {settings.tasks}" if settings.tasks else ""),
         "device": f"{choose_device(settings)}, threads a trial: {torch.get_num_threads()}",
         "processor": _processor(),

@@ -1,6 +1,9 @@
 """Opening a study for a sweep: its row and trials created, or compared with the study file."""
 
-from collections.abc import Iterator
+import json
+import re
+import shlex
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mtdlab.config import StudySpec
@@ -14,6 +17,10 @@ from mtdlab.store.plans import record_plan
 from mtdlab.store.setting_names import present_settings
 from mtdlab.store.tables import StudyRow
 from mtdlab.sweep.optuna_study import OptunaStudy
+
+Difference = tuple[str, object, object]
+"""The name of a setting, its recorded value and that of the file."""
+_ANY_COMMAND = "mtdlab sweep FILE"
 
 
 def open_study(spec: StudySpec, url: str, command: str) -> Store:
@@ -34,16 +41,18 @@ def open_study(spec: StudySpec, url: str, command: str) -> Store:
     else:
         if _keeps_metric(spec, recorded):
             del identity["select_by"]
-        _refuse_other_settings(spec, identity, recorded)
+        _refuse_other_settings(spec, identity, recorded, command)
     if missing := store.add_units(spec.units(), {unit.seed for unit in spec.first_units()}):
         raise MtdlabError(
             f"study {spec.name} holds {len(missing)} trials that the file no longer has "
-            f"(such as seed {missing[0][1]}); put them back, or give the study another name"
+            f"(such as seed {missing[0][1]}); put their values and seeds back, or run the file as "
+            f"another study: {_renamed(spec, command)}"
         )
     _write(store, spec, identity, command)
     plan = plan_of(spec)
     record_plan(url, spec.name, plan, sha256_of(plan))
     optuna_study.name_scores(identity.get("select_by", spec.metric))
+    optuna_study.record_folder(spec.places.folder)
     optuna_study.synchronise(store)
     return store
 
@@ -82,7 +91,9 @@ def _write(store: Store, spec: StudySpec, identity: dict[str, Any], command: str
     )
 
 
-def _refuse_other_settings(spec: StudySpec, identity: dict[str, Any], recorded: StudyRow) -> None:
+def _refuse_other_settings(
+    spec: StudySpec, identity: dict[str, Any], recorded: StudyRow, command: str
+) -> None:
     """Only trials may be added to a study: results of other settings are not comparable."""
     new = identity | {"imports": spec.imports}
     old = recorded.identity | {"imports": recorded.imports}
@@ -90,14 +101,41 @@ def _refuse_other_settings(spec: StudySpec, identity: dict[str, Any], recorded: 
     old["trainer"] = _with_present_settings(old["trainer"], new["trainer"], spec)
     if "select_by" in new:
         old.setdefault("select_by", recorded.metric)
-    differences = [
-        f"{setting}: was {before}, now {now}" for setting, before, now in _differences(old, new)
-    ]
+    differences = list(_differences(old, new))
     if differences:
+        shown = "; ".join(f"{name}: was {before}, now {now}" for name, before, now in differences)
         raise MtdlabError(
-            f"study {spec.name} was begun with another file ({'; '.join(differences)}); "
-            "put that back, or give the study another name"
+            f"study {spec.name} was begun with another file ({shown})\n"
+            f"  to resume it: {_resumed(spec, differences, command)}\n"
+            f"  to run this file as another study: {_renamed(spec, command)}"
         )
+
+
+def _resumed(spec: StudySpec, differences: Sequence[Difference], command: str) -> str:
+    """The command with the recorded values, where single settings of the trainer differ."""
+    given = {
+        name: _as_yaml(before)
+        for name, before, _ in differences
+        if name.startswith("trainer.") and name.count(".") == 1 and "method" not in spec.search
+    }
+    if len(given) < len(differences) or None in given.values():
+        return "put the former values back into the file"
+    values = [f"--set {shlex.quote(f'{name}={value}')}" for name, value in given.items()]
+    return " ".join([command or _ANY_COMMAND, *values])
+
+
+def _as_yaml(value: object) -> str | None:
+    """A value as --set reads it; None where it might be read as another."""
+    if isinstance(value, str):
+        return value if re.fullmatch(r"[A-Za-z][\w./-]*", value) else None
+    return None if isinstance(value, dict | list) else json.dumps(value)
+
+
+def _renamed(spec: StudySpec, command: str) -> str:
+    """The command with another name for the study: its own with a number, or with the next."""
+    numbered = re.fullmatch(r"(.+)-(\d+)", spec.name)
+    stem, number = (numbered[1], int(numbered[2]) + 1) if numbered else (spec.name, 2)
+    return f"{command or _ANY_COMMAND} --set study={stem}-{number}"
 
 
 def _with_present_settings(
@@ -116,7 +154,7 @@ def _with_present_settings(
     return {name: defaults[name] for name in new} | kept
 
 
-def _differences(old: object, new: object, path: str = "") -> Iterator[tuple[str, object, object]]:
+def _differences(old: object, new: object, path: str = "") -> Iterator[Difference]:
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted(old.keys() | new.keys()):
             yield from _differences(old.get(key), new.get(key), f"{path}.{key}" if path else key)

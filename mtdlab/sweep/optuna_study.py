@@ -1,6 +1,7 @@
 """The Optuna study beside mtdlab's tables: created, written to, and synchronised with them."""
 
 import time
+from pathlib import Path
 from typing import Any
 
 import optuna
@@ -16,6 +17,8 @@ from mtdlab.sweep.owner import is_dead
 from mtdlab.sweep.samplers import distributions, pruner, sampler, suggest
 
 OPEN_ATTEMPTS = 20
+FOLDER = "folder"
+"""The study's user attribute with the folder of its file."""
 
 
 class OptunaStudy:
@@ -78,6 +81,11 @@ class OptunaStudy:
             if known.get(name) != score:
                 self.study.set_user_attr(name, score)
 
+    def record_folder(self, folder: Path | None) -> None:
+        """Record the folder of the study file, in which its relative paths are looked up."""
+        if folder is not None and self.study.user_attrs.get(FOLDER) != str(folder):
+            self.study.set_user_attr(FOLDER, str(folder))
+
     def record(
         self,
         optuna_id: int,
@@ -128,6 +136,16 @@ class OptunaStudy:
     def _unfinished(self) -> list[FrozenTrial]:
         states = (TrialState.RUNNING, TrialState.WAITING)
         return self.storage.get_all_trials(self.study_id, deepcopy=False, states=states)
+
+
+def recorded_folder(study: str, url: str) -> Path | None:
+    """The folder of a study's file in its last sweep; None where none was recorded.
+
+    May raise StorageError; the study is there.
+    """
+    with explained(url):
+        recorded = optuna.load_study(study_name=study, storage=_open(url)).user_attrs.get(FOLDER)
+    return None if recorded is None else Path(recorded)
 
 
 def attributes(settings: TrainerSettings) -> dict[str, Any]:

@@ -1,32 +1,46 @@
-"""The progress display of a sweep: running trials, the study, best score, time left."""
+"""The progress display of a sweep: running trials with their phase, the study, best score, time
+left. Progress bars on a terminal (80 columns are enough), lines elsewhere; both on standard error.
+"""
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.table import Column
 
 from mtdlab.store import RunningTrial
 from mtdlab.sweep.finished import FinishedTrial, clock, describe, line
 
+if TYPE_CHECKING:
+    from mtdlab.settings import Setting
+
+LEAST_SHARE = 0.02
+"""The least part of a trial from which its duration is extrapolated."""
+
 
 @dataclass
 class Tally:
-    """Counts and times of the trials that finished during this sweep.
+    """Counts and times of the trials of a sweep.
 
     select_by  the name of the score that ranks them.
+    known      the settings of the study's methods, by name.
+    seconds    durations of the trials that finished during this sweep.
+    running    seconds since its start, and the part that is done, of each running trial.
     """
 
     planned: int
     finished: int
     jobs: int
     select_by: str
+    known: "Mapping[str, Setting]" = field(default_factory=dict)
     best: FinishedTrial | None = None
     seconds: list[float] = field(default_factory=list)
+    running: list[tuple[float, float]] = field(default_factory=list)
 
     def add(self, trial: FinishedTrial) -> None:
         """Count a trial."""
@@ -38,42 +52,46 @@ class Tally:
             self.best = trial
 
     def left(self) -> str:
-        """The estimated time to the end, from the trials so far."""
-        if not self.seconds:
+        """The estimated time to the end: from the finished trials, before from the running ones."""
+        started = [(taken, part) for taken, part in self.running if part >= LEAST_SHARE]
+        durations = self.seconds or [taken / part for taken, part in started]
+        if not durations or self.finished >= self.planned:
             return ""
-        average = sum(self.seconds) / len(self.seconds)
-        return f"about {clock((self.planned - self.finished) * average / self.jobs)} left"
+        trials = self.planned - self.finished - sum(part for _, part in self.running)
+        seconds = max(0.0, trials) * sum(durations) / len(durations) / self.jobs
+        return f"{clock(seconds)} left"
 
     def summary(self) -> str:
         """The best so far and the time left."""
         best = f"best {self.select_by} {self.best.ranking:.2f}" if self.best else ""
-        if self.best and math.isfinite(self.best.mtd):
-            best += f" (mtd {self.best.mtd:.2f})"
         return ", ".join(part for part in (best, self.left()) if part)
 
 
 class Display:
-    """Progress bars on a terminal, plain lines elsewhere; both on standard error."""
+    """Shows a tally and the running trials."""
 
     def __init__(self, tally: Tally) -> None:
         self.tally = tally
         self.console = Console(stderr=True, highlight=False)
         self.progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[note]}"),
+            TextColumn("{task.description}", table_column=Column(no_wrap=True, max_width=26)),
+            BarColumn(bar_width=None, table_column=Column(ratio=1, min_width=6)),
+            MofNCompleteColumn(table_column=Column(no_wrap=True)),
+            TextColumn("{task.fields[note]}", table_column=Column(no_wrap=True, max_width=34)),
             console=self.console,
             disable=not self.console.is_terminal,
+            expand=True,
         )
         self.study = self.progress.add_task(
-            "trials", total=tally.planned, completed=tally.finished, note=""
+            "trials", total=tally.planned, completed=tally.finished, note="starting workers"
         )
         self.bars: dict[int, TaskID] = {}
-        self.started = time.monotonic()
+        self.began: dict[int, float] = {}
 
     def __enter__(self) -> Self:
         self.progress.start()
+        if not self.console.is_terminal:
+            self.message(f"{self.tally.planned} trials, {self.tally.finished} done")
         return self
 
     def __exit__(
@@ -87,22 +105,32 @@ class Display:
     def finished(self, trial: FinishedTrial) -> None:
         """Show a finished trial."""
         self.tally.add(trial)
-        text = line(trial)
+        head = tail = ""
         if not self.console.is_terminal:
-            text = f"[{self.tally.finished}/{self.tally.planned}] {text}  ({self.tally.summary()})"
-        self.console.print(text, markup=False, soft_wrap=True)
+            head = f"[{self.tally.finished}/{self.tally.planned}] "
+            tail = f"; {self.tally.summary()}"
+        self.message(line(trial, self.tally.select_by, self.tally.known, head, tail))
 
     def update(self, trials: Iterable[RunningTrial], finished: int) -> None:
         """Update the bars: one for each running trial, whichever process it runs in."""
-        self.progress.update(self.study, completed=finished, note=self.tally.summary())
         running = {trial.row: trial for trial in trials}
+        self._time(running)
+        note = self.tally.summary() or ("" if running else "starting workers")
+        self.progress.update(self.study, completed=finished, note=note)
         for row in self.bars.keys() - running.keys():
             self.progress.remove_task(self.bars.pop(row))
         for row, trial in running.items():
             if row not in self.bars:
-                name = f"  {describe(trial.parameters)} seed={trial.seed}"
-                self.bars[row] = self.progress.add_task(name, total=trial.steps, note="steps")
-            self.progress.update(self.bars[row], completed=trial.step)
+                name = f"seed {trial.seed} {describe(trial.parameters, self.tally.known)}"
+                self.bars[row] = self.progress.add_task(name, total=trial.steps, note="")
+            self.progress.update(self.bars[row], completed=trial.step, note=trial.phase)
+
+    def _time(self, running: Mapping[int, RunningTrial]) -> None:
+        now = time.monotonic()
+        self.began = {row: self.began.get(row, now) for row in running}
+        self.tally.running = [
+            (now - self.began[row], trial.step / trial.steps) for row, trial in running.items()
+        ]
 
     def message(self, text: str) -> None:
         """Print a line above the bars."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from joblib import Parallel, delayed, parallel_config
 
 from mtdlab.config import StudySpec
+from mtdlab.config.paths import locate_augmentations, located
 from mtdlab.errors import StorageError
 from mtdlab.store import FINISHED, FinishedRow, Look, ProgressReader, Store
 from mtdlab.sweep.finished import FinishedTrial
@@ -30,7 +31,7 @@ class SweepResult:
     """The state of a study after a sweep: trials by state, and the exit code.
 
     select_by  the score that ranks the trials; best  the first by it, None before there is one;
-    look  the last look at the verdict, None without one.
+    look  the last look at the verdict, None without one; failures  the failed trials, by number.
     """
 
     study: str
@@ -43,6 +44,7 @@ class SweepResult:
     seconds: float
     exit_code: int
     look: Look | None = None
+    failures: tuple[FinishedRow, ...] = ()
 
     @property
     def planned(self) -> int:
@@ -90,6 +92,7 @@ def sweep(
         seconds=time.perf_counter() - started,
         exit_code=code or (3 if counts.get("FAIL") else 0),
         look=store.last_look(),
+        failures=tuple(store.failures()) if counts.get("FAIL") else (),
     )
 
 
@@ -131,7 +134,8 @@ def _run_waiting(
     from mtdlab.training.inputs import check_inputs
 
     check_model_folder(models / spec.name)
-    check_inputs(spec.fixed(), spec.augmentations(), spec.smallest_batch())
+    augmentations = locate_augmentations(spec.augmentations(), spec.places)
+    check_inputs(located(spec.fixed(), spec.places), augmentations, spec.smallest_batch())
     difference = fix_precision(spec, store)
     counts = store.counts()
     jobs, jobs_per_gpu = workers
@@ -139,7 +143,8 @@ def _run_waiting(
     jobs = min(jobs or default_jobs(jobs_per_gpu), max(1, counts.get("WAITING", 0)))
     finished = sum(counts.get(state, 0) for state in FINISHED)
     ran = 0
-    tally = Tally(sum(counts.values()), finished, jobs, store.select_by(spec.metric))
+    ranked_by = store.select_by(spec.metric)
+    tally = Tally(sum(counts.values()), finished, jobs, ranked_by, spec.known)
     with Display(tally) as display:
         for note in filter(None, (difference, describe_ranking(spec, store))):
             display.message(note)
@@ -151,7 +156,7 @@ def _run_waiting(
                 # trials that still wait may need parameters that another sweep is drawing
                 time.sleep(POLL_SECONDS if waiting else 0)
         if stop.path.exists():
-            display.message("Interrupted. Rerun the same command to resume.")
+            display.message("Interrupted. Rerun to resume.")
     return ran
 
 

@@ -1,64 +1,37 @@
 """One trial is one function: claim, run, classify, record."""
 
 import math
-import time
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import optuna
 from pydantic import ValidationError
 
 from mtdlab.config import StudySpec, TrainerSettings
-from mtdlab.errors import describe
-from mtdlab.evaluation.sts import Evaluation
+from mtdlab.config.paths import located
 from mtdlab.methods.user_modules import ensure_imported
 from mtdlab.settings import first_error
-from mtdlab.settings.tasks import needed
 from mtdlab.store import Claim, Result, Store
 from mtdlab.sweep.best_model import Trained, save_if_best
 from mtdlab.sweep.environment import environment
 from mtdlab.sweep.finished import FinishedTrial
+from mtdlab.sweep.monitor import ClaimLost, OpenStudy, TrialMonitor
 from mtdlab.sweep.optuna_study import OptunaStudy, attributes
-from mtdlab.sweep.owner import this_process
+from mtdlab.sweep.results import complete, ended_early
 from mtdlab.sweep.signals import Interrupted, StopRequest
 from mtdlab.sweep.slots import take_gpu
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
-from mtdlab.training.outcome import Outcome
-
-HEARTBEAT_SECONDS = 2.0
-
-
-class _ClaimLost(Exception):
-    """Another worker claimed this trial while this process was suspended."""
-
-
-@dataclass
-class _OpenStudy:
-    """What a worker process keeps open for one study.
-
-    precision  what `precision: auto` means in this study; None where no trial uses it.
-    select_by  the score that ranks the trials; None where the study's metric does.
-    """
-
-    optuna: OptunaStudy
-    store: Store
-    precision: str | None
-    select_by: str | None
-    model: Path
-    owner: dict[str, Any] = field(default_factory=this_process)
 
 
 @lru_cache(maxsize=1)
-def _open_study(url: str, spec: StudySpec, models: Path) -> _OpenStudy:
+def _open_study(url: str, spec: StudySpec, models: Path) -> OpenStudy:
     opened = OptunaStudy(url, spec)
     store = Store(url, opened.study_id)
     row = store.study()
     assert row is not None, "a worker starts after its study was written"
-    return _OpenStudy(opened, store, row.precision, row.select_by, models / spec.name)
+    return OpenStudy(opened, store, row.precision, row.select_by, models / spec.name)
 
 
 def run_next(spec: StudySpec, url: str, models: Path, stop: StopRequest) -> FinishedTrial | None:
@@ -84,14 +57,14 @@ def run_next(spec: StudySpec, url: str, models: Path, stop: StopRequest) -> Fini
         if study.store.release(claim.row, study.owner):
             study.optuna.release(trial._trial_id)
         stop.exit_if_orphaned()
-    except _ClaimLost:
+    except ClaimLost:
         pass
     return None
 
 
 def _run(
     spec: StudySpec,
-    study: _OpenStudy,
+    study: OpenStudy,
     claim: Claim,
     trial: optuna.Trial,
     parameters: dict[str, Any],
@@ -108,7 +81,8 @@ def _run(
         study.store.begin(
             claim, optuna_id, trial.number, parameters, attributes(settings), settings.mtd
         )
-        result, trained = _train(spec, settings, _TrialMonitor(study, claim, trial, stop))
+        monitor = TrialMonitor(study, claim, trial, stop, settings)
+        result, trained = _train(spec, settings, monitor)
     note = _record(study, claim, result, trained)
     score = result.values.get("score", math.nan)
     ranking = result.scores.get(study.select_by, math.nan) if study.select_by else score
@@ -127,10 +101,10 @@ def _run(
     )
 
 
-def _record(study: _OpenStudy, claim: Claim, result: Result, trained: Trained | None) -> str:
+def _record(study: OpenStudy, claim: Claim, result: Result, trained: Trained | None) -> str:
     """Record a trial's result, then save its model if it is the best; returns the trial's note."""
     if not study.store.finish(claim, study.owner, result):
-        raise _ClaimLost
+        raise ClaimLost
     if trained is None:
         return ""
     note = save_if_best(study.model, study.store, claim, trained)
@@ -139,46 +113,24 @@ def _record(study: _OpenStudy, claim: Claim, result: Result, trained: Trained | 
     return note
 
 
-class _TrialMonitor:
-    """Called after every step: stops and prunes the trial, and records its heartbeat."""
-
-    def __init__(
-        self, study: _OpenStudy, claim: Claim, trial: optuna.Trial, stop: StopRequest
-    ) -> None:
-        self.study, self.claim, self.trial, self.stop = study, claim, trial, stop
-        self.step, self.last_heartbeat = 0, time.monotonic()
-
-    def __call__(self, step: int, evaluation: Evaluation | None) -> None:
-        self.step = step
-        if self.stop.requested():
-            raise Interrupted
-        if evaluation is not None and math.isfinite(evaluation.score):
-            self.trial.report(evaluation.score, step)
-            if self.trial.should_prune():
-                raise optuna.TrialPruned
-        if time.monotonic() - self.last_heartbeat > HEARTBEAT_SECONDS:
-            if not self.study.store.heartbeat(self.claim, self.study.owner, step):
-                raise _ClaimLost
-            self.last_heartbeat = time.monotonic()
-
-
 def _train(
-    spec: StudySpec, settings: TrainerSettings, monitor: _TrialMonitor
+    spec: StudySpec, settings: TrainerSettings, monitor: TrialMonitor
 ) -> tuple[Result, Trained | None]:
-    settings = _with_precision(settings, monitor.study.precision)
+    study = monitor.study
+    settings = _with_precision(settings, study.precision)
     try:
-        inputs = load_inputs(settings)
+        inputs = load_inputs(located(settings, spec.places))
         outcome = train(settings, inputs, monitor)
         facts = environment(settings, inputs)
-        result = _complete(spec.metric, monitor.study.select_by, outcome, facts)
-    except (Interrupted, _ClaimLost):
+        result = complete(spec.metric, study.select_by, outcome, facts)
+    except (Interrupted, ClaimLost):
         raise
     except Exception as error:
         # any other error ends this trial, not the study
-        return _ended_early(error, monitor.step), None
+        return ended_early(error, monitor.step), None
     if result.state != "COMPLETE":
         return result, None
-    select_by = monitor.study.select_by or spec.metric
+    select_by = study.select_by or spec.metric
     origin = {
         "study": spec.name,
         "trial": monitor.trial.number,
@@ -193,49 +145,3 @@ def _with_precision(settings: TrainerSettings, precision: str | None) -> Trainer
     if settings.precision != "auto" or precision is None:
         return settings
     return settings.model_copy(update={"precision": precision})
-
-
-def _ended_early(error: Exception, step: int) -> Result:
-    if isinstance(error, optuna.TrialPruned):
-        return Result("PRUNED", f"pruned at step {step}")
-    out_of_memory = (
-        isinstance(error, MemoryError)
-        or "out of memory" in str(error).lower()
-        or type(error).__name__ == "OutOfMemoryError"
-    )
-    return Result("FAIL", "oom: out of memory" if out_of_memory else describe(error))
-
-
-def _complete(
-    metric: str, select_by: str | None, outcome: Outcome, facts: dict[str, str]
-) -> Result:
-    named = {name: outcome.score_of(name)[0] for name in (metric, select_by) if name}
-    for name, score in named.items():
-        if not math.isfinite(score):
-            return Result("FAIL", f"no {name}: {_reason(name, outcome)}")
-    pairs = outcome.after.dev if metric == "sts_dev" else outcome.after.test
-    return Result(
-        "COMPLETE",
-        values={
-            "score": named[metric],
-            "score_before": outcome.score_of(metric)[1],
-            "alignment": pairs.alignment,
-            "uniformity": pairs.uniformity,
-            "mean_cosine": pairs.mean_cosine,
-            "best_step": outcome.best_step,
-            "wall_seconds": outcome.wall_seconds,
-        },
-        scores=outcome.all_scores() | named,
-        arrays={
-            **{f"curve/{name}": column for name, column in outcome.curve.items()},
-            **{f"probe/{name}": column for name, column in outcome.probes.items()},
-            "spectrum/before": outcome.before.spectrum.astype(np.float32),
-            "spectrum/after": outcome.after.spectrum.astype(np.float32),
-        },
-        environment=facts,
-    )
-
-
-def _reason(metric: str, outcome: Outcome) -> str:
-    reasons = [each.reason for each in outcome.scores if each.task in needed(metric)]
-    return next(filter(None, reasons), "collapsed: every cosine is the same")

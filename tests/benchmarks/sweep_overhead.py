@@ -21,7 +21,9 @@ from mtdlab.config import StudySpec, TrainerSettings
 from mtdlab.config.search import Choices, Dimension
 from mtdlab.config.study import Sampler
 from mtdlab.store import Result
-from mtdlab.sweep import run, worker
+from mtdlab.sweep import worker
+from mtdlab.sweep.monitor import TrialMonitor
+from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.samplers import suggest
 from mtdlab.sweep.signals import StopRequest
 
@@ -78,7 +80,7 @@ def our_trials(folder: Path, trials: int, sampler: Sampler) -> Cost:
     """Trials by the sweep's own path, from claim to result, with one heartbeat each."""
     url, spec = f"sqlite:///{folder / sampler}.db", study(trials, sampler)
     stop = StopRequest(folder / "stop", os.getpid())
-    run._open(spec, url, "")
+    open_study(spec, url, "")
     models = folder / "models"
     worker._open_study(url, spec, models)
     with patch.object(worker, "_train", _instant), WriteCounter() as writes:
@@ -109,7 +111,7 @@ def optuna_trials(folder: Path, trials: int) -> Cost:
 
 
 def _instant(
-    _spec: StudySpec, _settings: TrainerSettings, watch: worker._Watch
+    _spec: StudySpec, _settings: TrainerSettings, watch: TrialMonitor
 ) -> tuple[Result, None]:
     """A result as large as a real one, after a single step that says it is alive."""
     watch.last_heartbeat = -math.inf

@@ -94,7 +94,7 @@ def test_words_and_nothing_can_be_left_out(path: Path) -> None:
         ("[{select_on: dev}]", "skip.0.select_on: unknown key; known are ema_decay"),
         ("[{}]", r"skip.0: \{\}: write searched settings"),
         ("[5]", "skip.0: 5: write searched settings"),
-        ("{ema_decay: 0.95}", "skip: .*valid list"),
+        ("{ema_decay: 0.95}", "skip: .*must be a list"),
         (
             "[{ema_decay: [0.75, 0.85]}, {ema_decay: 0.95}]",
             ":8:1: skip: leaves no point of the grid to run",

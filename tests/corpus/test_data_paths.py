@@ -55,7 +55,7 @@ def test_what_is_in_neither_is_one_sentence(
     ):
         act("no/a")
     monkeypatch.delenv("MTDLAB_DATA")
-    with pytest.raises(MtdlabError, match=f"^{setting} wiki/a.txt: .*file or folder here; {end}"):
+    with pytest.raises(MtdlabError, match=f"^{setting} wiki/a.txt: .*or the working folder; {end}"):
         act("wiki/a.txt")
 
 

@@ -68,7 +68,7 @@ def test_optunas_values_and_the_best_trial_are_by_select_by(
     spec_of: ReadStudy, tmp_path: Path, select_by: str
 ) -> None:
     result, opened, trials = sweep(spec_of(select_by), tmp_path)
-    assert opened.user_attrs == {"select_by": select_by, "metric": "sts_test"}
+    assert opened.user_attrs.items() >= {"select_by": select_by, "metric": "sts_test"}.items()
     assert [trial.value for trial in opened.trials] == trials[select_by].tolist()
     reported = [trial.user_attrs["sts_test"] for trial in opened.trials]
     assert reported == trials["sts_test"].tolist() == trials["score"].tolist()
@@ -139,4 +139,4 @@ def test_the_progress_line_shows_the_best_by_the_score_that_ranks() -> None:
     for number, (score, ranking) in enumerate([(50.0, 60.0), (49.0, 61.0), (70.0, 59.0)]):
         trial = FinishedTrial(number, 0, {}, "COMPLETE", score=score, ranking=ranking, mtd=5.0)
         tally.add(trial)
-    assert tally.summary() == "best sts_dev 61.00 (mtd 5.00)"
+    assert tally.summary() == "best sts_dev 61.00"

@@ -17,6 +17,7 @@ from mtdlab.evaluation.sts import Evaluation
 from mtdlab.evaluation.suite import TaskScore
 from mtdlab.store import Result, Store
 from mtdlab.sweep import owner as owners
+from mtdlab.sweep import results
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import worker as workers
 from mtdlab.sweep.open_study import open_study
@@ -144,7 +145,8 @@ def test_optuna_opens_the_study_and_finds_the_words_in_its_trials(study, url) ->
     opened = optuna.load_study(study_name="small", storage=url)
     assert len(opened.trials) == 8
     assert opened.best_value == pytest.approx(7.5 + 0.08 + 1 + 20 - 0.8)
-    assert opened.user_attrs == {"select_by": "sts_dev", "metric": "sts_test"}
+    scores = {"select_by": "sts_dev", "metric": "sts_test"}
+    assert opened.user_attrs == scores | {"folder": str(study(GRID).parent)}
     attributes = opened.best_trial.user_attrs
     expected = {"ema_decay": 0.75, "queue_size": 8, "batch_size": 8, "seed": 1, "mtd": 5.0}
     assert attributes.items() >= expected.items()
@@ -370,7 +372,7 @@ def test_the_score_of_a_trial_is_the_metric_of_its_study(study) -> None:
     tasks = [TaskScore(task, 50.0 + place) for place, task in enumerate(STS)]
     for metric, expected in (("sts_test", 40), ("STS13", 51), ("sts_average", 53)):
         spec = read_study(study(f"metric: {metric}\ntrainer: {{tasks: sts}}\nstudy: s\n"))
-        result = workers._complete(spec.metric, "sts_dev", outcome_of(tasks), {})
+        result = results.complete(spec.metric, "sts_dev", outcome_of(tasks), {})
         assert (result.state, result.values["score"]) == ("COMPLETE", expected)
         assert (result.scores["sts_dev"], result.scores[metric]) == (42, expected)
         assert result.values["score_before"] == (40 if metric == "sts_test" else 10)
@@ -380,7 +382,7 @@ def test_the_score_of_a_trial_is_the_metric_of_its_study(study) -> None:
 def test_a_metric_or_select_by_without_a_score_fails_with_the_tasks_reason() -> None:
     missing = TaskScore("STS12", None, "sentence vectors are not finite")
     for metric, select_by in (("STS12", "sts_dev"), ("sts_test", "STS12")):
-        result = workers._complete(metric, select_by, outcome_of([missing]), {})
+        result = results.complete(metric, select_by, outcome_of([missing]), {})
         assert result == Result("FAIL", "no STS12: sentence vectors are not finite")
 
 

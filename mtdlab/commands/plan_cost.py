@@ -1,0 +1,83 @@
+"""What plan says of a study's cost: time, memory, disk, and evaluations that dwarf training."""
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from mtdlab.errors import MtdlabError, TrialError, one_line
+from mtdlab.sweep.finished import clock
+from mtdlab.terminal import progress_bar
+
+if TYPE_CHECKING:
+    from mtdlab.config import StudySpec
+
+DWARFS = 1.0
+"""Above this ratio of evaluation to training a trial's evaluations are warned of."""
+
+
+def find_costs(
+    spec: "StudySpec",
+    jobs: int | None,
+    jobs_per_gpu: int,
+    done: Collection[tuple[str, int]],
+    before_timing: Callable[[], object],
+) -> dict[str, Any]:
+    """The fields of the estimate of the trials that are not done; only `reason` where it failed.
+
+    before_timing  called before steps are timed, while other work would disturb nothing yet.
+    """
+    with progress_bar(transient=True) as bar:
+        task = bar.add_task("loading encoder and texts", total=None)
+
+        def ready() -> None:
+            before_timing()
+            bar.update(task, description="timing training steps")
+
+        try:
+            from mtdlab.cost.estimate import estimate
+
+            imports = time.process_time()
+            found = estimate(
+                spec, jobs, jobs_per_gpu, done=done, imports=imports, before_timing=ready
+            )
+        except (MtdlabError, TrialError) as error:
+            return {"reason": str(error)}
+        except Exception as error:
+            # out of memory, a killed worker, a GPU error: the rest of the plan is shown
+            return {"reason": one_line(error)[:200]}
+    return asdict(found) | {"warnings": _warnings(found.training, found.evaluation)}
+
+
+def cost_lines(found: dict[str, Any]) -> list[str]:
+    """Time, memory and disk, a line each; or why there is no estimate."""
+    from rich.filesize import decimal
+
+    if "reason" in found:
+        return [f"no estimate: {found['reason']}"]
+    workers, trials = _counted(found["workers"], "worker"), _counted(found["trials"], "trial")
+    shortest, longest = map(clock, found["trial"])
+    duration = shortest if shortest == longest else f"{shortest} to {longest}"
+    return [
+        f"time    about {clock(found['seconds'])}: {trials} of {duration} "
+        f"on {workers} with {_counted(found['threads'], 'thread')} each, "
+        f"after {clock(found['start'])} to start",
+        f"memory  up to {decimal(found['memory'])}: {workers} of {decimal(found['worker_memory'])}",
+        f"disk    {decimal(found['database'])} of database, {decimal(found['model'])} for the best "
+        "model",
+        f"basis   {found['measured']} of {found['kinds']} kinds of step were timed on this machine",
+        *(f"warning {warning}" for warning in found["warnings"]),
+    ]
+
+
+def _warnings(training: float, evaluation: float) -> list[str]:
+    if evaluation <= DWARFS * training:
+        return []
+    return [
+        f"a trial evaluates for {clock(evaluation)} and trains for {clock(training)}; raise "
+        "evaluate_every, or take tasks or evaluation pairs out"
+    ]
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' if number != 1 else ''}"

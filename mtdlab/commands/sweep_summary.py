@@ -1,0 +1,124 @@
+"""What a sweep prints at its end: the best trial, its model, failures, the next command."""
+
+import json
+import shlex
+import textwrap
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from analysis.runs import format_mtd
+from mtdlab.commands.printing import rounded_mtd
+from mtdlab.store import FinishedRow
+from mtdlab.store.database import shown, storage_url
+from mtdlab.sweep.finished import clock
+from mtdlab.sweep.run import SweepResult
+
+WIDTH = 100
+SHOWN_TRIALS = 10
+"""Failed trials whose numbers are printed for one reason; `--json` has all of them."""
+
+
+def summary_fields(result: SweepResult, models: Path, command: str) -> dict[str, Any]:
+    """The end of a sweep as fields.
+
+    models   the folder of the studies' models.
+    command  the sweep's own, which `next` repeats where trials are left.
+
+    `best.value` is the score that ranks the trials, as in Optuna.
+    """
+    fields = {
+        "study": result.study,
+        "storage": shown(result.storage),
+        "metric": result.metric,
+        "select_by": result.select_by,
+        "best": _best_fields(result),
+        "model": _model(result, models),
+        "planned": result.planned,
+        "ran": result.ran,
+        "seconds": round(result.seconds, 1),
+        "trials": {state.lower(): n for state, n in result.counts.items()},
+        "failures": [
+            {"trial": row.number, "seed": row.seed, "parameters": row.parameters}
+            | {"reason": row.reason}
+            for row in result.failures
+        ],
+        "next": _next(result, command),
+    }
+    if (look := result.look) is None:
+        return fields
+    described = asdict(look) | {"trials": len(look.trials), "added": len(look.added)}
+    return fields | {"look": described}
+
+
+def summary_lines(result: SweepResult, models: Path, command: str) -> list[str]:
+    """The end of a sweep in a few lines; the arguments are those of `summary_fields`."""
+    done = result.counts.get("COMPLETE", 0)
+    others = [f"{n} {state.lower()}" for state, n in result.counts.items() if state != "COMPLETE"]
+    whole = "complete: " if done == result.planned else ""
+    lines = [
+        f"study {result.study} in {shown(result.storage)} is {whole}{done} of {result.planned} "
+        + (f"trials done ({', '.join(others)})" if others else "trials done")
+        + f"; {result.ran} run now in {clock(result.seconds)}"
+    ]
+    if best := result.best:
+        mtd = "" if best.mtd is None else f" (MTD {format_mtd(best.mtd)})"
+        scores = {result.select_by: best.ranking, result.metric: best.score}
+        listed = ", ".join(f"{name} {score:.2f}" for name, score in scores.items() if score)
+        lines.append(f"best trial by {result.select_by}: {best.number}{mtd}, {listed}")
+        if model := _model(result, models):
+            lines.append(f"model: {model}")
+    lines += _failure_lines(result.failures)
+    return lines + [f"next: {each}" for each in _next(result, command)]
+
+
+def _best_fields(result: SweepResult) -> dict[str, Any] | None:
+    """The best trial: `value` ranks it, `score` is reported."""
+    if (best := result.best) is None:
+        return None
+    known = {"trial": best.number, "seed": best.seed, "parameters": best.parameters}
+    return known | {
+        "mtd": rounded_mtd(best.mtd),
+        "value": best.ranking,
+        "select_by_score": best.ranking,
+        "score": best.score,
+    }
+
+
+def _model(result: SweepResult, models: Path) -> str | None:
+    """The folder of the best trial's model; None where it was not saved there."""
+    folder = models / result.study
+    try:
+        run = json.loads((folder / "mtdlab" / "run.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    is_best = result.best is not None and run.get("trial") == result.best.number
+    return str(folder) if is_best else None
+
+
+def _failure_lines(failures: tuple[FinishedRow, ...]) -> list[str]:
+    """A line for each reason, with the trials that failed for it."""
+    trials: dict[str, list[int]] = {}
+    for row in failures:
+        trials.setdefault(row.reason, []).append(row.number)
+    lines = []
+    for reason, numbers in trials.items():
+        listed = ", ".join(map(str, numbers[:SHOWN_TRIALS]))
+        more = f" and {len(numbers) - SHOWN_TRIALS} more" if numbers[SHOWN_TRIALS:] else ""
+        text = f"failed: trial{'s' if len(numbers) > 1 else ''} {listed}{more}: {reason}"
+        lines += textwrap.wrap(text, WIDTH, subsequent_indent="  ")
+    return lines
+
+
+def _next(result: SweepResult, command: str) -> list[str]:
+    """The commands to go on with: resume, or run failed trials again; report."""
+    if result.exit_code > 128:
+        return [command]
+    again = command if "--retry-failed" in command else f"{command} --retry-failed"
+    retry = [again] if result.failures else []
+    if result.best is None:
+        return retry
+    words = ["mtdlab", "report", "--study", result.study]
+    if result.storage != storage_url(None):
+        words += ["--storage", shown(result.storage)]
+    return [*retry, shlex.join(words)]

@@ -1,0 +1,171 @@
+"""A study from the sections of its file, with every mistake in them."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mtdlab.config import strata
+from mtdlab.config.checks import (
+    check_searched,
+    check_tasks,
+    check_top_level,
+    check_trainer,
+    check_values,
+)
+from mtdlab.config.dimensions import read_dimension
+from mtdlab.config.mistakes import Mistakes
+from mtdlab.config.paths import Places
+from mtdlab.config.rules import check_points, check_pruner, check_strata_kept, check_until
+from mtdlab.config.search import Dimension, Partial
+from mtdlab.config.skip import read_skip
+from mtdlab.config.source import KeyPath, Source
+from mtdlab.config.study import StudySpec, known_settings
+from mtdlab.config.study_file import StudyFile, checked, top_level
+from mtdlab.config.until import Until, UntilSection, VerdictSection, extended, read_until
+from mtdlab.errors import MtdlabError
+from mtdlab.methods.registry import DEFAULT, is_builtin, settings_class
+from mtdlab.methods.user_modules import UserModule
+
+READ_BY_TRIALS: tuple[KeyPath, ...] = (
+    ("trainer",),
+    ("search",),
+    ("seeds",),
+    ("sampler",),
+    ("trials",),
+    ("skip",),
+    ("until",),
+)
+"""The keys that decide which trials there are."""
+
+
+def build_study(
+    source: Source, modules: Sequence[UserModule] = (), folder: Path | None = None
+) -> StudySpec:
+    """The study that a file describes. Raises SpecError with all of its mistakes."""
+    if not isinstance(source.values, dict):
+        raise source.error((), "a study file is a mapping that begins with study: NAME")
+    mistakes, spec = Mistakes(source), None
+    top = top_level(source, mistakes)
+    check_top_level(source, top, mistakes)
+    verdict = mistakes.attempt(lambda: checked(source, ("verdict",), VerdictSection, top.verdict))
+    until = _read_until(source, top, mistakes)
+    methods = None
+    if mistakes.readable(("trainer",), ("search",)):
+        methods = mistakes.attempt(lambda: methods_of(source, top.trainer, top.search))
+    if methods is not None:
+        search, left_out = _read_sections(source, top, methods, mistakes)
+        if verdict is not None and mistakes.sound(*READ_BY_TRIALS):
+            skip = mistakes.attempt(lambda: read_skip(source, top.skip, search, top.sampler))
+            spec = StudySpec(
+                name=top.study,
+                metric=top.metric,
+                select_by=top.select_by,
+                select_by_given="select_by" in top.model_fields_set,
+                trainer=top.trainer,
+                search=search,
+                seeds=_seeds(top, until),
+                sampler=top.sampler,
+                pruner=top.pruner,
+                trials=top.trials,
+                text=source.text,
+                skip=left_out + (skip or ()),
+                description=top.description,
+                user_modules=() if all(map(is_builtin, methods)) else tuple(modules),
+                until=until,
+                margin=verdict.margin,
+                alpha=verdict.alpha,
+                places=places_of(source, folder),
+                tracking=top.tracking,
+            )
+            _check_rules(source, top, spec, mistakes)
+    mistakes.raise_all()
+    assert spec is not None, "a study that cannot be built has a mistake"
+    return spec
+
+
+def _read_until(source: Source, top: StudyFile, mistakes: Mistakes) -> Until | None:
+    if top.until is None:
+        return None
+    section = mistakes.attempt(lambda: checked(source, ("until",), UntilSection, top.until))
+    if section is None or not mistakes.sound(("seeds",)):
+        return None
+    seeds = tuple(dict.fromkeys(top.seeds))
+    return mistakes.attempt(lambda: read_until(source, section, seeds))
+
+
+def _seeds(top: StudyFile, until: Until | None) -> tuple[int, ...]:
+    seeds = tuple(dict.fromkeys(top.seeds))
+    return extended(seeds, until.max_seeds) if until else seeds
+
+
+def _read_sections(
+    source: Source, top: StudyFile, methods: tuple[str, ...], mistakes: Mistakes
+) -> tuple[dict[str, Dimension], tuple[Partial, ...]]:
+    """Check the sections trainer and search: the dimensions, and the points they leave out."""
+    known = known_settings(methods)
+    mistakes.collect(check_trainer(source, top, methods, known))
+    if mistakes.sound(("trainer",), ("metric",), ("select_by",)):
+        mistakes.collect(check_tasks(source, top, methods))
+    search: dict[str, Dimension] = {}
+    left_out: tuple[Partial, ...] = ()
+    for name, written in top.search.items():
+        mistakes.collect(check_searched(source, name, top, known))
+        if not mistakes.sound(("search", name)):
+            continue
+        if name == strata.KEY:
+            drawn = mistakes.attempt(partial(strata.read_strata, source, written))
+            search, left_out = (drawn[0] | search, drawn[1]) if drawn else (search, left_out)
+        else:
+            read = partial(read_dimension, source, known[name], written)
+            if (dimension := mistakes.attempt(read)) is not None:
+                search[name] = dimension
+    for name, dimension in search.items():
+        mistakes.collect(check_values(source, known[name], dimension, methods))
+    return search, left_out
+
+
+def _check_rules(source: Source, top: StudyFile, spec: StudySpec, mistakes: Mistakes) -> None:
+    """The rules of the whole study, as far as what they read is sound."""
+    try:
+        if mistakes.sound(("pruner",), ("select_by",)):
+            mistakes.collect(check_pruner(source, spec))
+        if mistakes.sound(("skip",)):
+            mistakes.collect(check_points(source, spec))
+        if mistakes.sound(*READ_BY_TRIALS, ("pruner",)):
+            mistakes.collect(check_until(source, spec))
+        if strata.KEY in top.search and mistakes.sound(*READ_BY_TRIALS):
+            mtds = top.search[strata.KEY]["strata"]
+            mistakes.collect(check_strata_kept(source, spec, mtds))
+    except ValueError as error:
+        # a search that has no grid
+        mistakes.collect([source.error(("search",), str(error))])
+
+
+def places_of(source: Source, folder: Path | None) -> Places:
+    """Where the relative paths of a study are looked up: those of --set in the working folder."""
+    given = (path[1:] for path in source.given if path[:1] == ("trainer",))
+    return Places(folder, frozenset(str(path[0]) for path in given if path))
+
+
+def methods_of(source: Source, trainer: Any, search: Mapping[str, Any]) -> tuple[str, ...]:
+    """The methods that a file names, fixed or searched, each of them known."""
+    if "method" in search:
+        given = search["method"]
+        listed = given if isinstance(given, list) else [given]
+        path: KeyPath = ("search", "method")
+        if not listed or not all(isinstance(name, str) for name in listed):
+            raise source.error(path, f"{given!r}: write a list of methods, as in [mocose, simcse]")
+        names = tuple(dict.fromkeys(listed))
+    else:
+        path = ("trainer", "method")
+        name = trainer.get("method", DEFAULT) if isinstance(trainer, dict) else DEFAULT
+        if not isinstance(name, str):
+            raise source.error(path, f"{name!r}: write the name of a method, such as {DEFAULT}")
+        names = (name,)
+    for name in names:
+        try:
+            settings_class(name)
+        except MtdlabError as error:
+            raise source.error(path, str(error)) from None
+    return names

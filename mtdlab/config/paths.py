@@ -1,0 +1,82 @@
+"""Where the relative paths of texts and models in a study are looked up.
+
+A path that a study file names is relative to the file's folder, one of `--set` to the working
+folder. Where nothing is there, the other of the two follows, then the folder MTDLAB_DATA
+(`mtdlab.data_paths`). A study records paths as they are written, so that it resumes from another
+working folder.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from mtdlab.data_paths import exists
+from mtdlab.settings import TrainerSettings
+from mtdlab.settings.augmentation import MODELS, parse_augmentation
+
+Settings = TypeVar("Settings", bound=TrainerSettings)
+
+_DATASET = re.compile(r"(dataset:)([^:#]+)(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Places:
+    """The folder of a study file, None without one; the trainer's settings that --set gave."""
+
+    folder: Path | None = None
+    given: frozenset[str] = frozenset()
+
+    def find(self, setting: str, name: str) -> str:
+        """The path of a file or folder that a setting names; the name itself where none is there.
+
+        A path below the working folder stays as it is written.
+        """
+        if self.folder is None or name == "builtin" or Path(name).is_absolute():
+            return name
+        if setting in self.given and exists(Path(name)):
+            return name
+        beside = self.folder / name
+        return str(beside) if exists(beside) and not _same(beside, Path(name)) else name
+
+
+def located(settings: Settings, places: Places) -> Settings:
+    """Settings whose corpus, evaluation and models are the files and folders that were found."""
+    found = {
+        "corpus": _corpus(settings.corpus, places),
+        "evaluation": places.find("evaluation", settings.evaluation),
+        "encoder": _folder("encoder", settings.encoder, places),
+        "augmentation": _augmentation(settings.augmentation, places),
+    }
+    return settings.model_copy(update=found)
+
+
+def locate_augmentations(augmentations: tuple[str, ...], places: Places) -> tuple[str, ...]:
+    """Augmentations whose models are the folders that were found."""
+    return tuple(_augmentation(each, places) for each in augmentations)
+
+
+def _corpus(name: str, places: Places) -> str:
+    if (dataset := _DATASET.fullmatch(name)) is None:
+        return places.find("corpus", name)
+    prefix, source, rest = dataset.groups()
+    return prefix + _folder("corpus", source, places) + rest
+
+
+def _folder(setting: str, name: str, places: Places) -> str:
+    """A folder of this name, or the name, which may be the hub's."""
+    found = places.find(setting, name)
+    return found if Path(found).is_dir() else name
+
+
+def _augmentation(text: str, places: Places) -> str:
+    changed = []
+    for each in parse_augmentation(text):
+        models = [_folder("augmentation", model, places) for model in each.models]
+        argument = f":{','.join(models)}" if each.name in MODELS else ""
+        changed.append(f"{each.name}{argument}" if argument else str(each))
+    return "+".join(changed) or "none"
+
+
+def _same(one: Path, other: Path) -> bool:
+    return exists(other) and one.samefile(other)

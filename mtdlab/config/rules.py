@@ -1,0 +1,80 @@
+"""The rules that a whole study has to follow, checked once its sections are read."""
+
+from collections.abc import Iterator, Sequence
+
+from pydantic import ValidationError
+
+from mtdlab.config import strata
+from mtdlab.config.search import Choices, grid
+from mtdlab.config.source import Source, SpecError
+from mtdlab.config.study import StudySpec
+from mtdlab.settings import first_error
+
+
+def check_pruner(source: Source, spec: StudySpec) -> Iterator[SpecError]:
+    """Refuse a pruner that would compare test scores in a study that is ranked by dev scores.
+
+    A pruner sees the scores of the pairs on which the checkpoint is chosen.
+    """
+    searched = spec.search.get("select_on")
+    splits = {spec.fixed(method).select_on for method in spec.methods}
+    if isinstance(searched, Choices):
+        splits = set(searched.values)
+    if spec.pruner != "none" and "test" in splits and spec.select_by == "sts_dev":
+        yield source.error(
+            ("pruner",),
+            "a pruner compares scores on the pairs that select_on names, here the test pairs; "
+            "use select_on: dev, or rank by the test pairs too, with select_by: sts_test",
+        )
+
+
+def check_points(source: Source, spec: StudySpec) -> Iterator[SpecError]:
+    """Refuse, before anything runs, a grid with a point that cannot be trained, or with none.
+
+    Only the first such point: the others break the same rule.
+    """
+    if spec.sampler != "grid":
+        return
+    points = list(grid(spec.search, spec.skip))
+    if not points:
+        yield source.error(("skip",), "leaves no point of the grid to run; take an entry out")
+    for point in points:
+        try:
+            spec.settings(spec.parameters_of(point), seed=0)
+        except ValidationError as error:
+            yield source.error(("search",), f"{point}: {first_error(error)}")
+            return
+
+
+def check_until(source: Source, spec: StudySpec) -> Iterator[SpecError]:
+    """Refuse `until` in a study whose verdict cannot be decided by more seeds, or is biased."""
+    if spec.until is None:
+        return
+    where = ("until",)
+    if spec.sampler != "grid":
+        yield source.error(where, f"needs sampler: grid; {spec.sampler} has no fixed levels")
+        return
+    if spec.pruner != "none":
+        yield source.error(where, f"needs every trial; take pruner: {spec.pruner} out")
+    if "method" in spec.search:
+        yield source.error(where, "needs one method; the verdict is about MTD")
+        return
+    units = spec.first_units()
+    levels = {spec.settings(unit.parameters or {}, unit.seed).mtd for unit in units} - {None}
+    if len(levels) < 2:
+        yield source.error(where, "needs two levels of MTD or more to compare")
+
+
+def check_strata_kept(
+    source: Source, spec: StudySpec, mtds: Sequence[float]
+) -> Iterator[SpecError]:
+    """Refuse strata whose configurations have another MTD, under a schedule of the EMA decay."""
+    for point in grid(spec.search, spec.skip):
+        found = spec.settings(spec.parameters_of(point), seed=0).mtd
+        if found is None or all(abs(found - mtd) > strata.TOLERANCE for mtd in mtds):
+            message = (
+                f"{point} has an MTD of {found}; strata need a constant EMA decay and the whole "
+                "queue"
+            )
+            yield source.error(("search", strata.KEY), message)
+            return

@@ -1,0 +1,120 @@
+"""The keys of a study file, and how a section is checked against a model of its keys."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mtdlab.config.mistakes import Mistakes
+from mtdlab.config.source import KeyPath, Source, SpecError
+from mtdlab.config.study import STUDY_NAME, Pruner, Sampler
+from mtdlab.methods.registry import BUILTIN, settings_class
+from mtdlab.settings.messages import describe_rule
+
+Model = TypeVar("Model", bound=BaseModel)
+Count = Annotated[int, Field(ge=0)]
+Tracking = Literal["none", "tensorboard"]
+
+
+class StudyFile(BaseModel):
+    """The top level of a study file; sections are checked one by one afterwards."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    study: str = Field(pattern=f"^{STUDY_NAME}$", description="name of the study")
+    description: str = Field("", max_length=2000, description="shown on the report's page")
+    metric: str = Field(
+        "sts_test",
+        description="score that is reported; `sts_test`: Spearman × 100 on the test pairs of "
+        "`trainer.evaluation`",
+    )
+    select_by: str = Field(
+        "sts_dev",
+        description="score that ranks trials, for the sampler and for the kept model; `sts_dev`: "
+        "Spearman × 100 on the dev pairs of `trainer.evaluation`",
+    )
+    trainer: dict[str, Any] = Field(
+        default_factory=dict, description="settings that every trial shares"
+    )
+    search: dict[str, Any] = Field(default_factory=dict, description="settings that vary")
+    seeds: list[Count] = Field(default=[0], min_length=1, description="each is run everywhere")
+    sampler: Sampler = Field("grid", description="how configurations are chosen")
+    pruner: Pruner = Field("none", description="which trials are stopped early")
+    trials: int | None = Field(
+        default=None, ge=1, le=1_000_000, description="configurations that a sampler draws"
+    )
+    skip: list[Any] = Field(default_factory=list, description="points of the grid left out")
+    until: dict[str, Any] | None = Field(
+        default=None, description="add seeds until the verdict is decided: `decided`, `max_seeds`"
+    )
+    verdict: dict[str, Any] = Field(
+        default_factory=dict, description="`margin` (0.5 points) and `alpha` (0.05) of the verdict"
+    )
+    tracking: Tracking = Field(
+        "none",
+        description="`tensorboard` writes each trial's training curves as event files to "
+        "`tensorboard/STUDY` (extra `tensorboard`)",
+    )
+    profiles: dict[str, Any] = Field(
+        default_factory=dict, description="partial studies that --profile lays over the file"
+    )
+
+
+def top_level(source: Source, mistakes: Mistakes) -> StudyFile:
+    """The top level, with defaults in place of the keys that have a mistake."""
+    try:
+        return StudyFile(**source.values)
+    except ValidationError as error:
+        mistakes.collect(point_at(source, (), StudyFile, error))
+        wrong = {broken["loc"][0] for broken in error.errors()}
+    rest = {key: value for key, value in source.values.items() if key not in wrong}
+    return StudyFile(**{"study": "unnamed"} | rest)
+
+
+def checked(source: Source, path: KeyPath, model: type[Model], values: Any) -> Model:
+    """A section's values as `model`. Raises SpecError with everything that it refuses."""
+    if not isinstance(values, dict):
+        raise source.error(path, f"{values!r} is not a section of keys and values")
+    try:
+        return model(**values)
+    except ValidationError as error:
+        mistakes = Mistakes(source)
+        mistakes.collect(point_at(source, path, model, error))
+        mistakes.raise_all()
+        raise AssertionError("unreachable: an error has at least one rule") from None
+
+
+def point_at(
+    source: Source, path: KeyPath, model: type[BaseModel], error: ValidationError
+) -> Iterator[SpecError]:
+    """The mistakes that pydantic found, each at its place; path: the section's."""
+    broken = error.errors()
+    # a misspelt key explains the missing one
+    misspelt = any(each["type"] == "extra_forbidden" for each in broken)
+    for each in broken:
+        where = (*path, *each["loc"])
+        if each["type"] == "extra_forbidden":
+            yield unknown_key(source, where, model)
+        elif each["type"] == "missing":
+            if not misspelt:
+                yield source.error(where, "this key is missing")
+        else:
+            yield source.error(where, describe_rule(each))
+
+
+def unknown_key(source: Source, where: KeyPath, model: type[BaseModel]) -> SpecError:
+    """The error for a key that `model` lacks: the nearest it has, or where the key belongs."""
+    key = str(where[-1])
+    others = [name for name in BUILTIN if key in settings_class(name).model_fields]
+    if model is StudyFile and others:
+        return source.error(where, f"unknown key; did you mean trainer.{key}?")
+    if model is not StudyFile and others:
+        return lacking(source, where, others)
+    return source.unknown(where, model.model_fields)
+
+
+def lacking(source: Source, where: KeyPath, others: Sequence[str]) -> SpecError:
+    """The error for a setting that only other methods have."""
+    return source.error(
+        where, f"the study's method has no such setting; it belongs to {', '.join(others)}"
+    )

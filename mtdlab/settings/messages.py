@@ -1,0 +1,80 @@
+"""What a setting's rule requires, in the words of a study file."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+PATTERNS = {
+    "study": "a name has letters, digits, '.', '_' and '-', at most 100, and begins with a letter "
+    "or a digit",
+    "device": "choose from auto, cpu, cuda, cuda:0, cuda:1, ...",
+}
+"""What the fields with a pattern accept."""
+
+_RULES: dict[str, Callable[[dict[str, Any]], str]] = {
+    "greater_than": lambda bound: f"must be above {bound['gt']:g}",
+    "greater_than_equal": lambda bound: f"must be {bound['ge']} or more",
+    "less_than": lambda bound: f"must be below {bound['lt']:g}",
+    "less_than_equal": lambda bound: f"must be {bound['le']} or less",
+    "finite_number": lambda _: "must be finite",
+    "float_type": lambda _: "must be a number",
+    "bool_type": lambda _: "must be true or false",
+    "string_type": lambda _: "must be text; write it in quotes",
+    "list_type": lambda _: "must be a list, written in brackets",
+    "dict_type": lambda _: "must be a section of keys and values",
+    "too_short": lambda bound: f"needs at least {_count(bound['min_length'], 'value')}",
+    "string_too_short": lambda bound: f"needs at least {_count(bound['min_length'], 'character')}",
+    "string_too_long": lambda bound: f"has more than {bound['max_length']} characters",
+}
+_LONGEST = 60
+"""Characters of a value that a message shows."""
+
+
+def describe_rule(broken: ErrorDetails) -> str:
+    """The rule that a value breaks, with the value: `0: must be 1 or more`.
+
+    broken  one of `ValidationError.errors()`, other than a missing or an unknown key.
+    """
+    kind, value, bounds = broken["type"], broken["input"], broken.get("ctx", {})
+    name = next((str(part) for part in reversed(broken["loc"]) if isinstance(part, str)), "value")
+    if kind == "value_error":
+        return str(bounds["error"])
+    if kind == "literal_error":
+        return _unknown(name, value, bounds["expected"])
+    if kind.startswith("int_"):
+        quoted = isinstance(value, str) and re.fullmatch(r"[-+]?[0-9]+", value)
+        rule = "must be a whole number" + (", without quotes" if quoted else "")
+    elif kind == "string_pattern_mismatch":
+        rule = PATTERNS.get(name, f"must match {bounds['pattern']}")
+    else:
+        rule = _RULES[kind](bounds) if kind in _RULES else "is not allowed here"
+    return f"{shown_value(value)}: {rule}"
+
+
+def first_error(error: ValidationError) -> str:
+    """The sentence of the first rule that settings break, with the name of the setting."""
+    broken = error.errors()[0]
+    name = ".".join(map(str, broken["loc"]))
+    return f"{name}: {describe_rule(broken)}" if name else describe_rule(broken)
+
+
+def shown_value(value: Any) -> str:
+    """A value as a study file has it, cut to one short line."""
+    named = {None: "null", True: "true", False: "false"}
+    text = named[value] if value is None or isinstance(value, bool) else repr(value)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def _unknown(name: str, value: Any, expected: str) -> str:
+    """A value that is none of a few: expected is pydantic's list, such as `'cls' or 'mean'`."""
+    known = re.findall(r"'([^']*)'", expected)
+    if not known:
+        return f"{shown_value(value)}: must be {expected.lower()}"
+    return f"unknown {name} {shown_value(value)}; choose from {', '.join(known)}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,57 @@
+"""How a trial ended, as it is recorded: complete with its scores, pruned, or failed."""
+
+import math
+
+import numpy as np
+import optuna
+
+from mtdlab.errors import describe
+from mtdlab.settings.tasks import needed
+from mtdlab.store import Result
+from mtdlab.training.outcome import Outcome
+
+
+def ended_early(error: Exception, step: int) -> Result:
+    """The result of a trial that `error` ended after `step` steps."""
+    if isinstance(error, optuna.TrialPruned):
+        return Result("PRUNED", f"pruned at step {step}")
+    out_of_memory = (
+        isinstance(error, MemoryError)
+        or "out of memory" in str(error).lower()
+        or type(error).__name__ == "OutOfMemoryError"
+    )
+    return Result("FAIL", "oom: out of memory" if out_of_memory else describe(error))
+
+
+def complete(metric: str, select_by: str | None, outcome: Outcome, facts: dict[str, str]) -> Result:
+    """The result of a run that ended; failed where metric or select_by have no score."""
+    named = {name: outcome.score_of(name)[0] for name in (metric, select_by) if name}
+    for name, score in named.items():
+        if not math.isfinite(score):
+            return Result("FAIL", f"no {name}: {_reason(name, outcome)}")
+    pairs = outcome.after.dev if metric == "sts_dev" else outcome.after.test
+    return Result(
+        "COMPLETE",
+        values={
+            "score": named[metric],
+            "score_before": outcome.score_of(metric)[1],
+            "alignment": pairs.alignment,
+            "uniformity": pairs.uniformity,
+            "mean_cosine": pairs.mean_cosine,
+            "best_step": outcome.best_step,
+            "wall_seconds": outcome.wall_seconds,
+        },
+        scores=outcome.all_scores() | named,
+        arrays={
+            **{f"curve/{name}": column for name, column in outcome.curve.items()},
+            **{f"probe/{name}": column for name, column in outcome.probes.items()},
+            "spectrum/before": outcome.before.spectrum.astype(np.float32),
+            "spectrum/after": outcome.after.spectrum.astype(np.float32),
+        },
+        environment=facts,
+    )
+
+
+def _reason(metric: str, outcome: Outcome) -> str:
+    reasons = [each.reason for each in outcome.scores if each.task in needed(metric)]
+    return next(filter(None, reasons), "collapsed: every cosine is the same")
