@@ -1,4 +1,4 @@
-"""The commands sweep and studies."""
+"""The command sweep."""
 
 import shlex
 import sys
@@ -20,7 +20,7 @@ from mtdlab.commands.options import (
     StudyFile,
     import_named,
 )
-from mtdlab.commands.printing import print_json, print_table
+from mtdlab.commands.printing import print_json
 
 if TYPE_CHECKING:
     from mtdlab.store import Look
@@ -112,16 +112,3 @@ def _described(look: "Look | None") -> dict[str, Any]:
         return {}
     fields = asdict(look)
     return fields | {"trials": len(look.trials), "added": len(look.added)}
-
-
-def studies(storage: Storage = None, as_json: AsJson = False) -> None:
-    """List the studies of a database."""
-    from mtdlab.store import list_studies
-
-    rows = list_studies(storage).to_dict("records")
-    if as_json:
-        print_json({"studies": rows})
-    elif rows:
-        print_table(rows)
-    else:
-        print("no study yet")

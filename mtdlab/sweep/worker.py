@@ -2,6 +2,7 @@
 
 import math
 import time
+import traceback
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -30,6 +31,7 @@ from mtdlab.training.loop import train
 from mtdlab.training.outcome import Outcome
 
 HEARTBEAT_SECONDS = 2.0
+_MOST_TRACEBACK = 20_000
 
 
 class _ClaimLost(Exception):
@@ -203,7 +205,9 @@ def _ended_early(error: Exception, step: int) -> Result:
         or "out of memory" in str(error).lower()
         or type(error).__name__ == "OutOfMemoryError"
     )
-    return Result("FAIL", "oom: out of memory" if out_of_memory else describe(error))
+    reason = "oom: out of memory" if out_of_memory else describe(error)
+    lines = traceback.format_exception(error)
+    return Result("FAIL", reason, traceback="".join(lines)[-_MOST_TRACEBACK:])
 
 
 def _complete(
