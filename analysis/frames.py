@@ -5,11 +5,16 @@ Letters: R trials, D dimension of the sentence embedding.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from analysis import defaults
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from analysis.verdict import Verdict
 
 SettingValue = float | str | bool | None
 
@@ -186,3 +191,30 @@ class StudyFrames:
     def alpha(self) -> float:
         """Error rate of the verdict."""
         return float(self.plans[-1].values["alpha"]) if self.plans else defaults.ALPHA
+
+    def verdict(self) -> "Verdict":
+        """The verdict on the score against MTD, as on the study's page."""
+        from analysis.notebook import find_verdict
+
+        return find_verdict(self)
+
+    def summary(self) -> str:
+        """What the study shows, in the sentence that its page begins with."""
+        from analysis.notebook import find_summary
+
+        return find_summary(self)
+
+    def plot(self) -> "Figure":
+        """The main figure of the study's page: by default its score against MTD.
+
+        Raises ValueError where no run has completed with a score.
+        """
+        from analysis.notebook import draw_study
+
+        return draw_study(self)
+
+    def _repr_html_(self) -> str:
+        """A small view in a notebook: question, status, finding, what varied."""
+        from analysis.notebook import write_html
+
+        return write_html(self)

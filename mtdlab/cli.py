@@ -3,44 +3,86 @@
 Large packages are imported inside the commands that need them, so that `--help` is fast.
 """
 
+import json
 import sys
+from collections.abc import Callable
+from typing import Annotated, NoReturn, cast
 
 import typer
 
-from mtdlab.commands import confirm, encoders, methods, plan, report, sweep
+from mtdlab import __version__
+from mtdlab.commands import confirm, encoders, methods, plan, report, show, studies, sweep
 from mtdlab.errors import MtdlabError, TrialError
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
-    help="Study how the history in the negative queue affects a contrastive sentence encoder: "
-    "train over EMA decays and queue sizes, and report the results.",
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (
-    sweep.sweep,
-    report.report,
-    plan.plan,
-    confirm.confirm,
-    sweep.studies,
-    encoders.train,
-    encoders.evaluate,
-    encoders.corpus,
-    methods.methods,
-    methods.schema,
-):
-    app.command()(command)
+_PANELS: dict[str, tuple[Callable[..., None], ...]] = {
+    "Run a study": (plan.plan, sweep.sweep, confirm.confirm),
+    "Read the results": (report.report, show.show, studies.studies),
+    "Without a study": (encoders.train, encoders.evaluate, encoders.corpus),
+    "Reference": (methods.methods, methods.schema),
+}
+for panel, commands in _PANELS.items():
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
+
+# typer holds its own copy of click, or click itself, depending on its version
+_UsageError = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"mtdlab {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Study how the history in the negative queue affects a contrastive sentence encoder: train
+    over EMA decays and queue sizes, and report the results.
+    """
+    del version
 
 
 def main() -> None:
-    """Run a command; report a user's mistake in one sentence, without a traceback."""
+    """Run a command; report a user's mistake in one sentence, without a traceback.
+
+    With --json it is one JSON object on standard output, {"error": {"type", "message",
+    "exit_code"}}.
+    """
+    as_json = "--json" in sys.argv[1:]
     try:
-        app()
+        # a command line that cannot be parsed is printed by typer itself, unless as JSON
+        sys.exit(app(standalone_mode=not as_json))
     except MtdlabError as error:
-        print(f"mtdlab: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+        _fail(_type_of(error), str(error), error.exit_code, as_json)
     except TrialError as error:
-        print(f"mtdlab: the run failed: {error}", file=sys.stderr)
-        sys.exit(1)
+        _fail("run failed", f"the run failed: {error}", 1, as_json)
+    except _UsageError as error:
+        _fail("usage", error.format_message(), 2, as_json)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _type_of(error: MtdlabError) -> str:
+    """What kind of error an exit code stands for."""
+    return {4: "storage", 5: "nothing to report"}.get(error.exit_code, "invalid input")
+
+
+def _fail(kind: str, message: str, exit_code: int, as_json: bool) -> NoReturn:
+    if as_json:
+        found = {"type": kind, "message": message, "exit_code": exit_code}
+        print(json.dumps({"error": found}, indent=2, ensure_ascii=False))
+    else:
+        print(f"mtdlab: {message}", file=sys.stderr)
+    sys.exit(exit_code)

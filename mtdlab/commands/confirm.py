@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mtdlab.commands.options import AsJson, Imports, Jobs, JobsPerGpu, Models, Storage, import_named
+from mtdlab.commands.options import (
+    AsJson,
+    Imports,
+    Jobs,
+    JobsPerGpu,
+    Models,
+    Storage,
+    StudyName,
+    import_named,
+)
 from mtdlab.commands.printing import print_json, print_table, rounded_mtd
 
 if TYPE_CHECKING:
@@ -16,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def confirm(
-    study: Annotated[str, typer.Argument(help="Name of a study that has run.")],
+    study: StudyName,
     seeds: Annotated[int, typer.Option(min=2, max=1000, help="Number of fresh seeds.")] = 5,
     storage: Storage = None,
     jobs: Jobs = None,

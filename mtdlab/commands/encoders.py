@@ -6,13 +6,28 @@ from typing import Annotated
 
 import typer
 
-from mtdlab.commands.options import AsJson, Imports, Overrides, Profile, import_named
+from mtdlab.commands.completion import complete_study_file
+from mtdlab.commands.options import (
+    AsJson,
+    Imports,
+    Overrides,
+    Profile,
+    found_study_file,
+    import_named,
+)
 from mtdlab.commands.printing import print_json, print_table
 
 
 def train(
     file: Annotated[
-        Path | None, typer.Argument(help="A study file whose trainer section to take.")
+        Path | None,
+        typer.Argument(
+            metavar="FILE",
+            show_default=False,
+            callback=found_study_file,
+            autocompletion=complete_study_file,
+            help="A study file, or a packaged study, whose trainer section to take.",
+        ),
     ] = None,
     profile: Profile = None,
     set_: Overrides = None,

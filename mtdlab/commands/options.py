@@ -5,10 +5,36 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mtdlab.commands.completion import complete_study, complete_study_file
+from mtdlab.packaged import find_study_file
+
 if TYPE_CHECKING:
     from mtdlab.methods.user_modules import UserModule
 
-StudyFile = Annotated[Path, typer.Argument(help="A study file, such as studies/mtd.yaml.")]
+
+def found_study_file(given: Path | None) -> Path | None:
+    """The file that FILE means: itself, or a packaged study's where it is the name of one."""
+    return None if given is None else find_study_file(given)
+
+
+StudyFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        callback=found_study_file,
+        autocompletion=complete_study_file,
+        help="A study file, or the name of a study that comes with mtdlab, such as mtd "
+        "(mtdlab init --list).",
+    ),
+]
+StudyName = Annotated[
+    str,
+    typer.Argument(
+        metavar="STUDY",
+        autocompletion=complete_study,
+        help="Name of a study in the database (mtdlab studies).",
+    ),
+]
 Storage = Annotated[
     str | None,
     typer.Option(

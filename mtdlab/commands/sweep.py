@@ -1,4 +1,4 @@
-"""The commands sweep and studies."""
+"""The command sweep."""
 
 import shlex
 import sys
@@ -19,7 +19,7 @@ from mtdlab.commands.options import (
     StudyFile,
     import_named,
 )
-from mtdlab.commands.printing import print_json, print_table
+from mtdlab.commands.printing import print_json
 
 
 def sweep(
@@ -66,16 +66,3 @@ def sweep(
         if result.look:
             print(describe_look(result.look, len(spec.looks)))
     raise typer.Exit(result.exit_code)
-
-
-def studies(storage: Storage = None, as_json: AsJson = False) -> None:
-    """List the studies of a database."""
-    from mtdlab.store import list_studies
-
-    rows = list_studies(storage).to_dict("records")
-    if as_json:
-        print_json({"studies": rows})
-    elif rows:
-        print_table(rows)
-    else:
-        print("no study yet")

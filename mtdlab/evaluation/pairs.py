@@ -44,9 +44,9 @@ class Pairs:
 
 
 def load_pairs(source: str, split: Split) -> Pairs:
-    """A split of `builtin` (dev or test), of a folder with SPLIT.tsv, or with STS-B's sts-SPLIT.csv.
+    """Load a split of `builtin`, of a folder with SPLIT.tsv, or of one with STS-B's sts-SPLIT.csv.
 
-    dev.tsv and test.tsv are tab-separated without a header: first sentence, second, score, in
+    dev.tsv and test.tsv are tab-separated without a header: first sentence, second, score, in any
     language and on any scale that rises with similarity. The folder may also be SentEval's, which
     has STS-B's inside; a relative path may also be one in the folder MTDLAB_DATA.
 

@@ -1,10 +1,15 @@
 """The study database: mtdlab's tables in an Optuna database. All SQL is in this package."""
 
+from typing import TYPE_CHECKING, Any
+
 from mtdlab.store.claims import Claim, Owner, Result
-from mtdlab.store.frames import list_studies, load_study
 from mtdlab.store.looks import Look
+from mtdlab.store.overview import StudyOverview, list_studies, study_names
 from mtdlab.store.progress import FINISHED, ProgressReader, RunningTrial
 from mtdlab.store.store import FinishedRow, Store
+
+if TYPE_CHECKING:
+    from mtdlab.store.frames import load_study
 
 __all__ = [
     "FINISHED",
@@ -16,6 +21,17 @@ __all__ = [
     "Result",
     "RunningTrial",
     "Store",
+    "StudyOverview",
     "list_studies",
     "load_study",
+    "study_names",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # it imports pandas, which listing studies and completing their names does not need
+    if name == "load_study":
+        from mtdlab.store.frames import load_study
+
+        return load_study
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -43,7 +43,10 @@ class OwnedTrial:
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a trial. Numbers that are not finite are stored as NULL."""
+    """The result of a trial. Numbers that are not finite are stored as NULL.
+
+    traceback  Python's, of the error that a trial failed with.
+    """
 
     state: str
     reason: str = ""
@@ -51,6 +54,7 @@ class Result:
     scores: Mapping[str, float] = field(default_factory=dict)
     arrays: Mapping[str, Array] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
+    traceback: str = ""
 
 
 class Claims:
@@ -126,6 +130,7 @@ class Claims:
             for name, value in result.values.items():
                 setattr(row, name, _finite(value))
             row.state, row.reason, row.owner = result.state, result.reason, None
+            row.traceback = result.traceback
             row.environment = dict(result.environment)
             for task, score in result.scores.items():
                 session.merge(ScoreRow(trial_id=row.id, task=task, score=_finite(score)))

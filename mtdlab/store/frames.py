@@ -34,30 +34,6 @@ from mtdlab.store.tables import (
 )
 
 
-def list_studies(storage: str | None = None) -> pd.DataFrame:
-    """A row per study: study, metric, select_by, planned, and the number of trials by state.
-
-    select_by is the metric if none was recorded. Raises StorageError if there is no such database.
-    """
-    url = storage_url(storage)
-    with explained(url), Session(reading_engine(url)) as session:
-        count = select(StudyRow.name, StudyRow.metric, TrialRow.state, func.count())
-        rows = session.execute(
-            count.join(TrialRow, isouter=True).group_by(StudyRow.name, TrialRow.state)
-        ).all()
-        studies = session.scalars(select(StudyRow))
-        ranked = {row.name: row.select_by or row.metric for row in studies}
-    long = pd.DataFrame(rows, columns=["study", "metric", "state", "count"])
-    long["select_by"] = long["study"].map(ranked)
-    table = long.pivot_table(
-        index=["study", "metric", "select_by"], columns="state", values="count", fill_value=0
-    )
-    states = ["COMPLETE", "RUNNING", "WAITING", "FAIL", "PRUNED"]
-    table = table.reindex(columns=states, fill_value=0).astype(int)
-    table.insert(0, "planned", table.sum(axis=1))
-    return table.rename(columns=str.lower).rename_axis(columns=None).reset_index()
-
-
 def load_study(study: str, storage: str | None = None, *, curves: bool = True) -> StudyFrames:
     """A study's trials, curves, spectra and scores as frames, complete or still running.
 

@@ -117,7 +117,14 @@ def _add_looks_and_plans(operations: "Operations") -> None:
     )
 
 
-MIGRATIONS: tuple[Migration, ...] = (_to_version_2, _add_looks_and_plans)
+def _add_tracebacks(operations: "Operations") -> None:
+    """The traceback of a failed trial."""
+    operations.add_column(
+        "mtdlab_trials", Column("traceback", String, nullable=False, server_default="")
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (_to_version_2, _add_looks_and_plans, _add_tracebacks)
 """Migration i (from 0) migrates version i + 1 to version i + 2."""
 
 

@@ -1,16 +1,16 @@
 """The recorded definition of a study and settings of its trials, for running more trials."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from mtdlab.errors import NothingToReport
+from mtdlab.errors import NothingToReport, nearest
 from mtdlab.store.database import explained, reading_engine, shown
 from mtdlab.store.setting_names import present_settings
-from mtdlab.store.tables import StudyRow, TrialRow
+from mtdlab.store.tables import Array, ArrayRow, ScoreRow, StudyRow, TrialRow
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,79 @@ def read_states(url: str, study: str) -> dict[tuple[str, int], str]:
         return {(setting, seed): state for setting, seed, state in rows}
 
 
+@dataclass(frozen=True)
+class RecordedTrial:
+    """One trial as it is recorded. Numbers that are not known are None.
+
+    parameters  the values of the searched settings; settings: all settings, empty before it began.
+    mtd         in steps; score, score_before: the study's metric, x 100, after and before training.
+    scores      every score by name, x 100; loss: that of each step, (steps,).
+    """
+
+    number: int
+    seed: int
+    state: str
+    parameters: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    mtd: float | None
+    score: float | None
+    score_before: float | None
+    scores: Mapping[str, float]
+    loss: Array | None
+    best_step: int | None
+    wall_seconds: float | None
+    reason: str
+    note: str
+    traceback: str
+    environment: Mapping[str, str]
+
+
+def read_trial(url: str, study: str, number: int) -> RecordedTrial:
+    """Read one trial by its number.
+
+    Raises StorageError, and NothingToReport where there is no such study or trial.
+    """
+    with explained(url), Session(reading_engine(url)) as session:
+        mine = TrialRow.study_id == _find(session, study, url).id
+        row = session.scalars(select(TrialRow).where(mine, TrialRow.number == number)).first()
+        if row is None:
+            last = session.scalar(select(func.max(TrialRow.number)).where(mine))
+            known = "none has begun" if last is None else f"trials are numbered from 0 to {last}"
+            raise NothingToReport(f"study {study} has no trial {number}; {known}")
+        scores = session.scalars(select(ScoreRow).where(ScoreRow.trial_id == row.id))
+        loss = session.get(ArrayRow, (row.id, "curve/loss"))
+        return RecordedTrial(
+            number=number,
+            seed=row.seed,
+            state=row.state,
+            parameters=present_settings(row.parameters or {}),
+            settings=present_settings(row.settings or {}),
+            mtd=row.mtd,
+            score=row.score,
+            score_before=row.score_before,
+            scores={each.task: each.score for each in scores if each.score is not None},
+            loss=None if loss is None else loss.values,
+            best_step=row.best_step,
+            wall_seconds=row.wall_seconds,
+            reason=row.reason,
+            note=row.note,
+            traceback=row.traceback,
+            environment=row.environment or {},
+        )
+
+
+def _find(session: Session, study: str, url: str) -> StudyRow:
+    row = session.scalars(select(StudyRow).where(StudyRow.name == study)).first()
+    if row is None:
+        names = session.scalars(select(StudyRow.name))
+        raise NothingToReport(f"no study {study} in {shown(url)}; {nearest(study, names)}")
+    return row
+
+
 def read_recorded(url: str, study: str, numbers: Collection[int] = ()) -> RecordedStudy:
     """Read a study. Raises StorageError, and NothingToReport if there is no such study."""
     with explained(url), Session(reading_engine(url)) as session:
-        row = session.scalars(select(StudyRow).where(StudyRow.name == study)).first()
-        if row is None:
-            raise NothingToReport(f"no study {study} in {shown(url)}")
+        row = _find(session, study, url)
         mine = TrialRow.study_id == row.id
         chosen = session.scalars(select(TrialRow).where(mine, TrialRow.number.in_(numbers)))
         settings = {each.number or 0: present_settings(each.settings or {}) for each in chosen}

@@ -150,16 +150,13 @@ class Store(Looks):
     def best_trial(self) -> FinishedRow | None:
         """The completed trial with the highest ranking score, of equal ones the first; or None."""
         with explained(self.url), Session(self._engine) as session:
-            ranking = self._ranking(session)
-            ranked = self._finished(ranking).where(TrialRow.state == "COMPLETE")
-            first = ranked.where(ranking.is_not(None)).order_by(ranking.desc(), TrialRow.number)
-            row = session.execute(first.limit(1)).first()
-            return None if row is None else FinishedRow(*row[1:])
+            return find_best(session, self.study_id)
 
     def failures(self) -> list[FinishedRow]:
         """The failed trials, by number."""
         with explained(self.url), Session(self._engine) as session:
-            rows = session.execute(self._finished(self._ranking(session)))
+            ranking = _ranking(session, self.study_id)
+            rows = session.execute(_finished(self.study_id, ranking))
             ended = [FinishedRow(*row[1:]) for row in rows]
         return sorted((row for row in ended if row.state == "FAIL"), key=lambda row: row.number)
 
@@ -177,24 +174,9 @@ class Store(Looks):
     def finished(self) -> dict[int, FinishedRow]:
         """The finished trials by Optuna's trial id."""
         with explained(self.url), Session(self._engine) as session:
-            rows = session.execute(self._finished(self._ranking(session)))
+            ranking = _ranking(session, self.study_id)
+            rows = session.execute(_finished(self.study_id, ranking))
             return {optuna_id: FinishedRow(*row) for optuna_id, *row in rows if optuna_id}
-
-    def _ranking(self, session: Session) -> ColumnElement[float | None]:
-        """The score that ranks a trial, as a column of queries on trials."""
-        study = session.get(StudyRow, self.study_id)
-        if study is None or study.select_by is None:
-            return TrialRow.score.expression
-        named = (ScoreRow.trial_id == TrialRow.id) & (ScoreRow.task == study.select_by)
-        return select(ScoreRow.score).where(named).scalar_subquery()
-
-    def _finished(self, ranking: ColumnElement[float | None]) -> Select[*tuple[Any, ...]]:
-        """A query of the finished trials: Optuna's trial id, then the fields of `FinishedRow`."""
-        columns = (TrialRow.optuna_id, TrialRow.id, TrialRow.number, TrialRow.state)
-        known = (TrialRow.seed, TrialRow.parameters, TrialRow.reason)
-        return select(*columns, TrialRow.mtd, TrialRow.score, ranking, *known).where(
-            TrialRow.study_id == self.study_id, TrialRow.state.in_(FINISHED)
-        )
 
     def retry_failed(self) -> int:
         """Reset failed trials to waiting, to run as new Optuna trials; returns their number."""
@@ -204,6 +186,34 @@ class Store(Looks):
             session.execute(
                 update(TrialRow)
                 .where(failed)
-                .values(state="WAITING", reason="", note="", optuna_id=None, number=None)
+                .values(
+                    state="WAITING", reason="", note="", traceback="", optuna_id=None, number=None
+                )
             )
             return count
+
+
+def find_best(session: Session, study_id: int) -> FinishedRow | None:
+    """The best trial of a study, as `Store.best_trial`."""
+    ranking = _ranking(session, study_id)
+    ranked = _finished(study_id, ranking).where(TrialRow.state == "COMPLETE")
+    first = ranked.where(ranking.is_not(None)).order_by(ranking.desc(), TrialRow.number)
+    row = session.execute(first.limit(1)).first()
+    return None if row is None else FinishedRow(*row[1:])
+
+
+def _ranking(session: Session, study_id: int) -> ColumnElement[float | None]:
+    """The score that ranks a trial, as a column of queries on trials."""
+    study = session.get(StudyRow, study_id)
+    if study is None or study.select_by is None:
+        return TrialRow.score.expression
+    named = (ScoreRow.trial_id == TrialRow.id) & (ScoreRow.task == study.select_by)
+    return select(ScoreRow.score).where(named).scalar_subquery()
+
+
+def _finished(study_id: int, ranking: ColumnElement[float | None]) -> Select[*tuple[Any, ...]]:
+    """The finished trials: Optuna's trial id, then the fields of `FinishedRow`."""
+    columns = (TrialRow.optuna_id, TrialRow.id, TrialRow.number, TrialRow.state)
+    return select(*columns, TrialRow.mtd, TrialRow.score, ranking).where(
+        TrialRow.study_id == study_id, TrialRow.state.in_(FINISHED)
+    )

@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 Array = NDArray[np.float32]
 
 
@@ -117,6 +117,8 @@ class TrialRow(Base):
     """Why the trial failed or was pruned."""
     note: Mapped[str] = mapped_column(default="", server_default="")
     """An error that did not prevent a result, such as a failure to save the model."""
+    traceback: Mapped[str] = mapped_column(default="", server_default="")
+    """Python's traceback of the error that a trial failed with."""
     mtd: Mapped[float | None]
     score: Mapped[float | None]
     score_before: Mapped[float | None]

@@ -1,6 +1,7 @@
 """How a trial ended, as it is recorded: complete with its scores, pruned, or failed."""
 
 import math
+import traceback
 
 import numpy as np
 import optuna
@@ -9,6 +10,9 @@ from mtdlab.errors import describe
 from mtdlab.settings.tasks import needed
 from mtdlab.store import Result
 from mtdlab.training.outcome import Outcome
+
+_MOST_TRACEBACK = 20_000
+"""Characters of a traceback that are kept, its end."""
 
 
 def ended_early(error: Exception, step: int) -> Result:
@@ -20,7 +24,9 @@ def ended_early(error: Exception, step: int) -> Result:
         or "out of memory" in str(error).lower()
         or type(error).__name__ == "OutOfMemoryError"
     )
-    return Result("FAIL", "oom: out of memory" if out_of_memory else describe(error))
+    reason = "oom: out of memory" if out_of_memory else describe(error)
+    lines = traceback.format_exception(error)
+    return Result("FAIL", reason, traceback="".join(lines)[-_MOST_TRACEBACK:])
 
 
 def complete(metric: str, select_by: str | None, outcome: Outcome, facts: dict[str, str]) -> Result:

@@ -91,9 +91,10 @@ def test_every_version_has_its_database() -> None:
 @pytest.mark.parametrize("database", VERSIONS, indirect=True)
 def test_a_study_of_every_version_is_read_without_a_change_to_its_file(database: Path) -> None:
     before = database.read_bytes()
-    listed = list_studies(str(database)).set_index("study")
-    assert listed.loc["grid", ["planned", "complete", "fail", "waiting"]].tolist() == [8, 5, 1, 2]
-    assert listed.loc["drawn", ["planned", "complete", "pruned"]].tolist() == [6, 1, 1]
+    drawn, grid = list_studies(str(database))
+    assert (grid.name, grid.planned, grid.state) == ("grid", 8, "paused")
+    assert grid.counts == {"COMPLETE": 5, "FAIL": 1, "WAITING": 2}
+    assert (drawn.planned, drawn.counts["COMPLETE"], drawn.counts["PRUNED"]) == (6, 1, 1)
 
     study = load_study("grid", str(database))
     assert (study.planned, study.sampler, study.study_file) == (8, "grid", GRID)
@@ -266,8 +267,8 @@ def test_a_study_without_select_by_keeps_ranking_by_its_metric(
     assert result.best is not None
     assert (result.best.number, result.best.ranking) == (best["number"], best["score"])
     assert (result.select_by, study.select_by) == ("sts_test", "")
-    listed = list_studies(str(database)).set_index("study")
-    assert listed["select_by"].to_dict() == {"grid": "sts_test", "drawn": "sts_dev"}
+    listed = {row.name: row.select_by for row in list_studies(str(database))}
+    assert listed == {"grid": "sts_test", "drawn": "sts_dev"}
     choices = compute_choices(study)
     assert [choice.chosen_by for choice in choices] == ["sts_test", "sts_dev"]
 

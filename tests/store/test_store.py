@@ -167,8 +167,9 @@ def test_progress_is_read_by_step_without_writing(store: Store, url: str) -> Non
 
 @pytest.mark.usefixtures("store")
 def test_studies_are_listed_with_their_states(url: str) -> None:
-    row = list_studies(url).iloc[0]
-    assert row[["study", "planned", "waiting", "complete"]].tolist() == ["small", 3, 3, 0]
+    (row,) = list_studies(url)
+    assert (row.name, row.planned, row.counts, row.state) == ("small", 3, {"WAITING": 3}, "planned")
+    assert (row.best, row.last) == (None, None)
 
 
 @pytest.mark.usefixtures("store")

@@ -1,0 +1,5 @@
+"""`python -m mtdlab`: the same as the command `mtdlab`."""
+
+from mtdlab.cli import main
+
+main()

@@ -1,0 +1,224 @@
+"""The command show: a study or one of its trials."""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mtdlab.commands.fields import format_value, in_fields, in_list, in_scores
+from mtdlab.commands.options import AsJson, Models, Storage, StudyName
+from mtdlab.commands.printing import print_json
+from mtdlab.commands.studies import best_fields, rounded_mtd, study_fields
+
+if TYPE_CHECKING:
+    from analysis.frames import StudyFrames
+    from mtdlab.store import StudyOverview
+    from mtdlab.store.recorded import RecordedTrial
+
+_MOST_REASONS = 5
+
+
+def show(
+    study: StudyName,
+    trial: Annotated[
+        int | None,
+        typer.Argument(min=0, metavar="[TRIAL]", show_default=False, help="Number of a trial."),
+    ] = None,
+    storage: Storage = None,
+    models: Models = Path("models"),
+    as_json: AsJson = False,
+) -> None:
+    """Show a study: question, state, verdict, best trial; or a trial: configuration, scores, error.
+
+    `mtdlab show mtd` shows the study mtd, `mtdlab show mtd 16` its trial 16.
+    """
+    from mtdlab.store.database import shown, storage_url
+
+    url = storage_url(storage)
+    model = models / study
+    if trial is None:
+        _show_study(study, url, model, as_json)
+        return
+    from mtdlab.store.recorded import read_trial
+
+    found = read_trial(url, study, trial)
+    if as_json:
+        print_json(_trial_fields(study, found, model))
+    else:
+        print(f"trial {trial} of study {study} in {shown(url)}: {_state(found.state)}")
+        print(in_fields(_describe_trial(study, found, model)))
+        if found.traceback:
+            print(f"\n{found.traceback.rstrip()}")
+
+
+def _show_study(name: str, url: str, model: Path, as_json: bool) -> None:
+    from mtdlab.store import list_studies, load_study
+    from mtdlab.store.database import shown
+
+    frames = load_study(name, url, curves=False)
+    overview = next(each for each in list_studies(url) if each.name == name)
+    if as_json:
+        print_json(_study_fields(frames, overview, model))
+        return
+    done = overview.counts.get("COMPLETE", 0)
+    print(
+        f"study {name} in {shown(url)}: {overview.state}, {done} of {overview.planned} trials done"
+    )
+    print(in_fields(_describe_study(frames, overview, model)))
+
+
+def _study_fields(frames: "StudyFrames", study: "StudyOverview", model: Path) -> dict[str, Any]:
+    from mtdlab.commands.report import verdict_fields
+
+    failed = frames.trials[frames.trials["state"] == "FAIL"]
+    return study_fields(study) | {
+        "description": study.description,
+        "varied": {name: list(values) for name, values in _varied(frames).items()},
+        "seeds": sorted({int(seed) for seed in frames.trials["seed"]}),
+        "verdict": verdict_fields(frames.verdict()),
+        "failed": [
+            {"trial": int(number), "reason": reason}
+            for number, reason in zip(failed["number"], failed["reason"], strict=True)
+        ],
+        "model": str(model) if _kept_trial(model) is not None else None,
+        "next": next_command(frames, study),
+    }
+
+
+def _describe_study(
+    frames: "StudyFrames", study: "StudyOverview", model: Path
+) -> list[tuple[str, str]]:
+    varied = [
+        f"{name} {', '.join(map(format_value, values))}" for name, values in _varied(frames).items()
+    ]
+    seeds = ", ".join(map(str, sorted(frames.trials["seed"].unique())))
+    ranked = "" if study.select_by == study.metric else f"; {study.select_by} ranks the trials"
+    best = _describe_best(study, _kept_trial(model), model)
+    return [
+        ("question", study.description),
+        ("varied", "; ".join(varied)),
+        ("seeds", seeds),
+        ("score", f"{study.metric}, x 100{ranked}"),
+        ("finding", frames.summary()),
+        ("best trial", best),
+        ("failed", _describe_failures(frames)),
+        ("last trial", f"{study.last:%Y-%m-%d %H:%M}" if study.last else ""),
+        ("next", next_command(frames, study)),
+    ]
+
+
+def _describe_best(study: "StudyOverview", kept: int | None, model: Path) -> str:
+    from analysis.runs import format_mtd
+
+    fields, best = best_fields(study), study.best
+    if fields is None or best is None:
+        return ""
+    mtd = "" if best.mtd is None else f" (MTD {format_mtd(best.mtd)})"
+    scores = {study.select_by: fields["select_by_score"], study.metric: fields["score"]}
+    path = f"; model in {model}" if kept == best.number else ""
+    return f"{best.number}{mtd}: {in_scores(scores)}{path}"
+
+
+def _describe_failures(frames: "StudyFrames") -> str:
+    failed = frames.trials[frames.trials["state"] == "FAIL"]
+    reasons = [
+        f"trial {number}: {reason}"
+        for number, reason in zip(failed["number"], failed["reason"], strict=True)
+    ]
+    rest = len(reasons) - _MOST_REASONS
+    more = [f"and {rest} more"] if rest > 0 else []
+    return "; ".join(reasons[:_MOST_REASONS] + more)
+
+
+def next_command(frames: "StudyFrames", study: "StudyOverview") -> str:
+    """What to do next: resume the study, run its failed trials again, or read its page."""
+    resume = frames.command or "mtdlab sweep FILE"
+    if study.state in ("planned", "paused", "running"):
+        return resume
+    if study.counts.get("FAIL"):
+        return resume if "--retry-failed" in resume else f"{resume} --retry-failed"
+    return f"mtdlab report --study {study.name}"
+
+
+def _varied(frames: "StudyFrames") -> dict[str, list[Any]]:
+    """The settings that differ between the trials, with their values in order."""
+    from analysis.runs import is_missing, varied_settings
+
+    trials, varied = frames.trials, {}
+    for name in varied_settings(trials, frames.settings):
+        known = trials[name][~is_missing(trials[name])].unique().tolist()
+        # a column of whole numbers holds fractions where a method lacks the setting
+        varied[name] = sorted(int(each) if _is_whole(each) else each for each in known)
+    return varied
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, float) and value.is_integer()
+
+
+def _trial_fields(study: str, trial: "RecordedTrial", model: Path) -> dict[str, Any]:
+    return {
+        "study": study,
+        "trial": trial.number,
+        "state": trial.state.lower(),
+        "seed": trial.seed,
+        "parameters": dict(trial.parameters),
+        "mtd": rounded_mtd(trial.mtd),
+        "score": trial.score,
+        "score_before": trial.score_before,
+        "scores": dict(trial.scores),
+        "best_step": trial.best_step,
+        "seconds": trial.wall_seconds,
+        "reason": trial.reason or None,
+        "note": trial.note or None,
+        "traceback": trial.traceback or None,
+        "model": str(model) if _kept_trial(model) == trial.number else None,
+        "settings": _other_settings(trial) | dict(trial.parameters),
+        "environment": dict(trial.environment),
+    }
+
+
+def _describe_trial(study: str, trial: "RecordedTrial", model: Path) -> list[tuple[str, str]]:
+    from analysis.runs import format_mtd
+    from mtdlab.sweep.finished import clock
+
+    kept = _kept_trial(model)
+    where = str(model) if kept == trial.number else ""
+    if kept not in (None, trial.number):
+        where = f"not kept; {model} is the model of trial {kept}"
+    steps = trial.settings.get("steps")
+    before = "" if trial.score_before is None else f"{trial.score_before:.2f}"
+    return [
+        ("reason", trial.reason),
+        ("varied", in_list(trial.parameters)),
+        ("seed", str(trial.seed)),
+        ("MTD", "" if trial.mtd is None else f"{format_mtd(trial.mtd)} steps"),
+        ("scores", in_scores(trial.scores)),
+        ("untrained", before and f"{before}, the study's metric before training"),
+        ("best step", f"{trial.best_step} of {steps}" if trial.best_step else ""),
+        ("time", clock(trial.wall_seconds) if trial.wall_seconds else ""),
+        ("model", where),
+        ("note", trial.note),
+        ("settings", in_list(_other_settings(trial))),
+        *trial.environment.items(),
+        ("run again", f"mtdlab reproduce {study} {trial.number}"),
+    ]
+
+
+def _other_settings(trial: "RecordedTrial") -> dict[str, Any]:
+    """The settings beside those that are searched, without seed and MTD."""
+    shown = {"seed", "mtd", *trial.parameters}
+    return {name: value for name, value in trial.settings.items() if name not in shown}
+
+
+def _state(state: str) -> str:
+    return "failed" if state == "FAIL" else state.lower()
+
+
+def _kept_trial(model: Path) -> int | None:
+    """The number of the trial whose model is kept in a folder; None where there is none."""
+    with suppress(OSError, ValueError, KeyError):
+        return int(json.loads((model / "mtdlab" / "run.json").read_text("utf-8"))["trial"])
+    return None
