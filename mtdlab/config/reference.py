@@ -1,6 +1,6 @@
-"""Generated reference: docs/settings.md and the JSON Schema of a study file.
+"""Generated reference: docs/reference/settings.md and the JSON Schema of a study file.
 
-python -m mtdlab.config.reference docs/settings.md
+python -m mtdlab.config.reference docs/reference/settings.md
 """
 
 import sys
@@ -18,14 +18,8 @@ _HEAD = """\
 
 Generated from the declarations in `mtdlab/settings/` and `mtdlab/methods/` by `make docs`; do not
 edit. They stand under `trainer:` (fixed) or `search:` (varied) in a study file, or after
-`--set trainer.`. `mtdlab schema` prints the JSON Schema of a study file.
-"""
-_STUDY = """\
-## Study file
-
-The keys at the top level. `search: {mtd: {strata: [5, 8.7, 14.7], per_stratum: 4}}` searches
-`ema_decay` and `queue_size` jointly: at most 4 configurations with each MTD, with K/N whole and
-spaced evenly in logarithms from 1 to the largest with an EMA decay of 0.5 or more.
+`--set trainer.`; [study-file.md](study-file.md) has the keys at the top level of a study file.
+`mtdlab schema` prints the JSON Schema of a study file.
 """
 _SHARED = "## All methods\n"
 _COLUMNS = "| setting | symbol | default | unit | meaning |\n|---|---|---|---|---|"
@@ -42,12 +36,9 @@ def method_settings(name: str) -> list[Setting]:
 
 
 def settings_markdown() -> str:
-    """docs/settings.md: the study file's keys, the shared settings, each built-in method's own."""
+    """docs/reference/settings.md: the shared settings, and each built-in method's own."""
     parts = [
         _HEAD,
-        _STUDY,
-        _study_table(),
-        "",
         _SHARED,
         _table(settings_of(TrainerSettings).values()),
     ]
@@ -92,7 +83,8 @@ def _searched(described: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [{"type": "array", "items": value, "minItems": 1}, {"type": "object"}]}
 
 
-def _study_table() -> str:
+def study_keys_markdown() -> str:
+    """The keys at the top level of a study file, with default and meaning."""
     rows = [
         f"| `{name}` | {_default(field.get_default(call_default_factory=True))} "
         f"| {field.description} |"

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_settings_page_is_up_to_date() -> None:
-    committed = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    committed = (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
     assert committed == settings_markdown(), "run `make docs`"
 
 

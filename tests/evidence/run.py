@@ -21,7 +21,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
     parser.add_argument("--datasets", type=int, default=2000, help="simulated studies a cell")
-    parser.add_argument("--out", type=Path, default=Path("docs/evidence"))
+    parser.add_argument("--out", type=Path, default=Path("docs/explanation/evidence"))
     chosen = parser.parse_args()
     if unknown := set(chosen.names) - set(NAMES):
         parser.error(f"{', '.join(sorted(unknown))}: choose from {', '.join(NAMES)}")

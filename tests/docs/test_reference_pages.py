@@ -1,0 +1,44 @@
+"""The generated reference pages are what the declarations say."""
+
+from pathlib import Path
+
+import pytest
+from markdown_blocks import ROOT
+
+from mtdlab.cli import app
+from mtdlab.reference import commands_markdown, page, write_pages
+
+FOLDER = ROOT / "docs" / "reference"
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.md")), ids=lambda path: path.stem)
+def test_a_page_is_up_to_date(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text == page(text), "run `make docs`"
+
+
+def test_every_command_and_its_options_are_described() -> None:
+    text = commands_markdown()
+    for command in app.registered_commands:
+        assert command.callback is not None
+        assert f"## mtdlab {command.name or command.callback.__name__}\n" in text
+    assert "| `FILE` | required |" in text
+    assert "| `--set KEY=VALUE` |  |" in text
+    assert "| `--models PATH` | `models` |" in text
+    assert "| `--json` |  |" in text
+    assert "`--scale fraction\\|percent`" in text
+
+
+def test_what_stands_around_a_region_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "some.md"
+    path.write_text("before\n<!-- generated: study-keys -->\nold\n<!-- end -->\nafter\n")
+    write_pages(tmp_path)
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("before\n<!-- generated: study-keys -->\n\n| key |")
+    assert text.endswith("|\n\n<!-- end -->\nafter\n")
+    assert "old" not in text
+
+
+def test_an_unknown_region_is_an_error() -> None:
+    with pytest.raises(KeyError, match="commandz"):
+        page("<!-- generated: commandz -->\n<!-- end -->\n")
