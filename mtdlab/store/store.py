@@ -214,6 +214,7 @@ def _ranking(session: Session, study_id: int) -> ColumnElement[float | None]:
 def _finished(study_id: int, ranking: ColumnElement[float | None]) -> Select[*tuple[Any, ...]]:
     """The finished trials: Optuna's trial id, then the fields of `FinishedRow`."""
     columns = (TrialRow.optuna_id, TrialRow.id, TrialRow.number, TrialRow.state)
-    return select(*columns, TrialRow.mtd, TrialRow.score, ranking).where(
+    known = (TrialRow.seed, TrialRow.parameters, TrialRow.reason)
+    return select(*columns, TrialRow.mtd, TrialRow.score, ranking, *known).where(
         TrialRow.study_id == study_id, TrialRow.state.in_(FINISHED)
     )

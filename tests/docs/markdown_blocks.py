@@ -1,7 +1,8 @@
 """The fenced code blocks of the documentation, and what marks one that is not run.
 
-A block is run unless an HTML comment stands before it: `<!-- not run: REASON -->`, or for a study
-file `<!-- not parsed: REASON -->`. A block whose first line is a comment with a file name, such as
+A block is run, and a study file read, unless an HTML comment stands before it:
+`<!-- not run: REASON -->`. A study file that only a command of its document can read has
+`<!-- not parsed: REASON -->`. A block whose first line is a comment with a file name, such as
 `# my-study.yaml`, is saved under that name.
 """
 
@@ -12,19 +13,20 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")} - {ROOT / "CHANGELOG.md"})
 _FENCE = re.compile(r"^```(\w*)$")
-_MARK = re.compile(r"^<!-- not (?:run|parsed): (.+) -->$")
+_MARK = re.compile(r"^<!-- not (run|parsed): (.+) -->$")
 _FILE = re.compile(r"^# ([\w-]+\.(?:py|yaml))$")
 
 
 @dataclass(frozen=True)
 class Block:
-    """One fenced block. reason: why it is not run, empty where it is."""
+    """One fenced block. not_run, not_parsed: why it is not, empty where it is."""
 
     document: Path
     line: int
     language: str
     text: str
-    reason: str
+    not_run: str
+    not_parsed: str
 
     @property
     def place(self) -> str:
@@ -52,9 +54,10 @@ def blocks_of(document: Path) -> list[Block]:
         if not fenced and (opening := _FENCE.match(line)):
             fenced, language, start, inside = True, opening[1], number, []
         elif fenced and line == "```":
-            mark = _MARK.match(before)
             text = "".join(f"{each}\n" for each in inside)
-            found.append(Block(document, start, language, text, mark[1] if mark else ""))
+            reasons = dict([mark.groups()]) if (mark := _MARK.match(before)) else {}
+            not_run, not_parsed = reasons.get("run", ""), reasons.get("parsed", "")
+            found.append(Block(document, start, language, text, not_run, not_parsed))
             fenced, before = False, ""
         elif fenced:
             inside.append(line)

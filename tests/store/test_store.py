@@ -27,6 +27,7 @@ SETTINGS = {
     "initial_queue_size": 4,
     "queue_slice": "all",
     "steps": 3,
+    "evaluate_every": 2,
 }
 
 
