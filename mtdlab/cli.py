@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from mtdlab.commands import confirm, encoders, methods, plan, report, sweep
+from mtdlab.commands import confirm, corpus, encoders, methods, plan, report, sweep
 from mtdlab.errors import MtdlabError, TrialError
 
 app = typer.Typer(
@@ -25,7 +25,7 @@ for command in (
     sweep.studies,
     encoders.train,
     encoders.evaluate,
-    encoders.corpus,
+    corpus.corpus,
     methods.methods,
     methods.schema,
 ):

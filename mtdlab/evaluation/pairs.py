@@ -44,7 +44,7 @@ class Pairs:
 
 
 def load_pairs(source: str, split: Split) -> Pairs:
-    """A split of `builtin` (dev or test), of a folder with SPLIT.tsv, or with STS-B's sts-SPLIT.csv.
+    """A split of `builtin` (dev or test), or of a folder with SPLIT.tsv or STS-B's sts-SPLIT.csv.
 
     dev.tsv and test.tsv are tab-separated without a header: first sentence, second, score, in any
     language and on any scale that rises with similarity. The folder may also be SentEval's, which
