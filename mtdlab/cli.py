@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn, cast
 import typer
 
 from mtdlab import __version__
-from mtdlab.commands import confirm, encoders, methods, plan, report, show, studies, sweep
+from mtdlab.commands import confirm, corpus, encoders, methods, plan, report, show, studies, sweep
 from mtdlab.errors import MtdlabError, TrialError
 
 app = typer.Typer(
@@ -22,7 +22,7 @@ app = typer.Typer(
 _PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Run a study": (plan.plan, sweep.sweep, confirm.confirm),
     "Read the results": (report.report, show.show, studies.studies),
-    "Without a study": (encoders.train, encoders.evaluate, encoders.corpus),
+    "Without a study": (encoders.train, encoders.evaluate, corpus.corpus),
     "Reference": (methods.methods, methods.schema),
 }
 for panel, commands in _PANELS.items():

@@ -16,11 +16,17 @@ def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def progress_bar(*, transient: bool = False) -> "Progress":
-    """Progress bars on standard error if it is a terminal; `transient`: erased at the end."""
+def progress_bar(*, transient: bool = False, counts: bool = False) -> "Progress":
+    """Progress bars on standard error if it is a terminal, with the time left.
+
+    transient  erase them at the end.
+    counts     with n of N instead of a percentage.
+    """
     # imported here to keep --help fast
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
 
     console = Console(stderr=True)
-    return Progress(console=console, disable=not console.is_terminal, transient=transient)
+    text, bar, share, _ = Progress.get_default_columns()
+    columns = (text, bar, MofNCompleteColumn() if counts else share, TimeRemainingColumn())
+    return Progress(*columns, console=console, disable=not console.is_terminal, transient=transient)

@@ -1,4 +1,4 @@
-"""The commands train, evaluate and corpus: a single encoder or text."""
+"""The commands train and evaluate: a single encoder."""
 
 import sys
 from pathlib import Path
@@ -113,43 +113,3 @@ def evaluate(
     else:
         print("\n".join(as_text(result)))
     raise typer.Exit(0 if result.complete else 1)
-
-
-def corpus(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="CORPUS",
-            help="As a study names it: builtin, a text file, a folder of them, "
-            "or dataset:NAME#COLUMN.",
-        ),
-    ],
-    encoder: Annotated[str, typer.Option(help="Encoder whose tokenizer is used.")] = "builtin",
-    max_length: Annotated[int, typer.Option(min=3, help="Tokens per sentence in training.")] = 32,
-    as_json: AsJson = False,
-) -> None:
-    """Count a corpus: sentences, what is left out and why, lengths in tokens."""
-    from dataclasses import asdict
-
-    from mtdlab.corpus.survey import survey
-
-    found = asdict(survey(name, encoder, max_length))
-    if as_json:
-        print_json(found)
-        return
-    bins = found.pop("histogram")
-    for key, value in found.items():
-        print(f"{key:11} {value:,}" if isinstance(value, int) else f"{key:11} {value}")
-    print()
-    print_table(
-        [
-            {
-                "tokens": f"{row['low']} to {row['high']}" if row["high"] else f"{row['low']} on",
-                "sentences": row["sentences"],
-                "%": 100 * row["sentences"] / found["sentences"],
-            }
-            for row in bins
-        ]
-    )
-    share = 100 * found["too_long"] / found["sentences"]
-    print(f"training cuts {share:.2f} % of the sentences, at {max_length} tokens")

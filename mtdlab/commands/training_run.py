@@ -24,14 +24,19 @@ def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, An
     if out is not None:
         # before the training, not after it
         check_model_folder(out)
-    inputs = load_inputs(settings)
-    with stop_on_signals() as stop, progress_bar() as bar:
-        task = bar.add_task("steps", total=settings.steps)
+    with stop_on_signals() as stop, progress_bar(counts=True) as bar:
+        task = bar.add_task("loading", total=settings.steps)
+        inputs = load_inputs(settings)
+        bar.reset(task, description="training")
 
         def on_step(step: int, evaluation: Evaluation | None) -> None:
             if stop.requested():
                 raise Interrupted
-            bar.update(task, completed=step)
+            # this function is called next after the evaluation: shown one step before it
+            ahead = min(step + 1, settings.steps)
+            is_evaluated = ahead == settings.steps or ahead % settings.evaluate_every == 0
+            phase = "evaluating" if is_evaluated else "training"
+            bar.update(task, completed=step, description=phase)
             if evaluation is not None:
                 bar.console.print(
                     f"step {step}  {settings.select_on} {evaluation.score:.2f}", highlight=False

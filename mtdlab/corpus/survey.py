@@ -1,6 +1,7 @@
 """What is in a corpus, before anything is trained on it."""
 
 from array import array
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from mtdlab.corpus.chunks import chunks
 from mtdlab.corpus.corpus import open_corpus
 from mtdlab.corpus.lines import Tally
+from mtdlab.corpus.overlap import EvaluationSet, Overlap, normalised
 from mtdlab.encoders.loading import load_tokenizer
 
 EDGES = (8, 16, 32, 64, 128, 256, 512)
@@ -34,6 +36,7 @@ class Survey:
     nuls         characters removed
     duplicates   sentences that occurred before, by a 64-bit hash
     too_long     sentences of more than `max_length` tokens, which training cuts there
+    overlaps     of each evaluation set with the corpus
     """
 
     corpus: str
@@ -52,14 +55,23 @@ class Survey:
     longest: int
     too_long: int
     histogram: tuple[Bin, ...]
+    overlaps: tuple[Overlap, ...] = ()
 
 
-def survey(corpus_name: str, encoder_name: str, max_length: int) -> Survey:
+def survey(
+    corpus_name: str,
+    encoder_name: str,
+    max_length: int,
+    evaluated: Mapping[str, Collection[str]] | None = None,
+) -> Survey:
     """Read a corpus once and count.
+
+    evaluated  the sentences of each evaluation set, by its name, for `overlaps`.
 
     Takes 8 bytes of memory a sentence, for the duplicates. Raises MtdlabError where corpus or
     encoder are missing.
     """
+    sets = [EvaluationSet(name, texts) for name, texts in (evaluated or {}).items()]
     corpus, tokenizer = open_corpus(corpus_name), load_tokenizer(encoder_name)
     tally, hashes, characters = Tally(), array("q"), 0
     # by how many tokens: as many entries as the longest sentence has tokens
@@ -67,6 +79,10 @@ def survey(corpus_name: str, encoder_name: str, max_length: int) -> Survey:
     for chunk in chunks(corpus, tally, "sentences"):
         hashes.extend(map(hash, chunk))
         characters += sum(map(len, chunk))
+        if sets:
+            normal = set(map(normalised, chunk))
+            for each in sets:
+                each.look_in(normal)
         encoded = tokenizer(
             chunk, return_attention_mask=False, return_token_type_ids=False, verbose=False
         )["input_ids"]
@@ -90,6 +106,7 @@ def survey(corpus_name: str, encoder_name: str, max_length: int) -> Survey:
         longest=len(lengths) - 1,
         too_long=int(lengths[max_length + 1 :].sum()),
         histogram=_histogram(lengths),
+        overlaps=tuple(each.overlap() for each in sets),
     )
 
 

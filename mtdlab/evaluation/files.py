@@ -18,8 +18,8 @@ def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[str]:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise MtdlabError(
-            f"evaluation {path}: cannot be read: {reason}; give a folder with dev.tsv and "
-            "test.tsv (first sentence, second, score), or in SentEval's layout"
+            f"evaluation {path}: cannot be read: {reason}; give a folder in SentEval's "
+            "layout, or one with dev.tsv and test.tsv (first sentence, second, score)"
         ) from None
     if (at := content.find(b"\0")) >= 0:
         raise MtdlabError(
@@ -64,9 +64,8 @@ def parse_score(place: str, text: str) -> float:
     except ValueError:
         score = math.nan
     if not math.isfinite(score):
-        raise MtdlabError(
-            f"{place}: {_short(text)} is no score; a finite number is needed, and no header line"
-        )
+        header = "; a header line is not allowed" if place.endswith(":1") else ""
+        raise MtdlabError(f"{place}: {_short(text)} is no score; a finite number is needed{header}")
     return score
 
 

@@ -44,7 +44,7 @@ class Pairs:
 
 
 def load_pairs(source: str, split: Split) -> Pairs:
-    """Load a split of `builtin`, of a folder with SPLIT.tsv, or of one with STS-B's sts-SPLIT.csv.
+    """Load a split of `builtin`, or of a folder with SPLIT.tsv or STS-B's sts-SPLIT.csv.
 
     dev.tsv and test.tsv are tab-separated without a header: first sentence, second, score, in any
     language and on any scale that rises with similarity. The folder may also be SentEval's, which

@@ -1,0 +1,117 @@
+"""The command corpus: a training text counted, and compared with an evaluation."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mtdlab.commands.options import AsJson, Imports, Overrides, Profile, import_named
+from mtdlab.commands.printing import print_json, print_table
+from mtdlab.errors import MtdlabError
+
+if TYPE_CHECKING:
+    from mtdlab.settings import TrainerSettings
+
+STUDY_SUFFIXES = (".yaml", ".yml")
+
+
+def corpus(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="CORPUS",
+            help="A study file, or a corpus as a study names it: builtin, a text file, a folder of "
+            "them, or dataset:NAME#COLUMN.",
+        ),
+    ],
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            help="Encoder whose tokenizer is used. Default: the study's, or builtin.",
+            show_default=False,
+        ),
+    ] = None,
+    max_length: Annotated[
+        int | None,
+        typer.Option(
+            min=3,
+            help="Tokens per sentence in training. Default: the study's, or 32.",
+            show_default=False,
+        ),
+    ] = None,
+    evaluation: Annotated[
+        str | None,
+        typer.Option(
+            help="Evaluation whose sentences are looked for in the text. Default: the study's.",
+            show_default=False,
+        ),
+    ] = None,
+    profile: Profile = None,
+    set_: Overrides = None,
+    import_: Imports = None,
+    as_json: AsJson = False,
+) -> None:
+    """Count a corpus: sentences, what is left out and why, lengths in tokens.
+
+    With an evaluation it also counts the evaluation's sentences that stand in the text.
+    """
+    from mtdlab.corpus.survey import survey
+
+    is_study = name.endswith(STUDY_SUFFIXES)
+    if not is_study and (profile or set_):
+        raise MtdlabError(f"corpus {name}: --profile and --set need a study file, such as a.yaml")
+    settings = _settings(Path(name) if is_study else None, profile, set_, import_)
+    text = settings.corpus if is_study else name
+    evaluation = evaluation or (settings.evaluation if is_study else None)
+    limit = max_length or settings.max_length
+    evaluated = _sentences(evaluation) if evaluation else {}
+    found = asdict(survey(text, encoder or settings.encoder, limit, evaluated))
+    if as_json:
+        print_json(found)
+    else:
+        _print(found, limit)
+
+
+def _settings(
+    file: Path | None, profile: str | None, overrides: list[str] | None, modules: list[str] | None
+) -> "TrainerSettings":
+    from mtdlab.config import read_settings
+
+    import_named(modules, file)
+    return read_settings(file, overrides or [], profile)
+
+
+def _sentences(evaluation: str) -> dict[str, list[str]]:
+    """The sentences of the dev and of the test pairs."""
+    from mtdlab.evaluation.pairs import Split, load_pairs
+
+    splits: tuple[Split, ...] = ("dev", "test")
+    pairs = {split: load_pairs(evaluation, split) for split in splits}
+    return {f"{evaluation} {split}": [*each.first, *each.second] for split, each in pairs.items()}
+
+
+def _print(found: dict[str, Any], limit: int) -> None:
+    bins, overlaps = found.pop("histogram"), found.pop("overlaps")
+    for key, value in found.items():
+        print(f"{key:11} {value:,}" if isinstance(value, int) else f"{key:11} {value}")
+    print()
+    print_table(
+        [
+            {
+                "tokens": f"{row['low']} to {row['high']}" if row["high"] else f"{row['low']} on",
+                "sentences": row["sentences"],
+                "%": 100 * row["sentences"] / found["sentences"],
+            }
+            for row in bins
+        ]
+    )
+    share = 100 * found["too_long"] / found["sentences"]
+    print(f"training cuts {share:.2f} % of the sentences, at {limit} tokens")
+    for each in overlaps:
+        print(
+            f"evaluation {each['evaluation']}: {each['in_corpus']:,} of {each['sentences']:,} "
+            "sentences stand in this text (case and punctuation ignored)"
+        )
+        for example in each["examples"]:
+            print(f"  {example}")
