@@ -1,5 +1,6 @@
 """Atomic creation of folders: written to a temporary folder, then renamed."""
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -13,16 +14,20 @@ def new_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
 
     replace  remove an earlier `target` just before the rename.
 
-    Raises OSError if writing fails, or if `target` contains files and `replace` is False.
+    Its files are synced to the disk before the rename and the rename after it: a power failure
+    leaves the new folder with its contents, or the earlier one. Raises OSError if writing fails,
+    or if `target` contains files and `replace` is False.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     building = Path(tempfile.mkdtemp(prefix=_prefix(target), dir=target.parent))
     try:
         yield building
+        _sync_all(building)
         if replace:
             _swap(target, building)
         else:
             building.rename(target)
+        _sync(target.parent)
     finally:
         shutil.rmtree(building, ignore_errors=True)
 
@@ -35,6 +40,23 @@ def remove_leftovers(target: Path) -> None:
 
 def _prefix(target: Path) -> str:
     return f".{target.name}.building-"
+
+
+def _sync_all(folder: Path) -> None:
+    """Sync a folder and everything in it."""
+    for root, _, names in os.walk(folder):
+        for name in names:
+            _sync(Path(root) / name)
+        _sync(Path(root))
+
+
+def _sync(path: Path) -> None:
+    """Write a file's contents, or a folder's entries, from the system's cache to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _swap(target: Path, building: Path) -> None:

@@ -22,6 +22,7 @@ from mtdlab.evaluation.sts import Evaluation
 from mtdlab.methods.base import Method, Step, Tokens
 from mtdlab.methods.registry import is_builtin, register
 from mtdlab.settings import TrainerSettings
+from mtdlab.training.checkpoint import find_checkpoint, save_checkpoint
 from mtdlab.training.export import save_model
 from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import start, train
@@ -108,13 +109,14 @@ def check_trains(settings: TrainerSettings, inputs: RunInputs) -> None:
 
 
 def check_state_round_trip(settings: TrainerSettings, inputs: RunInputs) -> None:
-    """Saving and loading a state gives an equal state."""
+    """Saving a state as a checkpoint and loading it gives an equal state."""
     state = _stopped_at(settings, inputs, STOP)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "state.pt"
-        state.save(path)
-        other = start(settings, inputs)
-        other.load(path)
+        save_checkpoint(Path(folder), STOP, state.state_dict(), {})
+        checkpoint = find_checkpoint(Path(folder)).checkpoint
+    assert checkpoint is not None, "the checkpoint that was just saved is damaged"
+    other = start(settings, inputs)
+    other.load_state_dict(checkpoint.state)
     _assert_equal(state.state_dict(), other.state_dict(), "state")
 
 

@@ -55,9 +55,10 @@ def train(
 
     Raises TrialError if training fails, MtdlabError if the corpus is smaller than a batch.
     """
-    started = time.perf_counter()
     device = choose_device(settings)
     state = state or start(settings, inputs)
+    # as if the run had begun now with the seconds of an earlier call behind it
+    began = time.perf_counter() - state.seconds
     method, optimizer, curve, probe = state.method, state.optimizer, state.curve, state.probe
     encoder = method.encoder
     chosen_on = inputs.test if settings.select_on == "test" else inputs.dev
@@ -83,9 +84,10 @@ def train(
             curve.record_evaluation(step, evaluation)
             state.best.consider(step, evaluation.score, vectors, method.parts())
         state.step += 1
+        state.seconds = time.perf_counter() - began
         on_step(state.step, evaluation)
 
-    return _finish(settings, inputs, device, state, started)
+    return _finish(settings, inputs, device, state, began)
 
 
 def _moved(views: Iterable[Tokens], device: Device) -> list[Tokens]:
@@ -102,7 +104,7 @@ def _finish(
     inputs: RunInputs,
     device: Device,
     state: RunState,
-    started: float,
+    began: float,
 ) -> Outcome:
     """Load the best checkpoint and score it on the other split, which no step has evaluated."""
     best = state.best
@@ -126,6 +128,6 @@ def _finish(
         states=best.states,
         scores=tuple(scores),
         scores_before=inputs.scores_before,
-        wall_seconds=time.perf_counter() - started,
+        wall_seconds=time.perf_counter() - began,
         probes=state.probe.columns() if state.probe else {},
     )

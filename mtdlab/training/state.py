@@ -5,7 +5,6 @@ Letters: T steps, S evaluation sentences, D dimension.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -112,7 +111,8 @@ def _copied(state: Mapping[str, Tensor]) -> State:
 
 
 class RunState:
-    """The state of a run after `step` steps.
+    """The state of a run after `step` steps, which took `seconds` of wall time.
+
 
     method     weights, queue, FGSM gradient, random generators of dropout and augmentation.
     batches    the order of sentences and the position in it.
@@ -129,7 +129,7 @@ class RunState:
         device: torch.device,
         probe: Probe | None = None,
     ) -> None:
-        self.step = 0
+        self.step, self.seconds = 0, 0.0
         self.method, self.batches, self.probe = method, batches, probe
         self.optimizer = torch.optim.AdamW(
             method.trained(), weight_decay=settings.weight_decay, fused=True
@@ -140,6 +140,7 @@ class RunState:
         """Nested tensors and numbers, for `load_state_dict`."""
         return {
             "step": self.step,
+            "seconds": self.seconds,
             "method": self.method.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "batches": self.batches.state_dict(),
@@ -155,7 +156,7 @@ class RunState:
         The state must come from a run with the same settings and texts. Raises RuntimeError for
         tensors of other shapes.
         """
-        self.step = int(state["step"])
+        self.step, self.seconds = int(state["step"]), float(state["seconds"])
         self.method.load_state_dict(state["method"])
         self.optimizer.load_state_dict(state["optimizer"])
         for part in ("batches", "curve", "best"):
@@ -165,14 +166,6 @@ class RunState:
         torch.set_rng_state(state["random"]["cpu"])
         if "cuda" in state["random"]:
             torch.cuda.set_rng_state_all(state["random"]["cuda"])
-
-    def save(self, path: Path) -> None:
-        """Write the state to a file. Raises OSError if writing fails."""
-        torch.save(self.state_dict(), path)
-
-    def load(self, path: Path) -> None:
-        """Restore a state from a file. `weights_only`: no code in the file is executed."""
-        self.load_state_dict(torch.load(path, weights_only=True))
 
 
 def _random_states() -> dict[str, Any]:

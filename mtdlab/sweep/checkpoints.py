@@ -1,0 +1,114 @@
+"""A trial's checkpoints while it runs: when one is due, and where a stopped trial continues."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+from mtdlab.config import TrainerSettings
+from mtdlab.device import choose_device
+from mtdlab.errors import describe
+from mtdlab.sweep.environment import environment
+from mtdlab.training.checkpoint import (
+    Checkpoint,
+    Facts,
+    find_checkpoint,
+    remove_checkpoints,
+    save_checkpoint,
+    state_bytes,
+)
+from mtdlab.training.inputs import RunInputs
+from mtdlab.training.state import RunState
+
+COST = 0.03
+"""Largest share of the training time that checkpoints take."""
+LEAST_SECONDS = 30.0
+"""Between two checkpoints: what a killed trial loses at most, where saving is fast."""
+ASSUMED_RATE = 2e8
+"""Bytes per second at which a checkpoint is written, until one has been."""
+SAME = ("settings", "corpus", "encoder", "evaluation")
+"""Facts in which a checkpoint must agree with the trial that continues from it."""
+MAY_DIFFER = ("device", "processor", "versions")
+"""Facts in which it may differ, at the price of equal bits."""
+THREADS = "threads"
+"""Taken over from the checkpoint."""
+
+
+def describe_run(settings: TrainerSettings, inputs: RunInputs) -> dict[str, str]:
+    """What a checkpoint's run computes, and with what."""
+    return environment(settings, inputs) | {
+        "settings": settings.model_dump_json(),
+        "device": str(choose_device(settings)),
+        THREADS: str(torch.get_num_threads()),
+    }
+
+
+class TrialCheckpoints:
+    """The checkpoints of one trial, in a folder of its own."""
+
+    def __init__(self, folder: Path, facts: Facts) -> None:
+        """facts  `describe_run` of this trial."""
+        self._folder, self._facts = folder, facts
+        self._saved_at, self._cost = time.monotonic(), 0.0
+        self.notes: list[str] = []
+
+    @contextmanager
+    def continued(self, state: RunState) -> Iterator[None]:
+        """Load the newest intact checkpoint into `state`, if there is one.
+
+        The block then runs with the number of threads with which the trial began: sums over
+        another number of threads end with other bits.
+        """
+        found = find_checkpoint(self._folder)
+        self.notes.extend(found.damaged)
+        threads = torch.get_num_threads()
+        if found.checkpoint is not None and self._fits(found.checkpoint):
+            state.load_state_dict(found.checkpoint.state)
+            self._facts = dict(self._facts) | {THREADS: found.checkpoint.facts[THREADS]}
+            torch.set_num_threads(int(self._facts[THREADS]))
+            self.notes.append(self._describe_resume(found.checkpoint))
+        self._cost = state_bytes(state.state_dict()) / ASSUMED_RATE
+        self._saved_at = time.monotonic()
+        try:
+            yield
+        finally:
+            torch.set_num_threads(threads)
+
+    def save_if_due(self, state: RunState) -> None:
+        """Save the state if the last checkpoint is old enough for what another one costs."""
+        if time.monotonic() - self._saved_at >= max(LEAST_SECONDS, self._cost / COST):
+            self.save(state)
+
+    def save(self, state: RunState) -> None:
+        """Save the state now. A disk that fails is noted, and does not end the trial."""
+        started = time.monotonic()
+        try:
+            save_checkpoint(self._folder, state.step, state.state_dict(), self._facts)
+        except OSError as error:
+            note = f"checkpoint not saved: {describe(error)}"
+            if note not in self.notes:
+                self.notes.append(note)
+        self._saved_at = time.monotonic()
+        self._cost = self._saved_at - started
+
+    def remove(self) -> None:
+        """Remove the checkpoints of a trial that has ended."""
+        remove_checkpoints(self._folder)
+
+    def _fits(self, checkpoint: Checkpoint) -> bool:
+        others = [name for name in SAME if checkpoint.facts.get(name) != self._facts[name]]
+        if others:
+            self.notes.append(
+                f"checkpoint of step {checkpoint.step} was not used: it was saved with different "
+                f"{' and '.join(others)}"
+            )
+        return not others
+
+    def _describe_resume(self, checkpoint: Checkpoint) -> str:
+        changed = [name for name in MAY_DIFFER if checkpoint.facts.get(name) != self._facts[name]]
+        note = f"resumed after step {checkpoint.step}"
+        if changed:
+            note += f" with other {' and '.join(changed)}: its numbers may differ in the last bits"
+        return note

@@ -1,0 +1,156 @@
+"""Checkpoints on disk: what is saved is loaded, a damaged one is noticed, the disk is synced."""
+
+import os
+from collections import OrderedDict
+from pathlib import Path
+
+import pytest
+import torch
+
+from mtdlab.training import checkpoint as module
+from mtdlab.training.checkpoint import find_checkpoint, remove_checkpoints, save_checkpoint
+
+FACTS = {"processor": "x86_64", "versions": "torch 2.13.0"}
+
+
+def state(step: int) -> dict[str, object]:
+    shared = torch.randn(4, 3)
+    return {
+        "step": step,
+        "method": OrderedDict(online=shared, target=shared, queue=torch.full((2,), float(step))),
+        "optimizer": {"state": {0: {"step": torch.tensor(3.0)}}, "param_groups": [{"lr": 1e-3}]},
+        "best": {"score": float("-inf"), "vectors": torch.empty(0, 0), "name": "ж", "none": None},
+        "part": torch.arange(12).reshape(3, 4)[:, 1],
+        "flag": True,
+        "pair": (1, 2),
+    }
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_state_is_loaded_as_it_was_saved(tmp_path: Path) -> None:
+    saved = state(7)
+    save_checkpoint(tmp_path / "run", 7, saved, FACTS)
+    found = find_checkpoint(tmp_path / "run")
+    assert found.damaged == ()
+    assert found.checkpoint is not None
+    assert (found.checkpoint.step, found.checkpoint.facts) == (7, FACTS)
+    loaded = found.checkpoint.state
+    torch.testing.assert_close(loaded.pop("method"), dict(saved.pop("method")), rtol=0, atol=0)  # type: ignore[call-overload]
+    assert loaded["optimizer"]["state"][0]["step"] == 3
+    assert loaded["optimizer"]["param_groups"] == [{"lr": 1e-3}]
+    assert loaded["best"]["score"] == float("-inf")
+    assert loaded["best"]["vectors"].shape == (0, 0)
+    assert (loaded["best"]["name"], loaded["best"]["none"]) == ("ж", None)
+    assert loaded["part"].tolist() == [1, 5, 9]
+    assert (loaded["flag"], loaded["pair"], loaded["step"]) == (True, [1, 2], 7)
+
+
+def test_tensors_that_share_memory_are_written_once(tmp_path: Path) -> None:
+    weights = torch.zeros(100_000)
+    save_checkpoint(tmp_path, 1, {"online": weights, "target": weights}, {})
+    assert (tmp_path / "step-0000000001" / module.TENSORS).stat().st_size < 1.1 * weights.nbytes
+    assert module.state_bytes({"online": weights, "target": [weights]}) == weights.nbytes
+
+
+def test_the_two_newest_stay(tmp_path: Path) -> None:
+    for step in (9, 10, 100, 1_000_000):
+        save_checkpoint(tmp_path, step, {"step": step}, {})
+    assert names(tmp_path) == ["step-0000000100", "step-0001000000"]
+    (tmp_path / ".step-0000000101.building-x").mkdir()
+    save_checkpoint(tmp_path, 1_000_000, {"step": -1}, {})
+    assert len(names(tmp_path)) == 2
+    found = find_checkpoint(tmp_path).checkpoint
+    assert found is not None
+    assert found.state == {"step": -1}
+
+
+@pytest.mark.parametrize("name", [module.TENSORS, module.VALUES, module.MANIFEST])
+@pytest.mark.parametrize("damage", ["missing", "empty", "short", "changed"])
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(
+    tmp_path: Path, name: str, damage: str
+) -> None:
+    for step in (5, 6):
+        save_checkpoint(tmp_path, step, state(step), FACTS)
+    path = tmp_path / "step-0000000006" / name
+    content = path.read_bytes()
+    middle = len(content) // 2
+    flipped = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes({"empty": b"", "short": content[:-1], "changed": flipped}[damage])
+    found = find_checkpoint(tmp_path)
+    assert found.checkpoint is not None
+    assert found.checkpoint.step == 5
+    assert len(found.damaged) == 1
+    assert found.damaged[0].startswith("checkpoint step-0000000006 is damaged (")
+
+
+def test_no_checkpoint_is_found_where_none_is_intact(tmp_path: Path) -> None:
+    assert find_checkpoint(tmp_path / "missing") == module.Found(None)
+    (tmp_path / "step-0000000003").mkdir()
+    found = find_checkpoint(tmp_path)
+    assert found.checkpoint is None
+    assert "step-0000000003 is damaged" in found.damaged[0]
+
+
+def test_an_error_while_saving_leaves_the_earlier_checkpoints(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path, 1, {"step": 1}, {})
+    with pytest.raises(TypeError, match="/what: a checkpoint cannot hold a set"):
+        save_checkpoint(tmp_path, 2, {"what": {1}}, {})
+    assert names(tmp_path) == ["step-0000000001"]
+
+
+def test_all_of_a_run_is_removed(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    save_checkpoint(folder, 1, {"step": 1}, {})
+    remove_checkpoints(folder)
+    assert names(tmp_path) == []
+    remove_checkpoints(folder)
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """The inodes that were synced to the disk."""
+    inodes: set[int] = set()
+    fsync = os.fsync
+
+    def record(descriptor: int) -> None:
+        inodes.add(os.fstat(descriptor).st_ino)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", record)
+    return inodes
+
+
+def lose_power(folder: Path, synced: set[int]) -> None:
+    """Empty every file that was not synced, as a power failure may."""
+    for path in folder.rglob("*"):
+        if path.is_file() and path.stat().st_ino not in synced:
+            path.write_bytes(b"")
+
+
+def test_a_power_failure_after_saving_loses_nothing(tmp_path: Path, synced: set[int]) -> None:
+    for step in (1, 2):
+        save_checkpoint(tmp_path, step, state(step), FACTS)
+    assert tmp_path.stat().st_ino in synced, "the rename itself"
+    lose_power(tmp_path, synced)
+    found = find_checkpoint(tmp_path)
+    assert found.damaged == ()
+    assert found.checkpoint is not None
+    assert found.checkpoint.step == 2
+
+
+def test_without_syncing_a_power_failure_is_noticed(tmp_path: Path, synced: set[int]) -> None:
+    save_checkpoint(tmp_path, 1, state(1), FACTS)
+    before = set(synced)
+    save_checkpoint(tmp_path, 2, state(2), FACTS)
+    # the second as if nothing of it had been synced
+    lose_power(tmp_path, before)
+    found = find_checkpoint(tmp_path)
+    assert found.checkpoint is not None
+    assert found.checkpoint.step == 1
+    assert "step-0000000002 is damaged" in found.damaged[0]
