@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import torch
@@ -22,6 +22,8 @@ from mtdlab.training.checkpoint import (
 from mtdlab.training.inputs import RunInputs
 from mtdlab.training.state import RunState
 
+CHECKPOINTS = ".checkpoints"
+"""Folder of the models' folder in which each study has one for its trials' checkpoints."""
 COST = 0.03
 """Largest share of the training time that checkpoints take."""
 LEAST_SECONDS = 30.0
@@ -48,25 +50,28 @@ def describe_run(settings: TrainerSettings, inputs: RunInputs) -> dict[str, str]
 class TrialCheckpoints:
     """The checkpoints of one trial, in a folder of its own."""
 
-    def __init__(self, folder: Path, facts: Facts) -> None:
-        """facts  `describe_run` of this trial."""
-        self._folder, self._facts = folder, facts
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._facts: Facts = {}
         self._saved_at, self._cost = time.monotonic(), 0.0
         self.notes: list[str] = []
 
     @contextmanager
-    def continued(self, state: RunState) -> Iterator[None]:
+    def continued(self, state: RunState, facts: Facts) -> Iterator[None]:
         """Load the newest intact checkpoint into `state`, if there is one.
+
+        facts  `describe_run` of this trial.
 
         The block then runs with the number of threads with which the trial began: sums over
         another number of threads end with other bits.
         """
+        self._facts = facts
         found = find_checkpoint(self._folder)
         self.notes.extend(found.damaged)
         threads = torch.get_num_threads()
         if found.checkpoint is not None and self._fits(found.checkpoint):
             state.load_state_dict(found.checkpoint.state)
-            self._facts = dict(self._facts) | {THREADS: found.checkpoint.facts[THREADS]}
+            self._facts = dict(facts) | {THREADS: found.checkpoint.facts[THREADS]}
             torch.set_num_threads(int(self._facts[THREADS]))
             self.notes.append(self._describe_resume(found.checkpoint))
         self._cost = state_bytes(state.state_dict()) / ASSUMED_RATE
@@ -94,8 +99,12 @@ class TrialCheckpoints:
         self._cost = self._saved_at - started
 
     def remove(self) -> None:
-        """Remove the checkpoints of a trial that has ended."""
+        """Remove the checkpoints of a trial that has ended, and the folders of none."""
         remove_checkpoints(self._folder)
+        # not empty while other trials have checkpoints; missing where there never was one
+        with suppress(OSError):
+            self._folder.parent.rmdir()
+            self._folder.parent.parent.rmdir()
 
     def _fits(self, checkpoint: Checkpoint) -> bool:
         others = [name for name in SAME if checkpoint.facts.get(name) != self._facts[name]]

@@ -1,4 +1,4 @@
-"""What a worker does after every step of a trial: stop, prune, record that it is alive."""
+"""What a worker does after every step of a trial: stop, prune, heartbeat, checkpoint."""
 
 import math
 import time
@@ -11,9 +11,11 @@ import optuna
 from mtdlab.config import TrainerSettings
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.store import Claim, Store
+from mtdlab.sweep.checkpoints import TrialCheckpoints
 from mtdlab.sweep.optuna_study import OptunaStudy
 from mtdlab.sweep.owner import this_process
 from mtdlab.sweep.signals import Interrupted, StopRequest
+from mtdlab.training.state import RunState
 
 HEARTBEAT_SECONDS = 2.0
 
@@ -28,6 +30,7 @@ class OpenStudy:
 
     precision  what `precision: auto` means in this study; None where no trial uses it.
     select_by  the score that ranks the trials; None where the study's metric does.
+    model, checkpoints  the folders of the best trial's model, and of the trials' checkpoints.
     """
 
     optuna: OptunaStudy
@@ -35,11 +38,12 @@ class OpenStudy:
     precision: str | None
     select_by: str | None
     model: Path
+    checkpoints: Path
     owner: dict[str, Any] = field(default_factory=this_process)
 
 
 class TrialMonitor:
-    """Called after every step: stops and prunes the trial, and records its heartbeat.
+    """Called after every step: stops and prunes the trial, records its heartbeat, saves its state.
 
     An evaluation that may take long is recorded when it begins, as its step, so that progress
     shows it (`RunningTrial.phase`).
@@ -57,6 +61,14 @@ class TrialMonitor:
         self.settings = settings
         self.step, self.last_heartbeat = 0, time.monotonic()
         self._evaluation_began, self._evaluation_seconds = 0.0, math.inf
+        # an interrupted trial goes on as the same Optuna trial, which takes each step's value once
+        self._reported = study.optuna.storage.get_trial(trial._trial_id).intermediate_values
+        self._state: RunState | None = None
+        self._checkpoints: TrialCheckpoints | None = None
+
+    def save_with(self, checkpoints: TrialCheckpoints, state: RunState) -> None:
+        """Save `state` while the trial runs, and when it is interrupted."""
+        self._checkpoints, self._state = checkpoints, state
 
     def __call__(self, step: int, evaluation: Evaluation | None) -> None:
         """After `step` steps, with the evaluation that followed. May raise Interrupted, ClaimLost
@@ -64,6 +76,7 @@ class TrialMonitor:
         """
         self.step = step
         if self.stop.requested():
+            self._save(due_only=False)
             raise Interrupted
         if evaluation is not None:
             self._evaluated(step, evaluation)
@@ -73,11 +86,21 @@ class TrialMonitor:
             self._evaluation_began = time.monotonic()
             if self._evaluation_seconds > HEARTBEAT_SECONDS:
                 self._record(step + 1)
+        self._save(due_only=True)
+
+    def _save(self, *, due_only: bool) -> None:
+        if self._checkpoints is None or self._state is None:
+            return
+        if due_only:
+            self._checkpoints.save_if_due(self._state)
+        else:
+            self._checkpoints.save(self._state)
 
     def _evaluated(self, step: int, evaluation: Evaluation) -> None:
         self._evaluation_seconds = time.monotonic() - self._evaluation_began
         if math.isfinite(evaluation.score):
-            self.trial.report(evaluation.score, step)
+            if step not in self._reported:
+                self.trial.report(evaluation.score, step)
             if self.trial.should_prune():
                 raise optuna.TrialPruned
 

@@ -14,6 +14,7 @@ from mtdlab.methods.user_modules import ensure_imported
 from mtdlab.settings import first_error
 from mtdlab.store import Claim, Result, Store
 from mtdlab.sweep.best_model import Trained, save_if_best
+from mtdlab.sweep.checkpoints import CHECKPOINTS, TrialCheckpoints, describe_run
 from mtdlab.sweep.environment import environment
 from mtdlab.sweep.finished import FinishedTrial
 from mtdlab.sweep.monitor import ClaimLost, OpenStudy, TrialMonitor
@@ -22,7 +23,7 @@ from mtdlab.sweep.results import complete, ended_early
 from mtdlab.sweep.signals import Interrupted, StopRequest
 from mtdlab.sweep.slots import take_gpu
 from mtdlab.training.inputs import load_inputs
-from mtdlab.training.loop import train
+from mtdlab.training.loop import start, train
 
 
 @lru_cache(maxsize=1)
@@ -31,14 +32,22 @@ def _open_study(url: str, spec: StudySpec, models: Path) -> OpenStudy:
     store = Store(url, opened.study_id)
     row = store.study()
     assert row is not None, "a worker starts after its study was written"
-    return OpenStudy(opened, store, row.precision, row.select_by, models / spec.name)
+    return OpenStudy(
+        opened,
+        store,
+        row.precision,
+        row.select_by,
+        model=models / spec.name,
+        checkpoints=models / CHECKPOINTS / spec.name,
+    )
 
 
 def run_next(spec: StudySpec, url: str, models: Path, stop: StopRequest) -> FinishedTrial | None:
     """Claim a waiting trial and run it to its end; None where none can be claimed.
 
     A trial that fails is recorded and returned, not raised. One that is interrupted goes back
-    to waiting. Raises StorageError where the database fails.
+    to waiting with its checkpoint, from which the next worker continues. Raises StorageError where
+    the database fails.
     """
     stop.ignore_terminal()
     if stop.requested():
@@ -71,6 +80,8 @@ def _run(
     stop: StopRequest,
 ) -> FinishedTrial:
     optuna_id, mtd, trained = trial._trial_id, math.nan, None
+    folder = study.checkpoints / f"{claim.setting}-{claim.seed}"
+    checkpoints = TrialCheckpoints(folder)
     try:
         settings = spec.settings(parameters, claim.seed)
     except ValidationError as error:
@@ -82,8 +93,8 @@ def _run(
             claim, optuna_id, trial.number, parameters, attributes(settings), settings.mtd
         )
         monitor = TrialMonitor(study, claim, trial, stop, settings)
-        result, trained = _train(spec, settings, monitor)
-    note = _record(study, claim, result, trained)
+        result, trained = _train(spec, settings, monitor, checkpoints)
+    note = _record(study, claim, result, trained, checkpoints)
     score = result.values.get("score", math.nan)
     ranking = result.scores.get(study.select_by, math.nan) if study.select_by else score
     study.optuna.record(optuna_id, result.state, ranking, score, reason=result.reason, note=note)
@@ -101,27 +112,39 @@ def _run(
     )
 
 
-def _record(study: OpenStudy, claim: Claim, result: Result, trained: Trained | None) -> str:
+def _record(
+    study: OpenStudy,
+    claim: Claim,
+    result: Result,
+    trained: Trained | None,
+    checkpoints: TrialCheckpoints,
+) -> str:
     """Record a trial's result, then save its model if it is the best; returns the trial's note."""
     if not study.store.finish(claim, study.owner, result):
         raise ClaimLost
-    if trained is None:
-        return ""
-    note = save_if_best(study.model, study.store, claim, trained)
+    checkpoints.remove()
+    unsaved = save_if_best(study.model, study.store, claim, trained) if trained else ""
+    note = "; ".join(filter(None, (*checkpoints.notes, unsaved)))
     if note:
         study.store.add_note(claim, note)
     return note
 
 
 def _train(
-    spec: StudySpec, settings: TrainerSettings, monitor: TrialMonitor
+    spec: StudySpec,
+    settings: TrainerSettings,
+    monitor: TrialMonitor,
+    checkpoints: TrialCheckpoints,
 ) -> tuple[Result, Trained | None]:
     study = monitor.study
     settings = _with_precision(settings, study.precision)
     try:
         inputs = load_inputs(located(settings, spec.places))
-        outcome = train(settings, inputs, monitor)
-        facts = environment(settings, inputs)
+        state = start(settings, inputs)
+        with checkpoints.continued(state, describe_run(settings, inputs)):
+            monitor.save_with(checkpoints, state)
+            outcome = train(settings, inputs, monitor, state)
+            facts = environment(settings, inputs)
         result = complete(spec.metric, study.select_by, outcome, facts)
     except (Interrupted, ClaimLost):
         raise

@@ -113,7 +113,6 @@ def _copied(state: Mapping[str, Tensor]) -> State:
 class RunState:
     """The state of a run after `step` steps, which took `seconds` of wall time.
 
-
     method     weights, queue, FGSM gradient, random generators of dropout and augmentation.
     batches    the order of sentences and the position in it.
     probe      measurements of the keys; None without probes.

@@ -48,21 +48,21 @@ class Stopped(Exception):
 
 def stop_at(folder: Path, settings: MoCoSESettings, inputs: RunInputs, last: int) -> None:
     state = start(settings, inputs)
-    saved = TrialCheckpoints(folder, describe_run(settings, inputs))
+    saved = TrialCheckpoints(folder)
 
     def on_step(step: int, _evaluation: object) -> None:
         if step == last:
             saved.save(state)
             raise Stopped
 
-    with pytest.raises(Stopped), saved.continued(state):
+    with pytest.raises(Stopped), saved.continued(state, describe_run(settings, inputs)):
         train(settings, inputs, on_step, state)
 
 
 def finish(saved: TrialCheckpoints, settings: MoCoSESettings, inputs: RunInputs) -> Outcome:
     torch.manual_seed(99)
     state = start(settings, inputs)
-    with saved.continued(state):
+    with saved.continued(state, describe_run(settings, inputs)):
         return train(settings, inputs, lambda *_: None, state)
 
 
@@ -70,8 +70,9 @@ def finish(saved: TrialCheckpoints, settings: MoCoSESettings, inputs: RunInputs)
 def test_a_stopped_trial_ends_as_one_that_was_not(
     last: int, tmp_path: Path, settings: MoCoSESettings, inputs: RunInputs, whole: Outcome
 ) -> None:
-    stop_at(tmp_path, settings, inputs, last)
-    saved = TrialCheckpoints(tmp_path, describe_run(settings, inputs))
+    folder = tmp_path / "models" / "study" / "trial"
+    stop_at(folder, settings, inputs, last)
+    saved = TrialCheckpoints(folder)
     again = finish(saved, settings, inputs)
     assert saved.notes == [f"resumed after step {last}"]
     for name, column in whole.curve.items():
@@ -80,7 +81,8 @@ def test_a_stopped_trial_ends_as_one_that_was_not(
     assert all(torch.equal(whole.weights[name], one) for name, one in again.weights.items())
     assert again.wall_seconds > 0
     saved.remove()
-    assert not tmp_path.exists()
+    assert not folder.exists()
+    assert not (tmp_path / "models").exists()
 
 
 def test_a_damaged_checkpoint_is_noted_and_the_one_before_continues(
@@ -89,7 +91,7 @@ def test_a_damaged_checkpoint_is_noted_and_the_one_before_continues(
     for last in (2, 5):
         stop_at(tmp_path, settings, inputs, last)
     (tmp_path / "step-0000000005" / "values.json").write_text("{}")
-    saved = TrialCheckpoints(tmp_path, describe_run(settings, inputs))
+    saved = TrialCheckpoints(tmp_path)
     again = finish(saved, settings, inputs)
     assert "checkpoint step-0000000005 is damaged" in saved.notes[0]
     assert saved.notes[1:] == ["resumed after step 2"]
@@ -101,9 +103,9 @@ def test_a_checkpoint_of_other_settings_is_not_used(
 ) -> None:
     stop_at(tmp_path, settings, inputs, 2)
     other = settings.model_copy(update={"learning_rate": 1e-5})
-    saved = TrialCheckpoints(tmp_path, describe_run(other, inputs))
+    saved = TrialCheckpoints(tmp_path)
     state = start(other, inputs)
-    with saved.continued(state):
+    with saved.continued(state, describe_run(other, inputs)):
         assert state.step == 0
     assert saved.notes == [
         "checkpoint of step 2 was not used: it was saved with different settings"
@@ -119,8 +121,8 @@ def test_threads_are_those_of_the_checkpoint_and_another_processor_is_noted(
     save_checkpoint(
         tmp_path, 0, state.state_dict(), facts | {"threads": "3", "processor": "another"}
     )
-    saved = TrialCheckpoints(tmp_path, facts)
-    with saved.continued(state):
+    saved = TrialCheckpoints(tmp_path)
+    with saved.continued(state, facts):
         assert torch.get_num_threads() == 3
         saved.save(state)
     assert torch.get_num_threads() == now
@@ -139,9 +141,9 @@ def test_a_full_disk_is_noted_once_and_does_not_end_the_trial(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(module, "save_checkpoint", full)
-    saved = TrialCheckpoints(tmp_path, describe_run(settings, inputs))
+    saved = TrialCheckpoints(tmp_path)
     state = start(settings, inputs)
-    with saved.continued(state):
+    with saved.continued(state, describe_run(settings, inputs)):
         saved.save(state)
         saved.save(state)
     assert len(saved.notes) == 1
@@ -162,9 +164,9 @@ def test_checkpoints_take_a_small_share_of_the_time(
 
     monkeypatch.setattr(module.time, "monotonic", lambda: now)
     monkeypatch.setattr(module, "save_checkpoint", save)
-    saved = TrialCheckpoints(tmp_path, describe_run(settings, inputs))
+    saved = TrialCheckpoints(tmp_path)
     state = start(settings, inputs)
-    with saved.continued(state):
+    with saved.continued(state, describe_run(settings, inputs)):
         while now < 3600:
             now += 1
             saved.save_if_due(state)
