@@ -395,6 +395,9 @@ def test_a_sweep_cut_short_goes_on_where_it_was(
     assert [trial.state.name for trial in trials] == ["COMPLETE"] * 4
     settings = {(t.user_attrs["ema_decay"], t.user_attrs["queue_size"]) for t in trials}
     assert len(settings) == 4
+    resumed = [t for t in trials if t.user_attrs.get("note", "").startswith("resumed after step")]
+    assert len(resumed) == jobs
+    assert not (place / "models" / ".checkpoints").exists()
 
 
 def test_two_sweeps_at_once_on_no_database_share_one_study(

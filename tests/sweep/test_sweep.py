@@ -83,7 +83,9 @@ def fresh_study(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
 def objective(monkeypatch: pytest.MonkeyPatch) -> Callable[[Objective], None]:
     def replace(function: Objective) -> None:
         monkeypatch.setattr(
-            workers, "_train", lambda _spec, settings, watch: (function(settings, watch), None)
+            workers,
+            "_train",
+            lambda _spec, settings, watch, _saved: (function(settings, watch), None),
         )
 
     replace(score)
