@@ -42,7 +42,7 @@ def test_the_gradient_of_a_batch_moves_the_next() -> None:
     fgsm.keep_gradient()
     assert fgsm(torch.zeros(1, 2, 2)).tolist() == [[[0.5, -0.5], [0.5, -0.5]]]
     fgsm.keep_gradient()
-    assert fgsm.gradient is not None, "a step without a watched batch keeps the gradient"
+    assert fgsm.gradient is not None, "without a retained batch the gradient is kept"
 
 
 @pytest.mark.parametrize("gradient", [None, torch.tensor([[[1.0, -3.0]]])])
