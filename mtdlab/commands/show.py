@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mtdlab.store.recorded import RecordedTrial
 
 _MOST_REASONS = 5
+_LARGEST_WHOLE = 1e9
 
 
 def show(
@@ -155,7 +156,7 @@ def _varied(frames: "StudyFrames") -> dict[str, list[Any]]:
 
 
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, float) and value.is_integer()
+    return isinstance(value, float) and value.is_integer() and abs(value) < _LARGEST_WHOLE
 
 
 def _trial_fields(study: str, trial: "RecordedTrial", model: Path) -> dict[str, Any]:
