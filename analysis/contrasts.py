@@ -71,7 +71,8 @@ def compare_studies(first: StudyFrames, second: StudyFrames) -> Contrast:
     """Two studies over the configurations that both ran, by the settings that either varied.
 
     Seeds and configurations are left out until each shared seed has a score at every shared
-    configuration in both studies. Raises ValueError where the studies report different scores.
+    configuration in both studies. Raises ValueError where the studies report different scores, or
+    one has none.
     """
     if first.metric != second.metric:
         raise ValueError(
@@ -79,6 +80,9 @@ def compare_studies(first: StudyFrames, second: StudyFrames) -> Contrast:
             "scores of different tasks cannot be compared"
         )
     runs = [_with_all_settings(first, second.settings), _with_all_settings(second, first.settings)]
+    for study, completed in zip((first, second), runs, strict=True):
+        if not len(completed):
+            raise ValueError(f"study {study.name} has no complete trial yet")
     known = [*dict.fromkeys([*first.settings, *second.settings])]
     varied = [name for each in runs for name in varied_settings(each, known)]
     keys = list(dict.fromkeys(varied))

@@ -29,7 +29,7 @@ def compare(
     second: Annotated[
         int | None,
         typer.Argument(
-            metavar="[TRIAL]",
+            metavar="TRIAL",
             min=0,
             show_default=False,
             help="The number of the trial that it is compared with.",
@@ -40,9 +40,11 @@ def compare(
 ) -> None:
     """Compare two studies, or the configurations of two trials, over the seeds that both have.
 
-    `mtdlab compare mtd mtd-equation-3` compares two studies, `mtdlab compare mtd 16 3` two trials
-    of one. Prints the settings that differ, the scores, and the paired difference with its 95 %
-    confidence interval.
+    The difference is paired over these seeds and has a 95 % confidence interval.
+
+    Two studies: mtdlab compare mtd mtd-equation-3
+
+    Two trials of a study: mtdlab compare mtd 16 3
     """
     from analysis.contrasts import compare_studies, compare_trials
     from mtdlab.store import load_study

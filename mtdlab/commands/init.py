@@ -28,6 +28,7 @@ def init(
     name: Annotated[
         str,
         typer.Argument(
+            metavar="NAME",
             autocompletion=complete_packaged,
             show_default=False,
             help="Name of the new study, or of a packaged study to copy.",
@@ -69,8 +70,11 @@ def init(
 ) -> None:
     """Write a study file: a new one from options or a few questions, or a copy of a packaged study.
 
-    `mtdlab init mtd` copies the packaged study mtd. `mtdlab init my-study --corpus text.txt`
-    writes a new one; without options it asks, in a terminal.
+    A copy: mtdlab init mtd
+
+    From options: mtdlab init my-study --corpus text.txt --vary ema_decay
+
+    Without options it asks, in a terminal.
     """
     if list_:
         _list(as_json)

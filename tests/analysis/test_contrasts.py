@@ -104,6 +104,8 @@ def test_studies_without_a_shared_seed_or_configuration_have_no_difference(
     assert np.isnan(found.difference.mean)
 
 
-def test_studies_of_different_scores_are_refused(study: StudyFrames) -> None:
+def test_studies_of_different_scores_or_without_one_are_refused(study: StudyFrames) -> None:
+    with pytest.raises(ValueError, match="study empty has no complete trial yet"):
+        compare_studies(study, replace(study, name="empty", trials=study.trials.iloc[:0]))
     with pytest.raises(ValueError, match="scores of different tasks cannot be compared"):
         compare_studies(study, replace(study, metric="STS12"))

@@ -37,7 +37,7 @@ def test_a_study_shows_question_state_failures_and_the_next_command(
     assert found["seeds"] == "0, 1"
     assert found["best trial"].startswith(f"{best.number} (MTD 6): sts_dev {best.ranking:.2f}")
     assert found["best trial"].endswith(f"model in {recorded.models}/tiny")
-    assert "trial 1: the loss is nan" in found["failed"]
+    assert found["failed"].startswith("trials 1, 3: the loss is nan")
     assert found["next"] == "mtdlab sweep FILE --retry-failed"
     twin = json.loads(command(f"show tiny --json {options}").stdout)
     assert (twin["state"], twin["complete"], twin["fail"]) == ("complete", 2, 2)
