@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from analysis.contrasts import compare_studies, compare_trials
     from analysis.geometry import alignment, uniformity
     from analysis.run_tables import read_run_table
     from analysis.spectrum import singular_values
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "alignment": "analysis.geometry",
+    "compare_studies": "analysis.contrasts",
+    "compare_trials": "analysis.contrasts",
     "compute_verdict": "analysis.verdict",
     "d_trace": "analysis.trace",
     "read_run_table": "analysis.run_tables",
@@ -25,6 +28,8 @@ _MODULES = {
 
 __all__ = [
     "alignment",
+    "compare_studies",
+    "compare_trials",
     "compute_verdict",
     "d_trace",
     "read_run_table",

@@ -75,15 +75,15 @@ def compare_candidates(
     """
     runs = traced_runs(trials).set_index("number", drop=False)
     varied = varied_settings(runs, settings)
-    scores = [_by_seed(runs, varied, runs.loc[[number]].iloc[0]) for number in (best, runner_up)]
+    scores = [seed_scores(runs, varied, runs.loc[[number]].iloc[0]) for number in (best, runner_up)]
     values = (scores[0] - scores[1]).dropna().to_numpy(dtype=np.float64)
     if not len(values):
         return Difference(0, Estimate(np.nan, np.nan, np.nan))
     return Difference(len(values), estimate(values, 0.95))
 
 
-def _by_seed(runs: pd.DataFrame, varied: list[str], chosen: pd.Series) -> pd.Series:
-    """The score of each seed of a configuration."""
+def seed_scores(runs: pd.DataFrame, varied: list[str], chosen: pd.Series) -> pd.Series:
+    """The score of each seed of the configuration of `chosen`, a row of `runs`."""
     same = np.ones(len(runs), dtype=bool)
     for name in varied:
         equal = runs[name].isna() if pd.isna(chosen[name]) else runs[name] == chosen[name]

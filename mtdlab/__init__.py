@@ -1,13 +1,15 @@
 """mtdlab: how the history in a negative queue shapes a contrastive sentence encoder."""
 
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mtdlab.api import evaluate, plan, report, run_study, train
     from mtdlab.store import load_study
 
-__all__ = ["load_study"]
+__all__ = ["evaluate", "load_study", "plan", "report", "run_study", "train"]
 __version__ = "0.1.0"
 
 
@@ -30,9 +32,13 @@ _check_analysis()
 
 
 def __getattr__(name: str) -> Any:
-    # pandas and SQLAlchemy only where they are used: the command line answers at once
-    if name == "load_study":
-        from mtdlab.store import load_study
-
-        return load_study
+    # pandas, SQLAlchemy and torch only where they are used: the command line answers at once
+    if name in __all__:
+        module = import_module("mtdlab.store" if name == "load_study" else "mtdlab.api")
+        return getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The names that completion in a notebook offers, also before their first use."""
+    return sorted({*globals(), *__all__})

@@ -11,7 +11,20 @@ from typing import Annotated, NoReturn, cast
 import typer
 
 from mtdlab import __version__
-from mtdlab.commands import confirm, corpus, encoders, methods, plan, report, show, studies, sweep
+from mtdlab.commands import (
+    compare,
+    confirm,
+    corpus,
+    encoders,
+    init,
+    methods,
+    plan,
+    report,
+    reproduce,
+    show,
+    studies,
+    sweep,
+)
 from mtdlab.errors import MtdlabError, TrialError
 
 app = typer.Typer(
@@ -20,8 +33,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _PANELS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Run a study": (plan.plan, sweep.sweep, confirm.confirm),
-    "Read the results": (report.report, show.show, studies.studies),
+    "Run a study": (init.init, plan.plan, sweep.sweep, confirm.confirm, reproduce.reproduce),
+    "Read the results": (studies.studies, show.show, compare.compare, report.report),
     "Without a study": (encoders.train, encoders.evaluate, corpus.corpus),
     "Reference": (methods.methods, methods.schema),
 }

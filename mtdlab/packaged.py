@@ -18,8 +18,10 @@ def packaged_studies() -> dict[str, Path]:
     folder = package / "studies"
     if not folder.is_dir():
         folder = package.parent / "studies"
-    own, paper = sorted(folder.glob("*.yaml")), sorted(folder.glob("paper/*.yaml"))
-    return {path.stem: path for path in (*own, *paper)}
+    own, paper = (
+        {path.stem: path for path in folder.glob(each)} for each in ("*.yaml", "paper/*.yaml")
+    )
+    return {name: files[name] for files in (own, paper) for name in sorted(files)}
 
 
 def find_study_file(given: Path) -> Path:

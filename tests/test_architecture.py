@@ -49,6 +49,6 @@ def test_packages_import_only_those_before_them() -> None:
 
 def test_free_modules_import_no_package() -> None:
     allowed = {"errors": set(), "files": set(), "terminal": set(), "data_paths": {"errors"}}
-    allowed["packaged"] = {"errors"}
-    for name, modules in {**allowed, "device": {"errors", "settings"}}.items():
+    allowed |= {"packaged": {"errors"}, "device": {"errors", "settings"}}
+    for name, modules in allowed.items():
         assert imported(ROOT / "mtdlab" / f"{name}.py") <= modules, name

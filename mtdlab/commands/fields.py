@@ -11,19 +11,18 @@ _WIDEST = 100
 
 def in_fields(fields: Iterable[tuple[str, str]]) -> str:
     """A line per name and value, wrapped to the terminal; those without a value are left out."""
-    width = min(shutil.get_terminal_size().columns, _WIDEST)
-    space = " " * (_LABEL + 1)
-    return "\n".join(
-        textwrap.fill(
-            " ".join(value.split()),
-            width,
-            initial_indent=f"{name:{_LABEL}} ",
-            subsequent_indent=space,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        for name, value in fields
-        if value
+    return "\n".join(wrapped(value, f"{name:{_LABEL}} ") for name, value in fields if value)
+
+
+def wrapped(text: str, label: str = "") -> str:
+    """Text wrapped to the terminal, with a label before it."""
+    return textwrap.fill(
+        " ".join(text.split()),
+        min(shutil.get_terminal_size().columns, _WIDEST),
+        initial_indent=label,
+        subsequent_indent=" " * len(label),
+        break_long_words=False,
+        break_on_hyphens=False,
     )
 
 

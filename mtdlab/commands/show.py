@@ -17,22 +17,26 @@ if TYPE_CHECKING:
     from mtdlab.store import StudyOverview
     from mtdlab.store.recorded import RecordedTrial
 
-_MOST_REASONS = 5
+_MOST_NUMBERS = 5
+_MOST_VALUES = 12
+_LARGEST_WHOLE = 1e9
 
 
 def show(
     study: StudyName,
     trial: Annotated[
         int | None,
-        typer.Argument(min=0, metavar="[TRIAL]", show_default=False, help="Number of a trial."),
+        typer.Argument(min=0, metavar="TRIAL", show_default=False, help="Number of a trial."),
     ] = None,
     storage: Storage = None,
     models: Models = Path("models"),
     as_json: AsJson = False,
 ) -> None:
-    """Show a study: question, state, verdict, best trial; or a trial: configuration, scores, error.
+    """Show a study (state, finding, best trial), or a trial (configuration, scores, error).
 
-    `mtdlab show mtd` shows the study mtd, `mtdlab show mtd 16` its trial 16.
+    A study: mtdlab show mtd
+
+    A trial of it: mtdlab show mtd 16
     """
     from mtdlab.store.database import shown, storage_url
 
@@ -90,10 +94,8 @@ def _study_fields(frames: "StudyFrames", study: "StudyOverview", model: Path) ->
 def _describe_study(
     frames: "StudyFrames", study: "StudyOverview", model: Path
 ) -> list[tuple[str, str]]:
-    varied = [
-        f"{name} {', '.join(map(format_value, values))}" for name, values in _varied(frames).items()
-    ]
-    seeds = ", ".join(map(str, sorted(frames.trials["seed"].unique())))
+    varied = [f"{name} {_list_values(values)}" for name, values in _varied(frames).items()]
+    seeds = _list_values(sorted(frames.trials["seed"].unique().tolist()))
     ranked = "" if study.select_by == study.metric else f"; {study.select_by} ranks the trials"
     best = _describe_best(study, _kept_trial(model), model)
     return [
@@ -122,14 +124,15 @@ def _describe_best(study: "StudyOverview", kept: int | None, model: Path) -> str
 
 
 def _describe_failures(frames: "StudyFrames") -> str:
+    """The reasons, each with the numbers of its trials."""
     failed = frames.trials[frames.trials["state"] == "FAIL"]
-    reasons = [
-        f"trial {number}: {reason}"
-        for number, reason in zip(failed["number"], failed["reason"], strict=True)
-    ]
-    rest = len(reasons) - _MOST_REASONS
-    more = [f"and {rest} more"] if rest > 0 else []
-    return "; ".join(reasons[:_MOST_REASONS] + more)
+    reasons = []
+    for reason, trials in failed.groupby("reason", sort=False):
+        numbers = trials["number"].tolist()
+        rest = len(numbers) - _MOST_NUMBERS
+        listed = ", ".join(map(str, numbers[:_MOST_NUMBERS])) + (f" and {rest} more" * (rest > 0))
+        reasons.append(f"trial{'s' if len(numbers) > 1 else ''} {listed}: {reason}")
+    return "; ".join(reasons)
 
 
 def next_command(frames: "StudyFrames", study: "StudyOverview") -> str:
@@ -154,8 +157,15 @@ def _varied(frames: "StudyFrames") -> dict[str, list[Any]]:
     return varied
 
 
+def _list_values(values: list[Any]) -> str:
+    texts = [format_value(value) for value in values]
+    if len(texts) > _MOST_VALUES:
+        return f"{len(texts)} values from {texts[0]} to {texts[-1]}"
+    return ", ".join(texts)
+
+
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, float) and value.is_integer()
+    return isinstance(value, float) and value.is_integer() and abs(value) < _LARGEST_WHOLE
 
 
 def _trial_fields(study: str, trial: "RecordedTrial", model: Path) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def _row(study: "StudyOverview") -> dict[str, Any]:
     best = study.best
     return {
         "study": study.name,
-        "state": f"{study.state}, {failed} failed" if failed else study.state,
+        "state": study.state + (f", {failed} failed" if failed and study.best else ""),
         "trials": f"{study.counts.get('COMPLETE', 0)}/{study.planned}",
         "metric": study.metric,
         "best": None if best is None or best.score is None else f"{best.score:.2f}",

@@ -1,0 +1,266 @@
+"""What the commands do, as functions: `mtdlab.run_study`, `plan`, `train`, `evaluate`, `report`.
+
+They return what the commands print, print nothing but progress on a terminal, and raise
+`MtdlabError` for a mistake in what they are given. `mtdlab` imports them when they are first used.
+"""
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+import yaml
+
+from analysis.frames import StudyFrames
+from mtdlab.commands.options import import_named
+from mtdlab.config import StudySpec, read_settings, read_study
+from mtdlab.config.reader import parse_study
+from mtdlab.errors import MtdlabError
+from mtdlab.packaged import find_study_file
+from mtdlab.store.database import storage_url
+from mtdlab.sweep.run import SweepResult, sweep
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from analysis.report import MultiStudyReport, Report
+    from mtdlab.cost.estimate import Estimate
+    from mtdlab.evaluation.table import Report as Evaluation
+
+Study = str | Path | Mapping[str, Any]
+"""A study file, the name of a packaged study, or the contents of a study file."""
+
+Overrides = Mapping[str, Any]
+"""Values in the place of the study file's, by key: {"trainer.steps": 50}."""
+
+
+@dataclass(frozen=True)
+class StudyPlan:
+    """What a study will run, what it needs and what it costs.
+
+    configurations  a row per configuration: mtd (steps), the settings behind it and the searched
+                    ones; no rows for a study whose sampler draws them.
+    design          power, looks and specification, as `mtdlab plan --json` has them.
+    warnings        what the configurations confound with MTD.
+    cost            time, memory and disk; None where it was not measured.
+    """
+
+    study: str
+    trials: int
+    configurations: "pd.DataFrame"
+    design: Mapping[str, Any]
+    warnings: tuple[str, ...]
+    cost: "Estimate | None"
+
+
+def run_study(
+    study: Study,
+    *,
+    storage: str | None = None,
+    profile: str | None = None,
+    overrides: Overrides | None = None,
+    imports: Sequence[str] = (),
+    models: str | Path = "models",
+    jobs: int | None = None,
+    jobs_per_gpu: int = 1,
+    retry_failed: bool = False,
+) -> SweepResult:
+    """Run or resume a study, as `mtdlab sweep`; read it with `load_study` afterwards.
+
+    storage  a database URL or a SQLite file; by default MTDLAB_STORAGE, then OPTUNA_STORAGE, then
+             mtdlab.db in the working folder.
+    profile  one of the file's profiles.
+    imports  Python files or modules that define training methods.
+    models   folder in which the best trial's model is kept.
+    jobs     worker processes; by default one a core, or `jobs_per_gpu` on each GPU.
+
+    In a script, call it below `if __name__ == "__main__":`, since workers import the script.
+    Raises MtdlabError where the study cannot be run, StorageError where the database fails.
+    """
+    return sweep(
+        _read(study, profile, overrides, imports),
+        storage_url(storage),
+        models=Path(models),
+        jobs=jobs,
+        jobs_per_gpu=jobs_per_gpu,
+        retry_failed=retry_failed,
+        command=_command(study, profile, overrides),
+    )
+
+
+def plan(
+    study: Study,
+    *,
+    storage: str | None = None,
+    profile: str | None = None,
+    overrides: Overrides | None = None,
+    imports: Sequence[str] = (),
+    effect: float = 2.0,
+    sd: float | None = None,
+    record: bool = True,
+    measure: bool = True,
+    jobs: int | None = None,
+    jobs_per_gpu: int = 1,
+) -> StudyPlan:
+    """What a study will run, the seeds that it needs, and its cost, as `mtdlab plan`.
+
+    effect   points of the peak or slope that has to be found with 80 % power.
+    sd       residual standard deviation of a run in points; by default that of the study's runs,
+             or 1.5.
+    record   whether to record in the database what the verdict is judged by.
+    measure  whether to time a few training steps on this machine.
+
+    Raises MtdlabError as `run_study`, also where the steps to be timed cannot run.
+    """
+    import pandas as pd
+
+    from mtdlab.commands.plan import planned, warn_of_design
+    from mtdlab.commands.plan_design import find_design
+    from mtdlab.cost.estimate import estimate
+
+    spec = _read(study, profile, overrides, imports)
+    rows = planned(spec)
+    return StudyPlan(
+        spec.name,
+        len(spec.units()),
+        pd.DataFrame(rows),
+        find_design(spec, storage, effect=effect, sd=sd, record=record),
+        tuple(warn_of_design(rows)),
+        estimate(spec, jobs, jobs_per_gpu) if measure else None,
+    )
+
+
+def train(
+    study: str | Path | None = None,
+    *,
+    profile: str | None = None,
+    overrides: Overrides | None = None,
+    imports: Sequence[str] = (),
+    out: str | Path | None = None,
+) -> dict[str, Any]:
+    """Train one encoder without a study, as `mtdlab train`; returns what that prints with --json.
+
+    study  a study file, or a packaged study, whose trainer section to take; None: the defaults.
+    out    a folder for the model, as SentenceTransformer opens it; None keeps nothing.
+
+    Raises MtdlabError where settings or data are wrong, TrialError where training fails.
+    """
+    from mtdlab.commands.training_run import run_once
+
+    file = None if study is None else find_study_file(Path(study))
+    import_named(list(imports), file)
+    settings = read_settings(file, _assignments(overrides), profile)
+    return run_once(settings, None if out is None else Path(out))
+
+
+def evaluate(
+    model: str = "builtin",
+    *,
+    tasks: str | None = None,
+    data: str | Path | None = None,
+    pooling: str = "cls",
+    whiten: int | None = None,
+    pairs: str | Path | None = None,
+    mteb: str | Path | None = None,
+) -> "Evaluation":
+    """Score an encoder, as `mtdlab evaluate`: builtin, a folder or a Hugging Face name.
+
+    The arguments are those of `mtdlab.evaluation.evaluate.evaluate`, which states what it raises.
+    """
+    from mtdlab.evaluation.evaluate import evaluate as run
+    from mtdlab.evaluation.progress import progress
+
+    with progress() as advance:
+        return run(
+            model,
+            tasks=tasks,
+            data=None if data is None else Path(data),
+            pooling=pooling,
+            whiten=whiten,
+            pairs=None if pairs is None else Path(pairs),
+            mteb=None if mteb is None else Path(mteb),
+            advance=advance,
+        )
+
+
+@overload
+def report(
+    study: str | StudyFrames,
+    *,
+    storage: str | None = None,
+    out: str | Path = "reports",
+    name: str | None = None,
+    generated: str | None = None,
+) -> "Report": ...
+
+
+@overload
+def report(
+    study: list[str | StudyFrames],
+    *,
+    storage: str | None = None,
+    out: str | Path = "reports",
+    name: str | None = None,
+    generated: str | None = None,
+) -> "MultiStudyReport": ...
+
+
+def report(
+    study: str | StudyFrames | list[str | StudyFrames],
+    *,
+    storage: str | None = None,
+    out: str | Path = "reports",
+    name: str | None = None,
+    generated: str | None = None,
+) -> "Report | MultiStudyReport":
+    """Write the page of a study, or of a list of studies one over all, as `mtdlab report`.
+
+    study      names in the database, or what `load_study` or `analysis.read_run_table` returned.
+    name       the folder of the page in `out`; by default the names joined by +.
+    generated  when it is made, as printed; by default now. The same text gives the same bytes.
+
+    Raises NothingToReport for a study that is missing, OSError where `out` cannot be written.
+    """
+    from analysis.report import write_multi_study, write_report
+    from mtdlab import __version__
+    from mtdlab.store import load_study
+
+    several = study if isinstance(study, list) else [study]
+    frames = [load_study(each, storage) if isinstance(each, str) else each for each in several]
+    folder = name or "+".join(each.name for each in frames)
+    made = generated or f"{datetime.now(UTC):%Y-%m-%d %H:%M UTC}"
+    if isinstance(study, list):
+        return write_multi_study(
+            frames, Path(out), name=folder, generated=made, version=__version__
+        )
+    return write_report(frames[0], Path(out) / folder, generated=made, version=__version__)
+
+
+def _read(
+    study: Study, profile: str | None, overrides: Overrides | None, imports: Sequence[str]
+) -> StudySpec:
+    """The checked study. Raises MtdlabError for a mistake in it."""
+    if isinstance(study, Mapping):
+        if profile or overrides:
+            raise MtdlabError("a study given as values takes no profile or overrides; change them")
+        text = yaml.safe_dump(dict(study), sort_keys=False, allow_unicode=True)
+        return parse_study("study", text, import_named(list(imports)))
+    file = find_study_file(Path(study))
+    modules = import_named(list(imports), file)
+    return read_study(file, _assignments(overrides), profile, modules)
+
+
+def _assignments(overrides: Overrides | None) -> list[str]:
+    """Overrides as --set takes them; JSON values are YAML."""
+    return [f"{key}={json.dumps(value)}" for key, value in (overrides or {}).items()]
+
+
+def _command(study: Study, profile: str | None, overrides: Overrides | None) -> str:
+    """The command that resumes it, recorded with the study; none for a study given as values."""
+    if isinstance(study, Mapping):
+        return ""
+    words = ["mtdlab", "sweep", str(study)] + (["--profile", profile] if profile else [])
+    return shlex.join([*words, *(f"--set={each}" for each in _assignments(overrides))])

@@ -1,0 +1,111 @@
+"""The command reproduce."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mtdlab.commands.fields import in_fields, in_list
+from mtdlab.commands.options import AsJson, Imports, Storage, StudyName, import_named
+from mtdlab.commands.printing import print_json, print_table
+
+if TYPE_CHECKING:
+    from mtdlab.sweep.reproduce import Repeatable, Reproduction
+
+
+def reproduce(
+    study: StudyName,
+    trial: Annotated[int, typer.Argument(min=0, metavar="TRIAL", help="Number of a trial.")],
+    storage: Storage = None,
+    import_: Imports = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a trial again as it is recorded, and compare the scores. The database is not changed."""
+    from mtdlab.store.database import storage_url
+    from mtdlab.sweep.reproduce import find_repeatable
+
+    repeatable = find_repeatable(study, trial, storage_url(storage), import_named(import_))
+    found = run_with_progress(repeatable)
+    if as_json:
+        print_json(_fields(repeatable, found))
+        return
+    print(f"trial {trial} of study {study}, run again")
+    print(in_fields([("varied", in_list(found.trial.parameters)), ("seed", str(found.trial.seed))]))
+    print_table(_rows(found))
+    for sentence in _sentences(found):
+        print(sentence)
+
+
+def run_with_progress(repeatable: "Repeatable") -> "Reproduction":
+    """Run the trial again with a progress bar; KeyboardInterrupt where it is interrupted."""
+    from mtdlab.evaluation.sts import Evaluation
+    from mtdlab.sweep.reproduce import run_again
+    from mtdlab.sweep.signals import Interrupted, stop_on_signals
+    from mtdlab.terminal import progress_bar
+
+    with stop_on_signals() as stop, progress_bar(transient=True) as bar:
+        task = bar.add_task("steps", total=repeatable.settings.steps)
+
+        def advance(step: int, _evaluation: Evaluation | None) -> None:
+            bar.update(task, completed=step)
+            if stop.requested():
+                raise Interrupted
+
+        try:
+            return run_again(repeatable, advance)
+        except Interrupted:
+            raise KeyboardInterrupt from None
+
+
+def _rows(found: "Reproduction") -> list[dict[str, Any]]:
+    recorded = found.trial.scores
+    return [
+        {
+            "score": name,
+            "recorded": f"{recorded[name]:.4f}" if name in recorded else None,
+            "reproduced": f"{score:.4f}",
+            "difference": _signed(found.differences[name]) if name in recorded else None,
+        }
+        for name, score in found.scores.items()
+    ]
+
+
+def _signed(difference: float) -> str:
+    return f"{difference:+.4g}" if difference else "0"
+
+
+def _sentences(found: "Reproduction") -> list[str]:
+    trial = found.trial
+    if trial.state != "COMPLETE":
+        return [f"The recorded trial has no score ({trial.reason}), so nothing is compared."]
+    if found.identical:
+        steps = 0 if trial.loss is None else len(trial.loss)
+        lines = [f"Bit-identical: all scores, and the loss of all {steps} steps."]
+    else:
+        since = f"; the loss differs from step {found.first_step} on" if found.first_step else ""
+        lines = [f"Not bit-identical{since}."]
+    lines += [
+        f"warning: different {name}: recorded {before or 'none'}; now {now or 'none'}"
+        for name, (before, now) in found.environment.items()
+    ]
+    if not found.identical and not found.environment:
+        lines.append("The recorded versions, device, threads and processor are those of this run.")
+    return lines
+
+
+def _fields(repeatable: "Repeatable", found: "Reproduction") -> dict[str, Any]:
+    """The comparison as it is printed with --json; differences in points, second run first."""
+    return {
+        "study": repeatable.study,
+        "trial": found.trial.number,
+        "metric": repeatable.metric,
+        "identical": found.identical,
+        "recorded": dict(found.trial.scores),
+        "reproduced": dict(found.scores),
+        "difference": found.differences,
+        "first_different_step": found.first_step,
+        "environment": {
+            name: {"recorded": before, "now": now}
+            for name, (before, now) in found.environment.items()
+        },
+        "seconds": found.seconds,
+    }

@@ -1,0 +1,164 @@
+"""A recorded trial, run again: is its result the same?"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+import torch
+from pydantic import ValidationError
+
+from mtdlab.config import TrainerSettings, make_settings
+from mtdlab.errors import MtdlabError
+from mtdlab.methods.registry import is_builtin
+from mtdlab.methods.user_modules import UserModule
+from mtdlab.settings import first_error
+from mtdlab.store.recorded import RecordedTrial, read_recorded, read_trial
+from mtdlab.sweep.environment import environment
+from mtdlab.training.inputs import load_inputs
+from mtdlab.training.loop import OnStep, train
+from mtdlab.training.outcome import Outcome
+
+ENDED = ("COMPLETE", "FAIL", "PRUNED")
+
+
+@dataclass(frozen=True)
+class Repeatable:
+    """A trial with what running it again needs.
+
+    settings  its own, at the precision that it ran with; metric: the study's.
+    """
+
+    study: str
+    metric: str
+    trial: RecordedTrial
+    settings: TrainerSettings
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A trial's recorded result beside that of running it again.
+
+    scores       every score of the second run by name, x 100.
+    identical    whether all recorded scores and the loss of every step are the same bits.
+    first_step   the first step whose loss differs, from 1; None where none does, or none is known.
+    environment  what differs between the two runs, by name: the recorded value and the present
+                 one, such as versions and processor.
+    """
+
+    trial: RecordedTrial
+    scores: Mapping[str, float]
+    identical: bool
+    first_step: int | None
+    environment: Mapping[str, tuple[str, str]]
+    seconds: float
+
+    @property
+    def differences(self) -> dict[str, float]:
+        """Second run less recorded, in points, of each recorded score."""
+        recorded = self.trial.scores
+        return {name: self.scores[name] - recorded[name] for name in recorded & self.scores.keys()}
+
+
+def find_repeatable(
+    study: str, number: int, url: str, modules: Sequence[UserModule] = ()
+) -> Repeatable:
+    """A trial's recorded settings. modules: the imported ones, for a method that is not built in.
+
+    Raises NothingToReport where study or trial is missing, MtdlabError where the trial has not
+    ended, other modules were imported, or this version has no such settings; StorageError where
+    the database fails.
+    """
+    trial, recorded = read_trial(url, study, number), read_recorded(url, study)
+    if trial.state not in ENDED or not trial.settings:
+        raise MtdlabError(
+            f"trial {number} of study {study} is {trial.state.lower()} or was never trained; "
+            "choose one that has ended"
+        )
+    values = {name: value for name, value in trial.settings.items() if name != "mtd"}
+    if values.get("precision") == "auto" and recorded.precision:
+        values["precision"] = recorded.precision
+    given = {module.name: module.sha256 for module in modules}
+    if not is_builtin(str(values.get("method", ""))) and given != recorded.imports:
+        listed = ", ".join(recorded.imports) or "none"
+        raise MtdlabError(
+            f"study {study} used other imported modules than these (recorded: {listed}); name "
+            "them with --import"
+        )
+    try:
+        settings = make_settings(**values)
+    except ValidationError as error:
+        raise MtdlabError(
+            f"trial {number} of study {study} cannot be run by this version: {first_error(error)}"
+        ) from None
+    return Repeatable(study, recorded.metric, trial, settings)
+
+
+def run_again(repeatable: Repeatable, on_step: OnStep) -> Reproduction:
+    """Train with the recorded settings and number of threads; what `on_step` raises ends it.
+
+    Raises TrialError where training fails, MtdlabError where texts, encoder or device are missing.
+    """
+    trial, settings = repeatable.trial, repeatable.settings
+    with _recorded_threads(trial.environment):
+        inputs = load_inputs(settings)
+        outcome = train(settings, inputs, on_step)
+        present = environment(settings, inputs)
+    metric = {repeatable.metric: outcome.score_of(repeatable.metric)[0]}
+    scores = outcome.all_scores() | metric
+    first_step = _first_difference(trial, outcome)
+    return Reproduction(
+        trial,
+        {name: score for name, score in scores.items() if np.isfinite(score)},
+        identical=bool(trial.scores)
+        and first_step is None
+        and all(scores.get(name) == score for name, score in trial.scores.items()),
+        first_step=first_step,
+        environment=_changed(trial.environment, present),
+        seconds=outcome.wall_seconds,
+    )
+
+
+def _first_difference(trial: RecordedTrial, outcome: Outcome) -> int | None:
+    """The first step whose loss is not the recorded one, from 1."""
+    if trial.loss is None:
+        return None
+    again = np.asarray(outcome.curve["loss"], dtype=trial.loss.dtype)
+    steps = min(len(again), len(trial.loss))
+    different = np.flatnonzero(again[:steps] != trial.loss[:steps])
+    return int(different[0]) + 1 if len(different) else None
+
+
+@contextmanager
+def _recorded_threads(recorded: Mapping[str, str]) -> Iterator[None]:
+    """The number of threads that the trial ran with: it decides the order of sums."""
+    count = recorded.get("device", "").rpartition("threads a trial: ")[2]
+    before = torch.get_num_threads()
+    torch.set_num_threads(int(count) if count.isdigit() else before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _changed(recorded: Mapping[str, str], present: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """What is recorded and differs now; of versions only those that differ."""
+    changed: dict[str, tuple[str, str]] = {}
+    for name, before in recorded.items():
+        now = present.get(name, "")
+        if name == "versions":
+            before, now = _different_parts(before, now)
+        if before != now:
+            changed[name] = (before, now)
+    return changed
+
+
+def _different_parts(first: str, second: str) -> tuple[str, str]:
+    """The parts of two lists of versions, "torch 2.13, numpy 2.4 (commit 1a2b)", that differ."""
+    parts = [text.replace(" (", ", (").split(", ") for text in (first, second)]
+    pairs: list[tuple[Any, Any]] = [
+        (one, two) for one, two in zip_longest(*parts, fillvalue="") if one != two
+    ]
+    return ", ".join(one for one, _ in pairs), ", ".join(two for _, two in pairs)

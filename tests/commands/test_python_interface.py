@@ -1,0 +1,115 @@
+"""`mtdlab.run_study`, `plan`, `train`, `evaluate`, `report`, `load_study`."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+import typing
+from pathlib import Path
+
+import pytest
+
+import mtdlab
+from mtdlab.errors import MtdlabError
+from tests.commands.conftest import Recorded
+
+
+def test_importing_the_package_imports_nothing_large_and_offers_its_functions() -> None:
+    code = (
+        "import sys, mtdlab; print(*(name in sys.modules for name in ('pandas', 'torch', 'typer')),"
+        " *[name for name in dir(mtdlab) if name in mtdlab.__all__])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    offered = " ".join(sorted(mtdlab.__all__))
+    assert (ran.stdout, ran.stderr) == (f"False False False {offered}\n", "")
+
+
+@pytest.mark.parametrize("name", mtdlab.__all__)
+def test_a_function_is_typed_and_documented_and_hides_no_module(name: str) -> None:
+    function = getattr(mtdlab, name)
+    assert importlib.util.find_spec(f"mtdlab.{name}") is None
+    assert function.__doc__
+    assert "Raises" in function.__doc__ or "raises" in function.__doc__
+    names = typing.get_type_hints(function, localns=_types()).keys()
+    assert names == {*function.__code__.co_varnames[: _arguments(function)], "return"}
+
+
+def _arguments(function: typing.Any) -> int:
+    code = function.__code__
+    return int(code.co_argcount + code.co_kwonlyargcount)
+
+
+def _types() -> dict[str, typing.Any]:
+    from analysis.report import MultiStudyReport, Report
+    from mtdlab.evaluation.table import Report as Evaluation
+
+    return {"MultiStudyReport": MultiStudyReport, "Report": Report, "Evaluation": Evaluation}
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="'mtdlab' has no attribute 'run_studi'"):
+        _ = mtdlab.run_studi
+
+
+def test_a_study_given_as_values_runs_and_resumes(recorded: Recorded) -> None:
+    assert (recorded.result.study, recorded.result.ran) == ("tiny", 4)
+    again = mtdlab.run_study(
+        recorded.values, storage=str(recorded.storage), models=recorded.models, jobs=1
+    )
+    assert (again.ran, again.counts) == (0, {"COMPLETE": 2, "FAIL": 2})
+    study = mtdlab.load_study("tiny", str(recorded.storage))
+    assert study.trials["state"].tolist() == ["COMPLETE", "FAIL"] * 2
+    assert study.command == ""
+    with pytest.raises(MtdlabError, match="takes no profile or overrides"):
+        mtdlab.run_study(recorded.values, overrides={"trainer.steps": 5})
+
+
+def test_a_plan_lists_the_configurations(recorded: Recorded, tmp_path: Path) -> None:
+    storage = str(tmp_path / "mtdlab.db")
+    found = mtdlab.plan(recorded.values, storage=storage, measure=False, record=False)
+    assert (found.study, found.trials, found.cost) == ("tiny", 4, None)
+    assert found.configurations["learning_rate"].tolist() == [1e-3, 1e18]
+    assert found.configurations["mtd"].tolist() == [6, 6]
+    assert found.design["specification"]["metric"] == "sts_test"
+    assert not Path(storage).exists()
+
+
+def test_a_file_with_overrides_is_planned_trained_and_recorded_by_its_command(
+    recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # JSON is YAML, except that a number needs a sign in its exponent there
+    (tmp_path / "a b.yaml").write_text(json.dumps(recorded.values))
+    overrides = {"search": {"learning_rate": [1e-3]}, "seeds": [0]}
+    result = mtdlab.run_study("a b.yaml", overrides=overrides, jobs=1)
+    assert result.counts == {"COMPLETE": 1}
+    command = mtdlab.load_study("tiny").command
+    assert command.startswith("mtdlab sweep 'a b.yaml' '--set=search={")
+    row = mtdlab.train("a b.yaml", overrides={"trainer.learning_rate": 1e-3}, out="model")
+    assert row["sts_test"] == result.best.score if result.best else False
+    assert (tmp_path / "model" / "modules.json").is_file()
+
+
+def test_a_report_is_written_of_names_and_of_frames(
+    recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = str(recorded.storage)
+    one = mtdlab.report("tiny", storage=storage, out=tmp_path, generated="today")
+    assert one.page == tmp_path / "tiny" / "index.html"
+    assert "today" in one.page.read_text(encoding="utf-8")
+    study = mtdlab.load_study("tiny", storage)
+    monkeypatch.setattr(
+        "analysis.report.write_multi_study",
+        lambda studies, out, *, name, version, **_: (studies, out / name, version),
+    )
+    several: typing.Any = mtdlab.report([study, "tiny"], storage=storage, out=tmp_path)
+    assert [frames.name for frames in several[0]] == ["tiny", "tiny"]
+    assert several[1:] == (tmp_path / "tiny+tiny", mtdlab.__version__)
+
+
+def test_an_evaluation_returns_its_scores(tiny_encoder: Path) -> None:
+    found = mtdlab.evaluate(str(tiny_encoder), tasks="builtin", pooling="mean")
+    (score,) = found.scores
+    assert (score.task, score.n, found.pooling) == ("builtin", 1500, "mean")
+    assert score.score is not None
+    assert -100 < score.score < 100

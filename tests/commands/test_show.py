@@ -1,0 +1,112 @@
+"""`mtdlab show` and `mtdlab studies`."""
+
+import json
+import shutil
+from pathlib import Path
+
+from tests.commands.conftest import Command, Recorded
+
+OLD = Path(__file__).parents[1] / "store" / "data" / "schema-1.db"
+
+
+def fields(text: str) -> dict[str, str]:
+    """The named values that follow the first line, each joined to one line."""
+    found: dict[str, str] = {}
+    name = ""
+    for line in text.splitlines()[1:]:
+        if not line:
+            break
+        label, value = line[:12].strip(), line[13:]
+        name = label or name
+        found[name] = f"{found[name]} {value}" if name in found else value
+    return found
+
+
+def test_a_study_shows_question_state_failures_and_the_next_command(
+    command: Command, recorded: Recorded
+) -> None:
+    options = f"--storage {recorded.storage} --models {recorded.models}"
+    text = command(f"show tiny {options}").stdout
+    first = f"study tiny in sqlite:///{recorded.storage}: complete, 2 of 4 trials done"
+    assert text.splitlines()[0] == first
+    found = fields(text)
+    best = recorded.result.best
+    assert best is not None
+    assert found["question"] == "Does a learning rate of 1e18 work?"
+    assert found["varied"] == "learning_rate 0.001, 1e+18"
+    assert found["seeds"] == "0, 1"
+    assert found["best trial"].startswith(f"{best.number} (MTD 6): sts_dev {best.ranking:.2f}")
+    assert found["best trial"].endswith(f"model in {recorded.models}/tiny")
+    assert found["failed"].startswith("trials 1, 3: the loss is nan")
+    assert found["next"] == "mtdlab sweep FILE --retry-failed"
+    twin = json.loads(command(f"show tiny --json {options}").stdout)
+    assert (twin["state"], twin["complete"], twin["fail"]) == ("complete", 2, 2)
+    assert twin["varied"] == {"learning_rate": [0.001, 1e18]}
+    assert (twin["best"]["trial"], twin["best"]["mtd"]) == (best.number, 6)
+    assert [each["trial"] for each in twin["failed"]] == [1, 3]
+    assert twin["verdict"]["verdict"] == "inconclusive"
+    assert twin["model"] == f"{recorded.models}/tiny"
+
+
+def test_a_trial_shows_its_configuration_scores_and_model(
+    command: Command, recorded: Recorded
+) -> None:
+    best = recorded.result.best
+    assert best is not None
+    options = f"--storage {recorded.storage} --models {recorded.models}"
+    text = command(f"show tiny {best.number} {options}").stdout
+    assert text.startswith(f"trial {best.number} of study tiny in sqlite:///")
+    found = fields(text)
+    assert (found["varied"], found["MTD"]) == ("learning_rate 0.001", "6 steps")
+    assert f"sts_test {best.score:.2f}" in found["scores"]
+    assert "queue_size 16" in found["settings"]
+    assert "learning_rate" not in found["settings"]
+    assert found["model"] == f"{recorded.models}/tiny"
+    assert found["run again"] == f"mtdlab reproduce tiny {best.number}"
+    assert max(map(len, text.splitlines())) <= 80 or str(recorded.storage) in text
+    other = 2 - best.number
+    assert fields(command(f"show tiny {other} {options}").stdout)["model"].startswith("not kept;")
+    twin = json.loads(command(f"show tiny {best.number} --json {options}").stdout)
+    assert (twin["mtd"], twin["score"]) == (6, best.score)
+    assert twin["settings"]["queue_size"] == 16
+    assert twin["environment"]["versions"].startswith("Python ")
+
+
+def test_a_failed_trial_shows_its_reason_and_traceback(
+    command: Command, recorded: Recorded
+) -> None:
+    text = command(f"show tiny 1 --storage {recorded.storage}").stdout
+    assert ": failed\n" in text
+    assert fields(text)["reason"].startswith("the loss is nan")
+    assert "\nTraceback (most recent call last):\n" in text
+    assert text.rstrip().splitlines()[-1].startswith("mtdlab.errors.TrialError: the loss is nan")
+
+
+def test_an_unknown_study_names_the_nearest(command: Command, recorded: Recorded) -> None:
+    error = command(f"show tinny --storage {recorded.storage}", 5).stderr
+    assert "no study tinny" in error
+    assert error.endswith("did you mean tiny?\n")
+
+
+def test_a_database_of_an_older_schema_is_shown(command: Command, tmp_path: Path) -> None:
+    shutil.copy(OLD, tmp_path / "mtdlab.db")
+    text = command("show grid").stdout
+    assert "paused, 5 of 8 trials done" in text
+    assert fields(text)["next"] == "mtdlab sweep grid.yaml"
+    assert fields(command("show grid 1").stdout)["reason"] == "the loss is nan at step 3"
+
+
+def test_studies_are_listed_with_state_best_score_and_date(
+    command: Command, tmp_path: Path, recorded: Recorded
+) -> None:
+    shutil.copy(OLD, tmp_path / "mtdlab.db")
+    lines = command("studies").stdout.splitlines()
+    assert lines[0].split() == ["study", "state", "trials", "metric", "best", "trial", "last"]
+    assert lines[1].split()[:5] == ["drawn", "paused", "1/6", "sts_dev", "47.20"]
+    assert lines[2].split()[:6] == ["grid", "paused,", "1", "failed", "5/8", "sts_test"]
+    assert max(map(len, lines)) <= 80
+    (row,) = json.loads(command(f"studies --json --storage {recorded.storage}").stdout)["studies"]
+    best = recorded.result.best
+    assert best is not None
+    assert (row["study"], row["state"], row["best"]["score"]) == ("tiny", "complete", best.score)
+    assert row["last"][:4].isdigit()
