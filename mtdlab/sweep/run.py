@@ -129,10 +129,12 @@ def _run_waiting(
     # torch takes seconds to import, and a complete study does not need it
     from mtdlab.sweep.precision import fix_precision
     from mtdlab.sweep.slots import default_jobs
+    from mtdlab.sweep.tracking import check_tracking
     from mtdlab.sweep.worker import run_next
     from mtdlab.training.export import refuse_other_things
     from mtdlab.training.inputs import check_inputs
 
+    check_tracking(spec.tracking)
     refuse_other_things(models / spec.name)
     augmentations = locate_augmentations(spec.augmentations(), spec.places)
     check_inputs(located(spec.fixed(), spec.places), augmentations, spec.smallest_batch())
