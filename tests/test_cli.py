@@ -211,9 +211,10 @@ def test_the_plan_shows_every_setting_by_its_mtd(run: Run) -> None:
 
 
 def test_the_plan_says_what_a_study_costs_or_why_not(run: Run) -> None:
-    *table, count, peak, slope, residual, verdict, lasting, memory, disk, basis = run(
+    *table, count, peak, slope, residual, verdict, lasting, memory, disk, basis, warning = run(
         "plan studies/mtd.yaml"
     ).stdout.splitlines()
+    assert re.match(r"warning a trial evaluates for [\d. a-z]+ and trains for", warning)
     assert "8.667" in table[-1]
     assert count == "study mtd: 4 configurations x 1 seed = 4 trials"
     assert re.match(r"power   80 % for a peak of 2 points .*: \d+ seeds at 4 levels; or", peak)

@@ -23,8 +23,8 @@ ESTIMATE = Estimate(
     threads=1,
     seconds=600.0,
     trial=(100.0, 200.0),
-    training=90.0,
-    evaluation=110.0,
+    training=60.0,
+    evaluation=140.0,
     start=10.0,
     memory=2_000_000_000,
     worker_memory=800_000_000,
@@ -82,10 +82,10 @@ def test_an_evaluation_longer_than_training_is_warned_of_with_both_times(
 ) -> None:
     *_, warning = cost_lines(costs(spec, monkeypatch, ESTIMATE))
     assert warning == (
-        "warning a trial evaluates for 2 min and trains for 90 s; raise evaluate_every, or take "
+        "warning a trial evaluates for 2 min and trains for 60 s; raise evaluate_every, or take "
         "tasks or evaluation pairs out"
     )
-    found = costs(spec, monkeypatch, replace(ESTIMATE, evaluation=80.0))
+    found = costs(spec, monkeypatch, replace(ESTIMATE, evaluation=120.0))
     assert found["warnings"] == []
     first, *_, last = cost_lines(found)
     assert first.startswith("time    about 10 min: 3 trials of 2 min to 3 min on 2 workers with 1")
