@@ -23,6 +23,7 @@ from typing import Any
 import optuna
 import pytest
 
+from analysis.runs import format_mtd
 from mtdlab.cli import main
 
 ROOT = Path(__file__).parents[1]
@@ -178,7 +179,9 @@ def assert_ranked_by_dev(swept: str, written: dict[str, Any], place: Path) -> No
     assert (written["metric"], written["select_by"]) == ("sts_test", "sts_dev")
     best = written["best"]
     scores = f"sts_dev {best['select_by_score']:.2f}, sts_test {best['score']:.2f}"
-    assert f"best trial by sts_dev: {best['trial']} (mtd {best['mtd']:.2f}), {scores}\n" in swept
+    mtd = format_mtd(best["mtd"])
+    assert f"best trial by sts_dev: {best['trial']} (MTD {mtd}), {scores}\n" in swept
+    assert "model: models/mtd\nnext: mtdlab report --study mtd\n" in swept
     opened = optuna.load_study(study_name="mtd", storage=f"sqlite:///{place / 'mtdlab.db'}")
     assert opened.best_trial.number == best["trial"]
     assert opened.best_value == pytest.approx(best["select_by_score"])
@@ -207,16 +210,17 @@ def test_the_plan_shows_every_setting_by_its_mtd(run: Run) -> None:
 
 
 def test_the_plan_says_what_a_study_costs_or_why_not(run: Run) -> None:
-    *table, count, peak, slope, residual, verdict, lasting, memory, disk, basis = run(
+    *table, count, peak, slope, residual, verdict, lasting, memory, disk, basis, warning = run(
         "plan studies/mtd.yaml"
     ).stdout.splitlines()
+    assert re.match(r"warning a trial evaluates for [\d. a-z]+ and trains for", warning)
     assert "8.667" in table[-1]
     assert count == "study mtd: 4 configurations x 1 seed = 4 trials"
     assert re.match(r"power   80 % for a peak of 2 points .*: \d+ seeds at 4 levels; or", peak)
     assert re.match(r" +80 % for a slope of 2 points over the range: \d+ seeds$", slope)
     assert residual == "        residual standard deviation 1.5 points, assumed"
     assert re.match(r"verdict margin 0.5, alpha 0.05, .* recorded before trial 1, SHA-256", verdict)
-    assert re.match(r"time    about \d+ \w+: trials of .* on \d+ workers? with \d+ thread", lasting)
+    assert re.match(r"time    about .*: 4 trials of .* on \d+ workers? with \d+ thread", lasting)
     assert re.match(r"memory  up to [\d.]+ [MG]B: \d+ workers? of [\d.]+ [MG]B$", memory)
     assert re.match(r"disk    [\d.]+ kB of database, [\d.]+ MB for the best model$", disk)
     assert re.fullmatch(r"basis   [12] of 2 kinds of step were timed on this machine", basis)
@@ -269,7 +273,9 @@ def test_a_corpus_is_counted_and_a_sweep_says_what_it_left_out(
 def test_a_single_run_prints_its_scores_and_saves_its_encoder(run: Run, place: Path) -> None:
     from transformers import AutoModel
 
-    row = json.loads(run("train studies/mtd.yaml --json --out model").stdout)
+    done = run("train studies/mtd.yaml --json --out model")
+    assert "not kept" not in done.stderr
+    row = json.loads(done.stdout)
     assert row.keys() >= {"mtd", "seed", "sts_dev", "sts_test", "alignment", "uniformity"}
     assert AutoModel.from_pretrained(place / "model").config.hidden_size == 128
 

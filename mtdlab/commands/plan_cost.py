@@ -12,7 +12,7 @@ from mtdlab.terminal import progress_bar
 if TYPE_CHECKING:
     from mtdlab.config import StudySpec
 
-DWARFS = 1.0
+DWARFS = 2.0
 """Above this ratio of evaluation to training a trial's evaluations are warned of."""
 
 

@@ -61,9 +61,10 @@ class Tally:
         seconds = max(0.0, trials) * sum(durations) / len(durations) / self.jobs
         return f"{clock(seconds)} left"
 
-    def summary(self) -> str:
-        """The best so far and the time left."""
-        best = f"best {self.select_by} {self.best.ranking:.2f}" if self.best else ""
+    def summary(self, *, named: bool = True) -> str:
+        """The best so far, with the name of the score or without, and the time left."""
+        name = f"{self.select_by} " if named else ""
+        best = f"best {name}{self.best.ranking:.2f}" if self.best else ""
         return ", ".join(part for part in (best, self.left()) if part)
 
 
@@ -74,10 +75,10 @@ class Display:
         self.tally = tally
         self.console = Console(stderr=True, highlight=False)
         self.progress = Progress(
-            TextColumn("{task.description}", table_column=Column(no_wrap=True, max_width=26)),
+            TextColumn("{task.description}", table_column=Column(no_wrap=True, max_width=22)),
             BarColumn(bar_width=None, table_column=Column(ratio=1, min_width=6)),
             MofNCompleteColumn(table_column=Column(no_wrap=True)),
-            TextColumn("{task.fields[note]}", table_column=Column(no_wrap=True, max_width=34)),
+            TextColumn("{task.fields[note]}", table_column=Column(no_wrap=True, max_width=38)),
             console=self.console,
             disable=not self.console.is_terminal,
             expand=True,
@@ -108,7 +109,7 @@ class Display:
         head = tail = ""
         if not self.console.is_terminal:
             head = f"[{self.tally.finished}/{self.tally.planned}] "
-            tail = f"; {self.tally.summary()}"
+            tail = f"; {self.tally.summary(named=False)}"
         self.message(line(trial, self.tally.select_by, self.tally.known, head, tail))
 
     def update(self, trials: Iterable[RunningTrial], finished: int) -> None:

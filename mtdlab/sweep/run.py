@@ -129,10 +129,12 @@ def _run_waiting(
     # torch takes seconds to import, and a complete study does not need it
     from mtdlab.sweep.precision import fix_precision
     from mtdlab.sweep.slots import default_jobs
+    from mtdlab.sweep.tracking import check_tracking
     from mtdlab.sweep.worker import run_next
     from mtdlab.training.export import check_model_folder
     from mtdlab.training.inputs import check_inputs
 
+    check_tracking(spec.tracking)
     check_model_folder(models / spec.name)
     augmentations = locate_augmentations(spec.augmentations(), spec.places)
     check_inputs(located(spec.fixed(), spec.places), augmentations, spec.smallest_batch())

@@ -22,6 +22,7 @@ from mtdlab.sweep.optuna_study import OptunaStudy, attributes
 from mtdlab.sweep.results import complete, ended_early
 from mtdlab.sweep.signals import Interrupted, StopRequest
 from mtdlab.sweep.slots import take_gpu
+from mtdlab.sweep.tracking import track
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start, train
 
@@ -95,6 +96,8 @@ def _run(
         monitor = TrialMonitor(study, claim, trial, stop, settings)
         result, trained = _train(spec, settings, monitor, checkpoints)
     note = _record(study, claim, result, trained, checkpoints)
+    if trained is not None and spec.tracking == "tensorboard":
+        note = _track(study, claim, trial.number, trained, note)
     score = result.values.get("score", math.nan)
     ranking = result.scores.get(study.select_by, math.nan) if study.select_by else score
     study.optuna.record(optuna_id, result.state, ranking, score, reason=result.reason, note=note)
@@ -128,6 +131,16 @@ def _record(
     if note:
         study.store.add_note(claim, note)
     return note
+
+
+def _track(study: OpenStudy, claim: Claim, number: int, trained: Trained, note: str) -> str:
+    """Write a recorded trial's training curves elsewhere too; returns the trial's note."""
+    failed = track(study.model.name, number, trained.settings, trained.outcome)
+    if not failed:
+        return note
+    joined = f"{note}; {failed}" if note else failed
+    study.store.add_note(claim, joined)
+    return joined
 
 
 def _train(

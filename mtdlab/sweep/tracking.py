@@ -1,0 +1,57 @@
+"""Training curves as TensorBoard event files: `tracking: tensorboard` in a study file.
+
+A folder for each trial, `tensorboard/STUDY/trial-00012` in the working folder, which `tensorboard
+--logdir tensorboard` shows and `wandb sync` reads. It holds every column of the training curve,
+the final scores at the step of the best checkpoint, and the settings as hyperparameters.
+"""
+
+import math
+from importlib.util import find_spec
+from pathlib import Path
+
+from mtdlab.config import TrainerSettings
+from mtdlab.errors import MtdlabError, describe
+from mtdlab.training.outcome import Outcome
+
+FOLDER = Path("tensorboard")
+SCORE = "score"
+"""The column of the curve with the scores on the pairs that choose the checkpoint."""
+
+
+def check_tracking(tracking: str) -> None:
+    """Raise MtdlabError where the package that writes the files is missing."""
+    if tracking == "tensorboard" and find_spec("tensorboard") is None:
+        raise MtdlabError(
+            "tracking: tensorboard needs the package tensorboard; install the extra: "
+            "pip install 'mtdlab[tensorboard]', or take the key out"
+        )
+
+
+def track(study: str, number: int, settings: TrainerSettings, outcome: Outcome) -> str:
+    """Write a trial's event file; returns an error as a note. No error ends the sweep."""
+    try:
+        write_events(FOLDER / study / f"trial-{number:05d}", settings, outcome)
+    except Exception as error:
+        return f"training curves not written: {describe(error)}"
+    return ""
+
+
+def write_events(folder: Path, settings: TrainerSettings, outcome: Outcome) -> None:
+    """Write the curve, final scores and settings of a run to `folder`. Raises OSError."""
+    # the package is an extra, and takes a second to import
+    from torch.utils.tensorboard import SummaryWriter
+    from torch.utils.tensorboard.summary import hparams
+
+    scores = {name: score for name, score in outcome.all_scores().items() if math.isfinite(score)}
+    final = {f"final/{name}": float(score) for name, score in scores.items()}
+    with SummaryWriter(str(folder)) as writer:
+        for name, column in outcome.curve.items():
+            tag = f"sts_{settings.select_on}" if name == SCORE else name
+            for step, value in enumerate(column, start=1):
+                if math.isfinite(value):
+                    writer.add_scalar(tag, float(value), step)
+        for tag, score in final.items():
+            writer.add_scalar(tag, score, outcome.best_step)
+        file = writer._get_file_writer()
+        for summary in hparams(settings.model_dump(), final):
+            file.add_summary(summary)

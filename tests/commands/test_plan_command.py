@@ -1,0 +1,107 @@
+"""What plan prints of trials that are done, and of evaluations that take longer than training."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mtdlab.commands import plan as plans
+from mtdlab.commands.plan_cost import cost_lines, find_costs
+from mtdlab.config import StudySpec, read_study
+from mtdlab.cost import copies
+from mtdlab.cost.estimate import Estimate, trials_of
+from mtdlab.errors import MtdlabError
+from mtdlab.store import Result
+from mtdlab.sweep.open_study import open_study
+from mtdlab.sweep.owner import this_process
+
+ESTIMATE = Estimate(
+    trials=3,
+    workers=2,
+    threads=1,
+    seconds=600.0,
+    trial=(100.0, 200.0),
+    training=60.0,
+    evaluation=140.0,
+    start=10.0,
+    memory=2_000_000_000,
+    worker_memory=800_000_000,
+    database=200_000,
+    model=90_000_000,
+    kinds=2,
+    measured=1,
+)
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> StudySpec:
+    path = tmp_path / "a.yaml"
+    path.write_text("study: a\nsearch: {ema_decay: [0.5, 0.75]}\nseeds: [0, 1]\n")
+    return read_study(path)
+
+
+def test_finished_trials_are_not_planned_again(spec: StudySpec, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    assert plans.ended_trials(spec, url) == {}
+    store = open_study(spec, url, "")
+    assert plans.ended_trials(spec, url) == {}
+    for number, state in enumerate(("COMPLETE", "FAIL")):
+        claim = store.claim(this_process())
+        assert claim is not None
+        store.begin(claim, number + 1, number, claim.parameters or {}, {}, 10.0)
+        assert store.finish(claim, this_process(), Result(state))
+    ended = plans.ended_trials(spec, url)
+    assert sorted(ended.values()) == ["COMPLETE", "FAIL"]
+    size = plans.describe_size(spec, 2, ended)
+    assert size == "study a: 2 configurations x 2 seeds = 4 trials; 1 done, 1 failed, 2 left"
+    left = [(trial.model_dump()["ema_decay"], trial.seed) for trial in trials_of(spec, ended)]
+    assert left == [(0.5, 1), (0.75, 1)]
+
+
+def costs(spec: StudySpec, monkeypatch: pytest.MonkeyPatch, found: Any) -> dict[str, Any]:
+    """The costs of a study whose estimate is `found`, or which raises it."""
+
+    def estimate(*_: object, before_timing: Any, **__: object) -> Estimate:
+        before_timing()
+        if isinstance(found, Exception):
+            raise found
+        assert isinstance(found, Estimate)
+        return found
+
+    monkeypatch.setattr("mtdlab.cost.estimate.estimate", estimate)
+    called: list[bool] = []
+    result = find_costs(spec, None, 1, (), lambda: called.append(True))
+    assert called == [True]
+    return result
+
+
+def test_an_evaluation_longer_than_training_is_warned_of_with_both_times(
+    spec: StudySpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    *_, warning = cost_lines(costs(spec, monkeypatch, ESTIMATE))
+    assert warning == (
+        "warning a trial evaluates for 2 min and trains for 60 s; raise evaluate_every, or take "
+        "tasks or evaluation pairs out"
+    )
+    found = costs(spec, monkeypatch, replace(ESTIMATE, evaluation=120.0))
+    assert found["warnings"] == []
+    first, *_, last = cost_lines(found)
+    assert first.startswith("time    about 10 min: 3 trials of 2 min to 3 min on 2 workers with 1")
+    assert last == "basis   1 of 2 kinds of step were timed on this machine"
+
+
+def test_what_cannot_be_estimated_is_said(spec: StudySpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = costs(spec, monkeypatch, MtdlabError("encoder no/such: not there"))
+    assert cost_lines(found) == ["no estimate: encoder no/such: not there"]
+
+
+@pytest.mark.skipif(not copies.can_copy(), reason="needs Linux and two cores")
+def test_a_copy_of_the_process_returns_a_result_or_raises() -> None:
+    wait = copies.begin(os.getpid)
+    assert wait() != os.getpid()
+    assert wait() == wait()
+    failing = copies.begin(int, "many")
+    with pytest.raises(ValueError, match="many"):
+        failing()

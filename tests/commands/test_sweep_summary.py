@@ -1,0 +1,99 @@
+"""The end of a sweep: best trial, model, failures with reasons, the next command."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mtdlab.commands.printing import rounded_mtd
+from mtdlab.commands.sweep_summary import summary_fields, summary_lines
+from mtdlab.store import FinishedRow
+from mtdlab.sweep.run import SweepResult
+
+COMMAND = "mtdlab sweep a.yaml"
+BEST = FinishedRow(1, 7, "COMPLETE", 14.000000000000002, 51.25, 55.5, 3, {"ema_decay": 0.9}, "")
+FAILED = [
+    FinishedRow(row, row, "FAIL", None, None, None, 0, {}, "oom: out of memory")
+    for row in range(12)
+]
+RESULT = SweepResult(
+    study="a",
+    storage="sqlite:///mtdlab.db",
+    metric="sts_test",
+    select_by="sts_dev",
+    best=BEST,
+    counts={"COMPLETE": 8},
+    ran=8,
+    seconds=65.04,
+    exit_code=0,
+)
+
+
+@pytest.fixture(autouse=True)
+def default_storage(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MTDLAB_STORAGE", "OPTUNA_STORAGE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def saved_model(models: Path, trial: int) -> None:
+    (models / "a" / "mtdlab").mkdir(parents=True)
+    (models / "a" / "mtdlab" / "run.json").write_text(json.dumps({"trial": trial}))
+
+
+def test_a_complete_sweep_names_the_best_trial_its_model_and_the_report(tmp_path: Path) -> None:
+    saved_model(tmp_path, 7)
+    assert summary_lines(RESULT, tmp_path, COMMAND) == [
+        "study a in sqlite:///mtdlab.db is complete: 8 of 8 trials done; 8 run now in 65 s",
+        "best trial by sts_dev: 7 (MTD 14), sts_dev 55.50, sts_test 51.25",
+        f"model: {tmp_path / 'a'}",
+        "next: mtdlab report --study a",
+    ]
+    fields = summary_fields(RESULT, tmp_path, COMMAND)
+    best = fields["best"]
+    assert (best["trial"], best["value"], best["score"]) == (7, 55.5, 51.25)
+    assert (best["seed"], best["parameters"]) == (3, {"ema_decay": 0.9})
+    assert json.dumps(best["mtd"]) == "14"
+    assert (fields["model"], fields["failures"]) == (str(tmp_path / "a"), [])
+    assert json.loads(json.dumps(fields)) == fields
+
+
+def test_another_trials_model_is_not_named(tmp_path: Path) -> None:
+    saved_model(tmp_path, 3)
+    assert summary_fields(RESULT, tmp_path, COMMAND)["model"] is None
+    assert not any(line.startswith("model") for line in summary_lines(RESULT, tmp_path, COMMAND))
+
+
+def test_failures_are_listed_by_reason_with_the_command_that_retries(tmp_path: Path) -> None:
+    other = replace(FAILED[0], number=30, reason="the loss is nan at step 3")
+    counts = {"COMPLETE": 8, "FAIL": 13}
+    result = replace(RESULT, counts=counts, failures=(*FAILED, other), exit_code=3)
+    lines = summary_lines(result, tmp_path, COMMAND)
+    assert lines[0].startswith("study a in sqlite:///mtdlab.db is 8 of 21 trials done (13 fail)")
+    listed = "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more"
+    assert f"failed: trials {listed}: oom: out of memory" in lines
+    assert "failed: trial 30: the loss is nan at step 3" in lines
+    assert lines[-2:] == [
+        "next: mtdlab sweep a.yaml --retry-failed",
+        "next: mtdlab report --study a",
+    ]
+    fields = summary_fields(result, tmp_path, COMMAND)
+    assert len(fields["failures"]) == 13
+    assert fields["failures"][-1]["reason"] == "the loss is nan at step 3"
+    none_done = replace(result, best=None)
+    assert summary_fields(none_done, tmp_path, COMMAND)["next"] == [f"{COMMAND} --retry-failed"]
+
+
+def test_an_interrupted_sweep_names_the_command_that_resumes(tmp_path: Path) -> None:
+    result = replace(RESULT, counts={"COMPLETE": 2, "WAITING": 6}, exit_code=130)
+    assert summary_lines(result, tmp_path, COMMAND)[-1] == f"next: {COMMAND}"
+
+
+def test_another_database_is_part_of_the_next_command(tmp_path: Path) -> None:
+    result = replace(RESULT, storage="sqlite:///other.db")
+    line = summary_lines(result, tmp_path, COMMAND)[-1]
+    assert line == "next: mtdlab report --study a --storage sqlite:///other.db"
+
+
+def test_an_mtd_is_printed_without_the_last_bits() -> None:
+    assert [rounded_mtd(value) for value in (None, 14.000000000000002, 26 / 3)] == [None, 14, 8.667]
