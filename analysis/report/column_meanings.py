@@ -82,6 +82,7 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "simulated_std": "standard deviation of simulated pairs",
     "slope": "regression of the reported score on the score that ranks",
     "spent": "error probability spent up to the look",
+    "sts_dev": "score on the dev pairs",
     "state": "COMPLETE, FAIL, PRUNED, RUNNING or WAITING",
     "std": "standard deviation of the cosine in theory",
     "step": "training step",
