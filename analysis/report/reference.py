@@ -34,6 +34,7 @@ _FRAMES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         frames.ENVIRONMENT_COLUMNS,
     ),
 }
+_SETTING = "setting ([all settings](settings.md))"
 _AS_EMA_DECAY = "the varied settings, then as `ema_decay.csv`"
 _MOST = 14
 """Columns that are listed of a wide table; the rest is counted."""
@@ -68,7 +69,7 @@ def columns_markdown() -> str:
 
 def _frame_table(columns: Mapping[str, str]) -> str:
     rows = [
-        f"| `{name}` | {kind} | {COLUMN_MEANINGS.get(name, 'setting')} |"
+        f"| `{name}` | {kind} | {COLUMN_MEANINGS.get(name, _SETTING)} |"
         for name, kind in columns.items()
     ]
     return "\n".join(["| column | type | meaning |", "|---|---|---|", *rows])
