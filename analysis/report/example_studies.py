@@ -31,9 +31,7 @@ _LAGS = (1, 2, 4, 8)
 
 
 def example_studies() -> tuple[StudyFrames, ...]:
-    """A grid of η and K with probes and looks; several batch sizes and learning rates; a
-    symmetric structure; several methods.
-    """
+    """Studies of η and K; of η, N and learning rates; of a symmetric structure; of methods."""
     return (
         _study(ema_decay=[0.75, 0.9, 0.97], queue_size=[64, 512]),
         _study(ema_decay=[0.75, 0.9, 0.97], batch_size=[32, 64], learning_rate=[3e-4, 1e-3]),

@@ -1,7 +1,7 @@
 """Generated reference of the tables: the frames of a study, and the CSV files of its page.
 
-Which columns a CSV file has is read from two small example studies, which between them have most
-topics; the other topics are listed without columns.
+Which columns a CSV file has is read from small example studies, which together have most topics;
+the other topics are listed without columns.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,6 +34,8 @@ _FRAMES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         frames.ENVIRONMENT_COLUMNS,
     ),
 }
+_SETTING = "setting ([all settings](settings.md))"
+_AS_EMA_DECAY = "the varied settings, then as `ema_decay.csv`"
 _MOST = 14
 """Columns that are listed of a wide table; the rest is counted."""
 
@@ -58,7 +60,7 @@ def files_markdown() -> str:
 
 def columns_markdown() -> str:
     """What the columns of the CSV files mean, in the order of the alphabet."""
-    used = {name for found in _example_columns().values() for name in found}
+    used = {name for found in example_columns().values() for name in found}
     rows = [
         f"| `{name}` | {text} |" for name, text in sorted(COLUMN_MEANINGS.items()) if name in used
     ]
@@ -67,7 +69,7 @@ def columns_markdown() -> str:
 
 def _frame_table(columns: Mapping[str, str]) -> str:
     rows = [
-        f"| `{name}` | {kind} | {COLUMN_MEANINGS.get(name, 'setting')} |"
+        f"| `{name}` | {kind} | {COLUMN_MEANINGS.get(name, _SETTING)} |"
         for name, kind in columns.items()
     ]
     return "\n".join(["| column | type | meaning |", "|---|---|---|", *rows])
@@ -75,9 +77,13 @@ def _frame_table(columns: Mapping[str, str]) -> str:
 
 def _columns(name: str, is_experiment: bool) -> str:
     """The columns of a CSV file in one line; numbered ones, singular values, as a range."""
-    found = _example_columns().get(name)
+    found = example_columns().get(name)
     if found is None:
-        return "the varied settings, then as `ema_decay.csv`" if is_experiment else "vary"
+        return (
+            "the varied settings, then as `ema_decay.csv`"
+            if is_experiment
+            else "depend on the study"
+        )
     names = [f"`{column}`" for column in found if not column.isdecimal()]
     if len(names) < len(found):
         names.append("`0`, `1`, … (singular values, the largest first)")
@@ -86,7 +92,7 @@ def _columns(name: str, is_experiment: bool) -> str:
 
 
 @cache
-def _example_columns() -> Mapping[str, Sequence[str]]:
+def example_columns() -> Mapping[str, Sequence[str]]:
     """The columns of every CSV file that one of the example studies has."""
     found: dict[str, list[str]] = {}
     for study in example_studies():

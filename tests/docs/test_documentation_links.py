@@ -4,7 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from markdown_blocks import DOCUMENTS, ROOT, prose_of
+
+from mtdlab import __version__
 
 INDEX = ROOT / "docs" / "README.md"
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -52,3 +55,10 @@ def test_the_readme_is_short() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.split()) <= 1200
     assert len(text.splitlines()) <= 135
+
+
+def test_the_citation_names_this_version_and_the_paper() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == __version__
+    assert citation["authors"] == [{"name": "mtdlab contributors"}]
+    assert citation["references"][0]["doi"] == "10.18653/v1/2022.findings-acl.248"

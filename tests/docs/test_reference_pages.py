@@ -5,8 +5,13 @@ from pathlib import Path
 import pytest
 from markdown_blocks import ROOT
 
+from analysis.report.column_meanings import COLUMN_MEANINGS
+from analysis.report.reference import example_columns, files_markdown
+from analysis.report.topics import TOPICS
 from mtdlab.cli import app
+from mtdlab.methods.registry import BUILTIN, find_method
 from mtdlab.reference import commands_markdown, page, write_pages
+from mtdlab.settings import settings_of
 
 FOLDER = ROOT / "docs" / "reference"
 
@@ -27,6 +32,17 @@ def test_every_command_and_its_options_are_described() -> None:
     assert "| `--models PATH` | `models` |" in text
     assert "| `--json` |  |" in text
     assert "`--scale fraction\\|percent`" in text
+
+
+def test_every_table_is_listed_and_every_column_has_a_meaning() -> None:
+    text = files_markdown()
+    for topic in TOPICS:
+        for name in topic.csv:
+            assert f"| `{name}.csv` | {topic.title} |" in text
+    settings = {name for method in BUILTIN for name in settings_of(find_method(method).Settings)}
+    columns = {name for names in example_columns().values() for name in names}
+    unknown = {name for name in columns - settings - set(COLUMN_MEANINGS) if not name.isdecimal()}
+    assert not unknown, "describe them in analysis/report/column_meanings.py"
 
 
 def test_what_stands_around_a_region_is_kept(tmp_path: Path) -> None:
