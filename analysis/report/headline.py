@@ -1,0 +1,153 @@
+"""The first screen of a study's page: question, answer, recommended configuration, next step."""
+
+import re
+
+import numpy as np
+
+from analysis.comparison import estimate_configuration
+from analysis.experiments.settings import format_value
+from analysis.report.cells import clean
+from analysis.report.commands import confirm_command, more_seeds_command, runs
+from analysis.report.context import StudyContext
+from analysis.report.findings import Finding
+from analysis.report.page import Headline, NextStep, Recommendation, Status
+from analysis.report.status import describe_status
+from analysis.report.text import LEVEL, PERCENT
+from analysis.runs import completed_runs, format_mtd, is_missing, varied_settings
+
+_MOST_QUESTION = 320
+_MOST_SETTINGS = 8
+_MOST_COMMAND = 2_000
+_MOST_LEVELS = 6
+_CONFIRMED = "-confirm"
+
+
+def build_headline(context: StudyContext, finding: Finding) -> Headline:
+    """What the first screen states of a study."""
+    status = describe_status(context.study)
+    return Headline(
+        question=ask(context),
+        answer=finding.answer,
+        certainty=finding.certainty,
+        kind=finding.kind,
+        status=status,
+        recommendation=recommend(context, finding),
+        next_step=find_next_step(context, finding, status),
+    )
+
+
+def ask(context: StudyContext) -> str:
+    """The description up to its first question mark; without one, what varied as a question."""
+    study = context.study
+    asked = re.match(r"[^?]+\?(?=\s|$)", study.description.strip())
+    if asked and len(asked[0]) <= _MOST_QUESTION:
+        return clean(asked[0], most=_MOST_QUESTION)
+    names = varied_settings(context.trials, study.settings)
+    if not names:
+        return f"Which {clean(study.metric)} does this configuration reach?"
+    listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return clean(f"How does {study.metric} depend on {listed}?", most=_MOST_QUESTION)
+
+
+def recommend(context: StudyContext, finding: Finding) -> Recommendation | None:
+    """The configuration of the finding's trial; None without a completed trial."""
+    if finding.best is None:
+        return None
+    study = context.study
+    label = "Highest mean so far"
+    if finding.decided:
+        label = "Recommended configuration"
+    elif finding.indifferent:
+        label = "Highest mean; all tested are equivalent"
+    elif describe_status(study).kind == "complete":
+        label = "Highest mean, not confirmed as best"
+    chosen = context.trials[context.trials["number"] == finding.best].head(1)
+    row = chosen.iloc[0]
+    # a setting that the trial's method does not have is missing
+    names = [
+        name
+        for name in _method_first(varied_settings(context.trials, study.settings))
+        if not is_missing(chosen[name]).all()
+    ]
+    settings = {name: clean(format_value(name, row[name])) for name in names[:_MOST_SETTINGS]}
+    if np.isfinite(row["mtd"]) and row["mtd"] > 0:
+        settings["MTD"] = format_mtd(float(row["mtd"]))
+    if not names:
+        settings = {"configuration": "the only one"} | settings
+    return Recommendation(
+        label,
+        {clean(name): value for name, value in settings.items()},
+        f"{_describe_score(context, finding.best)}{_describe_equals(context, finding)}",
+    )
+
+
+def _method_first(names: list[str]) -> list[str]:
+    return sorted(names, key=lambda name: name != "method")
+
+
+def _describe_score(context: StudyContext, number: int) -> str:
+    study = context.study
+    found, seeds = estimate_configuration(context.trials, study.settings, number, level=LEVEL)
+    metric = clean(study.metric, most=40)
+    if not np.isfinite(found.low):
+        return f"{metric} {found.mean:.2f} (one seed)."
+    interval = f"{PERCENT} CI {found.low:.2f} to {found.high:.2f}"
+    return f"Mean {metric} {found.mean:.2f} ({interval}, {seeds} seeds)."
+
+
+def _describe_equals(context: StudyContext, finding: Finding) -> str:
+    """The levels that are statistically indistinguishable from the best."""
+    verdict = context.verdict
+    others = [level for level in verdict.optimal_range if level != verdict.peak_mtd]
+    if not (finding.decided and finding.topic in ("score", "sufficiency") and others):
+        return ""
+    listed = ", ".join(format_mtd(level) for level in others[:_MOST_LEVELS])
+    if len(others) > _MOST_LEVELS:
+        listed = f"{format_mtd(others[0])} to {format_mtd(others[-1])}"
+    return f" Statistically indistinguishable from it: MTD {listed}."
+
+
+def find_next_step(context: StudyContext, finding: Finding, status: Status) -> NextStep:
+    """What to do next: finish the study, confirm its best level, or run more seeds."""
+    study, command = context.study, clean(context.study.command, most=_MOST_COMMAND)
+    if status.kind == "running":
+        return NextStep("Wait, or rerun to resume if the sweep was stopped:", command)
+    if status.kind in ("paused", "not started"):
+        return NextStep("Rerun to resume the study:" if len(study.trials) else "Run:", command)
+    if status.kind == "failed":
+        return NextStep("Run the failed trials again:", status.retry)
+    if study.name.endswith(_CONFIRMED) and runs(command, "confirm"):
+        return NextStep("Compare with the study that chose the two configurations.")
+    if finding.indifferent:
+        return NextStep(
+            f"Choose by cost: differences are below the margin of {study.margin:g} points."
+        )
+    if finding.decided and finding.confirms and runs(command, "sweep"):
+        text = f"{_widen(context)}Confirm the best level with fresh seeds, which did not choose it:"
+        return NextStep(text, clean(confirm_command(study), most=_MOST_COMMAND))
+    if finding.decided:
+        return NextStep("Confirm the best configuration with fresh seeds.")
+    return _more_seeds(context, finding)
+
+
+def _widen(context: StudyContext) -> str:
+    """That the best level is at an end of the range."""
+    verdict = context.verdict
+    ends = {verdict.first: ("lowest", "lower"), verdict.last: ("highest", "higher")}
+    if verdict.verdict not in ("rising", "falling") or verdict.peak_mtd not in ends:
+        return ""
+    end, further = ends[verdict.peak_mtd]
+    return f"The best level is the {end} tested: also test {further} MTD. "
+
+
+def _more_seeds(context: StudyContext, finding: Finding) -> NextStep:
+    used = int(completed_runs(context.trials)["seed"].nunique())
+    if finding.topic == "score" and used > 1 and finding.seeds is None:
+        return NextStep("More seeds will not settle it: over 1,000 would be needed. Vary more.")
+    wanted = max(finding.seeds or 0, 2 * used, 3)
+    text = f"More seeds narrow the confidence intervals; {wanted} in all:"
+    if finding.seeds:
+        text = f"Run {finding.seeds} seeds in all, for a verdict with 80 % power:"
+        wanted = finding.seeds
+    command = clean(more_seeds_command(context.study, wanted), most=_MOST_COMMAND)
+    return NextStep(text if command else text.replace(":", "."), command)
