@@ -20,6 +20,7 @@ _MOST_SETTINGS = 8
 _MOST_COMMAND = 2_000
 _MOST_LEVELS = 6
 _CONFIRMED = "-confirm"
+_OVER = ("complete", "failed")
 
 
 def build_headline(context: StudyContext, finding: Finding) -> Headline:
@@ -31,7 +32,7 @@ def build_headline(context: StudyContext, finding: Finding) -> Headline:
         certainty=finding.certainty,
         kind=finding.kind,
         status=status,
-        recommendation=recommend(context, finding),
+        recommendation=recommend(context, finding, status),
         next_step=find_next_step(context, finding, status),
     )
 
@@ -42,6 +43,8 @@ def ask(context: StudyContext) -> str:
     asked = re.match(r"[^?]+\?(?=\s|$)", study.description.strip())
     if asked and len(asked[0]) <= _MOST_QUESTION:
         return clean(asked[0], most=_MOST_QUESTION)
+    if not len(context.trials):
+        return "Nothing has been run yet; the study file states what will be compared."
     names = varied_settings(context.trials, study.settings)
     if not names:
         return f"Which {clean(study.metric)} does this configuration reach?"
@@ -49,18 +52,18 @@ def ask(context: StudyContext) -> str:
     return clean(f"How does {study.metric} depend on {listed}?", most=_MOST_QUESTION)
 
 
-def recommend(context: StudyContext, finding: Finding) -> Recommendation | None:
+def recommend(context: StudyContext, finding: Finding, status: Status) -> Recommendation | None:
     """The configuration of the finding's trial; None without a completed trial."""
     if finding.best is None:
         return None
     study = context.study
-    label = "Highest mean so far"
-    if finding.decided:
+    label = "Highest mean, not confirmed as best"
+    if status.kind not in _OVER:
+        label = "Highest mean so far"
+    elif finding.decided:
         label = "Recommended configuration"
     elif finding.indifferent:
         label = "Highest mean; all tested are equivalent"
-    elif describe_status(study).kind == "complete":
-        label = "Highest mean, not confirmed as best"
     chosen = context.trials[context.trials["number"] == finding.best].head(1)
     row = chosen.iloc[0]
     # a setting that the trial's method does not have is missing
@@ -110,10 +113,8 @@ def _describe_equals(context: StudyContext, finding: Finding) -> str:
 def find_next_step(context: StudyContext, finding: Finding, status: Status) -> NextStep:
     """What to do next: finish the study, confirm its best level, or run more seeds."""
     study, command = context.study, clean(context.study.command, most=_MOST_COMMAND)
-    if status.kind == "running":
-        return NextStep("Wait, or rerun to resume if the sweep was stopped:", command)
-    if status.kind in ("paused", "not started"):
-        return NextStep("Rerun to resume the study:" if len(study.trials) else "Run:", command)
+    if status.kind not in _OVER:
+        return _continue(context, status, command)
     if status.kind == "failed":
         return NextStep("Run the failed trials again:", status.retry)
     if study.name.endswith(_CONFIRMED) and runs(command, "confirm"):
@@ -128,6 +129,18 @@ def find_next_step(context: StudyContext, finding: Finding, status: Status) -> N
     if finding.decided:
         return NextStep("Confirm the best configuration with fresh seeds.")
     return _more_seeds(context, finding)
+
+
+def _continue(context: StudyContext, status: Status, command: str) -> NextStep:
+    """How a study that is not over goes on; failed trials are run again with the others."""
+    text = "Run it:"
+    if status.kind == "running":
+        text = "Wait, or rerun to resume if the sweep was stopped"
+    elif len(context.trials):
+        text = "Rerun to resume the study"
+    if status.retry:
+        return NextStep(f"{text}, failed trials included:", status.retry)
+    return NextStep(f"{text.rstrip(':')}:", command)
 
 
 def _widen(context: StudyContext) -> str:

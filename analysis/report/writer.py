@@ -97,7 +97,7 @@ def _build_page(
         version=made["version"],
         headline=build_headline(context, finding),
         figure=figure,
-        summary=summary,
+        summary=summary if finding.best is not None else (),
         numbers=_numbers(verdict) if verdict.levels > 1 else {},
         limits=list_warnings(context),
         sections=sections,

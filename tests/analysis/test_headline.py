@@ -142,6 +142,15 @@ def test_a_study_that_is_not_over_is_resumed(trials_of: MakeTrials, study_of: Ma
     assert shown.next_step is not None
     assert shown.next_step.text == "Rerun to resume the study:"
     assert shown.next_step.command == "mtdlab sweep studies/mtd.yaml"
+    # a result that more trials may change is no recommendation
+    assert shown.recommendation is not None
+    assert shown.recommendation.label == "Highest mean so far"
+    failed = trials_of()
+    failed.loc[1, "state"] = "FAIL"
+    shown = headline_of(study_of(failed, planned=30))
+    assert shown.next_step is not None
+    assert shown.next_step.text == "Rerun to resume the study, failed trials included:"
+    assert shown.next_step.command == shown.status.retry
 
 
 def test_studies_without_a_score_say_so(trials_of: MakeTrials, study_of: MakeStudy) -> None:
