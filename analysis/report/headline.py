@@ -112,35 +112,38 @@ def _describe_equals(context: StudyContext, finding: Finding) -> str:
 
 def find_next_step(context: StudyContext, finding: Finding, status: Status) -> NextStep:
     """What to do next: finish the study, confirm its best level, or run more seeds."""
-    study, command = context.study, clean(context.study.command, most=_MOST_COMMAND)
+    study, command = context.study, context.study.command
     if status.kind not in _OVER:
         return _continue(context, status, command)
     if status.kind == "failed":
-        return NextStep("Run the failed trials again:", status.retry)
+        return _step("Run the failed trials again", status.retry)
     if study.name.endswith(_CONFIRMED) and runs(command, "confirm"):
-        return NextStep("Compare with the study that chose the two configurations.")
+        return _step("Compare with the study that chose the two configurations")
     if finding.indifferent:
-        return NextStep(
-            f"Choose by cost: differences are below the margin of {study.margin:g} points."
-        )
+        return _step(f"Choose by cost: differences are below the margin of {study.margin:g} points")
     if finding.decided and finding.confirms and runs(command, "sweep"):
-        text = f"{_widen(context)}Confirm the best level with fresh seeds, which did not choose it:"
-        return NextStep(text, clean(confirm_command(study), most=_MOST_COMMAND))
+        text = f"{_widen(context)}Confirm the best level with fresh seeds, which did not choose it"
+        return _step(text, confirm_command(study))
     if finding.decided:
-        return NextStep("Confirm the best configuration with fresh seeds.")
+        return _step("Confirm the best configuration with fresh seeds")
     return _more_seeds(context, finding)
+
+
+def _step(text: str, command: str = "") -> NextStep:
+    """A sentence, which ends with a colon where a command follows."""
+    return NextStep(f"{text}{':' if command else '.'}", clean(command, most=_MOST_COMMAND))
 
 
 def _continue(context: StudyContext, status: Status, command: str) -> NextStep:
     """How a study that is not over goes on; failed trials are run again with the others."""
-    text = "Run it:"
+    text = "Run it"
     if status.kind == "running":
         text = "Wait, or rerun to resume if the sweep was stopped"
     elif len(context.trials):
         text = "Rerun to resume the study"
     if status.retry:
-        return NextStep(f"{text}, failed trials included:", status.retry)
-    return NextStep(f"{text.rstrip(':')}:", command)
+        return _step(f"{text}, failed trials included", status.retry)
+    return _step(text, command)
 
 
 def _widen(context: StudyContext) -> str:
@@ -155,12 +158,10 @@ def _widen(context: StudyContext) -> str:
 
 def _more_seeds(context: StudyContext, finding: Finding) -> NextStep:
     used = int(completed_runs(context.trials)["seed"].nunique())
-    if finding.topic == "score" and used > 1 and finding.seeds is None:
-        return NextStep("More seeds will not settle it: over 1,000 would be needed. Vary more.")
-    wanted = max(finding.seeds or 0, 2 * used, 3)
-    text = f"More seeds narrow the confidence intervals; {wanted} in all:"
+    if finding.topic == "score" and min(context.verdict.levels, used) > 1 and not finding.seeds:
+        return _step("Test a wider range of MTD: over 1,000 seeds would be needed to decide here")
+    wanted = finding.seeds or max(2 * used, 3)
+    text = f"More seeds narrow the confidence intervals; {wanted} in all"
     if finding.seeds:
-        text = f"Run {finding.seeds} seeds in all, for a verdict with 80 % power:"
-        wanted = finding.seeds
-    command = clean(more_seeds_command(context.study, wanted), most=_MOST_COMMAND)
-    return NextStep(text if command else text.replace(":", "."), command)
+        text = f"Run {wanted} seeds in all, for a verdict with 80 % power"
+    return _step(text, more_seeds_command(context.study, wanted))

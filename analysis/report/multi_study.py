@@ -111,7 +111,7 @@ def _draw_metric(
     drawing = Drawing(
         f"Score against maximum traceable distance: {clean(metric)}",
         [("", panel)],
-        height=4.2,
+        height=3.1,
         caption=(
             f"Mean over seeds for each study; the band is the {PERCENT} t interval. A "
             f"star at an MTD of 0 is the mean of runs without an MTD.{alone}{differences}"

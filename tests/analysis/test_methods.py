@@ -195,9 +195,10 @@ def test_runs_without_the_settings_of_the_others_are_in_no_row_of_them(
     *_, rows = trials_topic.show(trials_topic.compute(StudyContext(study)))
     headings = [column.label for column in rows.columns]
     assert "queue_slice" not in headings
-    assert headings[:6] == ["trial", "state", "seed", "ema_decay η", "queue_size K", "method"]
+    first = ["trial", "score", "state", "seed", "ema_decay η", "queue_size K", "method"]
+    assert headings[:7] == first
     row = next(row for row in rows.rows if row[0] == "12")
-    assert row[:6] == ("12", "COMPLETE", "0", "–", "–", "simcse")
+    assert row[:7] == ("12", "10.00", "COMPLETE", "0", "–", "–", "simcse")
     assert "SimCSE: mean 11.00" in written.page.read_text(encoding="utf-8")
 
 

@@ -48,11 +48,11 @@ def compute(context: StudyContext) -> Trials:
 def _choose_columns(
     trials: pd.DataFrame, varied: Sequence[str], scores: Sequence[str]
 ) -> tuple[str, ...]:
-    """Every setting that varied, then what was measured, as far as any trial has it."""
-    measured = ["mtd", "score", *scores, "best_step", "wall_seconds", "alignment", "uniformity"]
+    """Score and state, every setting that varied, and what was measured where any trial has it."""
+    measured = ["mtd", *scores, "best_step", "wall_seconds", "alignment", "uniformity"]
     known = [name for name in measured if name in trials and trials[name].notna().any()]
     texts = [name for name in ("reason", "note") if name in trials and (trials[name] != "").any()]
-    return ("number", "state", "seed", *varied, *known, *texts)
+    return ("number", "score", "state", "seed", *varied, *known, *texts)
 
 
 def shown_trials(context: StudyContext) -> frozenset[int]:
