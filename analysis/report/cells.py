@@ -30,6 +30,7 @@ _LABELS: Mapping[str, str] = {
     "difference": "difference to the best",
     "difference_low": "its 95 % low",
     "difference_high": "its 95 % high",
+    "best_step": "best step",
     "l1": "L1",
     "l2": "L2",
     "chosen_by": "chosen by",
@@ -63,6 +64,7 @@ _DECIMALS: Mapping[str, int] = {
     "alignment": 3,
     "uniformity": 3,
     **dict.fromkeys(("value", "optimism", "score_optimism", "configuration_mean"), 2),
+    "wall time, s": 1,
     "l1": 3,
     "l2": 3,
 }

@@ -7,19 +7,22 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.report.page import Section
+from analysis.report.page import Figure, Section, Table
+from analysis.report.text_tables import to_latex, to_markdown
+
+_TEXT_TABLES = {"md": to_markdown, "tex": to_latex}
 
 
 @dataclass(frozen=True)
 class Files:
-    """Where a page, its figures and its tables are."""
+    """Where a page, its figures and its tables (CSV) are."""
 
     page: Path
     figures: tuple[Path, ...]
     tables: tuple[Path, ...]
 
 
-def _replace_file(path: Path, content: bytes) -> Path:
+def replace_file(path: Path, content: bytes) -> Path:
     """Write a file so that a reader sees the old one or the new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
@@ -31,10 +34,20 @@ def _replace_file(path: Path, content: bytes) -> Path:
     return path
 
 
-def _remove_stale(paths: Iterable[Path], written: tuple[Path, ...]) -> None:
+def _remove_stale(paths: Iterable[Path], written: Iterable[Path]) -> None:
     """Remove what an earlier report left behind and this one does not have."""
     for path in set(paths).difference(written):
         path.unlink(missing_ok=True)
+
+
+def _write_text_tables(folder: Path, tables: Sequence[Table]) -> tuple[Path, ...]:
+    """Each table that has a file as Markdown and as LaTeX."""
+    return tuple(
+        replace_file(folder / f"{table.file}.{ending}", write(table).encode(errors="replace"))
+        for table in tables
+        if table.file
+        for ending, write in _TEXT_TABLES.items()
+    )
 
 
 def write_files(
@@ -45,27 +58,38 @@ def write_files(
     *,
     table_names: Iterable[str],
     figure_names: Iterable[str],
+    figure: Figure | None = None,
 ) -> Files:
     """Write tables and figures, then the page, then remove what an earlier report left.
 
-    frames  the tables to write by name; sections  those whose figures are written.
+    frames  the tables to write by name; sections  those whose figures and tables are written.
     table_names, figure_names  all that a report of this kind may have written before.
+    figure  the main figure.
 
     Raises OSError if the folder cannot be written.
     """
     tables = tuple(
-        _replace_file(
+        replace_file(
             out / "tables" / f"{name}.csv",
             frame.to_csv(index=False, lineterminator="\n").encode(errors="replace"),
         )
         for name, frame in frames.items()
     )
-    figures = tuple(
-        _replace_file(out / "figures" / f"{figure.name}.png", figure.png)
-        for section in sections
-        for figure in section.figures
-    )
-    written = _replace_file(out / "index.html", page.encode(errors="replace"))
-    _remove_stale((out / "tables" / f"{name}.csv" for name in table_names), tables)
+    shown = [table for section in sections for table in section.tables]
+    texts = _write_text_tables(out / "tables", shown)
+    drawn = [*([figure] if figure else []), *(each for part in sections for each in part.figures)]
+    figures = tuple(replace_file(out / "figures" / f"{each.name}.png", each.png) for each in drawn)
+    written = replace_file(out / "index.html", page.encode(errors="replace"))
+    names = {*table_names, *(table.file for table in shown)}
+    _remove_stale((out / "tables" / f"{name}.csv" for name in names), tables)
+    endings = [(name, ending) for name in names for ending in _TEXT_TABLES]
+    _remove_stale((out / "tables" / f"{name}.{ending}" for name, ending in endings), texts)
     _remove_stale((out / "figures" / f"{name}.png" for name in figure_names), figures)
     return Files(written, figures, tables)
+
+
+def write_data(folder: Path, files: Mapping[str, bytes]) -> tuple[Path, ...]:
+    """Write the Parquet files that a page was made from, and remove those of an earlier report."""
+    written = tuple(replace_file(folder / name, content) for name, content in files.items())
+    _remove_stale(folder.glob("*.parquet"), written)
+    return written

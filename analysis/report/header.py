@@ -1,4 +1,4 @@
-"""What stands above the topics of a report: status, settings, terms and summary."""
+"""The answer of a study in full sentences, and the terms of its page."""
 
 from collections.abc import Mapping
 
@@ -6,47 +6,18 @@ import numpy as np
 import pandas as pd
 
 from analysis.frames import StudyFrames
-from analysis.report.cells import clean, number
+from analysis.report.cells import clean
 from analysis.report.context import StudyContext
 from analysis.report.text import count
-from analysis.report.topics import methods
-from analysis.runs import completed_runs, format_mtd, is_missing, varied_settings
+from analysis.report.topics import comparison, methods
+from analysis.runs import completed_runs, format_mtd, varied_settings
 
-_MOST_VALUES = 12
 _OF_GLOSSARY = ("ema_decay", "queue_size", "batch_size", "initial_queue_size")
 
 
 def _span(levels: pd.Series) -> str:
     low, high = format_mtd(levels.min()), format_mtd(levels.max())
     return f"MTD {low}" if low == high else f"{len(levels)} levels of MTD from {low} to {high}"
-
-
-def describe_status(study: StudyFrames) -> str:
-    """How far the study is."""
-    states = study.trials["state"].value_counts()
-    done = int(states.get("COMPLETE", 0))
-    failed = int(states.get("FAIL", 0))
-    ended = f"{done:,} of {count(study.planned, 'planned run')} completed"
-    if failed:
-        ended += f", {failed:,} failed"
-    open_ = study.planned - int(sum(states.get(name, 0) for name in ("COMPLETE", "FAIL", "PRUNED")))
-    running = int(states.get("RUNNING", 0))
-    if open_ <= 0 and not running:
-        return ended + "."
-    return f"Still running: {ended}, {running:,} running now, {max(open_ - running, 0):,} to come."
-
-
-def describe_settings(study: StudyFrames) -> Mapping[str, str]:
-    """What was varied, with the values tried, many of them as a range."""
-    trials, settings = study.trials, {}
-    for name in [*varied_settings(trials, study.settings), "seed"]:
-        values = sorted(trials[name][~is_missing(trials[name])].unique(), key=_sort_key)
-        numeric = pd.api.types.is_numeric_dtype(trials[name])
-        texts = [number(float(value)) if numeric else clean(str(value)) for value in values]
-        if len(texts) > _MOST_VALUES:
-            texts = [f"{len(texts):,} values from {texts[0]} to {texts[-1]}"]
-        settings[clean(name)] = ", ".join(texts) or "none yet"
-    return settings
 
 
 def list_terms(study: StudyFrames) -> Mapping[str, str]:
@@ -76,10 +47,6 @@ def _sentence(description: str) -> str:
     """A setting's description as a sentence, without the marks of code."""
     text = clean(description.replace("`", ""))
     return f"{text[:1].upper()}{text[1:]}."
-
-
-def _sort_key(value: object) -> tuple[float, str]:
-    return (float(value), "") if isinstance(value, int | float | np.number) else (0.0, str(value))
 
 
 def _describe_no_traced(context: StudyContext) -> str:
@@ -122,25 +89,25 @@ def _describe_training(runs: pd.DataFrame) -> str:
     return text + "."
 
 
-def title_summary(context: StudyContext) -> str:
-    """The heading of the summary: the verdict, or what was compared where MTD did not vary."""
-    if context.verdict.levels < 2 and methods.compute(context) is not None:
-        return "Methods compared"
-    return f"Verdict: {context.verdict.verdict}"
-
-
 def summarise_study(context: StudyContext) -> tuple[str, ...]:
-    """The verdict on the score against MTD, the runs it rests on, and the effect of training.
+    """The verdict on the score against MTD, the trials it rests on, and the effect of training.
 
-    Where methods were compared, how they differ; that alone where MTD did not vary.
+    Where methods were compared, how they differ; that alone where MTD did not vary. Where only
+    other settings varied, how the configurations differ.
     """
     compared = methods.compute(context)
     differences = methods.describe(compared) if compared is not None else ()
     if compared is not None and context.verdict.levels < 2:
-        runs = completed_runs(context.trials)
-        text = f"{count(len(runs), 'run')} completed, {count(runs['seed'].nunique(), 'seed')}."
-        return (*differences, text)
+        return (*differences, _count_completed(context))
+    configurations = comparison.compute(context)
+    if configurations is not None:
+        return (*comparison.describe(configurations), _count_completed(context))
     if not len(context.traced):
         return (_describe_runs(context), *differences)
     training = _describe_training(context.traced)
     return (context.verdict.sentence, *differences, _describe_runs(context), training)
+
+
+def _count_completed(context: StudyContext) -> str:
+    runs = completed_runs(context.trials)
+    return f"{count(len(runs), 'run')} completed, {count(runs['seed'].nunique(), 'seed')}."

@@ -12,7 +12,15 @@ from analysis.means_verdict import MeansVerdict, judge_means
 from analysis.report.cells import clean, make_table
 from analysis.report.drawing import Drawing, render_figure
 from analysis.report.files import write_files
-from analysis.report.page import LevelMeansPage, Section, render
+from analysis.report.page import (
+    BasePage,
+    Headline,
+    Recommendation,
+    Section,
+    Status,
+    render,
+)
+from analysis.report.shape import write_p
 from analysis.report.text import describe_curve
 from analysis.runs import format_mtd
 from analysis.verdict import format_p
@@ -40,8 +48,9 @@ _METHODS = (
     "All levels equal: chi-square test of the weighted distances from the weighted mean. That p is "
     "also given without the level whose absence raises it most, to show how much rests on one "
     "level; this second p is a description and no test, since the level was chosen by it.",
-    "Levels that cannot be told from the best: 95 % confidence set by comparison of each level "
-    "with all others (Hsu 1984), with one-sided critical values of the largest difference.",
+    "Levels that are statistically indistinguishable from the best: 95 % confidence set by "
+    "comparison of each level with all others (Hsu 1984), with one-sided critical values of the "
+    "largest difference.",
     "The verdict is “flat” if every level lies within 0.5 points of the weighted mean (95 % "
     "intervals), else “peaked” by the two-line test, else “rising” or “falling” if the slope over "
     "all levels is significant (5 %, two-sided) and its end is within 0.5 points of the best mean, "
@@ -62,7 +71,7 @@ class MeansReport:
 
 
 def summarise_means(verdict: MeansVerdict) -> tuple[str, ...]:
-    """The verdict, whether the levels differ, and which cannot be told from the best."""
+    """The verdict, whether the levels differ, and which are indistinguishable from the best."""
     return (verdict.sentence, _describe_equality(verdict), _describe_best(verdict))
 
 
@@ -84,14 +93,42 @@ def _describe_equality(verdict: MeansVerdict) -> str:
 
 
 def _describe_best(verdict: MeansVerdict) -> str:
-    """The level with the highest mean, and those that cannot be told from it."""
+    """The level with the highest mean, and those that are indistinguishable from it."""
     highest = f"The highest mean is at MTD {format_mtd(verdict.peak_mtd)}"
     others = [level for level in verdict.optimal_range if level != verdict.peak_mtd]
     if not others:
         return f"{highest}, and it is the best level at 95 % confidence."
     if len(others) == verdict.levels - 1:
-        return f"{highest}; no other level can be told from it."
-    return f"{highest}; it cannot be told from MTD {', '.join(map(format_mtd, others))}."
+        return f"{highest}; no other level is significantly worse."
+    listed = ", ".join(map(format_mtd, others))
+    return f"{highest}; statistically indistinguishable from it: MTD {listed}."
+
+
+_ANSWERS: Mapping[str, str] = {
+    "peaked": "The mean score peaks at MTD {best}",
+    "rising": "The mean score rises with MTD",
+    "falling": "The mean score falls with MTD",
+    "flat": "MTD makes no difference",
+    "inconclusive": "Inconclusive: no shape is significant",
+}
+
+
+def _headline(data: LevelMeans, verdict: MeansVerdict) -> Headline:
+    """The answer, its p value, and the level with the highest mean."""
+    best = format_mtd(verdict.peak_mtd)
+    others = [format_mtd(level) for level in verdict.optimal_range if level != verdict.peak_mtd]
+    equal = f"Statistically indistinguishable from it: MTD {', '.join(others)}." if others else ""
+    row = data.frame.loc[data.frame["mtd"] == verdict.peak_mtd].iloc[0]
+    score = f"Mean {row['mean']:.2f} (95 % CI {row['low']:.2f} to {row['high']:.2f})."
+    of = "the slope" if verdict.verdict in ("rising", "falling") else "a peak"
+    return Headline(
+        question="How does the mean score depend on the maximum traceable distance (MTD)?",
+        answer=_ANSWERS[verdict.verdict].format(best=best),
+        certainty=f"{write_p(verdict.p_value)} for {of}; {verdict.levels} levels.",
+        kind=verdict.verdict,
+        status=Status("", clean(data.source)),
+        recommendation=Recommendation("Highest mean", {"MTD": best}, f"{score} {equal}".strip()),
+    )
 
 
 def _numbers(verdict: MeansVerdict) -> Mapping[str, str]:
@@ -133,21 +170,20 @@ def write_level_means(data: LevelMeans, out: Path, *, generated: str, version: s
     summary = summarise_means(verdict)
     frame = _table(data, verdict)
     shown = frame.rename(
-        columns={"error": "standard error", "optimal": "cannot be told from the best"}
+        columns={"error": "standard error", "optimal": "indistinguishable from the best"}
     )
     table = make_table(shown, caption="The means, and what is derived from them.", csv="means")
     figure = render_figure("means", _draw(data, verdict))
-    sections = (Section("means", _TITLE, figures=(figure,), tables=(table,)),)
-    page = LevelMeansPage(
+    sections = (Section("means", _TITLE, tables=(table,)),)
+    page = BasePage(
         name=clean(data.name),
-        status=clean(data.source),
         generated=generated,
         version=version,
-        heading=f"Verdict: {verdict.verdict}",
-        kind=verdict.verdict,
+        headline=_headline(data, verdict),
+        figure=figure,
         summary=summary,
         numbers=_numbers(verdict),
-        warnings=(_ASSUMPTION, _UNPAIRED),
+        limits=(_ASSUMPTION, _UNPAIRED),
         sections=sections,
         methods=_METHODS,
     )
@@ -158,5 +194,6 @@ def write_level_means(data: LevelMeans, out: Path, *, generated: str, version: s
         sections,
         table_names=("means",),
         figure_names=("means",),
+        figure=figure,
     )
     return MeansReport(files.page, files.figures, files.tables, verdict, summary)

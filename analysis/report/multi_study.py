@@ -1,7 +1,7 @@
 """Writes one page over several studies, and each study's own page that it links to."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -21,8 +21,9 @@ from analysis.report.cells import clean, make_table
 from analysis.report.context import StudyContext, describe_selection
 from analysis.report.drawing import Drawing, render_figure
 from analysis.report.files import write_files
-from analysis.report.page import Figure, MultiStudyPage, Section, Table, render
-from analysis.report.text import LEVEL, PERCENT, count
+from analysis.report.multi_headline import compare_studies, describe_verdict
+from analysis.report.page import BasePage, Figure, Section, Table, render
+from analysis.report.text import LEVEL, PERCENT
 from analysis.report.writer import Report, write_report
 from analysis.runs import format_mtd
 
@@ -51,19 +52,19 @@ class MultiStudyReport:
 def _section_studies(overview: pd.DataFrame) -> Section:
     links = tuple(f"../{quote(name)}/index.html" for name in overview["study"])
     shown = overview.drop(columns=["completed", "planned"]).rename(
-        columns={"setting": "best setting", "mean": "best mean"}
+        columns={"setting": "best configuration", "mean": "best mean"}
     )
     trials = [
         f"{done} of {planned}"
         for done, planned in zip(overview["completed"], overview["planned"], strict=True)
     ]
     shown.insert(2, "trials", trials)
-    shown["best setting"] = shown["best setting"].replace("", "nothing varied")
+    shown["best configuration"] = shown["best configuration"].replace("", "nothing varied")
     table = make_table(
         shown,
         caption=(
-            f"Each study's best setting with its {PERCENT} interval over seeds, and its verdict "
-            "on MTD. A study's name leads to its own page."
+            f"Each study's best configuration with its {PERCENT} CI over seeds, and its verdict "
+            "on MTD. A study's name links to its page."
         ),
         csv="studies",
     )
@@ -110,7 +111,7 @@ def _draw_metric(
     drawing = Drawing(
         f"Score against maximum traceable distance: {clean(metric)}",
         [("", panel)],
-        height=4.2,
+        height=3.1,
         caption=(
             f"Mean over seeds for each study; the band is the {PERCENT} t interval. A "
             f"star at an MTD of 0 is the mean of runs without an MTD.{alone}{differences}"
@@ -172,6 +173,17 @@ def _section_spectra(spectra: pd.DataFrame, ranks: pd.DataFrame, note: str) -> S
     return Section("spectra", "Spectra", (alt,), figures=(figure,), tables=(table,))
 
 
+def _take_first_figure(
+    sections: tuple[Section, ...],
+) -> tuple[Figure | None, tuple[Section, ...]]:
+    """The first figure, for below the headline, and the sections without it."""
+    for at, section in enumerate(sections):
+        if section.figures:
+            rest = replace(section, figures=section.figures[1:])
+            return section.figures[0], (*sections[:at], rest, *sections[at + 1 :])
+    return None, sections
+
+
 def write_multi_study(
     studies: Sequence[StudyFrames], out: Path, *, name: str, generated: str, version: str
 ) -> MultiStudyReport:
@@ -191,7 +203,7 @@ def write_multi_study(
         for study in studies
     }
     overview = compute_overview(studies, level=LEVEL).assign(
-        verdict=[pages[study.name].verdict.verdict for study in studies]
+        verdict=[describe_verdict(pages[study.name].verdict) for study in studies]
     )
     curves, spectra = compute_curves(studies, level=LEVEL), compute_best_spectra(studies)
     ranks = compute_ranks(spectra)
@@ -203,12 +215,14 @@ def write_multi_study(
         _section_spectra(spectra, ranks, note),
     )
     sections = tuple(section for section in found if section is not None)
-    page = MultiStudyPage(
+    figure, sections = _take_first_figure(sections)
+    page = BasePage(
         name=clean(name),
-        status=f"{count(len(studies), 'study').replace('studys', 'studies')} compared.",
         generated=generated,
         version=version,
-        warnings=(f"{clean(note[0].upper() + note[1:])}.",) if note else (),
+        headline=compare_studies(studies, overview),
+        figure=figure,
+        limits=(f"{clean(note[0].upper() + note[1:])}.",) if note else (),
         sections=sections,
         methods=_METHODS,
     )
@@ -227,5 +241,6 @@ def write_multi_study(
         sections,
         table_names=_TABLES,
         figure_names=["spectra", *earlier],
+        figure=figure,
     )
     return MultiStudyReport(files.page, files.figures, files.tables, pages)

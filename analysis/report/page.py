@@ -3,7 +3,7 @@
 import base64
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -19,9 +19,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Cells ready to print. csv is the name of the file with the same data, or empty.
+    """Cells ready to print.
 
-    links  where the first cell of each row leads, or nothing.
+    csv      name of the CSV file with the same data, or empty.
+    name     of the Markdown and LaTeX files with these cells; by default that of the CSV file.
+    links    where the first cell of each row leads, or nothing.
+    anchors  the id of each row, or nothing.
     """
 
     caption: str
@@ -30,6 +33,13 @@ class Table:
     csv: str = ""
     sortable: bool = False
     links: tuple[str, ...] = ()
+    anchors: tuple[str, ...] = ()
+    name: str = ""
+
+    @property
+    def file(self) -> str:
+        """Name of the Markdown and LaTeX files; empty for a table without files."""
+        return self.name or self.csv
 
 
 @dataclass(frozen=True)
@@ -60,70 +70,99 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Page:
-    """A whole report. heading: of the summary; kind: the verdict's shape, for its colour."""
+class Status:
+    """How far a study is.
+
+    kind      complete, running, paused, failed or empty; text: the same with numbers.
+    failures  the commonest reasons why trials failed, with their numbers.
+    retry     the command that runs the failed trials again, or empty.
+    """
+
+    kind: str
+    text: str
+    failures: tuple[str, ...] = ()
+    retry: str = ""
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """A configuration: the heading above it, its settings, and the score it has."""
+
+    label: str
+    settings: Mapping[str, str]
+    text: str
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """What to do next, and the command for it, or empty."""
+
+    text: str
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class Headline:
+    """What a reader learns from the first screen.
+
+    kind  of the answer, for its colour: a shape, decided or inconclusive.
+    """
+
+    question: str
+    answer: str
+    certainty: str
+    kind: str
+    status: Status
+    recommendation: Recommendation | None = None
+    next_step: NextStep | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BasePage:
+    """What every page has.
+
+    figure  the main figure, below the headline; None where there is none.
+    limits  what limits the conclusions; summary: the answer in full sentences.
+    methods paragraphs on how the numbers are computed.
+    """
 
     name: str
-    description: str
-    status: str
     generated: str
     version: str
-    heading: str
-    kind: str
-    summary: tuple[str, ...]
-    numbers: Mapping[str, str]
-    settings: Mapping[str, str]
-    warnings: tuple[str, ...]
+    headline: Headline
+    sections: tuple[Section, ...]
+    methods: tuple[str, ...]
+    figure: Figure | None = None
+    summary: tuple[str, ...] = ()
+    numbers: Mapping[str, str] = field(default_factory=dict)
+    limits: tuple[str, ...] = ()
+    template: str = "base.html"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page(BasePage):
+    """A study's page.
+
+    varied    the values tried of each setting that varied; fixed: all others.
+    cost      the time that the trials took, in a sentence.
+    """
+
+    description: str
+    varied: Mapping[str, str]
+    fixed: Mapping[str, str]
+    cost: str
     command: str
     glossary: Mapping[str, str]
-    sections: tuple[Section, ...]
     study_file: str
     facts: Mapping[str, str]
-    methods: tuple[str, ...]
+    template: str = "page.html"
 
 
-@dataclass(frozen=True)
-class MultiStudyPage:
-    """A page over several studies: how they compare, with a link to each one's own."""
-
-    name: str
-    status: str
-    generated: str
-    version: str
-    warnings: tuple[str, ...]
-    sections: tuple[Section, ...]
-    methods: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class LevelMeansPage:
-    """A page on level means: their verdict, without a study. kind: the verdict, for its colour."""
-
-    name: str
-    status: str
-    generated: str
-    version: str
-    heading: str
-    kind: str
-    summary: tuple[str, ...]
-    numbers: Mapping[str, str]
-    warnings: tuple[str, ...]
-    sections: tuple[Section, ...]
-    methods: tuple[str, ...]
-
-
-_TEMPLATES = {
-    Page: "page.html",
-    MultiStudyPage: "multi_study.html",
-    LevelMeansPage: "level_means.html",
-}
-
-
-def render(page: Page | MultiStudyPage | LevelMeansPage) -> str:
+def render(page: BasePage) -> str:
     """The page as one HTML document that loads nothing from anywhere.
 
-    Every text is escaped; only the figures' own SVG is passed through. The script runs by
-    its hash, so that no other script can.
+    Every text is escaped; only the figures' own SVG is passed through. The scripts and styles are
+    all `*.js` and `*.css` of this package; a script runs by its hash, so that no other can.
     """
     environment = Environment(
         loader=PackageLoader("analysis.report", package_path=""),
@@ -133,17 +172,25 @@ def render(page: Page | MultiStudyPage | LevelMeansPage) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    script = environment.get_template("sort.js").render().strip()
-    template = _TEMPLATES[type(page)]
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return environment.get_template(template).render(
+    scripts = _read(environment, "js")
+    figures = [figure for section in page.sections for figure in section.figures]
+    if page.figure:
+        figures.append(page.figure)
+    return environment.get_template(page.template).render(
         page=page,
-        style=Markup(environment.get_template("page.css").render()),
-        script=Markup(script),
-        script_hash=digest,
-        drawings={
-            figure.name: Markup(figure.svg)
-            for section in page.sections
-            for figure in section.figures
-        },
+        style=Markup("".join(_read(environment, "css"))),
+        scripts=[Markup(script) for script in scripts],
+        hashes=[_hash(script) for script in scripts],
+        drawings={figure.name: Markup(figure.svg) for figure in figures},
     )
+
+
+def _read(environment: Environment, extension: str) -> list[str]:
+    """The text of all files of the package with an extension; page.css before other styles."""
+    names = environment.list_templates(extensions=[extension])
+    ordered = sorted(names, key=lambda name: (name != "page.css", name))
+    return [environment.get_template(name).render().strip() + "\n" for name in ordered]
+
+
+def _hash(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

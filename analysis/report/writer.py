@@ -9,20 +9,20 @@ import pandas as pd
 
 from analysis.frames import StudyFrames
 from analysis.report.cells import clean
+from analysis.report.configuration import describe_cost, list_fixed, list_varied
 from analysis.report.context import StudyContext
 from analysis.report.drawing import render_figure
-from analysis.report.files import write_files
-from analysis.report.header import (
-    describe_settings,
-    describe_status,
-    list_terms,
-    summarise_study,
-    title_summary,
-)
-from analysis.report.page import Page, Section, render
+from analysis.report.files import write_data, write_files
+from analysis.report.findings import Finding, find_answer
+from analysis.report.header import list_terms, summarise_study
+from analysis.report.headline import build_headline
+from analysis.report.main_figure import MAIN_FIGURE, choose_main_figure
+from analysis.report.methods_text import describe_methods
+from analysis.report.page import Figure, Page, Section, render
 from analysis.report.topics import TOPICS, Topic
 from analysis.report.warnings import list_warnings
 from analysis.runs import format_mtd
+from analysis.stored_frames import to_parquet
 from analysis.sufficiency import Answer
 from analysis.verdict import Verdict
 
@@ -47,11 +47,11 @@ class Report:
 
 
 def _numbers(verdict: Verdict) -> Mapping[str, str]:
-    """The verdict's figures for the box at the top."""
+    """The verdict's figures for the box above its sentences."""
     numbers = {"best MTD": format_mtd(verdict.peak_mtd)}
     if verdict.optimal_range:
         first, last = format_mtd(verdict.optimal_range[0]), format_mtd(verdict.optimal_range[-1])
-        numbers["levels not told from the best"] = f"{first} to {last}"
+        numbers["statistically indistinguishable from the best"] = f"{first} to {last}"
     if verdict.seeds_for_power:
         numbers["seeds for a verdict (80 % power)"] = f"{verdict.seeds_for_power:,}"
     return {
@@ -59,28 +59,6 @@ def _numbers(verdict: Verdict) -> Mapping[str, str]:
         "seeds compared": str(verdict.seeds),
         "levels of MTD compared": str(verdict.levels),
     }
-
-
-def _describe_methods(verdict: Verdict) -> tuple[str, ...]:
-    """How the verdict and the intervals of a page are computed."""
-    return (
-        "A seed affects all runs that use it, so runs do not count as independent: means are "
-        "over per-seed means, and intervals are t intervals over seeds.",
-        "The verdict comes from a model of the score with an effect of the seed and one of the "
-        f"level of MTD. It is “flat” if every level is shown to lie within {verdict.margin:g} "
-        "points of the mean over levels; if not, “peaked” if the slope of the score on log MTD "
-        "up to an inner level and the slope down from it are both clear of zero, corrected for "
-        "the choice of the level; if not, “rising” or “falling” if the slope over all levels is "
-        "clear of zero and that end cannot be told from the best level; otherwise "
-        "“inconclusive”. A test uses the larger of two variances, that of the levels compared "
-        "and that typical of all levels; critical values are simulated for this design, with "
-        "equal and with unequal variances.",
-        "The levels that cannot be told from the best come from multiple comparisons with the "
-        "best: the best level is among them with a probability of at least "
-        f"{100 * verdict.level:g} %.",
-        "Published values come from BERT-base on a million Wikipedia sentences: compare shapes "
-        "with them, not levels.",
-    )
 
 
 def _build_section(topic: Topic[Any], info: Any, note: str) -> Section:
@@ -106,30 +84,32 @@ def _tabulate(topic: Topic[Any], info: Any) -> dict[str, pd.DataFrame]:
 
 def _build_page(
     context: StudyContext,
-    summary: tuple[str, ...],
+    finding: Finding,
     sections: tuple[Section, ...],
-    generated: str,
-    version: str,
+    figure: Figure | None,
+    summary: tuple[str, ...],
+    made: Mapping[str, str],
 ) -> Page:
     study, verdict = context.study, context.verdict
     return Page(
         name=clean(study.name),
-        description=clean(study.description, most=_MOST_DESCRIPTION),
-        status=describe_status(study),
-        generated=generated,
-        version=version,
-        heading=title_summary(context),
-        kind=verdict.verdict,
-        summary=summary,
+        generated=made["generated"],
+        version=made["version"],
+        headline=build_headline(context, finding),
+        figure=figure,
+        summary=summary if finding.best is not None else (),
         numbers=_numbers(verdict) if verdict.levels > 1 else {},
-        settings=describe_settings(study),
-        warnings=list_warnings(context),
+        limits=list_warnings(context),
+        sections=sections,
+        methods=describe_methods(context, finding),
+        description=clean(study.description, most=_MOST_DESCRIPTION),
+        varied=list_varied(study),
+        fixed=list_fixed(study) if len(study.trials) else {},
+        cost=describe_cost(study),
         command=clean(study.command, most=_MOST_FACT),
         glossary=list_terms(study),
-        sections=sections,
         study_file=clean(study.study_file, most=_MOST_FILE),
         facts={clean(name): clean(value, most=_MOST_FACT) for name, value in study.facts.items()},
-        methods=_describe_methods(verdict),
     )
 
 
@@ -141,12 +121,12 @@ def write_report(
     version: str,
     topics: Sequence[Topic[Any]] = TOPICS,
 ) -> Report:
-    """Write a study's page, figures and tables into a folder, replacing an earlier report.
+    """Write a study's page, figures, tables and data into a folder, replacing an earlier report.
 
     study      any study, also one without trials, still running, or all failed.
-    out        folder to write `index.html`, `figures/*.png` and `tables/*.csv` into; made if
-               missing. A figure or table of an earlier report that this one lacks is
-               removed, if one of the topics has it.
+    out        folder to write `index.html`, `figures/*.png`, `tables/*` (CSV, Markdown, LaTeX) and
+               `data/*.parquet` into; made if missing. A file of an earlier report that this one
+               lacks is removed, if one of the topics has it.
     generated  when the report is made, as it is to be printed.
     version    of the program, as it is to be printed.
     topics     of the page, in their order.
@@ -156,16 +136,21 @@ def write_report(
     """
     context = StudyContext(study)
     found = [(topic, info) for topic in topics if (info := topic.compute(context)) is not None]
+    finding = find_answer(context, {topic.name: info for topic, info in found})
     sections = tuple(_build_section(topic, info, context.note) for topic, info in found)
+    figure, sections = choose_main_figure(finding.topic, found, sections, context.note)
     summary = summarise_study(context)
     frames = {name: frame for pair in found for name, frame in _tabulate(*pair).items()}
+    made = {"generated": generated, "version": version}
+    write_data(out / "data", to_parquet(study, generated=generated))
     files = write_files(
         out,
-        render(_build_page(context, summary, sections, generated, version)),
+        render(_build_page(context, finding, sections, figure, summary, made)),
         frames,
         sections,
         table_names=[name for topic in topics for name in topic.csv],
-        figure_names=[name for topic in topics for name in topic.figures],
+        figure_names=[MAIN_FIGURE, *(name for topic in topics for name in topic.figures)],
+        figure=figure,
     )
     found_of_mtd = context.sufficiency
     answer: Answer = found_of_mtd.answer if found_of_mtd else "cannot be tested"

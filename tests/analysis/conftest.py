@@ -1,6 +1,8 @@
 """Synthetic studies from formulas, for which the correct result is known."""
 
-from collections.abc import Callable, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -9,6 +11,10 @@ import pytest
 from analysis.frames import Setting, Settings, StudyFrames
 from analysis.trace import d_trace
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+CHROMIUM = shutil.which("chromium")
 Shape = Callable[[float], float]
 MakeStudy = Callable[..., StudyFrames]
 
@@ -131,3 +137,17 @@ def settings() -> Settings:
 @pytest.fixture(scope="session")
 def study_of() -> MakeStudy:
     return build_study
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["Browser"]:
+    """Chromium; a test that uses it is skipped where playwright or chromium is missing."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    if CHROMIUM is None:
+        pytest.skip("no chromium on this machine")
+    with sync_api.sync_playwright() as driver:
+        opened = driver.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-quic"]
+        )
+        yield opened
+        opened.close()

@@ -1,4 +1,4 @@
-"""What stands above the topics of a report: status, settings, summary and warnings."""
+"""The answer in full sentences, the terms, and cells of tables."""
 
 import dataclasses
 from collections.abc import Callable
@@ -9,12 +9,7 @@ import pandas as pd
 from analysis.frames import Setting, StudyFrames
 from analysis.report.cells import clean, make_table, number
 from analysis.report.context import StudyContext
-from analysis.report.header import (
-    describe_settings,
-    describe_status,
-    list_terms,
-    summarise_study,
-)
+from analysis.report.header import list_terms, summarise_study
 from analysis.report.text import count
 
 MakeTrials = Callable[..., pd.DataFrame]
@@ -34,25 +29,6 @@ def test_the_summary_is_three_sentences_with_their_numbers(
     assert f"from 30.00 to {mean:.2f} ({mean - 30:+.2f} points)" in training
     unknown = study_of(trials.assign(score_before=np.nan))
     assert "was not recorded" in summarise_study(StudyContext(unknown))[2]
-
-
-def test_the_status_says_what_is_to_come(trials_of: MakeTrials, study_of: MakeStudy) -> None:
-    trials = trials_of()
-    assert describe_status(study_of(trials)) == "24 of 24 planned runs completed."
-    trials.loc[0, "state"] = "RUNNING"
-    trials.loc[1, "state"] = "FAIL"
-    assert describe_status(study_of(trials, planned=30)) == (
-        "Still running: 22 of 30 planned runs completed, 1 failed, 1 running now, 6 to come."
-    )
-
-
-def test_settings_are_listed_with_their_values(trials_of: MakeTrials, study_of: MakeStudy) -> None:
-    settings = describe_settings(study_of(trials_of(times=range(1, 21))))
-    assert settings == {
-        "ema_decay": "0.75, 0.85",
-        "queue_size": "20 values from 64 to 1280",
-        "seed": "0, 1, 2",
-    }
 
 
 def test_terms_are_settings_as_they_are_declared(

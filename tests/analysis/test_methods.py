@@ -13,8 +13,10 @@ from analysis.frames import Settings, StudyFrames
 from analysis.methods import compute_methods, select_curve_trials
 from analysis.multi_study import compute_curves
 from analysis.report import write_report
+from analysis.report.configuration import list_varied
 from analysis.report.context import StudyContext
-from analysis.report.header import describe_settings, summarise_study, title_summary
+from analysis.report.findings import find_answer
+from analysis.report.header import summarise_study
 from analysis.report.topics import methods as topic
 from analysis.report.topics import trials as trials_topic
 from analysis.report.warnings import list_warnings
@@ -184,16 +186,19 @@ def test_runs_without_the_settings_of_the_others_are_in_no_row_of_them(
     assert not {"augmentation", "fgsm_epsilon", "queue_slices"} & set(tables)
     recorded = tables["trials"].set_index("number")
     assert recorded.loc[12:, lacking].isna().all(axis=None)
-    assert describe_settings(study) == {
-        "ema_decay": "0.75, 0.85",
-        "queue_size": "64, 512",
+    assert list_varied(study) == {
+        "ema_decay η": "0.75, 0.85",
+        "queue_size K": "64, 512",
         "method": "mocose, simcse",
         "seed": "0, 1, 2",
     }
     *_, rows = trials_topic.show(trials_topic.compute(StudyContext(study)))
     headings = [column.label for column in rows.columns]
     assert "queue_slice" not in headings
-    assert rows.rows[12][:7] == ("12", "COMPLETE", "0", "–", "–", "64", "–")
+    first = ["trial", "score", "state", "seed", "ema_decay η", "queue_size K", "method"]
+    assert headings[:7] == first
+    row = next(row for row in rows.rows if row[0] == "12")
+    assert row[:7] == ("12", "10.00", "COMPLETE", "0", "–", "–", "simcse")
     assert "SimCSE: mean 11.00" in written.page.read_text(encoding="utf-8")
 
 
@@ -202,7 +207,9 @@ def test_the_summary_compares_methods_where_mtd_does_not_vary(
 ) -> None:
     one_level = mixed[(mixed["mtd"].isna()) | (mixed["mtd"] == mixed["mtd"].min())]
     context = StudyContext(study_of(one_level))
-    assert title_summary(context) == "Methods compared"
+    found = find_answer(context, {"methods": topic.compute(context)})
+    assert found.topic == "methods"
+    assert "MTD" not in found.answer
     first, *_, last = summarise_study(context)
     assert "has the highest mean score" in first
     assert last.startswith(f"{len(one_level)} runs completed, ")
@@ -215,4 +222,4 @@ def test_the_summary_has_both_where_mtd_varies_too(
     summary = summarise_study(context)
     assert summary[0] == context.verdict.sentence
     assert "has the highest mean score" in summary[1]
-    assert title_summary(context) != "Methods compared"
+    assert find_answer(context, {"methods": topic.compute(context)}).topic == "score"

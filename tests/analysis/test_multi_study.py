@@ -9,8 +9,14 @@ import pandas as pd
 import pytest
 
 from analysis.frames import Settings, StudyFrames
-from analysis.multi_study import compute_best_spectra, compute_curves, find_best_setting
+from analysis.multi_study import (
+    compute_best_spectra,
+    compute_curves,
+    compute_overview,
+    find_best_setting,
+)
 from analysis.report import MultiStudyReport, write_multi_study, write_report
+from analysis.report.multi_headline import compare_studies
 from analysis.report.multi_study import describe_differences, with_curves
 
 MakeTrials = Callable[..., pd.DataFrame]
@@ -65,6 +71,22 @@ def test_every_study_is_on_the_page_and_has_its_own(
     assert "later has no completed run" in text
     assert "mtd has no completed run" not in text
     assert "<td class=number>nan" not in text
+
+
+def test_the_first_screen_compares_the_studies(
+    three: list[StudyFrames], pages: dict[int, MultiStudyReport]
+) -> None:
+    text = pages[3].page.read_text(encoding="utf-8")
+    assert "How do mtd, figure7-simcse and later compare?" in text
+    assert "3 studies: 2 complete, 1 not started" in text
+    assert "<h1>mtd has the highest mean sts_average</h1>" in text
+    table = pd.read_csv(pages[3].page.parent / "tables" / "studies.csv")
+    assert table["verdict"].tolist() == ["inconclusive", "not applicable", "not applicable"]
+    other = dataclasses.replace(three[1], metric="sts_test", name="other")
+    overview = compute_overview([three[0], other]).assign(verdict="flat")
+    shown = compare_studies([three[0], other], overview)
+    assert shown.answer == "The studies have different metrics, so their scores are not compared"
+    assert shown.recommendation is None
 
 
 def test_two_builds_are_the_same_and_own_pages_as_by_themselves(

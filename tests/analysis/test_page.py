@@ -1,62 +1,131 @@
-"""The page in a browser: sorting, narrow screens, dark, and without scripts."""
+"""The page in a browser: the first screen, narrow screens, dark, accessibility, no scripts."""
 
-import shutil
+import dataclasses
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from analysis.frames import StudyFrames
 from analysis.level_means import load_published_means
 from analysis.report import write_level_means, write_report
+from analysis.report.topics import comparison, score, trials
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-sync_api = pytest.importorskip("playwright.sync_api")
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator["Browser"]:
-    with sync_api.sync_playwright() as driver:
-        opened = driver.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-quic"]
-        )
-        yield opened
-        opened.close()
+MakeTrials = Callable[..., pd.DataFrame]
+MakeStudy = Callable[..., StudyFrames]
+TOPICS = (score.TOPIC, comparison.TOPIC, trials.TOPIC)
+ATTACK = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)> $x$"
 
 
 @pytest.fixture(scope="module")
 def address(
-    trials_of: Callable[..., pd.DataFrame],
-    study_of: Callable[..., StudyFrames],
-    tmp_path_factory: pytest.TempPathFactory,
+    trials_of: MakeTrials, study_of: MakeStudy, tmp_path_factory: pytest.TempPathFactory
 ) -> str:
-    trials = trials_of()
-    trials.loc[5, "state"] = "FAIL"
-    trials.loc[5, "reason"] = "out of memory " * 30
-    trials.loc[5, "score"] = float("nan")
+    """A study with every kind of section and a failed trial."""
+    frame = trials_of()
+    frame.loc[5, "state"] = "FAIL"
+    frame.loc[5, "reason"] = "out of memory " * 30
+    frame.loc[5, "score"] = float("nan")
     out = tmp_path_factory.mktemp("page")
-    report = write_report(study_of(trials), out, generated="now", version="0.1.0")
+    report = write_report(study_of(frame), out, generated="now", version="0.1.0")
     return report.page.as_uri()
 
 
-def test_the_page_of_level_means_fits_a_narrow_screen(
-    browser: "Browser", tmp_path_factory: pytest.TempPathFactory
-) -> None:
+@pytest.fixture(scope="module")
+def means_address(tmp_path_factory: pytest.TempPathFactory) -> str:
     out = tmp_path_factory.mktemp("means")
     means = load_published_means("figure2")
-    report = write_level_means(means, out, generated="now", version="0.1.0")
-    page = browser.new_page(viewport={"width": 320, "height": 800})
+    return write_level_means(means, out, generated="now", version="0.1.0").page.as_uri()
+
+
+def write_small(study: StudyFrames, out: Path) -> str:
+    """A page of few sections, for what does not depend on the others."""
+    report = write_report(study, out, generated="now", version="0.1.0", topics=TOPICS)
+    return report.page.as_uri()
+
+
+def make_state(state: str, trials_of: MakeTrials, study_of: MakeStudy) -> StudyFrames:
+    """A study of the kind that the name says."""
+    frame, planned = trials_of(), 24
+    if state == "running":
+        frame.loc[:1, "state"] = "RUNNING"
+        frame.loc[:1, "score"] = np.nan
+    elif state == "paused":
+        planned = 40
+    elif state == "failed":
+        frame = frame.assign(state="FAIL", score=np.nan)
+        frame["reason"] = [f"reason {number % 5} of some length " * 4 for number in range(24)]
+    elif state == "learning rates":
+        low = frame[frame["mtd"] == frame["mtd"].max()]
+        high = low.assign(learning_rate=1e-3, score=low["score"] + 2)
+        frame = pd.concat([low.assign(learning_rate=1e-4), high], ignore_index=True)
+        frame, planned = frame.assign(number=range(len(frame))), len(frame)
+    elif state == "NaN":
+        frame[["score", "alignment", "uniformity", "score_before"]] = np.nan
+    elif state in ("0", "1", "2"):
+        frame, planned = frame.iloc[: int(state)], max(int(state), 1)
+    return study_of(frame, planned=planned)
+
+
+@pytest.mark.parametrize(
+    ("state", "status", "answer", "command"),
+    [
+        ("complete", "Complete", "The score peaks at MTD 8.667", "mtdlab confirm mtd"),
+        ("running", "Running", "The score peaks at MTD 8.667", "mtdlab sweep studies/mtd.yaml"),
+        ("paused", "Paused", "The score peaks at MTD 8.667", "mtdlab sweep studies/mtd.yaml"),
+        (
+            "failed",
+            "Failed",
+            "All 24 trials failed",
+            "mtdlab sweep studies/mtd.yaml --retry-failed",
+        ),
+        ("learning rates", "Complete", "learning_rate 0.001 is best", ""),
+        ("NaN", "Complete", "No result yet", ""),
+        ("0", "Not started", "No result yet", "mtdlab sweep studies/mtd.yaml"),
+        ("1", "Complete", "The mean score is", ""),
+        ("2", "Complete", "The mean score is", ""),
+    ],
+)
+def test_the_first_screen_answers(
+    browser: "Browser",
+    trials_of: MakeTrials,
+    study_of: MakeStudy,
+    tmp_path: Path,
+    state: str,
+    status: str,
+    answer: str,
+    command: str,
+) -> None:
+    study = make_state(state, trials_of, study_of)
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.set_default_timeout(5_000)
     messages: list[str] = []
     page.on("console", lambda message: messages.append(message.text))
-    page.goto(report.page.as_uri())
+    page.on("pageerror", lambda error: messages.append(str(error)))
+    page.goto(write_small(study, tmp_path))
     assert messages == []
-    assert page.evaluate("document.documentElement.scrollWidth") == 320
-    assert page.locator("h2").first.inner_text() == "Verdict: inconclusive"
+    assert page.locator(".state").inner_text().endswith(status)
+    assert page.locator("h1").inner_text().startswith(answer)
+    parts = [".status", "#question", "h1", ".certainty"]
+    if state not in ("failed", "NaN", "0"):
+        parts.append(".settings")
+    if state not in ("failed", "NaN", "0", "1", "2"):
+        parts.append("figure.main svg")
+    if command:
+        assert page.locator(".advice pre").inner_text() == command
+        parts.append(".advice pre")
+    for part in parts:
+        box = page.locator(part).bounding_box()
+        assert box is not None, part
+        assert box["width"] > 0, part
+        assert box["y"] + box["height"] <= 800, part
+    assert "NaN" not in page.locator("body").inner_text()
     page.close()
 
 
@@ -76,19 +145,41 @@ def test_the_page_fits_and_complains_of_nothing(
     page.close()
 
 
-def test_trials_are_sorted_by_a_button(browser: "Browser", address: str) -> None:
-    page = browser.new_page()
-    page.goto(address)
-    head = page.locator("table.sortable th", has_text="score")
-    column = head.evaluate("cell => cell.cellIndex")
-    for direction, sign in (("ascending", 1), ("descending", -1)):
-        head.get_by_role("button").press("Enter")
-        assert head.get_attribute("aria-sort") == direction
-        cells = page.locator(f"table.sortable td:nth-child({column + 1})").all_inner_texts()
-        assert cells[-1] == "–"
-        scores = [sign * float(cell) for cell in cells[:-1]]
-        assert scores == sorted(scores)
-    assert page.locator("[aria-sort]").count() == 1
+@pytest.fixture
+def audit(browser: "Browser") -> Iterator[Callable[..., str]]:
+    """The violations that axe-core finds on a page, as text."""
+    axe: Any = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    pages = []
+
+    def run(address: str, width: int, scheme: Literal["light", "dark"]) -> str:
+        page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        pages.append(page)
+        page.goto(address)
+        # a figure is an image with a text; what is drawn in it has no roles
+        found = axe.run(page, context={"exclude": [["figure svg g"]]})
+        return "" if not found.violations_count else str(found.generate_report())
+
+    yield run
+    for page in pages:
+        page.close()
+
+
+@pytest.mark.parametrize("width", [1280, 768, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_is_accessible(
+    audit: Callable[..., str], address: str, width: int, scheme: Literal["light", "dark"]
+) -> None:
+    assert audit(address, width, scheme) == ""
+
+
+def test_the_page_of_level_means_is_accessible_and_fits(
+    browser: "Browser", audit: Callable[..., str], means_address: str
+) -> None:
+    assert audit(means_address, 390, "light") == ""
+    page = browser.new_page(viewport={"width": 320, "height": 800})
+    page.goto(means_address)
+    assert page.evaluate("document.documentElement.scrollWidth") == 320
+    assert page.locator("h1").inner_text() == "Inconclusive: no shape is significant"
     page.close()
 
 
@@ -96,8 +187,28 @@ def test_the_page_is_whole_without_scripts(browser: "Browser", address: str) -> 
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(address)
-    assert page.locator("table.sortable tbody tr").count() == 24
-    assert page.locator("th button").count() == 0
+    assert page.locator("tr[id^=trial-]").count() == 24
+    assert page.locator("th button, .copy, .filter").count() == 0
     page.keyboard.press("Tab")
     assert page.locator("a.skip").is_visible()
     context.close()
+
+
+def test_hostile_names_do_nothing(
+    browser: "Browser", trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    frame = trials_of().assign(queue_slice=[ATTACK, "all"] * 12)
+    frame.loc[0, "state"], frame.loc[0, "reason"] = "FAIL", ATTACK
+    study = dataclasses.replace(
+        study_of(frame), name=ATTACK, metric=ATTACK, command=ATTACK, description=f"{ATTACK}?"
+    )
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    events: list[str] = []
+    page.on("dialog", lambda dialog: events.append(dialog.message))
+    page.on("console", lambda message: events.append(message.text))
+    page.goto(write_small(study, tmp_path))
+    assert events == []
+    assert page.locator("img").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert page.locator("#question").inner_text() == f"{ATTACK}?"
+    page.close()

@@ -11,11 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import analysis.report
 from analysis.frames import Setting, StudyFrames
 from analysis.report import Report, write_report
 
 MakeTrials = Callable[..., pd.DataFrame]
 MakeStudy = Callable[..., StudyFrames]
+PACKAGE = Path(str(analysis.report.__file__)).parent
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 
 
@@ -81,7 +83,10 @@ def check_sound(report: Report) -> None:
     assert outline.tags.count("h1") == 1
     assert report.page.stat().st_size < 3_000_000
     files = {path for path in folder.rglob("*") if path.is_file()}
-    assert files == {report.page, *report.figures, *report.tables}
+    linked = {folder / link for link in outline.links if link.endswith((".md", ".tex"))}
+    data = set((folder / "data").glob("*.parquet"))
+    assert folder / "data" / "study.parquet" in data
+    assert files == {report.page, *report.figures, *report.tables, *linked, *data}
     assert "nan" not in re.findall(r"\w+", text_of(report).lower())
     for name in ("trials", "mtd_curve"):
         assert (folder / "tables" / f"{name}.csv").is_file()
@@ -110,6 +115,7 @@ def report(full: StudyFrames, tmp_path_factory: pytest.TempPathFactory) -> Repor
 def test_a_full_study_has_every_section(report: Report) -> None:
     check_sound(report)
     assert [path.stem for path in report.figures] == [
+        "main",
         "mtd_curve",
         "mtd_by_batch",
         "ema_decay",
@@ -123,7 +129,7 @@ def test_a_full_study_has_every_section(report: Report) -> None:
     ]
     text = text_of(report)
     assert "mtdlab sweep studies/mtd.yaml" in text
-    assert "47 of 48 planned runs completed, 1 failed." in text
+    assert "47 of 48 trials complete, 1 failed" in text
     assert "out of memory" in text
     assert "published: table 8 (queue_size 1024" in text
     assert "No average: the study was not scored on STS13, STS14, STS15, STS16, SICKR." in text
@@ -168,7 +174,7 @@ def test_two_builds_are_the_same_bytes(report: Report, full: StudyFrames, tmp_pa
 def test_the_page_states_its_finding_in_every_figure(report: Report) -> None:
     page = report.page.read_text(encoding="utf-8")
     findings = re.findall(r"<desc[^>]*>([^<]+)</desc>", page)
-    assert len(findings) == 10
+    assert len(findings) == 11
     assert all(re.search(r"\d", finding) for finding in findings)
     assert "http:" not in page
     assert "https:" not in page
@@ -194,7 +200,7 @@ def test_hostile_names_are_text(trials_of: MakeTrials, study_of: MakeStudy, tmp_
     report = write(study, tmp_path)
     check_sound(report)
     outline = outline_of(report)
-    assert outline.tags.count("script") == 1
+    assert outline.tags.count("script") == len(list(PACKAGE.glob("*.js")))
     assert "img" not in outline.tags
 
 
@@ -206,8 +212,9 @@ def test_an_empty_study_says_so(trials_of: MakeTrials, study_of: MakeStudy, tmp_
     check_sound(report)
     assert report.figures == ()
     text = text_of(report)
-    assert "Still running: 0 of 9 planned runs completed, 0 running now, 9 to come." in text
-    assert "No run has completed with a score yet." in text
+    assert "Not started 0 of 9 trials complete, 9 waiting" in text
+    assert "No trial is complete with a score." in text
+    assert "Run it. " in text
     assert "No trial has been started." in text
     header = (tmp_path / "tables" / "mtd_curve.csv").read_text(encoding="utf-8")
     assert header.startswith("mtd,n,mean,low,high")
@@ -230,7 +237,7 @@ def test_a_study_of_failures_says_why(
     report = write(study_of(trials), tmp_path)
     check_sound(report)
     text = text_of(report)
-    assert "All 24 runs failed" in text
+    assert "All 24 trials failed" in text
     assert re.search(r"23 FAIL out of memory 0", text)
     assert "not recorded" in text
 
@@ -247,7 +254,7 @@ def test_a_running_study_shows_what_it_has(
     report = write(study, tmp_path)
     check_sound(report)
     text = text_of(report)
-    assert "Still running: 14 of 30 planned runs completed, 2 running now, 14 to come." in text
+    assert "Running 14 of 30 trials complete, 2 running, 14 waiting" in text
     assert "1 completed run excluded for lack of a score." in text
 
 
@@ -292,5 +299,8 @@ def test_ten_thousand_trials_fit_a_page(
     report = write(study_of(trials), tmp_path)
     assert time.monotonic() - started < 60
     check_sound(report)
-    assert "400 of 10,000 trials: the 200 best and the 200 last of the others." in text_of(report)
+    assert (
+        "1,000 of 10,000 trials: the 500 best, best first by score, and the 500 last of the "
+        "others. The page shows at most 1,000 rows; the CSV has all."
+    ) in text_of(report)
     assert len(pd.read_csv(tmp_path / "tables" / "trials.csv")) == 10_000

@@ -96,13 +96,14 @@ def test_warnings_of_a_topic_stand_in_its_section(
     assert '<p class="warning"><strong>Note.</strong> One seed only.</p>' in page
 
 
-def test_a_description_stands_below_the_title(
+def test_a_description_is_the_question_and_in_what_was_run(
     trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
 ) -> None:
     study = study_of(trials_of(seeds=(0,), times=(1,)))
-    assert 'class="description"' not in write(study, tmp_path)
+    assert "Does K" not in write(study, tmp_path)
     page = write(dataclasses.replace(study, description="Does K < N?"), tmp_path)
-    assert '</h1>\n<p class="description">Does K &lt; N?</p>' in page
+    assert '<p class="question" id="question">Does K &lt; N?</p>' in page
+    assert '<h2 id="run">What was run</h2>\n<p>Does K &lt; N?</p>' in page
 
 
 def test_no_two_topics_write_the_same_file_or_heading() -> None:

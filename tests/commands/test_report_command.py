@@ -3,6 +3,7 @@
 import json
 import shlex
 import sys
+import webbrowser
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,8 +11,10 @@ import pandas as pd
 import pytest
 
 from analysis import compute_verdict
+from analysis.frames import StudyFrames
 from mtdlab.cli import main
 from mtdlab.commands.report import verdict_fields
+from mtdlab.commands.report_watch import PAUSE, watch
 
 Run = Callable[..., tuple[str, str]]
 FIELDS = {
@@ -64,6 +67,38 @@ def test_a_table_has_a_page_and_its_verdict_as_fields(run: Run, tmp_path: Path) 
     assert text.endswith("The page: reports/mine/index.html\n")
 
 
+def test_the_data_beside_a_page_makes_the_page_again(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    run("report --table runs.csv")
+    first = tmp_path / "reports" / "runs"
+    text, _ = run("report --from reports/runs/data/study.parquet --out again --open")
+    assert text.endswith("The page: again/runs/index.html\n")
+    assert opened == [(tmp_path / "again" / "runs" / "index.html").as_uri()]
+    again = tmp_path / "again" / "runs"
+    files = {path.relative_to(first) for path in first.rglob("*") if path.is_file()}
+    assert Path("data/study.parquet") in files
+    assert files == {path.relative_to(again) for path in again.rglob("*") if path.is_file()}
+    for path in files:
+        assert (first / path).read_bytes() == (again / path).read_bytes(), path
+
+
+def test_watching_writes_when_trials_change_and_ends_with_the_study() -> None:
+    trials = pd.DataFrame({"state": ["COMPLETE", "RUNNING"]})
+    ended = trials.assign(state="COMPLETE")
+    readings = iter([trials, trials, ended])
+    writings, pauses = [], []
+    watch(
+        lambda: [StudyFrames("toy", "sts_test", 2, next(readings))],
+        lambda: writings.append(len(writings)),
+        sleep=pauses.append,
+    )
+    assert writings == [0, 1]
+    assert pauses == [PAUSE, PAUSE]
+
+
 def test_published_means_have_a_page(run: Run, tmp_path: Path) -> None:
     written = json.loads(run("report --published figure2 --json")[0])
     assert set(written) == FIELDS | {"page", "figures", "tables"}
@@ -85,8 +120,11 @@ def test_a_table_of_means_takes_the_same_way(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
-        ("report", "exactly one of --study, --table and --published; given: none of them"),
-        ("report --study a --table runs.csv", "given: --study and --table"),
+        ("report", "the name of a STUDY, --table, --from and --published; given: none of them"),
+        ("report a --study b --table runs.csv", "given: STUDY and --table"),
+        ("report --table runs.csv --watch", "--watch reads a database again; use it with"),
+        ("report --from none.parquet", "--from none.parquet: no such file"),
+        ("report --from runs.csv", "--from runs.csv: not a Parquet file that can be read"),
         ("report --table none.csv", "none.csv: no such file"),
         (
             "report --table runs.csv --score dev",

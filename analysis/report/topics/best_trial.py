@@ -1,12 +1,15 @@
 """Topic: the best trial, by which score it was chosen, and the optimism of its score."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 import pandas as pd
 
-from analysis.best_trial import Choice, compute_choices
+from analysis.best_trial import DEV, Choice, compute_choices, find_scores
 from analysis.report.cells import clean, make_table
+from analysis.report.commands import model_folder
+from analysis.report.configuration import format_seconds
 from analysis.report.context import StudyContext
 from analysis.report.page import Table
 from analysis.report.text import count
@@ -32,11 +35,15 @@ class BestTrial:
     """choices: `compute_choices`; the first is by the score that ranks the trials.
 
     recorded  whether the study records which score that is.
+    run       the best trial's step of the checkpoint, wall time and dev score; NaN where unknown.
+    folder    where its model was saved, or empty.
     """
 
     metric: str
     recorded: bool
     choices: tuple[Choice, ...]
+    run: Mapping[str, float]
+    folder: str
 
 
 def compute(context: StudyContext) -> BestTrial | None:
@@ -45,7 +52,15 @@ def compute(context: StudyContext) -> BestTrial | None:
     choices = compute_choices(study)
     if not choices or choices[0].chosen_by != (study.select_by or study.metric):
         return None
-    return BestTrial(study.metric, bool(study.select_by), choices)
+    chosen = study.trials[study.trials["number"] == choices[0].number]
+    run = {
+        name: float(chosen[name].iloc[0])
+        for name in ("best_step", "wall_seconds")
+        if name in chosen
+    }
+    run[DEV] = float(find_scores(chosen, study.scores, DEV).iloc[0])
+    folder = clean(model_folder(study))
+    return BestTrial(study.metric, bool(study.select_by), choices, run, folder)
 
 
 def tabulate(info: BestTrial) -> pd.DataFrame:
@@ -66,7 +81,8 @@ def show(info: BestTrial) -> tuple[Table, ...]:
 
 def describe(info: BestTrial) -> tuple[str, ...]:
     """The best trial, what another choice would report, and the optimism."""
-    return (_describe_best(info), *_describe_other(info), _describe_optimism(info))
+    texts = (_describe_best(info), _describe_run(info), *_describe_other(info))
+    return (*(text for text in texts if text), _describe_optimism(info))
 
 
 def _describe_best(info: BestTrial) -> str:
@@ -84,6 +100,21 @@ def _describe_best(info: BestTrial) -> str:
         f"(seed {best.seed}{where}), whose {scores}. The mean {metric} of its configuration is "
         f"{best.configuration_mean:.2f} over {count(best.configuration_runs, 'run')}."
     )
+
+
+def _describe_run(info: BestTrial) -> str:
+    """What is known of the best trial's training, and where its model is."""
+    run, parts = info.run, []
+    if math.isfinite(run.get("best_step", math.nan)):
+        parts.append(f"its checkpoint is that of step {run['best_step']:g}")
+    if math.isfinite(run[DEV]) and info.choices[0].chosen_by != DEV:
+        parts.append(f"its dev score ({DEV}) is {run[DEV]:.2f}")
+    if math.isfinite(run.get("wall_seconds", math.nan)):
+        parts.append(f"it took {format_seconds(run['wall_seconds'])}")
+    if info.folder:
+        parts.append(f"its model was saved in {info.folder}")
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def _describe_other(info: BestTrial) -> tuple[str, ...]:

@@ -1,22 +1,21 @@
 """Topic: all trials, and why trials failed."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from analysis.best_trial import find_scores
-from analysis.report.cells import make_table
+from analysis.best_trial import DEV, find_scores
+from analysis.report.cells import clean, make_table
 from analysis.report.context import StudyContext
 from analysis.report.page import Table
 from analysis.report.text import count
 from analysis.report.topics.base import Topic
 from analysis.runs import varied_settings
-from analysis.tables import FIRST_COLUMNS, compute_trials_table
+from analysis.tables import compute_trials_table
 
-_MOST_ROWS = 400
+_MOST_ROWS = 1_000
 _MOST_REASONS = 20
-_IF_VARIED = ("method", "queue_slice")
 
 
 @dataclass(frozen=True)
@@ -24,20 +23,42 @@ class Trials:
     """table: `compute_trials_table`; labels: of the columns that are settings.
 
     ranking  the column of the score that ranks the trials.
+    columns  those on the page.
     """
 
     table: pd.DataFrame
     labels: Mapping[str, str]
     ranking: str
+    columns: tuple[str, ...]
 
 
 def compute(context: StudyContext) -> Trials:
-    """The trials of any study, also an empty one, with the score that ranks them."""
+    """The trials of any study, also an empty one, with their dev score and the one that ranks."""
     study, trials, ranking = context.study, context.trials, "score"
-    if study.select_by not in ("", study.metric):
+    names = {DEV, study.select_by} - {"", study.metric}
+    added = {name: find_scores(trials, study.scores, name) for name in sorted(names)}
+    trials = trials.assign(**{name: value for name, value in added.items() if value.notna().any()})
+    if study.select_by in trials and study.select_by in names:
         ranking = study.select_by
-        trials = trials.assign(**{ranking: find_scores(trials, study.scores, ranking)})
-    return Trials(compute_trials_table(trials), context.labels, ranking)
+    varied = varied_settings(trials, study.settings)
+    columns = _choose_columns(trials, varied, [name for name in added if name in trials])
+    return Trials(compute_trials_table(trials), context.labels, ranking, columns)
+
+
+def _choose_columns(
+    trials: pd.DataFrame, varied: Sequence[str], scores: Sequence[str]
+) -> tuple[str, ...]:
+    """Score and state, every setting that varied, and what was measured where any trial has it."""
+    measured = ["mtd", *scores, "best_step", "wall_seconds", "alignment", "uniformity"]
+    known = [name for name in measured if name in trials and trials[name].notna().any()]
+    texts = [name for name in ("reason", "note") if name in trials and (trials[name] != "").any()]
+    return ("number", "score", "state", "seed", *varied, *known, *texts)
+
+
+def shown_trials(context: StudyContext) -> frozenset[int]:
+    """The numbers of the trials that have a row on the page, at `#trial-NUMBER`."""
+    info = compute(context)
+    return frozenset(int(number) for number in _choose(info.table, info.ranking)[0]["number"])
 
 
 def describe(info: Trials) -> tuple[str, ...]:
@@ -51,15 +72,10 @@ def show(info: Trials) -> tuple[Table, ...]:
     if not len(trials):
         return ()
     chosen, caption = _choose(trials, info.ranking)
-    varied = varied_settings(trials, _IF_VARIED)
-    extra = [name for name in _IF_VARIED if name in varied]
-    columns = [*FIRST_COLUMNS[:-1], *extra, FIRST_COLUMNS[-1]]
-    if info.ranking not in columns:
-        columns.insert(columns.index("score") + 1, info.ranking)
-    notes = ["note"] if "note" in trials else []
-    shown = chosen[[*columns, *notes]]
+    shown = chosen[list(info.columns)].rename(columns={"wall_seconds": "wall time, s"})
     table = make_table(shown, caption=caption, csv="trials", sortable=True, labels=info.labels)
-    return (*_reasons(trials), table)
+    anchors = tuple(f"trial-{number}" for number in chosen["number"])
+    return (*_reasons(trials), replace(table, anchors=anchors))
 
 
 def _reasons(trials: pd.DataFrame) -> tuple[Table, ...]:
@@ -75,20 +91,27 @@ def _reasons(trials: pd.DataFrame) -> tuple[Table, ...]:
     if len(counts) > _MOST_REASONS:
         caption += f" The {_MOST_REASONS} commonest of {len(counts):,} reasons."
     shown = counts.head(_MOST_REASONS)[["n", "state", "reason", "first trial"]]
-    return (make_table(shown, caption=caption, csv="trials"),)
+    return (replace(make_table(shown, caption=caption, csv="trials"), name="failures"),)
 
 
 def _choose(trials: pd.DataFrame, ranking: str) -> tuple[pd.DataFrame, str]:
-    """All trials, or of many the best half of the rows and the last half; and the caption."""
+    """All trials, the best first, or of many the best half of the rows and the last half.
+
+    Returns them with the caption. Trials without a score follow in the order of their numbers.
+    """
+    done = trials[(trials["state"] == "COMPLETE") & trials[ranking].notna()]
+    best = done.sort_values([ranking, "number"], ascending=[False, True]).index
+    rest = trials.index.difference(best)
+    order = f"best first by {clean(ranking)}"
     if len(trials) <= _MOST_ROWS:
-        return trials, f"{count(len(trials), 'trial')}."
+        return trials.loc[[*best, *rest]], f"{count(len(trials), 'trial')}, {order}."
     half = _MOST_ROWS // 2
-    done = trials[trials["state"] == "COMPLETE"]
-    best = done.nlargest(half, ranking).index
-    chosen = best.union(trials.index.difference(best)[-half:])
+    others = trials.index.difference(best[:half])[-half:]
+    chosen = [*best[:half], *others]
     caption = (
-        f"{len(chosen)} of {len(trials):,} trials: the {len(best)} best and the "
-        f"{len(chosen) - len(best)} last of the others. The CSV has all."
+        f"{len(chosen):,} of {len(trials):,} trials: the {min(half, len(best)):,} best, {order}, "
+        f"and the {len(others):,} last of the others. The page shows at most {_MOST_ROWS:,} rows; "
+        "the CSV has all."
     )
     return trials.loc[chosen], caption
 

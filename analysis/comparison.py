@@ -1,0 +1,90 @@
+"""Configurations side by side: mean scores, and paired differences to the best one."""
+
+from collections.abc import Collection
+
+import numpy as np
+import pandas as pd
+
+from analysis.experiments.settings import format_value
+from analysis.intervals import Estimate, check_level, estimate, summarise
+from analysis.runs import completed_runs, varied_settings
+
+_MOST_COMPARED = 100
+_DIFFERENCE = ["difference", "difference_low", "difference_high"]
+COLUMNS = ("number", "n", "seeds", "mean", "low", "high", *_DIFFERENCE)
+"""Of a table of configurations, after the settings that varied."""
+
+
+def name_configuration(settings: pd.Series) -> str:
+    """Settings as text: learning_rate 0.001, steps 160."""
+    return ", ".join(f"{name} {format_value(str(name), value)}" for name, value in settings.items())
+
+
+def compute_configurations(
+    trials: pd.DataFrame, settings: Collection[str], *, level: float = 0.95
+) -> pd.DataFrame:
+    """Mean score of each configuration, the best first, and its difference to the best.
+
+    settings  which columns of trials are settings.
+
+    Returns the settings that varied, then `COLUMNS`: number is the first trial of the
+    configuration; mean, low and high as `summarise` gives them; the difference is in points above
+    the best configuration, over the seeds that both have. Its interval is adjusted for all pairs of
+    configurations (Bonferroni), because the best is chosen by the same scores; it is missing for
+    the best itself, with fewer than two common seeds, and beyond the 100 best. Raises ValueError
+    for a level outside (0, 1).
+    """
+    check_level(level)
+    runs = completed_runs(trials).sort_values("number")
+    varied = varied_settings(runs, settings)
+    place = pd.Series(0, index=runs.index)
+    if varied:
+        place = runs.groupby(varied, dropna=False).ngroup()
+    runs = runs.assign(configuration=place)
+    table = summarise(runs, by=["configuration"], level=level)
+    table = table.sort_values("mean", ascending=False, kind="stable", ignore_index=True)
+    scores = runs.pivot_table(index="seed", columns="configuration", values="score")
+    pairs = max(len(table) * (len(table) - 1) / 2, 1)
+    ordered = scores.reindex(columns=table["configuration"]).to_numpy(dtype=np.float64)
+    rows = [
+        _compare(ordered[:, at], ordered[:, 0], 1 - (1 - level) / pairs) if at else _UNKNOWN
+        for at in range(min(len(table), _MOST_COMPARED))
+    ]
+    found = pd.DataFrame(rows, columns=_DIFFERENCE, dtype="float64").reindex(table.index)
+    first = runs.drop_duplicates("configuration").set_index("configuration")
+    chosen = first.loc[table["configuration"], ["number", *varied]].reset_index(drop=True)
+    joined = pd.concat([chosen, table.drop(columns="configuration"), found], axis=1)
+    return joined[[*varied, *COLUMNS]]
+
+
+_UNKNOWN = (np.nan, np.nan, np.nan)
+
+
+def _compare(
+    scores: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+    best: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+    level: float,
+) -> tuple[float, float, float]:
+    """Mean and interval of the paired difference of two vectors of scores by seed, (S,)."""
+    difference = (scores - best)[np.isfinite(scores - best)]
+    if not len(difference):
+        return _UNKNOWN
+    found = estimate(difference, level)
+    return (found.mean, found.low, found.high)
+
+
+def estimate_configuration(
+    trials: pd.DataFrame, settings: Collection[str], number: int, *, level: float = 0.95
+) -> tuple[Estimate, int]:
+    """Mean score of a trial's configuration with its t interval over seeds, and how many seeds.
+
+    Raises KeyError where `number` is no completed trial with a score.
+    """
+    runs = completed_runs(trials).set_index("number", drop=False)
+    varied = varied_settings(runs, settings)
+    chosen, same = runs.loc[[number]].iloc[0], np.ones(len(runs), dtype=bool)
+    for name in varied:
+        equal = runs[name].isna() if pd.isna(chosen[name]) else runs[name] == chosen[name]
+        same &= equal.to_numpy()
+    per_seed = runs[same].groupby("seed")["score"].mean().to_numpy(dtype=np.float64)
+    return estimate(per_seed, level), len(per_seed)

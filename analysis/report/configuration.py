@@ -1,0 +1,85 @@
+"""The effective configuration of a study: the value of every setting, as the trials recorded it."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from analysis.experiments.settings import format_value
+from analysis.frames import StudyFrames
+from analysis.report.cells import clean
+from analysis.report.commands import model_folder
+from analysis.runs import completed_runs, is_missing, varied_settings
+
+_MOST_VALUES = 12
+
+
+def list_varied(study: StudyFrames) -> Mapping[str, str]:
+    """What was varied, the seeds last, with the values tried, many of them as a range."""
+    names = [*varied_settings(study.trials, study.settings), "seed"]
+    return {_label(study, name): _list_values(study.trials[name], name) for name in names}
+
+
+def list_fixed(study: StudyFrames) -> Mapping[str, str]:
+    """What was the same in all trials: how they were compared, then every other setting.
+
+    A setting that no trial recorded is left out; the study's profile and `--set` are in it.
+    """
+    trials = study.trials
+    varied = set(varied_settings(trials, study.settings))
+    general = {
+        "metric": study.metric,
+        "select_by": study.select_by or study.metric,
+        "sampler": study.sampler,
+        "margin": f"{study.margin:g} points",
+        "alpha": f"{study.alpha:g}",
+    }
+    fixed = [
+        str(name)
+        for name in trials
+        if name in study.settings and name not in varied and not is_missing(trials[name]).all()
+    ]
+    settings = {_label(study, name): _list_values(trials[name], name) for name in fixed}
+    return {name: clean(value) for name, value in general.items()} | settings
+
+
+def describe_cost(study: StudyFrames) -> str:
+    """The time that trials took, and where the best model is; empty without a completed trial."""
+    runs = completed_runs(study.trials)
+    if not len(runs):
+        return ""
+    seconds = study.trials["wall_seconds"].astype("float64")
+    texts = []
+    if np.isfinite(seconds).any():
+        texts.append(
+            f"The trials took {format_seconds(float(seconds.sum()))} in all, "
+            f"{format_seconds(float(seconds.median()))} each (median)."
+        )
+    if folder := model_folder(study):
+        texts.append(f"The best trial's model was saved in {clean(folder)}.")
+    return " ".join(texts)
+
+
+def format_seconds(seconds: float) -> str:
+    """A duration: 12.5 s, 12 min, 3 h 20 min."""
+    if seconds < 90:
+        return f"{seconds:.3g} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _label(study: StudyFrames, name: str) -> str:
+    setting = study.settings.get(name)
+    return clean(setting.label if setting else name)
+
+
+def _list_values(column: pd.Series, name: str) -> str:
+    values = sorted(column[~is_missing(column)].unique(), key=_sort_key)
+    texts = [clean(format_value(name, value)) for value in values]
+    if len(texts) > _MOST_VALUES:
+        return f"{len(texts):,} values from {texts[0]} to {texts[-1]}"
+    return ", ".join(texts) or "none yet"
+
+
+def _sort_key(value: object) -> tuple[float, str]:
+    return (float(value), "") if isinstance(value, int | float | np.number) else (0.0, str(value))

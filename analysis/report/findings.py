@@ -1,0 +1,225 @@
+"""The answer of a study in one line, with its certainty: what the first screen of a page states.
+
+What a study is about follows from what varied: methods, conditions of an optimum, measured
+history, the maximum traceable distance (MTD), or other settings.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.confirmation import choose_candidates
+from analysis.intervals import Estimate
+from analysis.looks import judged_trials
+from analysis.report.context import StudyContext
+from analysis.report.shape import answer_shape, describe_certainty, describe_points, write_p
+from analysis.report.text import PERCENT, count
+from analysis.report.topics.comparison import Configurations
+from analysis.report.topics.history import History
+from analysis.report.topics.methods import Methods
+from analysis.runs import completed_runs, format_mtd
+from analysis.sufficiency import Sufficiency
+
+Infos = Mapping[str, Any]
+"""What the topics of a page computed, by the name of the topic."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a study shows.
+
+    topic      whose figure is the main one; empty for none.
+    best       a trial of the configuration to recommend; None without a score.
+    decided    whether that configuration is significantly better than others.
+    confirms   whether `mtdlab confirm` can measure it again.
+    seeds      how many seeds would settle an open question; None: not known or too many.
+    indifferent  whether all configurations are equivalent.
+    """
+
+    answer: str
+    certainty: str
+    kind: str
+    topic: str = ""
+    best: int | None = None
+    decided: bool = False
+    confirms: bool = False
+    seeds: int | None = None
+    indifferent: bool = False
+
+
+def find_answer(context: StudyContext, infos: Infos) -> Finding:
+    """The answer to what the study varied."""
+    if not len(completed_runs(context.trials)):
+        return _nothing(context)
+    if "methods" in infos and context.verdict.levels < 2:
+        return _methods(context, infos["methods"])
+    if "robustness" in infos:
+        return _conditions(context, infos["robustness"])
+    if "history" in infos and len(infos["history"].runs):
+        return _history(context, infos["history"])
+    if context.verdict.levels_run > 1:
+        return _distance(context)
+    if "configurations" in infos:
+        return _configurations(infos["configurations"])
+    return _single(context)
+
+
+def _nothing(context: StudyContext) -> Finding:
+    states = context.trials["state"]
+    if len(states) and (states == "FAIL").all():
+        return Finding(f"All {count(len(states), 'trial')} failed", "Nothing to compare.", "failed")
+    return Finding("No result yet", "No trial is complete with a score.", "inconclusive")
+
+
+def _single(context: StudyContext) -> Finding:
+    runs = completed_runs(context.trials)
+    seeds = runs["seed"].nunique()
+    mean = runs.groupby("seed")["score"].mean().mean()
+    return Finding(
+        f"The mean score is {mean:.2f}",
+        f"{count(len(runs), 'trial')}, {count(seeds, 'seed')}; one configuration, so nothing is "
+        "compared.",
+        "inconclusive",
+        best=_best_trial(runs),
+    )
+
+
+def _best_trial(runs: pd.DataFrame) -> int:
+    return int(runs.sort_values(["score", "number"], ascending=[False, True])["number"].iloc[0])
+
+
+def _methods(context: StudyContext, info: Methods) -> Finding:
+    ranked = info.table.sort_values("mean", ascending=False, kind="stable")
+    names = [info.name(method) for method in ranked["method"]]
+    runs = completed_runs(context.trials)
+    best = runs[runs["method"] == ranked["method"].iloc[0]] if "method" in runs else runs
+    return _contest(names, ranked, "methods", _best_trial(best if len(best) else runs))
+
+
+def _configurations(info: Configurations) -> Finding:
+    best = int(info.table["number"].iloc[0])
+    return _contest(info.names, info.table, "configurations", best)
+
+
+def _contest(names: Sequence[str], ranked: pd.DataFrame, topic: str, best: int) -> Finding:
+    """The best of several rows against the others, by their paired differences, best first."""
+    others = ranked.iloc[1:]
+    tested = np.isfinite(others["difference_low"])
+    equal = int((tested & (others["difference_high"] >= 0)).sum())
+    first, second = names[0], names[1]
+    if not tested.any():
+        text = f"{first} has the highest mean score; no difference is tested"
+        return Finding(text, "One seed: run at least 3.", "inconclusive", topic, best)
+    # the runner-up: of rows that were compared, the one with the next mean
+    at = int(np.flatnonzero(tested.to_numpy())[0])
+    second, row = names[at + 1], others.iloc[at]
+    difference = Estimate(-row["difference"], -row["difference_high"], -row["difference_low"])
+    certainty = (
+        f"Paired difference to {second}: {describe_points(difference)}, multiplicity-adjusted; "
+        f"{count(int(min(ranked['seeds'].iloc[0], row['seeds'])), 'seed')}."
+    )
+    if not equal:
+        return Finding(f"{first} is best", certainty, "decided", topic, best, decided=True)
+    rest = second if equal == 1 else f"{equal} of {len(others)} others"
+    if len(others) > 1 and equal == len(others):
+        rest = "all others"
+    verb = "is" if equal == 1 else "are"
+    answer = f"{first} has the highest mean score; {rest} {verb} not significantly worse"
+    return Finding(answer, certainty, "inconclusive", topic, best)
+
+
+def _conditions(context: StudyContext, info: Sequence[Any]) -> Finding:
+    best = {each.name: format_mtd(each.verdict.peak_mtd) for each in info}
+    if len(set(best.values())) == 1:
+        answer = f"The best MTD is {next(iter(best.values()))} in all {len(info)} conditions"
+    elif len(info) <= 3:
+        answer = "Best MTD: " + "; ".join(f"{mtd} at {name}" for name, mtd in best.items())
+    else:
+        peaks = sorted(each.verdict.peak_mtd for each in info)
+        low, high = format_mtd(peaks[0]), format_mtd(peaks[-1])
+        answer = f"The best MTD is between {low} and {high} in {len(info)} conditions"
+    kinds = pd.Series([each.verdict.verdict for each in info]).value_counts()
+    verdicts = ", ".join(f"{amount} {kind}" for kind, amount in kinds.items())
+    seeds = max(each.verdict.seeds for each in info)
+    runs = completed_runs(context.trials)
+    open_ = "inconclusive" in kinds
+    return Finding(
+        answer,
+        f"Verdicts by condition: {verdicts}; {count(seeds, 'seed')}.",
+        "inconclusive" if open_ else "decided",
+        "robustness",
+        _best_trial(runs),
+    )
+
+
+def _history(context: StudyContext, info: History) -> Finding:
+    known = info.curve[np.isfinite(info.curve["median"].astype("float64"))]
+    if not len(known):
+        answer = "Keys keep more than half of their similarity up to the longest lag"
+    else:
+        medians = known["median"]
+        low, high = (known.iloc[int(at)] for at in (medians.argmin(), medians.argmax()))
+        answer = (
+            f"The median half-life of a key is {low['median']:.1f} steps at MTD "
+            f"{format_mtd(low['mtd'])} and {high['median']:.1f} at MTD {format_mtd(high['mtd'])}"
+        )
+    rows = info.correlations[
+        (info.correlations["first"] == "half_life") & (info.correlations["second"] == "mtd")
+    ]
+    certainty = f"{count(info.runs['number'].nunique(), 'trial')}, {_seeds(info.runs)}."
+    if len(rows):
+        row = rows.iloc[0]
+        interval = ""
+        if np.isfinite(row["low"]):
+            interval = f" ({PERCENT} CI {row['low']:.2f} to {row['high']:.2f})"
+        certainty = f"Rank correlation with MTD {row['mean']:.2f}{interval}; {_seeds(info.runs)}."
+    runs = completed_runs(context.trials)
+    return Finding(answer, certainty, "decided", "history", _best_trial(runs))
+
+
+def _seeds(runs: pd.DataFrame) -> str:
+    return count(int(runs["seed"].nunique()), "seed")
+
+
+def _distance(context: StudyContext) -> Finding:
+    """The shape over MTD; first, where it is so, that MTD is not sufficient."""
+    verdict, found = context.verdict, context.sufficiency
+    shape = answer_shape(verdict)
+    certainty, topic = describe_certainty(verdict), "score"
+    if found is not None and found.answer == "rejected":
+        topic, certainty = "sufficiency", f"{_sufficiency(found)} {certainty}"
+        shape = "MTD alone does not determine the score"
+    elif found is not None and found.answer == "not rejected":
+        certainty += f" {_sufficiency(found)}"
+    seeds = verdict.seeds_for_power
+    return Finding(
+        shape,
+        certainty,
+        verdict.verdict if topic == "score" else "decided",
+        topic,
+        _best_level(context),
+        decided=verdict.verdict in ("peaked", "rising", "falling"),
+        confirms=verdict.seeds > 1 and verdict.levels > 1 and verdict.verdict != "flat",
+        seeds=seeds,
+        indifferent=verdict.verdict == "flat",
+    )
+
+
+def _sufficiency(found: Sufficiency) -> str:
+    if found.answer == "rejected":
+        return (
+            "At equal MTD the score also depends on how it is divided between 1/(1 − η) and K/N "
+            f"({write_p(found.p_value)})."
+        )
+    return f"That MTD alone determines the score is not rejected ({write_p(found.p_value)})."
+
+
+def _best_level(context: StudyContext) -> int:
+    """The first trial of the best configuration at the best level of MTD."""
+    trials, _ = judged_trials(context.study, context.curve_trials)
+    if context.verdict.seeds and context.verdict.levels > 1:
+        return choose_candidates(trials, context.study.settings, context.verdict)[0].number
+    return _best_trial(completed_runs(context.curve_trials))

@@ -1,0 +1,167 @@
+"""The first screen of a study's page: question, answer, recommended configuration, next step."""
+
+import re
+
+import numpy as np
+
+from analysis.comparison import estimate_configuration
+from analysis.experiments.settings import format_value
+from analysis.report.cells import clean
+from analysis.report.commands import confirm_command, more_seeds_command, runs
+from analysis.report.context import StudyContext
+from analysis.report.findings import Finding
+from analysis.report.page import Headline, NextStep, Recommendation, Status
+from analysis.report.status import describe_status
+from analysis.report.text import LEVEL, PERCENT
+from analysis.runs import completed_runs, format_mtd, is_missing, varied_settings
+
+_MOST_QUESTION = 320
+_MOST_SETTINGS = 8
+_MOST_COMMAND = 2_000
+_MOST_LEVELS = 6
+_CONFIRMED = "-confirm"
+_OVER = ("complete", "failed")
+
+
+def build_headline(context: StudyContext, finding: Finding) -> Headline:
+    """What the first screen states of a study."""
+    status = describe_status(context.study)
+    return Headline(
+        question=ask(context),
+        answer=finding.answer,
+        certainty=finding.certainty,
+        kind=finding.kind,
+        status=status,
+        recommendation=recommend(context, finding, status),
+        next_step=find_next_step(context, finding, status),
+    )
+
+
+def ask(context: StudyContext) -> str:
+    """The description up to its first question mark; without one, what varied as a question."""
+    study = context.study
+    asked = re.match(r"[^?]+\?(?=\s|$)", study.description.strip())
+    if asked and len(asked[0]) <= _MOST_QUESTION:
+        return clean(asked[0], most=_MOST_QUESTION)
+    if not len(context.trials):
+        return "Nothing has been run yet; the study file states what will be compared."
+    names = varied_settings(context.trials, study.settings)
+    if not names:
+        return f"Which {clean(study.metric)} does this configuration reach?"
+    listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return clean(f"How does {study.metric} depend on {listed}?", most=_MOST_QUESTION)
+
+
+def recommend(context: StudyContext, finding: Finding, status: Status) -> Recommendation | None:
+    """The configuration of the finding's trial; None without a completed trial."""
+    if finding.best is None:
+        return None
+    study = context.study
+    label = "Highest mean, not confirmed as best"
+    if status.kind not in _OVER:
+        label = "Highest mean so far"
+    elif finding.decided:
+        label = "Recommended configuration"
+    elif finding.indifferent:
+        label = "Highest mean; all tested are equivalent"
+    chosen = context.trials[context.trials["number"] == finding.best].head(1)
+    row = chosen.iloc[0]
+    # a setting that the trial's method does not have is missing
+    names = [
+        name
+        for name in _method_first(varied_settings(context.trials, study.settings))
+        if not is_missing(chosen[name]).all()
+    ]
+    settings = {name: clean(format_value(name, row[name])) for name in names[:_MOST_SETTINGS]}
+    if np.isfinite(row["mtd"]) and row["mtd"] > 0:
+        settings["MTD"] = format_mtd(float(row["mtd"]))
+    if not names:
+        settings = {"configuration": "the only one"} | settings
+    return Recommendation(
+        label,
+        {clean(name): value for name, value in settings.items()},
+        f"{_describe_score(context, finding.best)}{_describe_equals(context, finding)}",
+    )
+
+
+def _method_first(names: list[str]) -> list[str]:
+    return sorted(names, key=lambda name: name != "method")
+
+
+def _describe_score(context: StudyContext, number: int) -> str:
+    study = context.study
+    found, seeds = estimate_configuration(context.trials, study.settings, number, level=LEVEL)
+    metric = clean(study.metric, most=40)
+    if not np.isfinite(found.low):
+        return f"{metric} {found.mean:.2f} (one seed)."
+    interval = f"{PERCENT} CI {found.low:.2f} to {found.high:.2f}"
+    return f"Mean {metric} {found.mean:.2f} ({interval}, {seeds} seeds)."
+
+
+def _describe_equals(context: StudyContext, finding: Finding) -> str:
+    """The levels that are statistically indistinguishable from the best."""
+    verdict = context.verdict
+    others = [level for level in verdict.optimal_range if level != verdict.peak_mtd]
+    if not (finding.decided and finding.topic in ("score", "sufficiency") and others):
+        return ""
+    listed = ", ".join(format_mtd(level) for level in others[:_MOST_LEVELS])
+    if len(others) > _MOST_LEVELS:
+        listed = f"{format_mtd(others[0])} to {format_mtd(others[-1])}"
+    return f" Statistically indistinguishable from it: MTD {listed}."
+
+
+def find_next_step(context: StudyContext, finding: Finding, status: Status) -> NextStep:
+    """What to do next: finish the study, confirm its best level, or run more seeds."""
+    study, command = context.study, context.study.command
+    if status.kind not in _OVER:
+        return _continue(context, status, command)
+    if status.kind == "failed":
+        return _step("Run the failed trials again", status.retry)
+    if study.name.endswith(_CONFIRMED) and runs(command, "confirm"):
+        return _step("Compare with the study that chose the two configurations")
+    if finding.indifferent:
+        return _step(f"Choose by cost: differences are below the margin of {study.margin:g} points")
+    if finding.decided and finding.confirms and runs(command, "sweep"):
+        text = f"{_widen(context)}Confirm the best level with fresh seeds, which did not choose it"
+        return _step(text, confirm_command(study))
+    if finding.decided:
+        return _step("Confirm the best configuration with fresh seeds")
+    return _more_seeds(context, finding)
+
+
+def _step(text: str, command: str = "") -> NextStep:
+    """A sentence, which ends with a colon where a command follows."""
+    return NextStep(f"{text}{':' if command else '.'}", clean(command, most=_MOST_COMMAND))
+
+
+def _continue(context: StudyContext, status: Status, command: str) -> NextStep:
+    """How a study that is not over goes on; failed trials are run again with the others."""
+    text = "Run it"
+    if status.kind == "running":
+        text = "Wait, or rerun to resume if the sweep was stopped"
+    elif len(context.trials):
+        text = "Rerun to resume the study"
+    if status.retry:
+        return _step(f"{text}, failed trials included", status.retry)
+    return _step(text, command)
+
+
+def _widen(context: StudyContext) -> str:
+    """That the best level is at an end of the range."""
+    verdict = context.verdict
+    ends = {verdict.first: ("lowest", "lower"), verdict.last: ("highest", "higher")}
+    if verdict.verdict not in ("rising", "falling") or verdict.peak_mtd not in ends:
+        return ""
+    end, further = ends[verdict.peak_mtd]
+    return f"The best level is the {end} tested: also test {further} MTD. "
+
+
+def _more_seeds(context: StudyContext, finding: Finding) -> NextStep:
+    used = int(completed_runs(context.trials)["seed"].nunique())
+    if finding.topic == "score" and min(context.verdict.levels, used) > 1 and not finding.seeds:
+        return _step("Test a wider range of MTD: over 1,000 seeds would be needed to decide here")
+    wanted = finding.seeds or max(2 * used, 3)
+    text = f"More seeds narrow the confidence intervals; {wanted} in all"
+    if finding.seeds:
+        text = f"Run {wanted} seeds in all, for a verdict with 80 % power"
+    return _step(text, more_seeds_command(context.study, wanted))

@@ -1,0 +1,117 @@
+"""What the command report writes and prints: pages, the verdict as fields, the best trial."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mtdlab import __version__
+
+if TYPE_CHECKING:
+    from analysis.frames import StudyFrames
+    from analysis.level_means import LevelMeans
+    from analysis.means_verdict import MeansVerdict
+    from analysis.report import MeansReport, MultiStudyReport, Report
+    from analysis.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class Written:
+    """A page, and what is printed of it: fields with --json, else the text."""
+
+    page: Path
+    fields: dict[str, Any]
+    text: str
+
+
+def write_study(frames: "StudyFrames", folder: Path, generated: str) -> Written:
+    """The page of one study."""
+    from analysis.report import write_report
+
+    written = write_report(frames, folder, generated=generated, version=__version__)
+    text = f"{written.summary[0]}\nThe page: {written.page}"
+    return Written(written.page, _described(written) | _ranking(frames), text)
+
+
+def write_means(means: "LevelMeans", folder: Path, generated: str) -> Written:
+    """The page of level means."""
+    from analysis.report import write_level_means
+
+    written = write_level_means(means, folder, generated=generated, version=__version__)
+    text = "\n".join([*written.summary, f"The page: {written.page}"])
+    return Written(written.page, _described(written), text)
+
+
+def write_together(
+    studies: "Sequence[StudyFrames]", out: Path, name: str, generated: str
+) -> Written:
+    """The page of each study and the page over all of them."""
+    from analysis.report import write_multi_study
+
+    written = write_multi_study(studies, out, name=name, generated=generated, version=__version__)
+    pages = {
+        frames.name: _described(own) | _ranking(frames)
+        for frames, own in zip(studies, written.pages.values(), strict=True)
+    }
+    lines = [f"{each}: {own.summary[0]}" for each, own in written.pages.items()]
+    text = "\n".join([*lines, f"The page: {written.page}"])
+    return Written(written.page, _files(written) | {"pages": pages}, text)
+
+
+def _described(written: "Report | MeansReport") -> dict[str, Any]:
+    found = verdict_fields(written.verdict) | {"mtd_sufficient": written.mtd_sufficient}
+    return _files(written) | found
+
+
+def _ranking(study: "StudyFrames") -> dict[str, Any]:
+    """The score that is reported, the one that ranks the trials, and the best trial by it.
+
+    Numbers that are not known, such as the optimism with one seed, are None.
+    """
+    from analysis.best_trial import compute_choices
+
+    names = {"metric": study.metric, "select_by": study.select_by or study.metric}
+    choices = compute_choices(study)
+    if not choices or choices[0].chosen_by != names["select_by"]:
+        return names | {"best": None}
+    best = choices[0]
+    numbers = {
+        "mtd": best.mtd,
+        "select_by_score": best.value,
+        "optimism": best.optimism,
+        "score": best.score,
+        "score_optimism": best.score_optimism,
+    }
+    known = {name: _finite(value) for name, value in numbers.items()}
+    return names | {"best": {"trial": best.number} | known}
+
+
+def verdict_fields(verdict: "Verdict | MeansVerdict") -> dict[str, Any]:
+    """The verdict as it is printed with --json; null where a value is not known.
+
+    verdict is flat, rising, falling, peaked or inconclusive; distances are in steps.
+    """
+    interval = verdict.peak_interval
+    return {
+        "verdict": verdict.verdict,
+        "sentence": verdict.sentence,
+        "peak_excluded": verdict.peak_excluded,
+        "peak_mtd": _finite(verdict.peak_mtd),
+        "peak_interval": None if interval is None else list(interval),
+        "optimal_range": list(verdict.optimal_range),
+        "p_value": _finite(verdict.p_value),
+        "seeds_for_power": verdict.seeds_for_power,
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _files(written: "Report | MeansReport | MultiStudyReport") -> dict[str, Any]:
+    return {
+        "page": str(written.page),
+        "figures": [str(path) for path in written.figures],
+        "tables": [str(path) for path in written.tables],
+    }

@@ -1,0 +1,205 @@
+"""The first screen of a page: question, answer, certainty, recommendation, next step, status."""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.comparison import compute_configurations
+from analysis.frames import StudyFrames
+from analysis.report.commands import extend, model_folder, more_seeds_command, runs
+from analysis.report.configuration import format_seconds, list_fixed, list_varied
+from analysis.report.context import StudyContext
+from analysis.report.findings import find_answer
+from analysis.report.headline import build_headline
+from analysis.report.page import Headline
+from analysis.report.status import describe_status
+from analysis.report.topics import TOPICS
+
+MakeTrials = Callable[..., pd.DataFrame]
+MakeStudy = Callable[..., StudyFrames]
+
+
+def headline_of(study: StudyFrames) -> Headline:
+    context = StudyContext(study)
+    computed = {topic.name: topic.compute(context) for topic in TOPICS}
+    found = {name: info for name, info in computed.items() if info is not None}
+    return build_headline(context, find_answer(context, found))
+
+
+def one_level(trials_of: MakeTrials, **settings: object) -> pd.DataFrame:
+    """Trials of one MTD and no other varied setting: 3 seeds."""
+    return trials_of(decays=(0.85,), times=(8,), seeds=range(6)).assign(**settings)
+
+
+def test_a_peak_is_answered_recommended_and_confirmed(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    shown = headline_of(study_of(trials_of()))
+    assert shown.question == "How does sts_average depend on ema_decay and queue_size?"
+    assert shown.answer == "The score peaks at MTD 8.667"
+    assert shown.certainty.startswith("p ")
+    assert "(multiplicity-adjusted)" in shown.certainty
+    assert "(95 % CI" in shown.certainty
+    assert "3 seeds, 8 levels" in shown.certainty
+    assert shown.recommendation is not None
+    assert shown.recommendation.label == "Recommended configuration"
+    assert shown.recommendation.settings == {
+        "ema_decay": "0.85",
+        "queue_size": "128",
+        "MTD": "8.667",
+    }
+    assert shown.next_step is not None
+    assert shown.next_step.command == "mtdlab confirm mtd"
+
+
+def test_the_question_is_the_description_up_to_its_question_mark(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    study = study_of(trials_of())
+    asked = dataclasses.replace(study, description="Is K 1.5 enough? It is a grid. Or not?")
+    assert headline_of(asked).question == "Is K 1.5 enough?"
+    stated = dataclasses.replace(study, description="Runs read from a.csv.")
+    assert headline_of(stated).question.startswith("How does sts_average depend on")
+
+
+def test_an_open_study_asks_for_the_seeds_that_would_settle_it(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    trials = trials_of(noise=3.0, shape=lambda mtd: 40 - 1.5 * float(np.log(mtd / 8.667)) ** 2)
+    study = study_of(trials)
+    shown, needed = headline_of(study), StudyContext(study).verdict.seeds_for_power
+    assert shown.answer.startswith("Inconclusive")
+    assert shown.recommendation is not None
+    assert shown.recommendation.label == "Highest mean, not confirmed as best"
+    assert shown.next_step is not None
+    assert needed is not None
+    assert f"Run {needed} seeds in all" in shown.next_step.text
+
+
+def test_a_learning_rate_study_opens_with_a_paired_difference(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    low, high = one_level(trials_of, learning_rate=1e-4), one_level(trials_of, learning_rate=1e-3)
+    high["score"] = low["score"] + 2 + 0.1 * (high["seed"] % 2)
+    trials = pd.concat([low, high], ignore_index=True).assign(number=range(12))
+    shown = headline_of(study_of(trials))
+    assert shown.question == "How does sts_average depend on learning_rate?"
+    assert shown.answer == "learning_rate 0.001 is best"
+    assert shown.certainty.startswith("Paired difference to learning_rate 0.0001: 2.05 points (95")
+    assert "MTD" not in shown.answer + shown.certainty
+    equal = pd.concat([low, high.assign(score=low["score"].to_numpy()[::-1])], ignore_index=True)
+    shown = headline_of(study_of(equal.assign(number=range(12))))
+    assert "is not significantly worse" in shown.answer
+    assert shown.next_step is not None
+    assert "seeds=[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]" in shown.next_step.command
+
+
+def test_configurations_are_compared_over_common_seeds() -> None:
+    scores = {0.1: [10, 20, 30], 0.2: [11, 22, 33], 0.3: [5, 6, 7]}
+    rows = [(seed, rate, score) for rate in scores for seed, score in enumerate(scores[rate])]
+    trials = pd.DataFrame(rows, columns=["seed", "rate", "score"]).assign(number=range(9))
+    table = compute_configurations(trials, ["rate"])
+    assert table["rate"].tolist() == [0.2, 0.1, 0.3]
+    assert table["number"].tolist() == [3, 0, 6]
+    assert table["difference"].tolist()[1:] == [-2, -16]
+    # t quantile of 2 degrees of freedom at 1 - 0.05 / 3 / 2, standard deviation 1
+    assert table["difference_low"][1] == pytest.approx(-2 - 7.6488 / np.sqrt(3), abs=1e-3)
+    assert np.isnan(table["difference_low"][0])
+
+
+@pytest.mark.parametrize(
+    ("states", "planned", "kind", "text"),
+    [
+        ({}, 24, "complete", "24 of 24 trials complete"),
+        ({0: "RUNNING"}, 30, "running", "23 of 30 trials complete, 1 running, 6 waiting"),
+        ({}, 30, "paused", "24 of 30 trials complete, 6 waiting"),
+        ({1: "FAIL"}, 24, "failed", "23 of 24 trials complete, 1 failed"),
+    ],
+)
+def test_the_status_is_a_word_and_its_numbers(
+    trials_of: MakeTrials,
+    study_of: MakeStudy,
+    states: dict[int, str],
+    planned: int,
+    kind: str,
+    text: str,
+) -> None:
+    trials = trials_of()
+    for number, state in states.items():
+        trials.loc[number, ["state", "reason"]] = [state, "out of memory"]
+    status = describe_status(study_of(trials, planned=planned))
+    assert (status.kind, status.text) == (kind, text)
+    failed = "FAIL" in states.values()
+    assert status.failures == (("1 trial failed: out of memory",) if failed else ())
+    assert status.retry == ("mtdlab sweep studies/mtd.yaml --retry-failed" if failed else "")
+
+
+def test_a_study_that_is_not_over_is_resumed(trials_of: MakeTrials, study_of: MakeStudy) -> None:
+    shown = headline_of(study_of(trials_of(), planned=30))
+    assert shown.next_step is not None
+    assert shown.next_step.text == "Rerun to resume the study:"
+    assert shown.next_step.command == "mtdlab sweep studies/mtd.yaml"
+    # a result that more trials may change is no recommendation
+    assert shown.recommendation is not None
+    assert shown.recommendation.label == "Highest mean so far"
+    failed = trials_of()
+    failed.loc[1, "state"] = "FAIL"
+    shown = headline_of(study_of(failed, planned=30))
+    assert shown.next_step is not None
+    assert shown.next_step.text == "Rerun to resume the study, failed trials included:"
+    assert shown.next_step.command == shown.status.retry
+
+
+def test_studies_without_a_score_say_so(trials_of: MakeTrials, study_of: MakeStudy) -> None:
+    none = headline_of(study_of(trials_of().iloc[:0], planned=9))
+    assert (none.answer, none.recommendation) == ("No result yet", None)
+    failed = trials_of().assign(state="FAIL", reason="loss is NaN", score=np.nan)
+    shown = headline_of(study_of(failed))
+    assert shown.answer == "All 24 trials failed"
+    assert shown.status.failures == ("24 trials failed: loss is NaN",)
+    assert shown.next_step is not None
+    assert shown.next_step.command.endswith("--retry-failed")
+    one = headline_of(study_of(trials_of().iloc[:1]))
+    assert one.answer.startswith("The mean score is")
+
+
+def test_commands_are_read_as_a_shell_reads_them(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    command = "/usr/bin/mtdlab sweep 'my study.yaml' --models=/data/m"
+    assert runs(command, "sweep")
+    assert not runs("mtdlab sweep 'open", "sweep")
+    assert extend(command, "--jobs").startswith("/usr/bin/mtdlab sweep 'my study.yaml'")
+    study = dataclasses.replace(study_of(trials_of()), command=command)
+    assert model_folder(study) == "/data/m/mtd"
+    assert more_seeds_command(study, 5).endswith("--set 'seeds=[0, 1, 2, 3, 4]'")
+    assert more_seeds_command(study, 500) == ""
+    assert model_folder(dataclasses.replace(study, command="python train.py")) == ""
+
+
+def test_the_effective_configuration_is_complete(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    study = study_of(trials_of(times=range(1, 21)).assign(steps=160, select_on="dev"))
+    assert list_varied(study) == {
+        "ema_decay η": "0.75, 0.85",
+        "queue_size K": "20 values from 64 to 1280",
+        "seed": "0, 1, 2",
+    }
+    fixed = list_fixed(study)
+    general = ["metric", "select_by", "sampler", "margin", "alpha"]
+    settings = ["batch_size N", "initial_queue_size", "queue_slice", "steps", "select_on"]
+    assert list(fixed) == [*general, *settings]
+    assert fixed["steps"] == "160"
+    assert fixed["margin"] == "0.5 points"
+
+
+def test_durations_are_readable() -> None:
+    assert [format_seconds(value) for value in (12.5, 720, 12_000)] == [
+        "12.5 s",
+        "12 min",
+        "3 h 20 min",
+    ]
