@@ -34,7 +34,7 @@ class Experiment:
     chosen_by  settings of which one must vary for the experiment to be shown.
     file, read the published file, and what makes rows with `by` and `published` of it.
     figure     how it is drawn: "line" over numbers, "rows" of text, "grid" of two settings,
-               "boxes" of the runs beside a grid.
+               "seeds" side by side beside a grid.
     made_of    settings that `by` is derived from or that go with it.
     derive     adds the columns of `by` that are not settings themselves.
     like       the published row, by its first column, that a value is compared with.
@@ -54,7 +54,7 @@ class Experiment:
     by: tuple[str, ...]
     chosen_by: tuple[str, ...]
     file: str
-    figure: Literal["line", "rows", "grid", "boxes"]
+    figure: Literal["line", "rows", "grid", "seeds"]
     read: Callable[[str], pd.DataFrame] = read_averages
     made_of: tuple[str, ...] = ()
     derive: Callable[[pd.DataFrame], pd.DataFrame] | None = None
@@ -168,7 +168,7 @@ EXPERIMENTS = (
         by=("share", "queue_size"),
         chosen_by=("share",),
         file="table7_initial_queue",
-        figure="boxes",
+        figure="seeds",
         read=read_initial_queue,
         made_of=("initial_queue_size", "queue_size"),
         derive=with_share,

@@ -12,7 +12,7 @@ from analysis.report.page import Section
 
 @dataclass(frozen=True)
 class Files:
-    """Where a page, its figures and its tables are."""
+    """Where a page, its figures (a PNG and an SVG file each) and its tables are."""
 
     page: Path
     figures: tuple[Path, ...]
@@ -61,11 +61,13 @@ def write_files(
         for name, frame in frames.items()
     )
     figures = tuple(
-        _replace_file(out / "figures" / f"{figure.name}.png", figure.png)
+        _replace_file(out / "figures" / f"{figure.name}.{kind}", content)
         for section in sections
         for figure in section.figures
+        for kind, content in (("png", figure.png), ("svg", figure.vector.encode()))
     )
     written = _replace_file(out / "index.html", page.encode(errors="replace"))
     _remove_stale((out / "tables" / f"{name}.csv" for name in table_names), tables)
-    _remove_stale((out / "figures" / f"{name}.png" for name in figure_names), figures)
+    earlier = (f"{name}.{kind}" for name in figure_names for kind in ("png", "svg"))
+    _remove_stale((out / "figures" / name for name in earlier), figures)
     return Files(written, figures, tables)

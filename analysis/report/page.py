@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from analysis.report.trial_links import drop_dead_links
+
 
 @dataclass(frozen=True)
 class Column:
@@ -21,7 +23,8 @@ class Column:
 class Table:
     """Cells ready to print. csv is the name of the file with the same data, or empty.
 
-    links  where the first cell of each row leads, or nothing.
+    links    where the first cell of each row leads, or nothing.
+    anchors  the id of each row, or nothing.
     """
 
     caption: str
@@ -30,13 +33,16 @@ class Table:
     csv: str = ""
     sortable: bool = False
     links: tuple[str, ...] = ()
+    anchors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure as SVG markup for the page and as PNG for a file.
+    """A figure as markup for the page and as files.
 
-    alt states what the figure shows, for readers who do not see it; caption what is drawn.
+    alt     what the figure shows, for readers who do not see it; caption: what is drawn.
+    svg     two `<svg>` elements, one of which the page shows, by its width.
+    vector  the SVG file; png: the PNG file.
     """
 
     name: str
@@ -45,6 +51,7 @@ class Figure:
     alt: str
     svg: str
     png: bytes
+    vector: str
 
 
 @dataclass(frozen=True)
@@ -122,8 +129,8 @@ _TEMPLATES = {
 def render(page: Page | MultiStudyPage | LevelMeansPage) -> str:
     """The page as one HTML document that loads nothing from anywhere.
 
-    Every text is escaped; only the figures' own SVG is passed through. The script runs by
-    its hash, so that no other script can.
+    Every text is escaped; only the figures' own SVG is passed through. The scripts and styles are
+    all `*.js` and `*.css` of this package; a script runs by its hash, so that no other can.
     """
     environment = Environment(
         loader=PackageLoader("analysis.report", package_path=""),
@@ -133,17 +140,27 @@ def render(page: Page | MultiStudyPage | LevelMeansPage) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    script = environment.get_template("sort.js").render().strip()
-    template = _TEMPLATES[type(page)]
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return environment.get_template(template).render(
+    scripts = _read(environment, "js")
+    html = environment.get_template(_TEMPLATES[type(page)]).render(
         page=page,
-        style=Markup(environment.get_template("page.css").render()),
-        script=Markup(script),
-        script_hash=digest,
+        style=Markup("".join(_read(environment, "css"))),
+        scripts=[Markup(script) for script in scripts],
+        hashes=[_hash(script) for script in scripts],
         drawings={
             figure.name: Markup(figure.svg)
             for section in page.sections
             for figure in section.figures
         },
     )
+    return drop_dead_links(html)
+
+
+def _read(environment: Environment, extension: str) -> list[str]:
+    """The text of all files of the package with an extension; page.css before other styles."""
+    names = environment.list_templates(extensions=[extension])
+    ordered = sorted(names, key=lambda name: (name != "page.css", name))
+    return [environment.get_template(name).render().strip() + "\n" for name in ordered]
+
+
+def _hash(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

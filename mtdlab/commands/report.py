@@ -185,15 +185,17 @@ def _load_published(name: str) -> "LevelMeans":
 
 
 def _load(study: str, storage: str | None) -> "StudyFrames":
-    """A study's frames, with the curves only where its page needs them."""
+    """A study's frames, with all curves only where its page needs them."""
     from analysis.experiments import needs_curves
+    from analysis.training import choose_curves
     from mtdlab.config.study import is_study_name
     from mtdlab.store import load_study
 
     frames = load_study(study, storage, curves=False)
     if not is_study_name(frames.name):
         raise MtdlabError(f"study {frames.name!r}: not a name that a folder can have")
-    return load_study(study, storage) if needs_curves(frames.trials, frames.settings) else frames
+    every = needs_curves(frames.trials, frames.settings)
+    return load_study(study, storage, curves=every or choose_curves(frames.trials))
 
 
 def _report_together(

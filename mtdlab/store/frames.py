@@ -1,11 +1,11 @@
 """A study as pandas frames, read from its database without writing to it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import Select, func, select
+from sqlalchemy import Select, false, func, select
 from sqlalchemy.orm import Session
 
 from analysis.frames import (
@@ -59,13 +59,16 @@ def list_studies(storage: str | None = None) -> pd.DataFrame:
     return table.rename(columns=str.lower).rename_axis(columns=None).reset_index()
 
 
-def load_study(study: str, storage: str | None = None, *, curves: bool = True) -> StudyFrames:
+def load_study(
+    study: str, storage: str | None = None, *, curves: bool | Collection[int] = True
+) -> StudyFrames:
     """A study's trials, curves, spectra and scores as frames, complete or still running.
 
     `storage` is a database URL or a SQLite file; by default MTDLAB_STORAGE, then
     OPTUNA_STORAGE, then mtdlab.db in the working folder. `curves=False` leaves that frame
-    empty, which holds most of a large study's values. Raises StorageError where there is no
-    such database and NothingToReport where it holds no such study.
+    empty, which holds most of a large study's values; numbers of trials read theirs alone.
+    Raises StorageError where there is no such database and NothingToReport where it holds no
+    such study.
     """
     url = storage_url(storage)
     with explained(url), Session(reading_engine(url)) as session:
@@ -81,7 +84,7 @@ def load_study(study: str, storage: str | None = None, *, curves: bool = True) -
             select_by=row.select_by or "",
             planned=session.scalar(planned) or 0,
             trials=_trials(trials),
-            curves=_curves(session, of_study) if curves else empty(CURVE_COLUMNS),
+            curves=_curves(session, _chosen(of_study, curves)),
             spectra=_spectra(session, of_study),
             scores=_scores(session, of_study),
             probes=_probes(session, of_study),
@@ -139,6 +142,12 @@ def _curves(session: Session, of_study: Select[Any]) -> pd.DataFrame:
         for number, curve in columns.items()
     ]
     return pd.concat(frames, ignore_index=True).reindex(columns=list(CURVE_COLUMNS))
+
+
+def _chosen(of_study: Select[Any], curves: bool | Collection[int]) -> Select[Any]:
+    if isinstance(curves, bool):
+        return of_study if curves else of_study.where(false())
+    return of_study.where(TrialRow.number.in_(list(curves)))
 
 
 def _probes(session: Session, of_study: Select[Any]) -> pd.DataFrame:

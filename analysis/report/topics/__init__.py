@@ -9,6 +9,7 @@ from analysis.report.topics import (
     correlation,
     geometry,
     history,
+    importances,
     looks,
     methods,
     robustness,
@@ -17,6 +18,7 @@ from analysis.report.topics import (
     spherical_cap,
     sufficiency,
     tasks,
+    training,
     trials,
 )
 from analysis.report.topics.base import Topic
@@ -27,10 +29,12 @@ TOPICS: tuple[Topic[Any], ...] = (
     looks.TOPIC,
     sufficiency.TOPIC,
     robustness.TOPIC,
+    importances.TOPIC,
     correlation.TOPIC,
     methods.TOPIC,
     batches.TOPIC,
     *EXPERIMENT_TOPICS,
+    training.TOPIC,
     collapse.TOPIC,
     tasks.TOPIC,
     geometry.TOPIC,

@@ -1,7 +1,7 @@
 """Topic: all trials, and why trials failed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -11,6 +11,7 @@ from analysis.report.context import StudyContext
 from analysis.report.page import Table
 from analysis.report.text import count
 from analysis.report.topics.base import Topic
+from analysis.report.trial_links import trial_anchor
 from analysis.runs import varied_settings
 from analysis.tables import FIRST_COLUMNS, compute_trials_table
 
@@ -59,7 +60,8 @@ def show(info: Trials) -> tuple[Table, ...]:
     notes = ["note"] if "note" in trials else []
     shown = chosen[[*columns, *notes]]
     table = make_table(shown, caption=caption, csv="trials", sortable=True, labels=info.labels)
-    return (*_reasons(trials), table)
+    anchors = tuple(trial_anchor(int(number)) for number in shown["number"])
+    return (*_reasons(trials), replace(table, anchors=anchors))
 
 
 def _reasons(trials: pd.DataFrame) -> tuple[Table, ...]:
