@@ -63,7 +63,8 @@ def test_its_page_states_the_numbers_and_the_assumption(tmp_path: Path) -> None:
     table = pd.read_csv(tmp_path / "tables" / "means.csv")
     assert table["error"].tolist()[0] == pytest.approx(0.34 / 2 / 1.96, abs=1e-4)
     assert table["optimal"].tolist() == ["yes"] * 3 + ["no"] + ["yes"] * 4 + ["no"]
-    assert {path.name for path in tmp_path.rglob("*.*")} == {"index.html", "means.csv", "means.png"}
+    files = {path.name for path in tmp_path.rglob("*.*")}
+    assert files == {"index.html", "means.csv", "means.png", "means.svg"}
 
 
 def test_an_unknown_figure_is_refused() -> None:

@@ -115,6 +115,11 @@ def _name_cell(cell: pd.Series) -> str:
     return f"η {cell['ema_decay']:g} with K/N {cell['ratio']:g} (MTD {format_mtd(cell['mtd'])})"
 
 
+def _describe_best(cells: pd.DataFrame) -> str:
+    best = cells.iloc[int(cells["mean"].argmax())]
+    return f"The highest mean is {best['mean']:.2f}, of {_name_cell(best)}."
+
+
 def warn(info: Sufficiency) -> tuple[str, ...]:
     """That the design confounds MTD with a component."""
     if info.answer == "cannot be tested":
@@ -186,7 +191,7 @@ def draw(info: Sufficiency) -> Drawing | None:
             f"Mean score of each configuration{adjusted}. If MTD were sufficient, cells of equal "
             "1/(1 − η) + K/N would have equal scores."
         ),
-        alt=" ".join(describe(info)),
+        alt=f"{' '.join(describe(info))} {_describe_best(cells)}",
     )
 
 
