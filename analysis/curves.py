@@ -14,6 +14,7 @@ from analysis.runs import traced_runs
 # distribution on a sphere of high dimension (the lowest uniformity at t = 2).
 IDEAL_ALIGNMENT = 0.0
 IDEAL_UNIFORMITY = -4.0
+CONFIGURATION = ("mtd", "ema_decay", "queue_size", "batch_size")
 GEOMETRY = ("alignment", "uniformity", "l1", "l2")
 
 
@@ -27,6 +28,15 @@ def compute_mtd_curve(
     outside (0, 1).
     """
     return summarise(traced_runs(trials, value=value), by=["mtd"], value=value, level=level)
+
+
+def compute_configurations(trials: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """Mean score of each configuration of ema_decay, queue_size and batch_size.
+
+    Returns mtd, ema_decay, queue_size, batch_size, n, seeds, mean, low, high, by MTD. Raises
+    ValueError for a level outside (0, 1).
+    """
+    return summarise(traced_runs(trials), by=CONFIGURATION, level=level)
 
 
 def compute_batch_curves(trials: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:

@@ -15,7 +15,8 @@ from analysis.experiments.settings import format_value
 from analysis.frames import StudyFrames
 from analysis.intervals import summarise
 from analysis.methods import varies_method, with_methods
-from analysis.runs import completed_runs, untraced_runs, varied_settings
+from analysis.points import describe_means
+from analysis.runs import completed_runs, traced_runs, untraced_runs, varied_settings
 from analysis.spectrum import effective_rank
 
 _SUMMARY = ["n", "seeds", "mean", "low", "high"]
@@ -73,7 +74,9 @@ def compute_overview(studies: Sequence[StudyFrames], *, level: float = 0.95) -> 
 
 
 def compute_curves(studies: Sequence[StudyFrames], *, level: float = 0.95) -> pd.DataFrame:
-    """Score against MTD of each study: study, metric, mtd, n, seeds, mean, low, high.
+    """Score against MTD of each study: study, metric, mtd, n, seeds, mean, low, high, text, trial.
+
+    text and trial are what a point of a figure states, and the best trial of its configuration.
 
     Runs without an MTD are summarised in one row at an MTD of 0. A study that varies the method
     becomes one study for each method, named STUDY: METHOD. Raises ValueError for a level outside
@@ -81,12 +84,16 @@ def compute_curves(studies: Sequence[StudyFrames], *, level: float = 0.95) -> pd
     """
     parts = []
     for study in studies_by_method(studies):
-        points = summarise(untraced_runs(study.trials), by=["mtd"], level=level)
+        untraced = untraced_runs(study.trials)
+        points = summarise(untraced, by=["mtd"], level=level)
         curve = compute_mtd_curve(study.trials, level=level)
-        for part in (points, curve):
+        for part, runs in ((points, untraced), (curve, traced_runs(study.trials))):
             if len(part):
-                parts.append(part.assign(study=study.name, metric=study.metric))
-    columns = ["study", "metric", "mtd", *_SUMMARY]
+                labels = describe_means(part, runs)
+                labels["text"] = f"{study.name}. " + labels["text"]
+                named = part.assign(study=study.name, metric=study.metric)
+                parts.append(named.join(labels))
+    columns = ["study", "metric", "mtd", *_SUMMARY, "text", "trial"]
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 
 

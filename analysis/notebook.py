@@ -8,8 +8,10 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from analysis.frames import StudyFrames
+from analysis.report.configuration import list_varied
 from analysis.report.context import StudyContext
-from analysis.report.header import describe_settings, describe_status, summarise_study
+from analysis.report.header import summarise_study
+from analysis.report.status import describe_status
 from analysis.report.topics import methods, score
 from analysis.verdict import Verdict
 
@@ -45,11 +47,12 @@ def draw_study(study: StudyFrames) -> "Figure":
 
 def write_html(study: StudyFrames) -> str:
     """The study's name, status, question, finding and varied settings as a small table."""
+    status = describe_status(study)
     rows = {
         "question": study.description,
-        "status": describe_status(study),
+        "status": f"{status.kind}: {status.text}",
         "finding": find_summary(study),
-        **{f"varied: {name}": values for name, values in describe_settings(study).items()},
+        **{f"varied: {name}": values for name, values in list_varied(study).items()},
         "score": f"{study.metric}, x 100",
     }
     cells = "".join(

@@ -20,12 +20,14 @@ class Condition:
     """The runs of one learning rate and number of steps.
 
     name     such as "learning rate 0.001, 160 steps"; stated: `describe_conditions` of its runs.
+    runs     its completed runs with an MTD.
     curve    `compute_mtd_curve`; paired: `compute_paired_curve`.
     half_life  mean measured half-life of keys at the best level, in steps; NaN if not measured.
     """
 
     name: str
     stated: str
+    runs: pd.DataFrame
     curve: pd.DataFrame
     paired: pd.DataFrame
     verdict: Verdict
@@ -71,6 +73,7 @@ def _condition(
     return Condition(
         name=", ".join(texts[name] for name in values),
         stated=describe_conditions(runs),
+        runs=runs,
         curve=compute_mtd_curve(runs, level=level),
         paired=compute_paired_curve(runs, settings, level=level),
         verdict=verdict,

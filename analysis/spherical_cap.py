@@ -111,13 +111,14 @@ def draw_spherical_cap(frame: pd.DataFrame, ax: "Axes") -> None:
 
     frame  from `compute_spherical_cap`. Crosses: the simulation; dashes: mixed negatives.
     """
-    from analysis.figures.style import BATCHES, INK
+    from analysis.figures.style import INK, add_legend, look_of
 
     for at, (angle, rows) in enumerate(frame.groupby("angle")):
-        colour = BATCHES[at % len(BATCHES)]
+        colour, marker = look_of(at)
         dimension, mean, std = rows["dimension"], rows["mean"], rows["std"]
         simulated, spread = rows["simulated_mean"], rows["simulated_std"]
-        ax.plot(dimension, mean, color=colour, label=f"ω = {angle:g}°")
+        label = f"ω = {angle:g}°"
+        ax.plot(dimension, mean, color=colour, marker=marker, fillstyle="none", label=label)
         ax.fill_between(dimension, mean - std, mean + std, color=colour, alpha=0.2, linewidth=0)
         ax.errorbar(dimension, simulated, yerr=spread, fmt="x", color=colour, elinewidth=0.8)
         ax.plot(dimension, rows["mixed"], color=colour, linestyle="--", linewidth=1)
@@ -129,7 +130,7 @@ def draw_spherical_cap(frame: pd.DataFrame, ax: "Axes") -> None:
         ax.set_xticks(ticks, [str(tick) for tick in ticks])
         ax.plot([], [], color=INK, linestyle="", marker="x", label="simulation")
         ax.plot([], [], color=INK, linestyle="--", linewidth=1, label="mixed negative")
-        ax.legend(ncols=2)
+        add_legend(ax)
 
 
 def describe_spherical_cap(frame: pd.DataFrame) -> str:

@@ -34,7 +34,7 @@ class Experiment:
     chosen_by  the experiment is shown if at least one of these settings varies.
     file, read the published file, and the function that reads it into `by` and `published`.
     figure     kind of figure: "line" over numbers, "rows" of text, "grid" of two settings,
-               "boxes" of the runs beside a grid.
+               "seeds" side by side beside a grid.
     made_of    settings that `by` is derived from or that vary together with it.
     derive     adds the columns of `by` that are not settings.
     like       maps a value to the value of the published row that it is compared with.
@@ -54,7 +54,7 @@ class Experiment:
     by: tuple[str, ...]
     chosen_by: tuple[str, ...]
     file: str
-    figure: Literal["line", "rows", "grid", "boxes"]
+    figure: Literal["line", "rows", "grid", "seeds"]
     read: Callable[[str], pd.DataFrame] = read_averages
     made_of: tuple[str, ...] = ()
     derive: Callable[[pd.DataFrame], pd.DataFrame] | None = None
@@ -168,7 +168,7 @@ EXPERIMENTS = (
         by=("share", "queue_size"),
         chosen_by=("share",),
         file="table7_initial_queue",
-        figure="boxes",
+        figure="seeds",
         read=read_initial_queue,
         made_of=("initial_queue_size", "queue_size"),
         derive=with_share,

@@ -1,13 +1,28 @@
 """Figures with the maximum traceable distance (MTD) on the horizontal axis."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import NullLocator
 
-from analysis.figures.style import ACCENT, BATCHES, MARKERS, OTHER, RUN, add_legend, is_heavy
+from analysis.figures.scales import keep_span, label_mtd_axis, label_score
+from analysis.figures.spots import add_run_spots, add_spots, can_state
+from analysis.figures.style import (
+    ACCENT,
+    BAND,
+    INK,
+    LINES,
+    MARKERS,
+    OTHER,
+    RUN,
+    add_legend,
+    is_heavy,
+    look_of,
+    printable,
+)
+from analysis.points import describe_means
 
 # Not seaborn: its `lineplot` draws bands of its own estimators, these are t intervals over seeds
 # from analysis.intervals and analysis.pairing, cut where they are wide. A line per seed through
@@ -17,30 +32,13 @@ _MOST_SEED_LINES = 12
 _MOST_MARKERS = 40
 _MOST_BAND = 1.5
 _MARGIN = 0.05
-_WIDE = 10
-_DECADES_BELOW = 0.2
-_TICKS = tuple(step * 10**power for power in range(5) for step in (1, 2, 5))
-
-
-def label_mtd_axis(ax: Axes, levels: pd.Series) -> None:
-    """Name the axis, and make it logarithmic above the lowest level if the range is wide.
-
-    Below that level it is linear and short: only runs without an MTD stand there, at 0.
-    """
-    ax.set_xlabel("maximum traceable distance, MTD (steps)")
-    if len(levels) and levels.max() > _WIDE * levels.min() > 0:
-        ax.set_xscale("symlog", linthresh=float(levels.min()), linscale=_DECADES_BELOW)
-        # a horizontal line that was drawn before has fixed the limits of a linear axis
-        ax.autoscale(axis="x")
-        ax.xaxis.set_minor_locator(NullLocator())
-        ticks = [tick for tick in _TICKS if levels.min() <= tick <= levels.max()]
-        ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+_MOST_STRETCH = 2.5
 
 
 def draw_runs(runs: pd.DataFrame, ax: Axes, *, value: str) -> None:
     """A point per run, and a thin line per seed where there are few seeds.
 
-    runs  a row per run with mtd, seed and `value`.
+    runs  a row per run with number, mtd, seed and `value`.
     """
     ax.scatter(
         runs["mtd"],
@@ -53,6 +51,7 @@ def draw_runs(runs: pd.DataFrame, ax: Axes, *, value: str) -> None:
         zorder=2,
         rasterized=is_heavy(len(runs)),
     )
+    add_run_spots(ax, runs, runs["mtd"], runs[value], value=value)
     if runs["seed"].nunique() > _MOST_SEED_LINES:
         return
     for _, seed in runs.groupby("seed"):
@@ -61,11 +60,18 @@ def draw_runs(runs: pd.DataFrame, ax: Axes, *, value: str) -> None:
 
 
 def draw_curve(
-    curve: pd.DataFrame, ax: Axes, *, label: str = "mean", colour: str = ACCENT, marker: str = "o"
+    curve: pd.DataFrame,
+    ax: Axes,
+    *,
+    label: str = "mean",
+    colour: str = ACCENT,
+    marker: str = "o",
+    labels: pd.DataFrame | None = None,
 ) -> None:
     """A line through the means and a band over the intervals, where there are any.
 
-    curve  mtd, mean, low, high in rising order of mtd.
+    curve   mtd, mean, low, high in rising order of mtd.
+    labels  what the means state, a row per mean, as `add_spots` takes it.
     """
     ax.plot(
         curve["mtd"],
@@ -86,11 +92,14 @@ def draw_curve(
             alpha=0.16,
             linewidth=0,
             zorder=0,
+            label=BAND,
         )
+    if labels is not None:
+        add_spots(ax, curve["mtd"], curve["mean"], labels)
 
 
 def keep_points_in_view(curve: pd.DataFrame, points: pd.Series, ax: Axes) -> None:
-    """Cut a band that is far wider than the points, and note its limits above the axes.
+    """Cut a band that is far wider than the points, and state its limits in the legend.
 
     Two seeds give intervals of six times their distance, beside which the points would all
     coincide.
@@ -103,14 +112,9 @@ def keep_points_in_view(curve: pd.DataFrame, points: pd.Series, ax: Axes) -> Non
     if reach[0] >= low - margin and reach[1] <= high + margin:
         return
     ax.set_ylim(low - margin, high + margin)
-    ax.text(
-        1,
-        1.02,
-        f"band cut: it reaches from {reach[0]:.4g} to {reach[1]:.4g}",
-        transform=ax.transAxes,
-        ha="right",
-        fontsize=9,
-    )
+    for artist in ax.collections:
+        if artist.get_label() == BAND:
+            artist.set_label(f"{BAND}, cut: {reach[0]:.4g} to {reach[1]:.4g}")
 
 
 def draw_mtd_curve(
@@ -122,30 +126,65 @@ def draw_mtd_curve(
     name   of the vertical axis.
     """
     draw_runs(runs, ax, value=value)
-    draw_curve(curve, ax, label="mean over seeds")
+    labels = describe_means(curve, runs, value=value) if can_state(len(curve)) else None
+    draw_curve(curve, ax, label="mean over seeds", labels=labels)
     keep_points_in_view(curve, runs[value], ax)
     label_mtd_axis(ax, curve["mtd"])
-    ax.set_ylabel(name)
+    if value == "score":
+        label_score(ax, name)
+    else:
+        ax.set_ylabel(name)
 
 
 def draw_untraced(methods: Mapping[str, pd.DataFrame], ax: Axes) -> None:
-    """The mean of the runs of each method without an MTD, as a point at MTD 0.
+    """The mean of the runs of each method without an MTD, as a horizontal line.
 
     methods  label -> a row per run with score, at least one.
 
-    Call it after the curve: limits that were set for the curve's runs are extended to the points.
+    Call it after the curve: its limits are extended to the lines.
     """
-    scores = [float(runs["score"].mean()) for runs in methods.values()]
-    for place, (label, score) in enumerate(zip(methods, scores, strict=True)):
-        colour = (OTHER, *BATCHES[2:])[place % (len(BATCHES) - 1)]
-        ax.plot([0.0], [score], marker="*", markersize=12, linestyle="", color=colour, label=label)
-    # limits that were not set include the points already
-    if scores and not ax.get_autoscaley_on():
-        _extend_to(scores, ax)
+    for place, (label, runs) in enumerate(methods.items()):
+        # after the curve's own colour
+        colour, marker = look_of(place + 1)
+        score, line = float(runs["score"].mean()), LINES[place % len(LINES)]
+        draw_level(
+            score, ax, label=f"{printable(label)} (no MTD)".strip(), colour=colour, line=line
+        )
+        ax.plot(1, score, marker, color=colour, transform=ax.get_yaxis_transform(), clip_on=False)
+        mean = pd.DataFrame({"method": [label], "mean": score, "low": np.nan, "high": np.nan})
+        mean = mean.assign(seeds=runs["seed"].nunique() if "seed" in runs else len(runs))
+        if "number" in runs:
+            labels = describe_means(mean, runs.assign(method=label, mtd=np.nan), by=["method"])
+            labels = labels.assign(text=f"{label}. " + labels["text"])
+            add_spots(ax, [1.0], [score], labels, transform=ax.get_yaxis_transform())
+    extend_to([float(runs["score"].mean()) for runs in methods.values()], ax)
 
 
-def _extend_to(values: Sequence[float], ax: Axes) -> None:
+def draw_level(score: float, ax: Axes, *, label: str, colour: str, line: Any = "--") -> None:
+    """A horizontal line at a score that belongs to no place of the horizontal axis."""
+    ax.axhline(score, color=colour, linestyle=line, linewidth=1.4, label=label, zorder=3)
+
+
+def draw_baseline(score: float, ax: Axes) -> None:
+    """The score of the untrained encoder as a line, or in the legend if it is far from the data.
+
+    Call it last: it extends the limits of the axes to at most 2.5 times their height.
+    """
+    low, high = ax.get_ylim()
+    if max(high, score) - min(low, score) <= _MOST_STRETCH * (high - low):
+        draw_level(score, ax, label=f"untrained: {score:.2f}", colour=INK)
+        extend_to([score], ax)
+        return
+    where = "below" if score < low else "above"
+    label = f"untrained: {score:.2f} ({where} the axis)"
+    ax.plot([], [], color=INK, linestyle="--", linewidth=1.4, label=label)
+    ax.set_ylim(low, high)
+
+
+def extend_to(values: Sequence[float], ax: Axes) -> None:
     """Extend the limits of the vertical axis where values lie outside them, with a margin."""
+    if not len(values):
+        return
     low, high = ax.get_ylim()
     lowest, highest = min(values), max(values)
     margin = _MARGIN * (max(high, highest) - min(low, lowest))
@@ -156,16 +195,22 @@ def _extend_to(values: Sequence[float], ax: Axes) -> None:
 
 
 def draw_paired_curve(
-    curve: pd.DataFrame, ax: Axes, *, smooth: pd.DataFrame, optimal: Sequence[float]
+    curve: pd.DataFrame,
+    ax: Axes,
+    *,
+    smooth: pd.DataFrame,
+    optimal: Sequence[float],
+    labels: pd.DataFrame | None = None,
 ) -> None:
     """Difference from the mean over levels at each MTD, with the smooth curve through them.
 
     curve    `compute_paired_curve`; smooth: `compute_smooth`, may have no rows.
     optimal  the levels to mark as not told from the best.
+    labels   what the levels state, a row per level, as `add_spots` takes it.
     """
     ax.axhline(0, color=RUN, linewidth=1)
     if len(smooth):
-        draw_curve(smooth, ax, label="smooth", colour=OTHER, marker="")
+        draw_curve(smooth, ax, label="smooth curve", colour=OTHER, marker="")
     reach = curve[["low", "high"]].sub(curve["mean"], axis=0).abs().to_numpy().T
     ax.errorbar(
         curve["mtd"],
@@ -187,39 +232,38 @@ def draw_paired_curve(
         zorder=5,
         label="not told from the best",
     )
+    if labels is not None:
+        add_spots(ax, curve["mtd"], curve["mean"], labels)
     keep_points_in_view(curve, curve["mean"], ax)
     label_mtd_axis(ax, curve["mtd"])
+    keep_span(ax)
     ax.set_ylabel("deviation from the\nmean over levels")
-    add_legend(ax, columns=3)
+    add_legend(ax)
 
 
-def draw_batch_curves(
-    curves: pd.DataFrame, ax: Axes, *, sizes: Sequence[int], name: str = "score x 100"
-) -> None:
+def draw_batch_curves(curves: pd.DataFrame, ax: Axes, *, sizes: Sequence[int], name: str) -> None:
     """A line and a band for each batch size.
 
-    curves  batch_size, mtd, mean, low, high; name  of the vertical axis.
+    curves  batch_size, mtd, mean, low, high; text and trial too where the means state them.
+    name    of the vertical axis.
     sizes   every batch size of the figure, so that each has one colour in all its panels.
     """
     for batch, curve in curves.groupby("batch_size"):
-        place = sizes.index(batch)
-        draw_curve(
-            curve,
-            ax,
-            label=f"batch size {batch}",
-            colour=BATCHES[place % len(BATCHES)],
-            marker=MARKERS[place % len(MARKERS)],
-        )
+        colour, marker = look_of(sizes.index(batch))
+        labels = curve if "text" in curve else None
+        label = f"batch size {batch}"
+        draw_curve(curve, ax, label=label, colour=colour, marker=marker, labels=labels)
     label_mtd_axis(ax, curves["mtd"])
-    ax.set_ylabel(name)
-    add_legend(ax, columns=4)
+    label_score(ax, name)
+    add_legend(ax)
 
 
-def draw_published_curve(curve: pd.DataFrame, ax: Axes) -> None:
+def draw_published_curve(curve: pd.DataFrame, ax: Axes, *, name: str) -> None:
     """The paper's curve, on axes of its own: other data, so another height.
 
-    curve  mtd, mean, low, high.
+    curve  mtd, mean, low, high; name  of the vertical axis.
     """
-    draw_curve(curve, ax, colour=OTHER, marker="D")
+    draw_curve(curve, ax, label="published mean", colour=OTHER, marker=MARKERS[3])
     label_mtd_axis(ax, curve["mtd"])
-    ax.set_ylabel("Spearman x 100")
+    label_score(ax, name)
+    add_legend(ax)

@@ -1,4 +1,4 @@
-"""Figures of one experiment: values along a line, rows of text, a grid, boxes of runs.
+"""Figures of one experiment: values along a line, rows of text, a grid, seeds side by side.
 
 A table has a row per value, as `compute_experiment` gives it; names are its rows' own, in order.
 """
@@ -10,40 +10,53 @@ import numpy as np
 import pandas as pd
 import seaborn
 from matplotlib.axes import Axes
-from matplotlib.patches import Patch
+from matplotlib.lines import Line2D
 
 from analysis.figures.distance import keep_points_in_view
-from analysis.figures.style import ACCENT, BATCHES, INK, OTHER, RUN, add_legend, is_heavy
+from analysis.figures.scales import LEAST_SPAN, keep_span, label_score
+from analysis.figures.spots import add_run_spots, add_spots
+from analysis.figures.style import (
+    ACCENT,
+    BAND,
+    OTHER,
+    RUN,
+    add_legend,
+    axes_width,
+    is_heavy,
+    look_of,
+    printable,
+)
+from analysis.points import describe_means
 
 # Grids are seaborn's. Means and intervals are not: its estimators resample, and these are t
-# intervals over seeds. Boxes are not either: seaborn 0.13.2 passes matplotlib's `bxp` the
-# argument `vert`, deprecated in matplotlib 3.11 and absent from 3.13.
+# intervals over seeds.
 
 # The colour of the highest cell, light enough for dark figures on every cell.
 _CELL = "#74b9dc"
-_MOST_LETTERS = 40
 _MOST_NAMES = 12
-_MOST_PATCHES = 6
 _LINE = 22
 _ASIDE = 0.1
 # Points below the best at which the colours end, so that one collapsed cell does not turn
 # all the others alike.
 _SPAN = 5.0
 _GROUP = 0.8
-
-
-def printable(name: str) -> str:
-    """The name in characters that every font has, and not longer than a label can be."""
-    return "".join(letter if " " <= letter <= "~" else "?" for letter in name)[:_MOST_LETTERS]
+_LEGIBLE = 26
 
 
 def draw_line(
-    table: pd.DataFrame, ax: Axes, *, names: Sequence[str], runs: pd.DataFrame, label: str
+    table: pd.DataFrame,
+    ax: Axes,
+    *,
+    names: Sequence[str],
+    runs: pd.DataFrame,
+    label: str,
+    name: str,
 ) -> None:
     """The mean at each value with its interval, evenly spaced, and every run behind it.
 
-    table  mean, low, high, a row per value in rising order.
-    runs   place (of its value's row) and score, a row per run; label: of the horizontal axis.
+    table  mean, low, high, seeds, a row per value in rising order.
+    runs   place (of its value's row) and score, a row per run.
+    label  of the horizontal axis; name: of the vertical one.
     """
     places = np.arange(len(table))
     ax.scatter(
@@ -56,19 +69,27 @@ def draw_line(
         label="one run",
         rasterized=is_heavy(len(runs)),
     )
-    ax.vlines(places, table["low"], table["high"], color=ACCENT, linewidth=2)
+    add_run_spots(ax, runs, runs["place"] - _ASIDE, runs["score"])
+    ax.vlines(places, table["low"], table["high"], color=ACCENT, linewidth=2, label=BAND)
     ax.plot(places, table["mean"], "o-", color=ACCENT, label="mean over seeds")
+    add_spots(ax, places, table["mean"], _describe(table.assign(place=places), runs))
     keep_points_in_view(table, runs["score"], ax)
     _name_places(ax, names, label)
-    ax.set_ylabel("score x 100")
+    label_score(ax, name)
     add_legend(ax)
 
 
-def draw_published_line(table: pd.DataFrame, ax: Axes, *, names: Sequence[str], label: str) -> None:
+def _describe(means: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    return describe_means(means, runs, by=["place"])
+
+
+def draw_published_line(
+    table: pd.DataFrame, ax: Axes, *, names: Sequence[str], label: str, name: str
+) -> None:
     """The published value at each value, evenly spaced. table  published, a row per value."""
     ax.plot(np.arange(len(table)), table["published"], "D-", color=OTHER)
     _name_places(ax, names, label)
-    ax.set_ylabel("Spearman x 100")
+    label_score(ax, name)
 
 
 def _name_places(ax: Axes, names: Sequence[str], label: str) -> None:
@@ -78,18 +99,35 @@ def _name_places(ax: Axes, names: Sequence[str], label: str) -> None:
     ax.set_xlabel(label)
 
 
-def draw_rows(table: pd.DataFrame, ax: Axes, *, names: Sequence[str], label: str) -> None:
-    """The mean and interval of each row of text. table  mean, low, high."""
+def draw_rows(
+    table: pd.DataFrame,
+    ax: Axes,
+    *,
+    names: Sequence[str],
+    label: str,
+    name: str,
+    labels: pd.DataFrame | None = None,
+) -> None:
+    """The mean and interval of each row of text.
+
+    table   mean, low, high; name  of the horizontal axis, label  of the vertical one.
+    labels  what the means state, a row each, as `add_spots` takes it.
+    """
     rows = np.arange(len(table))
-    ax.hlines(rows, table["low"], table["high"], color=ACCENT, linewidth=2)
-    ax.plot(table["mean"], rows, "o", color=ACCENT)
-    _name_rows(ax, names, label)
+    ax.hlines(rows, table["low"], table["high"], color=ACCENT, linewidth=2, label=BAND)
+    ax.plot(table["mean"], rows, "o", color=ACCENT, label="mean over seeds")
+    if labels is not None:
+        add_spots(ax, table["mean"], rows, labels)
+    _name_rows(ax, names, label, name)
+    add_legend(ax)
 
 
-def draw_published_rows(table: pd.DataFrame, ax: Axes, *, names: Sequence[str], label: str) -> None:
+def draw_published_rows(
+    table: pd.DataFrame, ax: Axes, *, names: Sequence[str], label: str, name: str
+) -> None:
     """The published value of each row of text. table  published."""
     ax.plot(table["published"], np.arange(len(table)), "D", color=OTHER)
-    _name_rows(ax, names, label)
+    _name_rows(ax, names, label, name)
 
 
 def _wrapped(name: str) -> str:
@@ -97,10 +135,13 @@ def _wrapped(name: str) -> str:
     return "\n".join(textwrap.wrap(printable(name), _LINE)) or name
 
 
-def _name_rows(ax: Axes, names: Sequence[str], label: str) -> None:
-    ax.set_yticks(range(len(names)), [_wrapped(name) for name in names], parse_math=False)
+def _name_rows(ax: Axes, names: Sequence[str], label: str, name: str) -> None:
+    ax.set_yticks(range(len(names)), [_wrapped(text) for text in names], parse_math=False)
     ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.set_xlabel("score x 100")
+    low, high = ax.get_xlim()
+    if high - low < LEAST_SPAN:
+        ax.set_xlim((low + high - LEAST_SPAN) / 2, (low + high + LEAST_SPAN) / 2)
+    ax.set_xlabel(name, parse_math=False)
     ax.set_ylabel(label)
 
 
@@ -112,24 +153,27 @@ def draw_grid(
     value: str,
     labels: Sequence[str],
     names: Sequence[str],
+    spots: pd.DataFrame | None = None,
 ) -> None:
     """A grid of cells, the first setting down and the second across.
 
     table   the two columns `by` and `value`, one row per cell; missing cells stay white.
     labels  of the two settings; names  of the first setting's values, in rising order.
+    spots   what the cells state, a row per row of table, as `add_spots` takes it.
 
-    Values are written into the cells where at most 12 stand side by side.
+    Values are written into the cells where they are wide enough.
     """
     grid = table.pivot(index=by[0], columns=by[1], values=value)
     cells = grid.to_numpy(dtype=np.float64)
     high = np.nanmax(cells)
+    wide = axes_width(ax) / grid.shape[1] > _LEGIBLE
     seaborn.heatmap(
         grid,
         ax=ax,
         cmap=seaborn.light_palette(_CELL, as_cmap=True),
         vmin=max(np.nanmin(cells), high - _SPAN),
         vmax=high,
-        annot=grid.shape[1] <= _MOST_NAMES,
+        annot=wide and grid.shape[1] <= _MOST_NAMES,
         fmt=".2f",
         linewidths=1,
         cbar=False,
@@ -140,48 +184,51 @@ def draw_grid(
     ax.set_xlabel(labels[1])
     ax.set_ylabel(labels[0])
     ax.grid(visible=False)
+    if spots is not None:
+        across = grid.columns.get_indexer(pd.Index(table[by[1]])) + 0.5
+        down = grid.index.get_indexer(pd.Index(table[by[0]])) + 0.5
+        add_spots(ax, across, down, spots)
 
 
-def draw_boxes(
-    runs: pd.DataFrame,
+def draw_seeds(
+    seeds: pd.DataFrame,
     ax: Axes,
     *,
     by: Sequence[str],
     labels: Sequence[str],
     names: Sequence[str],
 ) -> None:
-    """A box over seeds for each cell: groups by the second setting, colours by the first.
+    """A point per seed and the mean for each cell: groups by the second setting, colours by the
+    first.
 
-    runs    the two columns `by`, seed and score, a row per run; a seed's runs are averaged.
+    seeds   `compute_deviations`: the two columns `by`, seed and deviation.
     labels  of the two settings; names  of the first setting's values, in rising order.
     """
-    seeds = runs.groupby([*by, "seed"])["score"].mean().reset_index()
     inner, outer = sorted(seeds[by[0]].unique()), sorted(seeds[by[1]].unique())
     width = _GROUP / len(inner)
+    ax.axhline(0, color=RUN, linewidth=1)
     for (first, second), cell in seeds.groupby(list(by)):
         turn = inner.index(first)
         place = outer.index(second) + (turn - (len(inner) - 1) / 2) * width
-        colour = BATCHES[turn % len(BATCHES)]
-        boxes = ax.boxplot(
-            cell["score"],
-            positions=[place],
-            widths=0.8 * width,
-            patch_artist=True,
-            manage_ticks=False,
-            showfliers=False,
-            medianprops={"color": colour, "linewidth": 2},
-            whiskerprops={"color": INK},
-            capprops={"color": INK},
+        colour, marker = look_of(turn)
+        ax.plot(
+            np.full(len(cell), place),
+            cell["deviation"],
+            marker,
+            color=colour,
+            markersize=4,
+            alpha=0.7,
+            linestyle="",
         )
-        for box in boxes["boxes"]:
-            box.set(facecolor=colour, alpha=0.3)
-        ax.plot(np.full(len(cell), place), cell["score"], ".", color=colour, markersize=4)
+        reach = 0.4 * width
+        ax.hlines(cell["deviation"].mean(), place - reach, place + reach, color=colour, linewidth=2)
     ax.set_xticks(range(len(outer)), [f"{value:g}" for value in outer])
     ax.set_xlim(-0.5, len(outer) - 0.5)
     ax.set_xlabel(labels[1])
-    ax.set_ylabel("score x 100")
-    patches = [
-        Patch(facecolor=BATCHES[turn % len(BATCHES)], alpha=0.5, label=name)
+    ax.set_ylabel("deviation from the\nmean of the seed")
+    keep_span(ax)
+    handles = [
+        Line2D([], [], color=look_of(turn)[0], marker=look_of(turn)[1], label=name)
         for turn, name in enumerate(names)
     ]
-    add_legend(ax, columns=min(len(patches), _MOST_PATCHES), title=labels[0], handles=patches)
+    add_legend(ax, title=f"{labels[0]}: a point per seed, a line at the mean", handles=handles)

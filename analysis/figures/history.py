@@ -2,19 +2,12 @@
 
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 
-from analysis.figures.distance import draw_curve, draw_runs, keep_points_in_view, label_mtd_axis
-from analysis.figures.style import (
-    COLOURS,
-    INK,
-    OTHER,
-    add_legend,
-    add_mtd_colours,
-    is_heavy,
-    mtd_norm,
-)
+from analysis.figures.distance import draw_curve, draw_runs, keep_points_in_view
+from analysis.figures.scales import COLOURS, add_mtd_colours, label_mtd_axis, label_score, mtd_norm
+from analysis.figures.spots import add_run_spots
+from analysis.figures.style import INK, OTHER, add_legend, is_heavy
 
 # Not seaborn: the colours are those of a continuous scale of MTD, and runs beyond the longest lag
 # have a marker of their own.
@@ -28,7 +21,7 @@ def draw_retained(curves: pd.DataFrame, ax: Axes) -> None:
     norm = mtd_norm(curves["mtd"].to_numpy())
     for mtd in curves["mtd"].unique():
         curve = curves[curves["mtd"] == mtd]
-        colour = colormaps[COLOURS](norm(mtd))
+        colour = COLOURS(norm(mtd))
         # no bands: those of many levels would cover each other
         ax.plot(curve["lag"], curve["mean"], color=colour, marker="o", markersize=4, linewidth=1.4)
     add_mtd_colours(ax, norm)
@@ -54,15 +47,16 @@ def draw_half_lives(runs: pd.DataFrame, curve: pd.DataFrame, ax: Axes) -> None:
         keep_points_in_view(curve, reached["half_life"], ax)
     if len(beyond):
         ax.plot(beyond["mtd"], beyond["longest_lag"], "^", color=OTHER, label=_BEYOND)
-        add_legend(ax, columns=3)
+        add_run_spots(ax, beyond, beyond["mtd"], beyond["longest_lag"], value="longest_lag")
     label_mtd_axis(ax, curve["mtd"])
     ax.set_ylabel("half-life (steps)")
+    add_legend(ax)
 
 
-def draw_score_by_half_life(runs: pd.DataFrame, ax: Axes) -> None:
+def draw_score_by_half_life(runs: pd.DataFrame, ax: Axes, *, name: str) -> None:
     """The score of each run against its half-life, coloured by MTD.
 
-    runs  `compute_history_runs`.
+    runs  `compute_history_runs`; name  of the vertical axis.
     """
     norm = mtd_norm(runs["mtd"].to_numpy())
     for part, marker, column in zip(_split(runs), "o^", ("half_life", "longest_lag"), strict=True):
@@ -79,11 +73,12 @@ def draw_score_by_half_life(runs: pd.DataFrame, ax: Axes) -> None:
             rasterized=is_heavy(len(part)),
             label=_BEYOND if marker == "^" and len(part) else None,
         )
+        add_run_spots(ax, part, part[column], part["score"], value=column)
     add_mtd_colours(ax, norm)
     if np.isinf(runs["half_life"]).any():
         add_legend(ax)
     ax.set_xlabel("half-life (steps)")
-    ax.set_ylabel("score x 100")
+    label_score(ax, name)
 
 
 _BEYOND = "longer than the longest lag"

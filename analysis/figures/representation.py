@@ -2,20 +2,13 @@
 
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from analysis.curves import IDEAL_ALIGNMENT, IDEAL_UNIFORMITY
-from analysis.figures.style import (
-    COLOURS,
-    INK,
-    OTHER,
-    add_legend,
-    add_mtd_colours,
-    is_heavy,
-    mtd_norm,
-)
+from analysis.figures.scales import COLOURS, add_mtd_colours, make_log_y, mtd_norm
+from analysis.figures.spots import add_run_spots
+from analysis.figures.style import INK, OTHER, add_legend, is_heavy
 
 # Not seaborn: its functions have no colour scale (`scatterplot` puts sampled values in a legend),
 # and a line per level takes a table in long form with a row per singular value.
@@ -43,15 +36,12 @@ def draw_plane(distances: pd.DataFrame, ax: Axes) -> None:
             edgecolors="white",
             rasterized=is_heavy(len(distances)),
         )
+        across, up = distances["uniformity"], distances["alignment"]
+        add_run_spots(ax, distances, across, up, value="alignment")
         add_mtd_colours(ax, norm)
-    ax.plot([IDEAL_UNIFORMITY], [IDEAL_ALIGNMENT], marker="*", color=OTHER, markersize=12)
-    ax.annotate(
-        "ideal",
-        (IDEAL_UNIFORMITY, IDEAL_ALIGNMENT),
-        xytext=(8, 6),
-        textcoords="offset points",
-        color=OTHER,
-    )
+    ideal = ([IDEAL_UNIFORMITY], [IDEAL_ALIGNMENT])
+    ax.plot(*ideal, marker="*", color=OTHER, markersize=12, linestyle="", label="ideal point")
+    add_legend(ax)
     ax.set_xlabel("uniformity (lower: more spread out)")
     ax.set_ylabel("alignment (lower: pairs closer)")
 
@@ -74,12 +64,12 @@ def draw_spectra(before: pd.DataFrame, after: pd.DataFrame, ax: Axes) -> None:
         norm = mtd_norm(levels)
         for mtd, row in zip(levels, after.to_numpy(dtype=np.float64), strict=True):
             values = np.where(row > ROUNDING, row, np.nan)
-            ax.plot(index + 1, values[index], color=colormaps[COLOURS](norm(mtd)), linewidth=1.2)
+            ax.plot(index + 1, values[index], color=COLOURS(norm(mtd)), linewidth=1.2)
         add_mtd_colours(ax, norm)
     for row in before.to_numpy(dtype=np.float64):
         values = np.where(row > ROUNDING, row, np.nan)
         ax.plot(index + 1, values[index], "--", color=INK, linewidth=1.6, label="before training")
-    ax.set_yscale("log")
+    make_log_y(ax)
     ax.set_xlabel("index of the singular value, largest first")
     ax.set_ylabel("singular value / largest")
     if len(before):

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.figures.style import figure_style, to_png
+from analysis.figures.files import to_png
+from analysis.figures.style import figure_style
 
 _WIDTH = 7.0
 

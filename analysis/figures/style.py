@@ -1,37 +1,38 @@
-"""How every figure looks, and how it becomes a file: the same bytes for the same data."""
+"""How every figure looks: fonts, colours, markers, size and legend."""
 
-import io
-import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from html import escape
 
 import matplotlib
-import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from matplotlib.transforms import ScaledTranslation
-from numpy.typing import ArrayLike
 
 INK = "#22303c"
 GRID = "#dfe3e6"
-ACCENT = "#1f6f8b"
 RUN = "#7d8a94"
-OTHER = "#b4552d"
-BATCHES = ("#1f6f8b", "#b4552d", "#4f7d3a", "#7a4f9a", "#8a6d1f", "#40515e")
+# Six colours whose distance is above 10 (CIEDE2000) also with deuteranopia and protanopia, each
+# with a contrast of 3 to white: a test computes both, and the same for dark pages.
+BATCHES = ("#1f6f8b", "#d9730d", "#a56eff", "#27187e", "#a31621", "#2a9d8f")
 MARKERS = ("o", "s", "^", "D", "v", "P")
-COLOURS = "viridis"
+LINES = ("--", ":", "-.", (0, (6, 2, 1, 2, 1, 2)))
+ACCENT, OTHER = BATCHES[:2]
+BAND = "95 % CI"
+"""The label of a band or a bar in a legend."""
 
-_DPI = 200
+FONT_SIZE = 9.5
+LEGEND_SIZE = 9.0
 # The height of an axis below the axes, its numbers and its name, in points.
-_AXIS_HEIGHT = 34
+_AXIS_HEIGHT = 32
 # Beyond this many points a scatter is drawn as pixels, so that a page stays small.
 _MOST_VECTOR_POINTS = 1500
+_MOST_LETTERS = 40
+# The width of a letter and of a handle with its margins, in points.
+_LETTER, _HANDLE = 0.56 * LEGEND_SIZE, 38
+# The width of the numbers and the name of a vertical axis, in points.
+_LABELS = 66
 
 
 def figure_style(name: str) -> AbstractContextManager[None]:
@@ -39,26 +40,34 @@ def figure_style(name: str) -> AbstractContextManager[None]:
     return matplotlib.rc_context(
         {
             "axes.edgecolor": INK,
+            "axes.facecolor": "none",
+            "axes.formatter.limits": (-9, 9),
+            "axes.formatter.useoffset": False,
             "axes.grid": True,
             "axes.labelcolor": INK,
             "axes.spines.right": False,
             "axes.spines.top": False,
             "axes.titlecolor": INK,
             "axes.titlelocation": "left",
-            "axes.titlesize": 10.5,
+            "axes.titlesize": FONT_SIZE,
+            "axes.titleweight": "bold",
             "axes.axisbelow": True,
             "figure.facecolor": "white",
             "font.family": "sans-serif",
             "font.sans-serif": ["DejaVu Sans"],
-            "font.size": 10.5,
+            "font.size": FONT_SIZE,
             "grid.color": GRID,
             "grid.linewidth": 0.8,
-            "legend.fontsize": 9.5,
+            "legend.columnspacing": 1.2,
+            "legend.fontsize": LEGEND_SIZE,
             "legend.frameon": False,
+            "legend.handlelength": 1.8,
             "svg.fonttype": "none",
             "text.color": INK,
             "xtick.color": INK,
+            "xtick.labelsize": LEGEND_SIZE,
             "ytick.color": INK,
+            "ytick.labelsize": LEGEND_SIZE,
             "svg.hashsalt": name,
         }
     )
@@ -73,22 +82,68 @@ def new_figure(
     return figure, list(axes.ravel())
 
 
+def look_of(place: int) -> tuple[str, str]:
+    """Colour and marker of the item at a place; no two of the first 36 share both."""
+    turn = place // len(BATCHES)
+    return BATCHES[place % len(BATCHES)], MARKERS[(place + turn) % len(MARKERS)]
+
+
 def add_legend(
-    ax: Axes, *, columns: int = 2, title: str = "", handles: Sequence[Artist] | None = None
+    ax: Axes,
+    *,
+    title: str = "",
+    handles: Sequence[Artist] | None = None,
+    more: Sequence[Artist] | None = None,
 ) -> None:
-    """The legend below the axes, where it covers no data; by default of all labelled artists."""
-    down = ScaledTranslation(0, -_AXIS_HEIGHT / 72, _figure_of(ax).dpi_scale_trans)
+    """The legend below the axes, where it covers no data; by default of all labelled artists.
+
+    more  entries after these. Bands share one entry, and there are as many columns as the axes are
+          wide.
+    """
+    shown = [*(_labelled(ax) if handles is None else handles), *(more or [])]
+    if not shown:
+        return
+    down = ScaledTranslation(0, -_AXIS_HEIGHT / 72, figure_of(ax).dpi_scale_trans)
     ax.legend(
-        handles=handles,
+        handles=shown,
         title=title,
-        ncols=columns,
+        title_fontsize=LEGEND_SIZE,
+        ncols=_count_columns([str(handle.get_label()) for handle in shown], ax),
         loc="upper center",
         bbox_to_anchor=(0.5, 0),
         bbox_transform=ax.transAxes + down,
     )
 
 
-def _figure_of(ax: Axes) -> Figure:
+def _labelled(ax: Axes) -> list[Artist]:
+    handles, labels = ax.get_legend_handles_labels()
+    named = dict(zip(labels, handles, strict=True))
+    bands = [label for label in labels if label.startswith(BAND)]
+    if len(bands) > 1:
+        named[bands[0]] = Patch(facecolor=RUN, alpha=0.35, linewidth=0, label=bands[0])
+    # intervals last: they belong to what stands before
+    return sorted(named.values(), key=lambda handle: str(handle.get_label()).startswith(BAND))
+
+
+def _count_columns(labels: Sequence[str], ax: Axes) -> int:
+    """As many columns as the axes are wide; a column is as wide as its longest label."""
+    for columns in range(len(labels), 1, -1):
+        rows = -(-len(labels) // columns)
+        parts = [labels[at : at + rows] for at in range(0, len(labels), rows)]
+        if sum(_HANDLE + _LETTER * max(map(len, part)) for part in parts) <= axes_width(ax):
+            return columns
+    return 1
+
+
+def axes_width(ax: Axes) -> float:
+    """About the width of the axes in points, in a grid of equal axes with labels at the left."""
+    spec = ax.get_subplotspec()
+    columns = spec.get_gridspec().ncols if spec is not None else 1
+    return float(figure_of(ax).get_size_inches()[0] * 72 / columns - _LABELS)
+
+
+def figure_of(ax: Axes) -> Figure:
+    """The figure that axes belong to; raises ValueError for axes of none."""
     figure = ax.get_figure(root=True)
     if figure is None:
         raise ValueError("the axes belong to no figure")
@@ -100,48 +155,6 @@ def is_heavy(points: int) -> bool:
     return points > _MOST_VECTOR_POINTS
 
 
-def mtd_norm(levels: ArrayLike) -> Normalize:
-    """From MTD to the colour scale; a single level lies in the middle."""
-    low, high = float(np.min(levels)), float(np.max(levels))
-    return Normalize(low - 0.5, high + 0.5) if low == high else Normalize(low, high)
-
-
-def add_mtd_colours(ax: Axes, norm: Normalize) -> None:
-    """The colour scale of MTD beside the axes."""
-    bar = _figure_of(ax).colorbar(ScalarMappable(norm=norm, cmap=COLOURS), ax=ax, pad=0.02)
-    bar.set_label("MTD (steps)")
-
-
-def to_png(figure: Figure) -> bytes:
-    """The figure at 200 dots per inch, without a date or a program's name."""
-    buffer = io.BytesIO()
-    figure.set_dpi(_DPI)
-    FigureCanvasAgg(figure).print_png(buffer, metadata={"Software": None})
-    return buffer.getvalue()
-
-
-def to_svg(figure: Figure, *, name: str, title: str, description: str) -> str:
-    """The figure as an `<svg>` element with real text, for a page that holds several.
-
-    name         prefixes every id, so that two figures of one page do not share any.
-    title        what it is, description: what it shows; both are escaped.
-    """
-    buffer = io.StringIO()
-    nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
-    # Figure.savefig would draw twice, the first time for the layout alone.
-    figure.set_dpi(_DPI)
-    FigureCanvasSVG(figure).print_svg(buffer, metadata=nothing)
-    markup = buffer.getvalue()
-    markup = markup[markup.index("<svg") :]
-    markup = re.sub(r"<(metadata|style)\b.*?</\1>", "", markup, flags=re.DOTALL)
-    markup = re.sub(r'\bid="', f'id="{name}-', markup)
-    markup = re.sub(r'xlink:href="#', f'href="#{name}-', markup)
-    markup = markup.replace("xlink:href=", "href=").replace("url(#", f"url(#{name}-")
-    width, height = figure.get_size_inches() * 72
-    opening = (
-        f'<svg viewBox="0 0 {width:g} {height:g}" role="img" '
-        f'aria-labelledby="{name}-title {name}-text">'
-        f'<title id="{name}-title">{escape(title)}</title>'
-        f'<desc id="{name}-text">{escape(description)}</desc>'
-    )
-    return re.sub(r"<svg\b[^>]*>", lambda _: opening, markup, count=1)
+def printable(name: str) -> str:
+    """The name in characters that every font has, and not longer than a label can be."""
+    return "".join(letter if " " <= letter <= "~" else "?" for letter in name)[:_MOST_LETTERS]

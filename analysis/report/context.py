@@ -10,11 +10,15 @@ from analysis.curves import compute_mtd_curve
 from analysis.frames import StudyFrames
 from analysis.looks import judged_trials
 from analysis.methods import compute_methods, select_curve_trials
+from analysis.report.cells import clean
 from analysis.report.text import LEVEL
 from analysis.runs import traced_runs, untraced_runs
 from analysis.spectrum import find_width
 from analysis.sufficiency import Sufficiency, compute_sufficiency
+from analysis.tasks import label_score
 from analysis.verdict import Verdict, compute_verdict
+
+_MOST_LABEL = 60
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,12 @@ class StudyContext:
     @cached_property
     def width(self) -> int | None:
         return find_width(self.study.spectra)
+
+    @property
+    def score_label(self) -> str:
+        """The unit of the metric x 100 and what it is measured on, for the axis of a figure."""
+        study = self.study
+        return clean(label_score(study.metric, study.facts.get("evaluation", "")), most=_MOST_LABEL)
 
     @property
     def note(self) -> str:

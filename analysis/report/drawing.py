@@ -1,8 +1,9 @@
-"""One figure of a report: panels below each other, as SVG and as PNG.
+"""One figure of a report, as SVG for the page in two widths, and as files.
 
 What a figure holds is described without matplotlib; `render_figure` imports it.
 """
 
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,19 +15,26 @@ from analysis.report.page import Figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as MatplotlibFigure
 
 Draw = Callable[["Axes"], None]
 
-_WIDTH = 7.0
+_WIDE, _NARROW = 8.0, 4.2
+_MOST_NARROW = 3.5
+# The width of a letter of a title, and of what stands at the left of it, in points.
+_LETTER, _ASIDE = 6.4, 60
 
 
 @dataclass(frozen=True)
 class Drawing:
     """A figure before it is drawn.
 
-    panels   title of each panel and the function that draws it, from the top.
-    height   of the whole figure, in inches.
+    panels   title of each panel and the function that draws it, row by row from the top left. It
+             is called for each width and must draw the same.
+    height   of the whole figure where the page is wide, in inches.
     caption  what is drawn; alt: what the figure shows, for readers who do not see it.
+    columns  of panels where the page is wide; on a narrow page there is one.
+    rigid    whether a panel needs its height on a narrow page too, as one with rows of text does.
     """
 
     title: str
@@ -34,25 +42,55 @@ class Drawing:
     height: float
     caption: str
     alt: str
+    columns: int = 1
+    rigid: bool = False
+
+    @property
+    def rows(self) -> int:
+        """Rows of panels where the page is wide."""
+        return -(-len(self.panels) // self.columns)
+
+    @property
+    def narrow_height(self) -> float:
+        """Height on a narrow page, in inches."""
+        panel = self.height / self.rows
+        return len(self.panels) * (panel if self.rigid else min(panel, _MOST_NARROW))
 
 
 def render_figure(name: str, drawing: Drawing, *, note: str = "") -> Figure:
     """Draw it. note  stands in the figure itself, below everything."""
     from analysis import figures
 
-    panels = drawing.panels
     with figures.figure_style(name):
-        figure, axes = figures.new_figure(len(panels), 1, width=_WIDTH, height=drawing.height)
-        for ax, (title, draw) in zip(axes, panels, strict=True):
-            draw(ax)
-            ax.set_title(title)
-        if note:
-            figure.supxlabel(note, fontsize=9, color=figures.OTHER, x=0.99, ha="right")
-        svg = figures.to_svg(figure, name=name, title=drawing.title, description=drawing.alt)
+        wide = _compose(drawing, note, narrow=False)
+        vector = figures.to_svg(wide)
+        described = {"name": name, "title": drawing.title, "description": drawing.alt}
+        page = figures.to_page(wide, vector, **described)
         # The layout is known now: computing it again for the PNG takes as long as drawing.
-        figure.set_layout_engine("none")
-        png = figures.to_png(figure)
-    return Figure(name, drawing.title, drawing.caption, drawing.alt, svg, png)
+        wide.set_layout_engine("none")
+        png = figures.to_png(wide)
+        narrow = _compose(drawing, note, narrow=True)
+        page += figures.to_page(narrow, figures.to_svg(narrow), **described, layout="narrow")
+    return Figure(name, drawing.title, drawing.caption, drawing.alt, page, png, vector)
+
+
+def _compose(drawing: Drawing, note: str, *, narrow: bool) -> "MatplotlibFigure":
+    """The figure with all its panels, on a wide or on a narrow page."""
+    from analysis import figures
+
+    panels = drawing.panels
+    rows, columns = (len(panels), 1) if narrow else (drawing.rows, drawing.columns)
+    width, height = (_NARROW, drawing.narrow_height) if narrow else (_WIDE, drawing.height)
+    figure, axes = figures.new_figure(rows, columns, width=width, height=height)
+    letters = int((72 * width / columns - _ASIDE) / _LETTER)
+    for ax, (title, draw) in zip(axes, panels, strict=False):
+        draw(ax)
+        ax.set_title("\n".join(textwrap.wrap(title, letters)))
+    for ax in axes[len(panels) :]:
+        ax.set_axis_off()
+    if note:
+        figure.supxlabel(note, fontsize=9, color=figures.OTHER, x=0.99, ha="right")
+    return figure
 
 
 def choose_evenly(table: pd.DataFrame, most: int) -> pd.DataFrame:

@@ -15,7 +15,7 @@ _TEXT_TABLES = {"md": to_markdown, "tex": to_latex}
 
 @dataclass(frozen=True)
 class Files:
-    """Where a page, its figures and its tables (CSV) are."""
+    """Where a page, its figures (a PNG and an SVG file each) and its tables (CSV) are."""
 
     page: Path
     figures: tuple[Path, ...]
@@ -78,13 +78,18 @@ def write_files(
     shown = [table for section in sections for table in section.tables]
     texts = _write_text_tables(out / "tables", shown)
     drawn = [*([figure] if figure else []), *(each for part in sections for each in part.figures)]
-    figures = tuple(replace_file(out / "figures" / f"{each.name}.png", each.png) for each in drawn)
+    figures = tuple(
+        replace_file(out / "figures" / f"{each.name}.{kind}", content)
+        for each in drawn
+        for kind, content in (("png", each.png), ("svg", each.vector.encode()))
+    )
     written = replace_file(out / "index.html", page.encode(errors="replace"))
     names = {*table_names, *(table.file for table in shown)}
     _remove_stale((out / "tables" / f"{name}.csv" for name in names), tables)
     endings = [(name, ending) for name in names for ending in _TEXT_TABLES]
     _remove_stale((out / "tables" / f"{name}.{ending}" for name, ending in endings), texts)
-    _remove_stale((out / "figures" / f"{name}.png" for name in figure_names), figures)
+    earlier = (f"{name}.{kind}" for name in figure_names for kind in ("png", "svg"))
+    _remove_stale((out / "figures" / name for name in earlier), figures)
     return Files(written, figures, tables)
 
 

@@ -149,13 +149,12 @@ def _draw(data: LevelMeans, verdict: MeansVerdict) -> Drawing:
     def panel(ax: "Axes") -> None:
         from analysis import figures
 
-        figures.draw_published_curve(data.frame, ax)
-        ax.set_ylabel("mean score x 100")
+        figures.draw_published_curve(data.frame, ax, name="mean score × 100")
 
     return Drawing(
         _TITLE,
         [("", panel)],
-        height=3.4,
+        height=3.8,
         caption="The means with their bands, taken as 95 % intervals.",
         alt=f"{describe_curve(data.frame, 'The mean is')} {verdict.sentence}",
     )

@@ -1,9 +1,9 @@
 """Writes one page over several studies, and each study's own page that it links to."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pandas as pd
@@ -24,8 +24,10 @@ from analysis.report.files import write_files
 from analysis.report.multi_headline import compare_studies, describe_verdict
 from analysis.report.page import BasePage, Figure, Section, Table, render
 from analysis.report.text import LEVEL, PERCENT
+from analysis.report.trial_links import trial_anchor
 from analysis.report.writer import Report, write_report
 from analysis.runs import format_mtd
+from analysis.tasks import label_score
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,11 +104,15 @@ def _draw_metric(
     differences = describe_differences(shown)
     alone = " Studies at a single MTD are in the table only." if len(curves) < len(every) else ""
     best = curves.iloc[int(curves["mean"].argmax())]
+    names = [study.name for study in studies]
+    evaluations = {study.facts.get("evaluation", "") for study in shown}
+    label = clean(label_score(metric, evaluations.pop() if len(evaluations) == 1 else ""), most=60)
+    linked = curves.assign(href=[_address(row, names) for row in curves.to_dict("records")])
 
     def panel(ax: "Axes") -> None:
         from analysis import figures
 
-        figures.draw_studies(curves, ax, untraced=untraced)
+        figures.draw_studies(linked, ax, studies=names, untraced=untraced, name=label)
 
     drawing = Drawing(
         f"Score against maximum traceable distance: {clean(metric)}",
@@ -114,7 +120,7 @@ def _draw_metric(
         height=3.1,
         caption=(
             f"Mean over seeds for each study; the band is the {PERCENT} t interval. A "
-            f"star at an MTD of 0 is the mean of runs without an MTD.{alone}{differences}"
+            f"horizontal line is the mean of runs without an MTD.{alone}{differences}"
         ),
         alt=(
             f"The highest mean is {best['mean']:.2f}, of {clean(best['study'])} at MTD "
@@ -122,6 +128,13 @@ def _draw_metric(
         ),
     )
     return render_figure(f"mtd_curves_{place}", drawing, note=note)
+
+
+def _address(row: Mapping[Hashable, Any], names: Sequence[str]) -> str:
+    """Where a point leads: the row of its trial on its study's own page."""
+    name = str(row["study"])
+    owner = name if name in names else name.rpartition(": ")[0]
+    return f"../{quote(owner)}/index.html#{trial_anchor(int(row['trial']))}"
 
 
 def _section_score(studies: Sequence[StudyFrames], curves: pd.DataFrame, note: str) -> Section:
@@ -141,22 +154,26 @@ def _section_score(studies: Sequence[StudyFrames], curves: pd.DataFrame, note: s
             "their scores cannot be compared.",
             *said,
         )
-    table = make_table(curves, caption="Mean score of each study by MTD.", csv="mtd_curves")
+    shown = curves.drop(columns=["text", "trial"])
+    table = make_table(shown, caption="Mean score of each study by MTD.", csv="mtd_curves")
     return Section("score", title, said, figures=drawn, tables=(table,))
 
 
-def _section_spectra(spectra: pd.DataFrame, ranks: pd.DataFrame, note: str) -> Section | None:
+def _section_spectra(
+    spectra: pd.DataFrame, ranks: pd.DataFrame, note: str, studies: Sequence[StudyFrames]
+) -> Section | None:
     if not len(spectra):
         return None
     alt = " ".join(
         f"{clean(model)}: effective rank {rank:.1f}."
         for model, rank in zip(ranks["model"], ranks["rank"], strict=True)
     )
+    names = [study.name for study in studies]
 
     def panel(ax: "Axes") -> None:
         from analysis import figures
 
-        figures.draw_models(spectra, ax)
+        figures.draw_models(spectra, ax, studies=names)
 
     drawing = Drawing(
         "Singular values of the best models",
@@ -212,7 +229,7 @@ def write_multi_study(
     found = (
         _section_studies(overview),
         _section_score(studies, curves, note),
-        _section_spectra(spectra, ranks, note),
+        _section_spectra(spectra, ranks, note, studies),
     )
     sections = tuple(section for section in found if section is not None)
     figure, sections = _take_first_figure(sections)
@@ -228,7 +245,7 @@ def write_multi_study(
     )
     frames = {
         "studies": overview,
-        "mtd_curves": curves,
+        "mtd_curves": curves.drop(columns=["text", "trial"]),
         "spectra": spectra.reset_index(),
         "effective_rank": ranks,
     }

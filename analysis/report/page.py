@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from analysis.report.trial_links import drop_dead_links
+
 
 @dataclass(frozen=True)
 class Column:
@@ -44,9 +46,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure as SVG markup for the page and as PNG for a file.
+    """A figure as markup for the page and as files.
 
-    alt states what the figure shows, for readers who do not see it; caption what is drawn.
+    alt     what the figure shows, for readers who do not see it; caption: what is drawn.
+    svg     two `<svg>` elements, one of which the page shows, by its width.
+    vector  the SVG file; png: the PNG file.
     """
 
     name: str
@@ -55,6 +59,7 @@ class Figure:
     alt: str
     svg: str
     png: bytes
+    vector: str
 
 
 @dataclass(frozen=True)
@@ -176,13 +181,14 @@ def render(page: BasePage) -> str:
     figures = [figure for section in page.sections for figure in section.figures]
     if page.figure:
         figures.append(page.figure)
-    return environment.get_template(page.template).render(
+    html = environment.get_template(page.template).render(
         page=page,
         style=Markup("".join(_read(environment, "css"))),
         scripts=[Markup(script) for script in scripts],
         hashes=[_hash(script) for script in scripts],
         drawings={figure.name: Markup(figure.svg) for figure in figures},
     )
+    return drop_dead_links(html)
 
 
 def _read(environment: Environment, extension: str) -> list[str]:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from analysis.level_means import LevelMeans
 
 _LONGEST_NAME = 80
-_MOST_CURVES = 1_000
-"""Trials of a study whose curves are always read; they hold most of a large study's values."""
 
 
 def check_name(name: str | None) -> None:
@@ -61,16 +59,17 @@ def load_published(name: str) -> "LevelMeans":
 
 
 def load_named(study: str, storage: str | None) -> "StudyFrames":
-    """A study's frames; of a large one, the curves only where its page needs them."""
+    """A study's frames, with all curves only where its page needs them."""
     from analysis.experiments import needs_curves
+    from analysis.training import choose_curves
     from mtdlab.config.study import is_study_name
     from mtdlab.store import load_study
 
     frames = load_study(study, storage, curves=False)
     if not is_study_name(frames.name):
         raise MtdlabError(f"study {frames.name!r}: not a name that a folder can have")
-    needed = needs_curves(frames.trials, frames.settings)
-    return load_study(study, storage) if needed or len(frames.trials) <= _MOST_CURVES else frames
+    every = needs_curves(frames.trials, frames.settings)
+    return load_study(study, storage, curves=every or choose_curves(frames.trials))
 
 
 def page_name(names: list[str], name: str | None) -> str:

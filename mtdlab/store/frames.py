@@ -1,11 +1,11 @@
 """Reads a study from its database as pandas frames."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import Select, func, select
+from sqlalchemy import Select, false, func, select
 from sqlalchemy.orm import Session
 
 from analysis.frames import (
@@ -34,12 +34,14 @@ from mtdlab.store.tables import (
 )
 
 
-def load_study(study: str, storage: str | None = None, *, curves: bool = True) -> StudyFrames:
+def load_study(
+    study: str, storage: str | None = None, *, curves: bool | Collection[int] = True
+) -> StudyFrames:
     """A study's trials, curves, spectra and scores as frames, complete or still running.
 
     storage  a database URL or a SQLite file; by default MTDLAB_STORAGE, then OPTUNA_STORAGE, then
              mtdlab.db in the working folder.
-    curves   False leaves that frame, the largest one, empty.
+    curves   False leaves that frame, the largest one, empty; numbers of trials read theirs alone.
 
     Raises StorageError if there is no such database, NothingToReport if it has no such study.
     """
@@ -57,7 +59,7 @@ def load_study(study: str, storage: str | None = None, *, curves: bool = True) -
             select_by=row.select_by or "",
             planned=session.scalar(planned) or 0,
             trials=_trials(trials),
-            curves=_curves(session, of_study) if curves else empty(CURVE_COLUMNS),
+            curves=_curves(session, _chosen(of_study, curves)),
             spectra=_spectra(session, of_study),
             scores=_scores(session, of_study),
             probes=_probes(session, of_study),
@@ -115,6 +117,12 @@ def _curves(session: Session, of_study: Select[Any]) -> pd.DataFrame:
         for number, curve in columns.items()
     ]
     return pd.concat(frames, ignore_index=True).reindex(columns=list(CURVE_COLUMNS))
+
+
+def _chosen(of_study: Select[Any], curves: bool | Collection[int]) -> Select[Any]:
+    if isinstance(curves, bool):
+        return of_study if curves else of_study.where(false())
+    return of_study.where(TrialRow.number.in_(list(curves)))
 
 
 def _probes(session: Session, of_study: Select[Any]) -> pd.DataFrame:

@@ -50,8 +50,9 @@ def test_the_curve_shows_every_run_and_the_means(ax: Axes, trials_of: MakeTrials
     figures.draw_mtd_curve(curve, ax, runs=runs, value="score", name="score")
     np.testing.assert_array_equal(points_of(ax), runs[["mtd", "score"]])
     np.testing.assert_array_equal(labelled_line(ax, "mean over seeds"), curve[["mtd", "mean"]])
-    assert ax.get_xscale() == "linear"
+    assert ax.get_xscale() == "log"
     assert len(ax.get_lines()) == 1 + 3
+    assert ax.get_ylabel() == "score"
 
 
 def test_one_seed_draws_no_band(ax: Axes, trials_of: MakeTrials) -> None:
@@ -70,7 +71,7 @@ def test_a_band_far_wider_than_the_points_is_cut_and_says_so(
     figures.draw_mtd_curve(curve, ax, runs=trials, value="score", name="score")
     low, high = ax.get_ylim()
     assert 69 < low < trials["score"].min() < trials["score"].max() < high < 71.5
-    assert "band cut: it reaches from 60 to 80" in [text.get_text() for text in ax.texts]
+    assert "95 % CI, cut: 60 to 80" in ax.get_legend_handles_labels()[1]
 
 
 def test_a_band_that_fits_is_shown_whole(ax: Axes, trials_of: MakeTrials) -> None:
@@ -78,28 +79,33 @@ def test_a_band_that_fits_is_shown_whole(ax: Axes, trials_of: MakeTrials) -> Non
     curve = compute_mtd_curve(trials)
     curve = curve.assign(low=trials["score"].min(), high=trials["score"].max())
     figures.draw_mtd_curve(curve, ax, runs=trials, value="score", name="score")
-    assert not ax.texts
+    assert "95 % CI" in ax.get_legend_handles_labels()[1]
 
 
 def test_a_wide_range_is_drawn_on_a_logarithm(ax: Axes, trials_of: MakeTrials) -> None:
     curve = compute_mtd_curve(trials_of(times=(1, 100)))
-    figures.draw_published_curve(curve, ax)
-    assert ax.get_xscale() == "symlog"
+    figures.draw_published_curve(curve, ax, name="score")
+    assert ax.get_xscale() == "log"
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["5", "10", "20", "50", "100"]
 
 
-def test_runs_without_an_mtd_are_a_point_at_zero(ax: Axes) -> None:
+def test_runs_without_an_mtd_are_a_horizontal_line(ax: Axes) -> None:
     scores = {"SimCSE": [70.0, 72.0], "other": [60.0]}
-    runs = {name: pd.DataFrame({"score": values}) for name, values in scores.items()}
+    runs = {
+        name: pd.DataFrame({"score": values, "seed": 0, "number": range(len(values))})
+        for name, values in scores.items()
+    }
     figures.draw_untraced(runs, ax)
-    np.testing.assert_array_equal(labelled_line(ax, "SimCSE"), [[0, 71]])
-    np.testing.assert_array_equal(labelled_line(ax, "other"), [[0, 60]])
-    assert len({line.get_color() for line in ax.get_lines()}) == 2
+    np.testing.assert_array_equal(labelled_line(ax, "SimCSE (no MTD)"), [[0, 71], [1, 71]])
+    np.testing.assert_array_equal(labelled_line(ax, "other (no MTD)"), [[0, 60], [1, 60]])
+    drawn = [line for line in ax.get_lines() if str(line.get_label()).endswith("(no MTD)")]
+    assert len({(line.get_color(), line.get_linestyle()) for line in drawn}) == 2
+    assert len({line.get_marker() for line in ax.get_lines()} - {"None"}) == 2
 
 
-@pytest.mark.parametrize("decays", [(0.75, 0.85), (0.75, 0.999)], ids=["linear", "symlog"])
+@pytest.mark.parametrize("decays", [(0.75, 0.85), (0.75, 0.999)], ids=["narrow", "wide"])
 @pytest.mark.parametrize("score", [40.0, 55.0, 70.0, 78.0, 95.0])
-def test_points_without_an_mtd_lie_inside_the_axes_beside_a_cut_band(
+def test_lines_without_an_mtd_lie_inside_the_axes_beside_a_cut_band(
     trials_of: MakeTrials, study_of: Callable[..., StudyFrames], decays: list[float], score: float
 ) -> None:
     trials = trials_of(seeds=(0, 1), decays=decays, shape=lambda _: 70.0)
@@ -111,16 +117,19 @@ def test_points_without_an_mtd_lie_inside_the_axes_beside_a_cut_band(
         figure, (ax,) = figures.new_figure(1, 1, width=7, height=3)
         drawing.panels[0][1](ax)
         figure.draw_without_rendering()
-    assert any("band cut" in text.get_text() for text in ax.texts)
-    drawn = [points_of(ax), *(labelled_line(ax, name) for name in ("mean over seeds", "SimCSE"))]
+    legend = ax.get_legend()
+    assert legend is not None
+    assert any(", cut: " in text.get_text() for text in legend.get_texts())
+    line = labelled_line(ax, "SimCSE (no MTD)")
+    np.testing.assert_array_equal(line, [[0, score], [1, score]])
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
-    for points in drawn:
+    assert bottom < score < top
+    for points in (points_of(ax), labelled_line(ax, "mean over seeds")):
         assert ((left < points[:, 0]) & (points[:, 0] < right)).all()
         assert ((bottom < points[:, 1]) & (points[:, 1] < top)).all()
-    np.testing.assert_array_equal(drawn[-1], [[0, score]])
 
 
-def test_limits_are_not_extended_for_points_inside_them(ax: Axes) -> None:
+def test_limits_are_not_extended_for_lines_inside_them(ax: Axes) -> None:
     ax.set_ylim(10, 20)
     figures.draw_untraced({"SimCSE": pd.DataFrame({"score": [15.0]})}, ax)
     assert ax.get_ylim() == (10, 20)
@@ -136,7 +145,7 @@ def test_the_paired_curve_has_a_line_at_zero(
     best = curve["mtd"].iloc[3:5].tolist()
     figures.draw_paired_curve(curve, ax, smooth=smooth, optimal=best)
     np.testing.assert_array_equal(ax.get_lines()[0].get_ydata(), [0, 0])
-    np.testing.assert_array_equal(labelled_line(ax, "smooth"), smooth[["mtd", "mean"]])
+    np.testing.assert_array_equal(labelled_line(ax, "smooth curve"), smooth[["mtd", "mean"]])
     rings = [each for each in ax.collections if each.get_label() == "not told from the best"]
     np.testing.assert_array_equal(rings[0].get_offsets(), curve[["mtd", "mean"]].iloc[3:5])
     bars = [each for each in ax.containers if each.get_label() == "level"]
@@ -159,7 +168,7 @@ def test_a_batch_size_has_one_colour_in_all_panels(trials_of: MakeTrials) -> Non
     colours = []
     for shown in (curves, curves[curves["batch_size"] == 128]):
         ax = figures.new_figure(1, 1, width=4, height=3)[1][0]
-        figures.draw_batch_curves(shown, ax, sizes=[64, 128])
+        figures.draw_batch_curves(shown, ax, sizes=[64, 128], name="score")
         colours.append({line.get_label(): line.get_color() for line in ax.get_lines()})
     assert colours[0]["batch size 128"] == colours[1]["batch size 128"]
     assert colours[0]["batch size 128"] != colours[0]["batch size 64"]
@@ -184,7 +193,7 @@ def test_the_plane_shows_every_run(ax: Axes, trials_of: MakeTrials) -> None:
 
 
 def test_spectra_after_training_are_drawn_with_the_one_before(ax: Axes) -> None:
-    pairs = [("after", float(level)) for level in range(3)] + [("before", np.nan)]
+    pairs = [("after", float(level)) for level in (1, 2, 3)] + [("before", np.nan)]
     index = pd.MultiIndex.from_tuples(pairs, names=["moment", "mtd"])
     spectra = pd.DataFrame([[1.0, 0.5, 0.0]] * len(pairs), index=index)
     figures.draw_spectra(spectra.loc[["before"]], spectra.loc[["after"]], ax)
@@ -239,7 +248,7 @@ def test_rows_are_named_in_printable_letters(ax: Axes) -> None:
     table = pd.DataFrame(
         {"queue_slice": ["0-$x$\x00", "all"], "mean": [1.0, 2.0], "low": 0.5, "high": 2.5}
     )
-    figures.draw_rows(table, ax, names=table["queue_slice"].tolist(), label="positions")
+    figures.draw_rows(table, ax, names=table["queue_slice"].tolist(), label="positions", name="s")
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["0-$x$?", "all"]
     np.testing.assert_array_equal(ax.get_lines()[0].get_xydata(), [[1, 0], [2, 1]])
 
@@ -248,7 +257,8 @@ def drawn(trials: pd.DataFrame) -> tuple[bytes, str]:
     with figures.figure_style("plot"):
         figure, axes = figures.new_figure(1, 1, width=4, height=3)
         figures.draw_plane(compute_distances(trials), axes[0])
-        svg = figures.to_svg(figure, name="plot", title="A <b>", description="5 & 6")
+        file = figures.to_svg(figure)
+        svg = figures.to_page(figure, file, name="plot", title="A <b>", description="5 & 6")
         return figures.to_png(figure), svg
 
 
@@ -276,7 +286,8 @@ def test_svg_has_real_text_its_own_ids_and_no_address(trials_of: MakeTrials) -> 
     identifiers = re.findall(r'\bid="([^"]+)"', svg)
     assert len(identifiers) == len(set(identifiers))
     assert all(name.startswith("plot-") for name in identifiers)
-    assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg)) <= set(identifiers)
+    targets = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
+    assert {name for name in targets if not name.startswith("trial-")} <= set(identifiers)
 
 
 def test_many_points_are_drawn_as_pixels(trials_of: MakeTrials) -> None:
@@ -301,4 +312,4 @@ def test_structures_that_coincide_are_both_to_be_seen_and_wide_bands_cut() -> No
     assert (lower.get_linestyle(), upper.get_linestyle()) == ("-", "--")
     assert lower.get_markersize() > upper.get_markersize()
     assert ax.get_ylim() == (-20, 60)  # 1.5 times the 20 points between the means on both sides
-    assert "it reaches from -100 to 110" in ax.texts[0].get_text()
+    assert "95 % CI, cut: -100 to 110" in ax.get_legend_handles_labels()[1]

@@ -80,8 +80,9 @@ def test_methods_without_an_mtd_are_horizontal_lines(
     mixed: pd.DataFrame, settings: Settings
 ) -> None:
     ax = figures.new_figure(1, 1, width=4, height=3)[1][0]
-    figures.draw_methods(compute_methods(mixed, settings), ax, names={"mocose": "MoCoSE"})
+    figures.draw_methods(compute_methods(mixed, settings), ax, names={"mocose": "MoCoSE"}, name="s")
     lines = {str(line.get_label()): line for line in ax.get_lines()}
+    lines = {name: line for name, line in lines.items() if not name.startswith("_")}
     assert list(lines) == ["bare (no MTD)", "MoCoSE", "plain (no MTD)", "queued"]
     np.testing.assert_array_equal(lines["MoCoSE"].get_xydata(), [[5, 30], [8, 40]])
     assert lines["plain (no MTD)"].get_ydata() == [38, 38]
@@ -92,7 +93,7 @@ def test_a_wide_range_with_a_horizontal_line_has_margins(
 ) -> None:
     wide = mixed[mixed["method"].isin(["mocose", "plain"])].replace({"mtd": {8.0: 202.5}})
     ax = figures.new_figure(1, 1, width=4, height=3)[1][0]
-    figures.draw_methods(compute_methods(wide, settings), ax, names={})
+    figures.draw_methods(compute_methods(wide, settings), ax, names={}, name="s")
     low, high = ax.get_xlim()
     assert 3 < low < 5
     assert 205 < high < 300
@@ -130,7 +131,7 @@ def test_without_any_mtd_methods_are_rows(
     written = write_report(
         study_of(trials), tmp_path, generated="now", version="0", topics=(topic.TOPIC,)
     )
-    assert [path.stem for path in written.figures] == ["methods"]
+    assert [path.name for path in written.figures] == ["methods.png", "methods.svg"]
     assert "horizontal lines" not in written.page.read_text(encoding="utf-8")
 
 

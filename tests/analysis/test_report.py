@@ -114,9 +114,14 @@ def report(full: StudyFrames, tmp_path_factory: pytest.TempPathFactory) -> Repor
 
 def test_a_full_study_has_every_section(report: Report) -> None:
     check_sound(report)
-    assert [path.stem for path in report.figures] == [
+    assert [path.suffix for path in report.figures] == [".png", ".svg"] * 15
+    assert [path.stem for path in report.figures][::2] == [
         "main",
         "mtd_curve",
+        "mtd_published",
+        "sufficiency",
+        "importances",
+        "parallel_coordinates",
         "mtd_by_batch",
         "ema_decay",
         "batch_size",
@@ -144,7 +149,7 @@ def test_scores_chosen_on_test_are_marked_in_every_figure(
     marked = write(study_of(trials_of(times=(1, 8)).assign(select_on="test")), tmp_path)
     page = marked.page.read_text(encoding="utf-8")
     drawings = re.findall(r"<svg\b.*?</svg>", page, flags=re.DOTALL)
-    assert len(drawings) == len(marked.figures)
+    assert len(drawings) == len(marked.figures)  # a wide and a narrow one for two files
     assert all(words in drawing for drawing in drawings)
     assert "Checkpoints were chosen on the TEST pairs" in text_of(marked)
 
@@ -174,7 +179,7 @@ def test_two_builds_are_the_same_bytes(report: Report, full: StudyFrames, tmp_pa
 def test_the_page_states_its_finding_in_every_figure(report: Report) -> None:
     page = report.page.read_text(encoding="utf-8")
     findings = re.findall(r"<desc[^>]*>([^<]+)</desc>", page)
-    assert len(findings) == 11
+    assert len(findings) == 2 * 15
     assert all(re.search(r"\d", finding) for finding in findings)
     assert "http:" not in page
     assert "https:" not in page
@@ -261,7 +266,7 @@ def test_a_running_study_shows_what_it_has(
 def test_a_later_report_leaves_nothing_of_an_earlier_one(
     trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
 ) -> None:
-    assert len(write(study_of(trials_of().iloc[:1]), tmp_path).figures) == 5
+    assert len(write(study_of(trials_of().iloc[:1]), tmp_path).figures) == 2 * 6
     own = tmp_path / "tables" / "my_notes.csv"
     own.write_text("kept", encoding="utf-8")
     report = write(study_of(trials_of().iloc[:0]), tmp_path)

@@ -82,7 +82,7 @@ def test_the_section_names_each_condition(trials_of: MakeTrials, study_of: MakeS
     )
     assert "half-life" not in text[0]
     (table,) = topic.show(info)
-    assert [row[0] for row in table.rows] == [each.name for each in info]
+    assert [row[0] for row in table.rows] == [each.name for each in info.conditions]
     assert "half-life of a key there, steps" not in {column.label for column in table.columns}
     assert topic.tabulate_curves(info)["condition"].nunique() == 4
     assert [title for title, _ in topic.draw(info).panels] == [

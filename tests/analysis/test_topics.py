@@ -144,6 +144,6 @@ def test_nothing_but_drawing_imports_matplotlib(trials_of: MakeTrials, study_of:
     ran = subprocess.run(
         [sys.executable, "-c", _COMPUTE_ALL], input=pickle.dumps(study), capture_output=True
     )
-    # score, sufficiency, correlation, batches, EMA decay, batch size, initial queue, tasks,
-    # geometry, spectra, best trial, trials
-    assert (ran.stdout.decode().split(), ran.stderr) == (["12", "False", "False"], b"")
+    # score, sufficiency, settings and score, correlation, batches, EMA decay, batch size, initial
+    # queue, tasks, geometry, spectra, best trial, trials
+    assert (ran.stdout.decode().split(), ran.stderr) == (["13", "False", "False"], b"")

@@ -8,7 +8,8 @@ import pandas as pd
 
 from analysis.curves import compute_batch_curves
 from analysis.pairing import compute_paired_batch_curves
-from analysis.published import SOURCE, load_curve
+from analysis.points import describe_means
+from analysis.published import SCORE, SOURCE, load_curve
 from analysis.report.cells import make_table, thin_rows
 from analysis.report.context import StudyContext
 from analysis.report.drawing import Draw, Drawing
@@ -26,13 +27,14 @@ if TYPE_CHECKING:
 class Batches:
     """Curves by batch size, the same less each seed's mean, and a verdict for each size.
 
-    labels  of the columns that are settings.
+    labels  of the columns that are settings; score: of scores.
     """
 
     curves: pd.DataFrame
     paired: pd.DataFrame
     verdicts: Mapping[int, Verdict]
     labels: Mapping[str, str]
+    score: str
 
 
 def compute(context: StudyContext) -> Batches | None:
@@ -40,26 +42,33 @@ def compute(context: StudyContext) -> Batches | None:
     runs, settings = context.traced, context.study.settings
     sizes = sorted(runs["batch_size"].unique())
     curves = compute_batch_curves(context.curve_trials, level=LEVEL)
+    labels = describe_means(curves, runs, by=["batch_size", "mtd"])
     # a study of batch sizes alone has one MTD for each of them
     curved = (curves.groupby("batch_size")["mtd"].nunique() > 1).any()
     if len(sizes) < 2 or not curved:
         return None
     return Batches(
-        curves=curves,
+        curves=curves.join(labels),
         paired=compute_paired_batch_curves(context.curve_trials, settings, level=LEVEL),
         verdicts={
             int(size): compute_verdict(runs[runs["batch_size"] == size], settings, level=LEVEL)
             for size in sizes
         },
         labels=context.labels,
+        score=context.score_label,
     )
 
 
 def show(info: Batches) -> tuple[Table, ...]:
     """The curves as a table."""
-    rows, remark = thin_rows(info.curves, "rows")
+    rows, remark = thin_rows(_numbers(info), "rows")
     caption = f"Mean score by batch size and MTD.{remark}"
     return (make_table(rows, caption=caption, csv="mtd_by_batch", labels=info.labels),)
+
+
+def _numbers(info: Batches) -> pd.DataFrame:
+    """The curves without what their points state."""
+    return info.curves.drop(columns=["text", "trial"])
 
 
 def describe(info: Batches) -> tuple[str, ...]:
@@ -80,17 +89,18 @@ def draw(info: Batches) -> Drawing:
     return Drawing(
         "Score against maximum traceable distance, by batch size",
         [
-            ("this study", _panel(info.curves, sizes, "score x 100")),
+            ("this study: mean over seeds", _panel(info.curves, sizes, info.score)),
             (
                 "this study: deviation from the mean over levels",
                 _panel(info.paired, sizes, "deviation from the\nmean over levels"),
             ),
-            (SOURCE, _panel(published, sizes, "Spearman x 100")),
+            (SOURCE, _panel(published, sizes, SCORE)),
         ],
-        height=9.6,
+        height=7.4,
+        columns=2,
         caption=(
-            "Top: mean over seeds. Middle: deviation from the mean over levels at that batch size. "
-            f"Bottom: figure 3 of the paper; compare its shape, not its level. {BAND}"
+            "First: mean over seeds. Second: deviation from the mean over levels at that batch "
+            f"size. Third: figure 3 of the paper; compare its shape, not its level. {BAND}"
         ),
         alt=" ".join(verdicts),
     )
@@ -109,7 +119,7 @@ TOPIC = Topic(
     name="batches",
     title="By batch size",
     compute=compute,
-    csv={"mtd_by_batch": lambda info: info.curves},
+    csv={"mtd_by_batch": _numbers},
     figures={"mtd_by_batch": draw},
     text=describe,
     tables=show,

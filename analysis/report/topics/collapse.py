@@ -32,11 +32,15 @@ _CRITERIA = (
 
 @dataclass(frozen=True)
 class Collapse:
-    """curves: `compute_collapse`; detected: `compute_collapse_watch`; labels: of settings."""
+    """curves: `compute_collapse`; detected: `compute_collapse_watch`; labels: of settings.
+
+    score  label of scores.
+    """
 
     curves: pd.DataFrame
     detected: pd.DataFrame
     labels: Mapping[str, str]
+    score: str
 
 
 def compute(context: StudyContext) -> Collapse | None:
@@ -44,7 +48,8 @@ def compute(context: StudyContext) -> Collapse | None:
     detected = compute_collapse_watch(context.study)
     if not len(detected):
         return None
-    return Collapse(compute_collapse(context.study, level=LEVEL), detected, context.labels)
+    curves = compute_collapse(context.study, level=LEVEL)
+    return Collapse(curves, detected, context.labels, context.score_label)
 
 
 def _name_structure(table: pd.DataFrame) -> pd.Series:
@@ -87,23 +92,26 @@ def draw(info: Collapse) -> Drawing | None:
     def draw_score(ax: "Axes") -> None:
         from analysis import figures
 
-        figures.draw_structures(table, ax, value="mean", label="score x 100")
+        figures.draw_structures(table, ax, value="mean", label=info.score)
         figures.add_legend(ax)
 
     def draw_cosine(ax: "Axes") -> None:
         from analysis import figures
 
         figures.draw_structures(table, ax, value="mean_cosine", label="mean cosine")
+        figures.add_legend(ax)
 
     return Drawing(
         "Score over steps by structure",
         [
             ("score at each evaluation", draw_score),
-            ("mean cosine of random pairs: 1 if all vectors coincide", draw_cosine),
+            ("mean cosine of random pairs", draw_cosine),
         ],
-        height=6.8,
+        height=4.0,
+        columns=2,
         caption=(
-            "As the paper's figures 5 and 6. Scores are of the pairs that choose the checkpoint. "
+            "As the paper's figures 5 and 6. The mean cosine is 1 if all vectors coincide. Scores "
+            "are of the pairs that choose the checkpoint. "
             f"The band is the {PERCENT} t interval over seeds."
         ),
         alt=" ".join(describe(info)),

@@ -23,11 +23,12 @@ _MOST_LETTERS = 60
 
 @dataclass(frozen=True)
 class Configurations:
-    """table: `compute_configurations`; names: of its rows; labels: of its settings."""
+    """table: `compute_configurations`; names: of its rows; labels: of its settings; score: of it."""
 
     table: pd.DataFrame
     names: tuple[str, ...]
     labels: dict[str, str]
+    score: str
 
 
 def compute(context: StudyContext) -> Configurations | None:
@@ -42,7 +43,7 @@ def compute(context: StudyContext) -> Configurations | None:
         clean(name_configuration(row), most=_MOST_LETTERS)
         for _, row in table[varied].astype("object").iterrows()
     ]
-    return Configurations(table, tuple(names), dict(context.labels))
+    return Configurations(table, tuple(names), dict(context.labels), context.score_label)
 
 
 def describe(info: Configurations) -> tuple[str, ...]:
@@ -82,7 +83,7 @@ def draw(info: Configurations) -> Drawing:
     def panel(ax: "Axes") -> None:
         from analysis import figures
 
-        figures.draw_rows(table, ax, names=info.names[: len(table)], label="")
+        figures.draw_rows(table, ax, names=info.names[: len(table)], label="", name=info.score)
 
     part = (
         "" if len(table) == len(info.table) else f" The {len(table)} best of {len(info.table):,}."

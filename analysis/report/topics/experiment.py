@@ -23,10 +23,14 @@ from analysis.report.topics.experiment_text import describe_comparison, is_diago
 
 @dataclass(frozen=True)
 class ExperimentInfo:
-    """comparison: with the published values; tasks: `compute_experiment_tasks`."""
+    """comparison: with the published values; tasks: `compute_experiment_tasks`.
+
+    label  of scores.
+    """
 
     comparison: Comparison
     tasks: pd.DataFrame
+    label: str
 
 
 def compute(context: StudyContext, experiment: Experiment) -> ExperimentInfo | None:
@@ -42,14 +46,14 @@ def compute(context: StudyContext, experiment: Experiment) -> ExperimentInfo | N
     )
     if comparison is None:
         return None
-    return ExperimentInfo(
-        comparison, compute_experiment_tasks(comparison, study.scores, level=LEVEL)
-    )
+    tasks = compute_experiment_tasks(comparison, study.scores, level=LEVEL)
+    return ExperimentInfo(comparison, tasks, context.score_label)
 
 
 def draw(info: ExperimentInfo) -> Drawing | None:
     """The experiment's figure; none of a grid without a row or a column to compare."""
-    return None if is_diagonal(info.comparison) else draw_experiment(info.comparison)
+    diagonal = is_diagonal(info.comparison)
+    return None if diagonal else draw_experiment(info.comparison, info.label)
 
 
 def show(info: ExperimentInfo) -> tuple[Table, ...]:

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from analysis.deviations import compute_deviations
 from analysis.experiments import Comparison
-from analysis.published import SOURCE
+from analysis.points import describe_means
+from analysis.published import SCORE, SOURCE
 from analysis.report.drawing import Draw, Drawing, choose_evenly
 from analysis.report.text import PERCENT
 from analysis.report.topics.experiment_text import describe_comparison, name_rows
@@ -20,25 +22,28 @@ _CAPTIONS = {
     "line": "A point per run and the mean over seeds, with its {} t interval.",
     "rows": "Lines are {} t intervals over seeds.",
     "grid": f"Mean scores; {_SHADES}",
-    "boxes": (
-        "A box from the lower to the upper quartile of the seeds, its line at the median, "
-        "whiskers to the furthest seed within 1.5 times that width; a point per seed. Below it "
-        f"the mean scores; {_SHADES}"
+    "seeds": (
+        "First: a point per seed, its score less its mean over all configurations, so that only "
+        "differences within a seed are left; the line is their mean. Second: mean scores; "
+        f"{_SHADES}"
     ),
 }
 
 
-def draw_experiment(comparison: Comparison) -> Drawing:
-    """One experiment as the paper draws it."""
+def draw_experiment(comparison: Comparison, label: str) -> Drawing:
+    """One experiment as the paper draws it. label  of the study's scores."""
     experiment = comparison.experiment
-    panels = _panels(comparison)
+    panels = _panels(comparison, label)
     rows = max(len(_drawn(comparison)), len(experiment.published()))
-    height = 1.1 + 0.3 * rows if experiment.figure == "rows" else 2.8
+    by_rows = experiment.figure == "rows"
+    height, columns = (1.3 + 0.34 * rows, 1) if by_rows else (3.4, 2)
     title = experiment.title.lower().replace("ema", "EMA").replace("fgsm", "FGSM")
     return Drawing(
         f"Score by {title}",
         panels,
-        height=height * len(panels),
+        height=height * -(-len(panels) // columns),
+        columns=min(columns, len(panels)),
+        rigid=by_rows,
         caption=_caption(comparison),
         alt=" ".join(describe_comparison(comparison)[:2]),
     )
@@ -53,22 +58,21 @@ def _caption(comparison: Comparison) -> str:
         return caption + "There are no published values for this method."
     common = f" ({experiment.fixed})" if experiment.fixed else ""
     return (
-        caption
-        + f"Bottom: published, {experiment.source}{common}, compare its shape, not its level."
+        caption + f"Last: published, {experiment.source}{common}, compare its shape, not its level."
     )
 
 
-def _panels(comparison: Comparison) -> Sequence[tuple[str, Draw]]:
+def _panels(comparison: Comparison, label: str) -> Sequence[tuple[str, Draw]]:
     kind = comparison.experiment.figure
     if kind == "line":
-        panels = [("this study", _line(comparison))]
+        panels = [("this study", _line(comparison, label))]
     elif kind == "rows":
-        panels = [("this study", _rows(comparison))]
+        panels = [("this study", _rows(comparison, label))]
     elif kind == "grid":
         panels = [("this study", _grid(comparison, comparison.table, "mean"))]
     else:
         panels = [
-            ("this study: seeds", _boxes(comparison)),
+            ("this study: within seeds", _seeds(comparison)),
             ("this study: means", _grid(comparison, comparison.table, "mean")),
         ]
     return [*panels, (SOURCE, _published(comparison))] if comparison.same_method else panels
@@ -98,14 +102,15 @@ def _grid(comparison: Comparison, table: pd.DataFrame, value: str) -> Draw:
     return panel
 
 
-def _boxes(comparison: Comparison) -> Draw:
-    runs, by, labels = comparison.runs, comparison.experiment.by, _labels(comparison)
-    names = _names(comparison, runs)
+def _seeds(comparison: Comparison) -> Draw:
+    by, labels = comparison.experiment.by, _labels(comparison)
+    seeds = compute_deviations(comparison.runs, by)
+    names = _names(comparison, seeds)
 
     def panel(ax: "Axes") -> None:
         from analysis import figures
 
-        figures.draw_boxes(runs, ax, by=by, labels=labels, names=names)
+        figures.draw_seeds(seeds, ax, by=by, labels=labels, names=names)
 
     return panel
 
@@ -116,7 +121,7 @@ def _names(comparison: Comparison, table: pd.DataFrame) -> list[str]:
     return [experiment.label(value) for value in sorted(table[experiment.by[0]].unique())]
 
 
-def _line(comparison: Comparison) -> Draw:
+def _line(comparison: Comparison, score: str) -> Draw:
     table = _drawn(comparison).reset_index(drop=True)
     by = list(comparison.experiment.by)
     runs = comparison.runs.merge(table[by].reset_index(names="place"), on=by)
@@ -125,19 +130,20 @@ def _line(comparison: Comparison) -> Draw:
     def panel(ax: "Axes") -> None:
         from analysis import figures
 
-        figures.draw_line(table, ax, names=names, runs=runs, label=label)
+        figures.draw_line(table, ax, names=names, runs=runs, label=label, name=score)
 
     return panel
 
 
-def _rows(comparison: Comparison) -> Draw:
-    table = _drawn(comparison)
+def _rows(comparison: Comparison, score: str) -> Draw:
+    table, by = _drawn(comparison), list(comparison.experiment.by)
     names, label = name_rows(comparison, table), _labels(comparison)[0]
+    labels = describe_means(table, comparison.runs, by=by)
 
     def panel(ax: "Axes") -> None:
         from analysis import figures
 
-        figures.draw_rows(table, ax, names=names, label=label)
+        figures.draw_rows(table, ax, names=names, label=label, name=score, labels=labels)
 
     return panel
 
@@ -145,7 +151,7 @@ def _rows(comparison: Comparison) -> Draw:
 def _published(comparison: Comparison) -> Draw:
     experiment = comparison.experiment
     table = experiment.published()
-    if experiment.figure in ("grid", "boxes"):
+    if experiment.figure in ("grid", "seeds"):
         return _grid(comparison, table, "published")
     rows = experiment.figure == "rows"
     if not rows:
@@ -156,6 +162,6 @@ def _published(comparison: Comparison) -> Draw:
         from analysis import figures
 
         draw = figures.draw_published_rows if rows else figures.draw_published_line
-        draw(table, ax, names=names, label=label)
+        draw(table, ax, names=names, label=label, name=SCORE)
 
     return panel

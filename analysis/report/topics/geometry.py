@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from analysis.curves import GEOMETRY, compute_distances, compute_geometry
+from analysis.curves import CONFIGURATION, GEOMETRY, compute_distances, compute_geometry
 from analysis.report.cells import make_table, thin_rows
 from analysis.report.context import StudyContext
 from analysis.report.drawing import Draw, Drawing
@@ -20,10 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Geometry:
-    """runs: `compute_distances`, a row per run; curves: `compute_geometry`, means by MTD."""
+    """runs: `compute_distances`, a row per run; curves: `compute_geometry`, means by MTD.
+
+    described  the runs with their configuration and score.
+    """
 
     runs: pd.DataFrame
     curves: pd.DataFrame
+    described: pd.DataFrame
 
     def curve(self, measure: str) -> pd.DataFrame:
         """The rows of one measure."""
@@ -33,7 +37,10 @@ class Geometry:
 def compute(context: StudyContext) -> Geometry | None:
     """None where neither measure was recorded."""
     runs = compute_distances(context.curve_trials)
-    return Geometry(runs, compute_geometry(runs, level=LEVEL)) if len(runs) else None
+    if not len(runs):
+        return None
+    known = context.curve_trials[["number", *CONFIGURATION[1:], "score"]]
+    return Geometry(runs, compute_geometry(runs, level=LEVEL), runs.merge(known, on="number"))
 
 
 def show(info: Geometry) -> tuple[Table, ...]:
@@ -61,10 +68,11 @@ def draw_measures(info: Geometry) -> Drawing:
     return Drawing(
         "Alignment and uniformity against maximum traceable distance",
         [
-            ("alignment: lower, paraphrases closer", _curve(info, "alignment", "alignment")),
-            ("uniformity: lower, more spread out", _curve(info, "uniformity", "uniformity")),
+            ("alignment (lower: paraphrases closer)", _curve(info, "alignment", "alignment")),
+            ("uniformity (lower: more spread out)", _curve(info, "uniformity", "uniformity")),
         ],
-        height=5.8,
+        height=3.9,
+        columns=2,
         caption=f"A point per run, a thin line per seed, the mean over seeds. {BAND}",
         alt=f"{_highest(info, 'alignment', 'Alignment')} "
         f"{_highest(info, 'uniformity', 'Uniformity')}",
@@ -96,7 +104,8 @@ def draw_distance(info: Geometry) -> Drawing:
             ("L1: sum of both differences", _curve(info, "l1", "L1 distance")),
             ("L2: straight-line distance", _curve(info, "l2", "L2 distance")),
         ],
-        height=5.8,
+        height=3.9,
+        columns=2,
         caption=(
             "How far each run's (uniformity, alignment) lies from the ideal point: alignment 0, "
             "where paraphrases coincide, and uniformity −4, that of vectors spread evenly over "
@@ -114,7 +123,10 @@ def _curve(info: Geometry, measure: str, label: str) -> Draw:
     def panel(ax: "Axes") -> None:
         from analysis import figures
 
-        figures.draw_mtd_curve(info.curve(measure), ax, runs=info.runs, value=measure, name=label)
+        figures.draw_mtd_curve(
+            info.curve(measure), ax, runs=info.described, value=measure, name=label
+        )
+        figures.add_legend(ax)
 
     return panel
 
@@ -123,7 +135,7 @@ def _plane(info: Geometry) -> Draw:
     def panel(ax: "Axes") -> None:
         from analysis import figures
 
-        figures.draw_plane(info.runs, ax)
+        figures.draw_plane(info.described, ax)
 
     return panel
 

@@ -52,7 +52,7 @@ class History:
     curve, configurations   `summarise_half_lives` by MTD and by configuration.
     correlations            `correlate_history`.
     untraced    mean half-life by method of the completed runs without an MTD.
-    labels      of the columns that are settings.
+    labels      of the columns that are settings; score: of scores.
     """
 
     every: pd.DataFrame
@@ -63,6 +63,7 @@ class History:
     correlations: pd.DataFrame
     untraced: Mapping[str, float]
     labels: Mapping[str, str]
+    score: str
 
 
 def compute(context: StudyContext) -> History | None:
@@ -82,6 +83,7 @@ def compute(context: StudyContext) -> History | None:
         correlations=correlate_history(runs, level=LEVEL),
         untraced=_of_untraced(context, every),
         labels=context.labels,
+        score=context.score_label,
     )
 
 
@@ -201,7 +203,7 @@ def draw(info: History) -> Drawing | None:
     def draw_score(ax: "Axes") -> None:
         from analysis import figures
 
-        figures.draw_score_by_half_life(info.runs, ax)
+        figures.draw_score_by_half_life(info.runs, ax, name=info.score)
 
     some = "" if len(levels) == len(info.curve) else f" Drawn: {len(levels)} levels, evenly chosen."
     return Drawing(
@@ -211,11 +213,12 @@ def draw(info: History) -> Drawing | None:
             ("half-life of keys against MTD", draw_half_lives),
             ("score against half-life", draw_score),
         ],
-        height=9.6,
+        height=7.0,
+        columns=2,
         caption=(
-            "Top: mean over the runs of a level of MTD; the dashed line is one half, and the CSV "
-            f"has the intervals.{some} Middle: a point per run, and the mean at each MTD. {BAND} "
-            "Bottom: a point per run, coloured by MTD."
+            "First: mean over the runs of a level of MTD; the dashed line is one half, and the CSV "
+            f"has the intervals.{some} Second: a point per run, and the mean at each MTD. {BAND} "
+            "Third: a point per run, coloured by MTD."
         ),
         alt=_finding(info),
     )

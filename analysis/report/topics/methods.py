@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from analysis.methods import with_methods
+from analysis.points import describe_means
 from analysis.report.cells import clean, make_table
 from analysis.report.context import StudyContext
 from analysis.report.drawing import Drawing
 from analysis.report.page import Table
 from analysis.report.text import PERCENT
 from analysis.report.topics.base import Topic
-from analysis.runs import format_mtd
+from analysis.runs import MTD_DECIMALS, completed_runs, format_mtd, has_mtd
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,10 +23,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Methods:
-    """table: `compute_methods`; names: how the methods are written."""
+    """table: `compute_methods`; names: how the methods are written; label: of scores.
+
+    labels  what the rows of the table state in a figure.
+    """
 
     table: pd.DataFrame
     names: Mapping[str, str]
+    label: str
+    labels: pd.DataFrame
 
     def name(self, method: object) -> str:
         """A method as it is written in text."""
@@ -34,7 +41,16 @@ class Methods:
 def compute(context: StudyContext) -> Methods | None:
     """None unless the completed runs are of several methods."""
     table = context.methods
-    return Methods(table, context.study.methods) if len(table) else None
+    if not len(table):
+        return None
+    runs = completed_runs(with_methods(context.trials, context.study.settings))
+    distance = runs["mtd"].astype("float64").where(has_mtd(runs)).round(MTD_DECIMALS)
+    labels = describe_means(
+        table.fillna({"mtd": 0.0}), runs.assign(mtd=distance.fillna(0.0)), by=["method", "mtd"]
+    )
+    names = [clean(context.study.methods.get(str(name), str(name))) for name in table["method"]]
+    labels["text"] = [f"{name}. {text}" for name, text in zip(names, labels["text"], strict=True)]
+    return Methods(table, context.study.methods, context.score_label, labels)
 
 
 def _name_row(info: Methods, row: pd.Series) -> str:
@@ -86,10 +102,13 @@ def draw(info: Methods) -> Drawing:
         from analysis import figures
 
         if traced:
-            figures.draw_methods(info.table, ax, names=info.names)
+            table = info.table.join(info.labels)
+            figures.draw_methods(table, ax, names=info.names, name=info.label)
         else:
             names = [info.name(method) for method in info.table["method"]]
-            figures.draw_rows(info.table, ax, names=names, label="method")
+            figures.draw_rows(
+                info.table, ax, names=names, label="method", name=info.label, labels=info.labels
+            )
 
     caption = f"Mean over seeds; bars and bands are {PERCENT} t intervals over seeds."
     if traced and info.table["mtd"].isna().any():
@@ -97,7 +116,8 @@ def draw(info: Methods) -> Drawing:
     return Drawing(
         "Score by method",
         [("", panel)],
-        height=4.2 if traced else 1.1 + 0.5 * len(info.table),
+        height=4.2 if traced else 1.3 + 0.5 * len(info.table),
+        rigid=not traced,
         caption=caption,
         alt=" ".join(describe(info)),
     )

@@ -1,11 +1,13 @@
 """Topic: where the optimum in MTD is at several learning rates and numbers of training steps."""
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from analysis.history import compute_half_lives, compute_retained
+from analysis.points import describe_means
 from analysis.report.cells import make_table, thin_rows
 from analysis.report.context import StudyContext
 from analysis.report.drawing import Draw, Drawing
@@ -18,10 +20,16 @@ from analysis.runs import format_mtd
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Conditions = tuple[Condition, ...]
+
+@dataclass(frozen=True)
+class Robustness:
+    """conditions: `compute_conditions`; label: of scores."""
+
+    conditions: tuple[Condition, ...]
+    label: str
 
 
-def compute(context: StudyContext) -> Conditions | None:
+def compute(context: StudyContext) -> Robustness | None:
     """None unless learning rate or steps vary beside MTD."""
     study = context.study
     found = compute_conditions(
@@ -30,13 +38,13 @@ def compute(context: StudyContext) -> Conditions | None:
         half_lives=compute_half_lives(compute_retained(study.probes)),
         level=LEVEL,
     )
-    return found or None
+    return Robustness(found, context.score_label) if found else None
 
 
-def tabulate(info: Conditions) -> pd.DataFrame:
+def tabulate(info: Robustness) -> pd.DataFrame:
     """A row per condition: its verdict, and where its score is best, in steps."""
     rows = []
-    for each in info:
+    for each in info.conditions:
         found = each.verdict
         optimal = found.optimal_range or (math.nan,)
         row = (each.name, found.seeds, found.verdict, found.peak_mtd, optimal[0], optimal[-1])
@@ -45,15 +53,17 @@ def tabulate(info: Conditions) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=names)
 
 
-def tabulate_curves(info: Conditions) -> pd.DataFrame:
+def tabulate_curves(info: Robustness) -> pd.DataFrame:
     """The curves below each other, with the name of their condition."""
-    return pd.concat([each.curve.assign(condition=each.name) for each in info], ignore_index=True)
+    return pd.concat(
+        [each.curve.assign(condition=each.name) for each in info.conditions], ignore_index=True
+    )
 
 
-def describe(info: Conditions) -> tuple[str, ...]:
+def describe(info: Robustness) -> tuple[str, ...]:
     """Where the mean is best in each condition, and what that is a statement about."""
     return (
-        *(f"{_place(each)}." for each in info),
+        *(f"{_place(each)}." for each in info.conditions),
         "A verdict holds for the learning rate, the steps and the batch size at which its runs "
         "were made: how far the weights move in a step depends on them, and so may an optimum in "
         "MTD.",
@@ -75,7 +85,7 @@ def _place(each: Condition) -> str:
     return f"{stated}, {best}{interval}{half_life}; verdict: {each.verdict.verdict}"
 
 
-def show(info: Conditions) -> tuple[Table, ...]:
+def show(info: Robustness) -> tuple[Table, ...]:
     """The rows of `tabulate`, without a half-life where none was measured."""
     table = tabulate(info)
     distances = ("best_mtd", "best_low", "best_high")
@@ -93,21 +103,29 @@ def show(info: Conditions) -> tuple[Table, ...]:
     return (make_table(rows.rename(columns=names), caption=caption, csv="robustness"),)
 
 
-def draw(info: Conditions) -> Drawing:
+def draw(info: Robustness) -> Drawing:
     """The score over MTD in each condition, and less each seed's mean over its levels."""
-    curves = {each.name: each.curve for each in info}
-    panels: list[tuple[str, Draw]] = [("mean score", _panel(curves, "score x 100"))]
-    paired = {each.name: each.paired for each in info if len(each.paired) > 1}
+    curves = {each.name: _describe(each, each.curve) for each in info.conditions}
+    panels: list[tuple[str, Draw]] = [("mean score", _panel(curves, info.label))]
+    paired = {each.name: each.paired for each in info.conditions if len(each.paired) > 1}
     if paired:
         title = "deviation from the mean over levels"
         panels.append((title, _panel(paired, "deviation from the\nmean over levels")))
     return Drawing(
         "Score against MTD by condition",
         panels,
-        height=3.4 * len(panels),
+        height=4.4,
+        columns=len(panels),
         caption=f"One curve per learning rate and number of steps. {BAND}",
         alt=" ".join(describe(info)),
     )
+
+
+def _describe(each: Condition, curve: pd.DataFrame) -> pd.DataFrame:
+    """The curve with what its points state."""
+    labels = describe_means(curve, each.runs)
+    name = each.name[:1].upper() + each.name[1:]
+    return curve.join(labels.assign(text=f"{name}. " + labels["text"]))
 
 
 def _panel(curves: dict[str, pd.DataFrame], name: str) -> Draw:

@@ -1,13 +1,16 @@
 """Topic: the score against the maximum traceable distance (MoCoSE, figure 2)."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from analysis.curves import CONFIGURATION, compute_configurations
 from analysis.pairing import compute_paired_curve, merge_levels, score_table
-from analysis.published import SOURCE, load_curve
+from analysis.points import describe_means
+from analysis.published import SCORE, SOURCE, load_curve
 from analysis.report.cells import make_table, thin_rows
 from analysis.report.context import StudyContext
 from analysis.report.drawing import Draw, Drawing
@@ -20,6 +23,7 @@ from analysis.verdict import Verdict
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_MOST_MARKED = 6
 _TITLE = "Score against maximum traceable distance"
 
 
@@ -27,16 +31,20 @@ _TITLE = "Score against maximum traceable distance"
 class Score:
     """The curve with its runs; paired: each level less the mean of all, seeds as blocks.
 
-    smooth    `compute_smooth` of the same scores.
+    smooth    `compute_smooth` of the same scores; cells: `compute_configurations`.
     untraced  the runs without an MTD by the name of their method.
+    baseline  mean score of the untrained encoder, NaN where it is not known; label: of scores.
     """
 
     curve: pd.DataFrame
+    cells: pd.DataFrame
     paired: pd.DataFrame
     smooth: pd.DataFrame
     traced: pd.DataFrame
     untraced: Mapping[str, pd.DataFrame]
     verdict: Verdict
+    baseline: float
+    label: str
 
 
 def compute(context: StudyContext) -> Score:
@@ -44,11 +52,14 @@ def compute(context: StudyContext) -> Score:
     table = score_table(context.curve_trials, context.study.settings)
     return Score(
         curve=context.curve,
+        cells=compute_configurations(context.curve_trials, level=LEVEL),
         smooth=compute_smooth(table.to_numpy(), table.columns.to_numpy(dtype=float), level=LEVEL),
         paired=compute_paired_curve(context.curve_trials, context.study.settings, level=LEVEL),
         traced=context.traced,
         untraced=context.untraced_by_method,
         verdict=context.verdict,
+        baseline=float(context.traced["score_before"].astype("float64").mean()),
+        label=context.score_label,
     )
 
 
@@ -88,58 +99,100 @@ def describe(info: Score) -> tuple[str, ...]:
 
 
 def draw(info: Score) -> Drawing | None:
-    """Every run, the mean, the paired curve, and the paper's curve."""
+    """Every run and the mean, and beside them the paired curve."""
     if not len(info.curve):
         return None
-    panels: list[tuple[str, Draw]] = [("this study: every run, and the mean", _study(info))]
+    panels: list[tuple[str, Draw]] = [("every run, and the mean", _study(info))]
     if info.verdict.seeds > 1 and info.verdict.levels > 1:
-        panels.append(("this study: deviation from the mean over levels", _paired(info)))
-    panels.append((SOURCE, _published()))
+        panels.append(("deviation from the mean over levels", _paired(info)))
     return Drawing(
         _TITLE,
         panels,
-        height=2.9 * len(panels),
-        caption=(
-            "Top: a point per run, a thin line per seed, and the mean over seeds. Where there "
-            "are several seeds, the panel below it shows the deviation of each level from the "
-            "mean over levels, seeds as blocks, on which the verdict rests: bars are intervals "
-            "for one level, the line is a smooth curve with a band that holds for all of it, and"
-            " rings mark the levels that cannot be told from the best. Bottom: figure 2 of the "
-            f"paper; compare its shape, not its level. {BAND}"
-        ),
+        height=4.4 if _marks(info) else 3.9,
+        columns=len(panels),
+        caption=_caption(info, paired=len(panels) > 1),
         alt=f"{describe_curve(info.curve, 'The mean score is')} {info.verdict.sentence}",
     )
+
+
+def _caption(info: Score, *, paired: bool) -> str:
+    parts = ["A point per run, a thin line per seed, and the mean over seeds."]
+    if _marks(info):
+        parts.append("Large points are configurations.")
+    if paired:
+        parts.append(
+            "The other panel, on which the verdict rests, shows the deviation of each level from "
+            "the mean over levels, seeds as blocks: bars are intervals for one level, the curve is "
+            "smooth with a band that holds for all of it, and rings mark the levels that cannot be "
+            "told from the best."
+        )
+    return " ".join([*parts, BAND])
+
+
+def _marks(info: Score) -> bool:
+    """Whether configurations have a colour and a marker: two components vary, in few values."""
+    varied = [name for name in CONFIGURATION[1:] if info.cells[name].nunique() > 1]
+    return len(varied) == 2 and all(info.cells[name].nunique() <= _MOST_MARKED for name in varied)
 
 
 def _study(info: Score) -> Draw:
     def panel(ax: "Axes") -> None:
         from analysis import figures
 
-        figures.draw_mtd_curve(info.curve, ax, runs=info.traced, value="score", name="score x 100")
+        figures.draw_mtd_curve(info.curve, ax, runs=info.traced, value="score", name=info.label)
+        entries = None
+        if _marks(info):
+            labels = describe_means(info.cells, info.traced, by=CONFIGURATION)
+            entries = figures.draw_configurations(info.cells, ax, labels=labels)
+        else:
+            figures.draw_component_axis(info.cells, ax)
         figures.draw_untraced(info.untraced, ax)
-        figures.add_legend(ax, columns=3)
+        if math.isfinite(info.baseline):
+            figures.draw_baseline(info.baseline, ax)
+        figures.add_legend(ax, more=entries)
 
     return panel
 
 
 def _paired(info: Score) -> Draw:
+    labels = _describe_paired(info)
+
     def panel(ax: "Axes") -> None:
         from analysis import figures
 
         figures.draw_paired_curve(
-            info.paired, ax, smooth=info.smooth, optimal=info.verdict.optimal_range
+            info.paired, ax, smooth=info.smooth, optimal=info.verdict.optimal_range, labels=labels
         )
 
     return panel
 
 
-def _published() -> Draw:
+def _describe_paired(info: Score) -> pd.DataFrame:
+    """What the levels of the paired curve state, each with its best trial."""
+    runs = info.traced.assign(level=merge_levels(info.traced["mtd"]))
+    named = info.paired.assign(level=info.paired["mtd"])
+    labels = describe_means(named, runs, by=["level"])
+    return labels.assign(text="Deviation from the mean over levels. " + labels["text"])
+
+
+def draw_published(info: Score) -> Drawing | None:
+    """The paper's curve, for its shape."""
+    if not len(info.curve):
+        return None
+    published = load_curve("figure2_mtd")
+
     def panel(ax: "Axes") -> None:
         from analysis import figures
 
-        figures.draw_published_curve(load_curve("figure2_mtd"), ax)
+        figures.draw_published_curve(published, ax, name=SCORE)
 
-    return panel
+    return Drawing(
+        "Published scores against maximum traceable distance",
+        [(SOURCE, panel)],
+        height=3.0,
+        caption="Figure 2 of the paper; compare its shape, not its level.",
+        alt=describe_curve(published, "The published mean is"),
+    )
 
 
 TOPIC = Topic(
@@ -147,7 +200,7 @@ TOPIC = Topic(
     title=_TITLE,
     compute=compute,
     csv={"mtd_curve": tabulate},
-    figures={"mtd_curve": draw},
+    figures={"mtd_curve": draw, "mtd_published": draw_published},
     text=describe,
     tables=show,
     keep_empty=True,

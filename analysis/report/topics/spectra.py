@@ -84,7 +84,7 @@ def draw(info: Spectra) -> Drawing:
     return Drawing(
         "Singular values before and after training",
         [("", panel)],
-        height=4.2,
+        height=3.8,
         caption=caption,
         alt=describe(info)[0],
     )

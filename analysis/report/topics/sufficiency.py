@@ -1,16 +1,19 @@
 """Topic: whether the score depends on the EMA decay and the queue size through MTD alone."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from analysis.confounding import describe_confounding
+from analysis.intervals import summarise
+from analysis.points import describe_means
 from analysis.report.cells import make_table
 from analysis.report.context import StudyContext
 from analysis.report.drawing import Drawing
 from analysis.report.page import Table
-from analysis.report.text import PERCENT, count
+from analysis.report.text import LEVEL, PERCENT, count
 from analysis.report.topics.base import Topic
 from analysis.runs import format_mtd
 from analysis.sufficiency import NEAR, Sufficiency
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
 _TITLE = "Is MTD sufficient?"
 _MOST_LEVELS = 20
+_CELL = ["mtd", "ratio", "ema_decay"]
 _NAMES = {
     "mtd": "MTD",
     "ema_decay": "1/(1 − η)",
@@ -31,8 +35,28 @@ _NAMES = {
 
 
 def compute(context: StudyContext) -> Sufficiency | None:
-    """None where fewer than two levels of MTD have a score."""
-    return context.sufficiency
+    """None where fewer than two levels of MTD have a score.
+
+    Where both vary and sufficiency cannot be tested, as with one seed, the cells are plain means.
+    """
+    found = context.sufficiency
+    if found is None or len(found.varied) < 2:
+        return found
+    runs = context.traced.assign(ratio=context.traced["queue_size"] / context.traced["batch_size"])
+    means = summarise(runs, by=_CELL, level=LEVEL)
+    if means.duplicated(["ratio", "ema_decay"]).any():
+        return found
+    if not len(found.cells):
+        plain = means.rename(columns={"n": "runs"})[[*_CELL, "mean", "runs"]]
+        return replace(found, cells=plain.join(describe_means(means, runs, by=_CELL)))
+    # the interval of an adjusted mean is not that of the plain one
+    cells = found.cells.merge(means[[*_CELL, "seeds"]], on=_CELL).assign(low=np.nan, high=np.nan)
+    return replace(found, cells=found.cells.join(describe_means(cells, runs, by=_CELL)))
+
+
+def tabulate_cells(info: Sufficiency) -> pd.DataFrame:
+    """The configurations, without what their cells state in the figure."""
+    return info.cells.drop(columns=["text", "trial"], errors="ignore")
 
 
 def format_p(p_value: float) -> str:
@@ -89,6 +113,11 @@ def _describe_pair(info: Sufficiency) -> str:
 
 def _name_cell(cell: pd.Series) -> str:
     return f"η {cell['ema_decay']:g} with K/N {cell['ratio']:g} (MTD {format_mtd(cell['mtd'])})"
+
+
+def _describe_best(cells: pd.DataFrame) -> str:
+    best = cells.iloc[int(cells["mean"].argmax())]
+    return f"The highest mean is {best['mean']:.2f}, of {_name_cell(best)}."
 
 
 def warn(info: Sufficiency) -> tuple[str, ...]:
@@ -148,17 +177,21 @@ def draw(info: Sufficiency) -> Drawing | None:
             value="mean",
             labels=("EMA decay η", "queue size in batches, K/N"),
             names=[f"{decay:g}" for decay in decays],
+            spots=cells if "text" in cells else None,
         )
 
+    tested = info.answer != "cannot be tested"
+    adjusted = ", adjusted for seeds that are missing" if tested else ""
     return Drawing(
         "Score by EMA decay and queue size",
         [("", panel)],
-        height=1.2 + 0.42 * len(decays),
+        height=1.1 + 0.4 * len(decays),
+        rigid=True,
         caption=(
-            "Mean score of each configuration, adjusted for seeds that are missing. If MTD were "
-            "sufficient, cells of equal 1/(1 − η) + K/N would have equal scores."
+            f"Mean score of each configuration{adjusted}. If MTD were sufficient, cells of equal "
+            "1/(1 − η) + K/N would have equal scores."
         ),
-        alt=" ".join(describe(info)),
+        alt=f"{' '.join(describe(info))} {_describe_best(cells)}",
     )
 
 
@@ -166,7 +199,7 @@ TOPIC = Topic(
     name="sufficiency",
     title=_TITLE,
     compute=compute,
-    csv={"sufficiency": tabulate, "sufficiency_means": lambda info: info.cells},
+    csv={"sufficiency": tabulate, "sufficiency_means": tabulate_cells},
     figures={"sufficiency": draw},
     text=describe,
     warnings=warn,

@@ -11,6 +11,7 @@ from analysis.report.context import StudyContext
 from analysis.report.page import Table
 from analysis.report.text import count
 from analysis.report.topics.base import Topic
+from analysis.report.trial_links import trial_anchor
 from analysis.runs import varied_settings
 from analysis.tables import compute_trials_table
 
@@ -74,7 +75,7 @@ def show(info: Trials) -> tuple[Table, ...]:
     chosen, caption = _choose(trials, info.ranking)
     shown = chosen[list(info.columns)].rename(columns={"wall_seconds": "wall time, s"})
     table = make_table(shown, caption=caption, csv="trials", sortable=True, labels=info.labels)
-    anchors = tuple(f"trial-{number}" for number in chosen["number"])
+    anchors = tuple(trial_anchor(int(number)) for number in chosen["number"])
     return (*_reasons(trials), replace(table, anchors=anchors))
 
 

@@ -1,0 +1,63 @@
+"""How a figure becomes a file or a part of a page: the same bytes for the same data."""
+
+import io
+import re
+from html import escape
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+
+from analysis.figures.spots import spots_markup
+
+_DPI = 200
+
+
+def to_png(figure: Figure) -> bytes:
+    """The figure at 200 dots per inch, without a date or a program's name."""
+    buffer = io.BytesIO()
+    figure.set_dpi(_DPI)
+    FigureCanvasAgg(figure).print_png(buffer, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def to_svg(figure: Figure) -> str:
+    """The figure as an SVG file with real text, without a date or a program's name."""
+    buffer = io.StringIO()
+    nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
+    # Figure.savefig would draw twice, the first time for the layout alone.
+    figure.set_dpi(_DPI)
+    FigureCanvasSVG(figure).print_svg(buffer, metadata=nothing)
+    # the type declaration names an address, which some readers would load
+    return re.sub(r"<!DOCTYPE.*?>\s*", "", buffer.getvalue(), flags=re.DOTALL)
+
+
+def to_page(
+    figure: Figure, svg: str, *, name: str, title: str, description: str, layout: str = "wide"
+) -> str:
+    """The figure as an `<svg>` element for a page that holds several, its points being links.
+
+    svg          what `to_svg` gave for this figure.
+    name         prefixes every id, so that two figures of one page do not share any.
+    title        what it is, description: what it shows; both are escaped.
+    layout       wide or narrow: its class, by which the page shows one of the two.
+
+    The white ground is left out: the page has its own, dark or light. Text and lines are hidden
+    from screen readers, which read the title, the description and the points.
+    """
+    prefix = name if layout == "wide" else f"{name}-{layout}"
+    markup = svg[svg.index("<svg") :]
+    markup = re.sub(r"<(metadata|style)\b.*?</\1>", "", markup, flags=re.DOTALL)
+    markup = re.sub(r'<g id="patch_1">.*?</g>', "", markup, count=1, flags=re.DOTALL)
+    markup = re.sub(r'\bid="', f'id="{prefix}-', markup)
+    markup = re.sub(r'xlink:href="#', f'href="#{prefix}-', markup)
+    markup = markup.replace("xlink:href=", "href=").replace("url(#", f"url(#{prefix}-")
+    width, height = figure.get_size_inches() * 72
+    opening = (
+        f'<svg class="{layout}" viewBox="0 0 {width:g} {height:g}" role="group" '
+        f'aria-labelledby="{prefix}-title {prefix}-text">'
+        f'<title id="{prefix}-title">{escape(title)}</title>'
+        f'<desc id="{prefix}-text">{escape(description)}</desc><g aria-hidden="true">'
+    )
+    markup = re.sub(r"<svg\b[^>]*>", lambda _: opening, markup, count=1)
+    return re.sub(r"</svg>\s*$", lambda _: f"</g>{spots_markup(figure)}</svg>", markup)

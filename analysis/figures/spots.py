@@ -1,0 +1,100 @@
+"""Places of a figure that state their value and lead to a trial; they are drawn in SVG alone."""
+
+from html import escape
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.transforms import Transform
+from numpy.typing import ArrayLike
+
+from analysis.points import describe_runs
+
+_MOST = 400
+_RADIUS = 6
+_POINTS_PER_INCH = 72
+
+
+class Spots(Artist):
+    """Places on axes, each with a line of text and an address; matplotlib itself draws nothing."""
+
+    def __init__(self, places: ArrayLike, transform: Transform, labels: pd.DataFrame) -> None:
+        super().__init__()
+        self.places = np.asarray(places, dtype=np.float64).reshape(-1, 2)
+        self.labels = labels
+        self.set_transform(transform)
+        self.set_in_layout(False)
+
+    def draw(self, renderer: Any) -> None:
+        """Nothing: `spots_markup` writes them."""
+
+
+def add_spots(
+    ax: Axes,
+    x: ArrayLike,
+    y: ArrayLike,
+    labels: pd.DataFrame,
+    *,
+    transform: Transform | None = None,
+) -> None:
+    """Make places state their value; more than 400 are left without, so that a page stays small.
+
+    x, y    the places, (n,), by default in the units of the axes.
+    labels  text, and trial: a number or href: an address, a row per place.
+    """
+    if can_state(len(labels)):
+        places = np.column_stack([np.asarray(x, dtype=float), np.asarray(y, dtype=float)])
+        ax.add_artist(Spots(places, transform or ax.transData, labels))
+
+
+def add_run_spots(
+    ax: Axes, runs: pd.DataFrame, x: ArrayLike, y: ArrayLike, *, value: str = "score"
+) -> None:
+    """Make the points of runs state `describe_runs`, where there are at most 400."""
+    if can_state(len(runs)):
+        add_spots(ax, x, y, describe_runs(runs, value=value))
+
+
+def can_state(points: int) -> bool:
+    """Whether so many points state their values."""
+    return 0 < points <= _MOST
+
+
+def spots_markup(figure: Figure) -> str:
+    """All places of a figure as SVG links with a circle each, in points from its top left.
+
+    The figure's layout must have been computed. Places outside their axes are left out.
+    """
+    height = figure.get_size_inches()[1] * _POINTS_PER_INCH
+    scale = _POINTS_PER_INCH / figure.dpi
+    links = []
+    for ax in figure.axes:
+        for artist in ax.get_children():
+            if isinstance(artist, Spots):
+                at = artist.get_transform().transform(artist.places)
+                shown = np.isfinite(at).all(axis=1) & _inside(ax, at)
+                for (x, y), label in zip(
+                    (at * scale)[shown],
+                    artist.labels[shown].to_dict("records"),
+                    strict=True,
+                ):
+                    href = label["href"] if "href" in label else f"#trial-{label['trial']}"
+                    links.append(_link(href, label["text"], x, height - y))
+    return f'<g class="points">{"".join(links)}</g>' if links else ""
+
+
+def _inside(ax: Axes, at: np.ndarray) -> np.ndarray:
+    """Which places, (n, 2) in pixels, lie in the axes or on their edge."""
+    box = ax.get_window_extent()
+    low, high = np.array([box.x0, box.y0]) - 1, np.array([box.x1, box.y1]) + 1
+    return np.asarray(((at >= low) & (at <= high)).all(axis=1))
+
+
+def _link(href: str, text: str, x: float, y: float) -> str:
+    return (
+        f'<a href="{escape(href)}"><title>{escape(text)}</title>'
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{_RADIUS}"/></a>'
+    )

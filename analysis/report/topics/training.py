@@ -1,0 +1,108 @@
+"""Topic: training curves of the trials."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from analysis.methods import with_methods
+from analysis.points import describe_runs
+from analysis.report.cells import clean
+from analysis.report.context import StudyContext
+from analysis.report.drawing import Draw, Drawing
+from analysis.report.topics.base import Topic
+from analysis.runs import has_mtd
+from analysis.training import MOST_POINTS, MOST_TRIALS, choose_curves, compute_training
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class Training:
+    """curves: `compute_training` with mtd (0 where there is none), method, text and trial.
+
+    chosen  whether trials were left out; label: of scores.
+    """
+
+    curves: pd.DataFrame
+    chosen: bool
+    label: str
+
+
+def compute(context: StudyContext) -> Training | None:
+    """None where no curve of a trial was read."""
+    study = context.study
+    curves = compute_training(study)
+    if not len(curves):
+        return None
+    trials = with_methods(context.trials, study.settings)
+    methods = trials["method"] if "method" in trials else pd.Series("", index=trials.index)
+    named = [clean(study.methods.get(str(name), str(name))) for name in methods]
+    known = describe_runs(trials).assign(
+        number=trials["number"],
+        mtd=trials["mtd"].astype("float64").where(has_mtd(trials), 0.0),
+        method=named,
+    )
+    ended = int(trials["state"].isin(["COMPLETE", "FAIL", "PRUNED"]).sum())
+    chosen = ended > len(choose_curves(trials))
+    return Training(curves.merge(known, on="number"), chosen, context.score_label)
+
+
+def tabulate(info: Training) -> pd.DataFrame:
+    """The points that are drawn."""
+    return info.curves[["number", "step", "loss", "score"]]
+
+
+def describe(info: Training) -> tuple[str, ...]:
+    """At which step the scores were highest."""
+    scored = info.curves[info.curves["score"].notna()]
+    if not len(scored):
+        return ("No trial was evaluated during training.",)
+    best = scored.loc[scored.groupby("number")["score"].idxmax()]
+    last = scored.groupby("number")["step"].max()
+    ends = int((best.set_index("number")["step"] == last).sum())
+    return (
+        f"Of {len(best):,} trials, {ends:,} had their highest score at the last evaluation: where "
+        "most do, longer training may score higher.",
+    )
+
+
+def draw(info: Training) -> Drawing:
+    """Scores and loss over the steps."""
+    some = (
+        f" Drawn: {MOST_TRIALS} trials, evenly chosen in the order of MTD." if info.chosen else ""
+    )
+    return Drawing(
+        "Training curves",
+        [
+            ("score at each evaluation", _panel(info, "score", info.label)),
+            ("training loss", _panel(info, "loss", "loss")),
+        ],
+        height=3.9,
+        columns=2,
+        caption=(
+            "A line per trial. Scores are of the pairs that choose the checkpoint; a point of the "
+            f"loss is the mean over a part of the steps, at most {MOST_POINTS} per trial.{some}"
+        ),
+        alt=describe(info)[0],
+    )
+
+
+def _panel(info: Training, value: str, label: str) -> Draw:
+    def panel(ax: "Axes") -> None:
+        from analysis import figures
+
+        figures.draw_training(info.curves, ax, value=value, label=label)
+
+    return panel
+
+
+TOPIC = Topic(
+    name="training",
+    title="Training curves",
+    compute=compute,
+    csv={"training_curves": tabulate},
+    figures={"training_curves": draw},
+    text=describe,
+)
