@@ -23,7 +23,10 @@ _MOST_LETTERS = 60
 
 @dataclass(frozen=True)
 class Configurations:
-    """table: `compute_configurations`; names: of its rows; labels: of its settings; score: of it."""
+    """table: `compute_configurations`; names: of its rows; labels: of its settings.
+
+    score  label of the score in figures.
+    """
 
     table: pd.DataFrame
     names: tuple[str, ...]
