@@ -86,6 +86,7 @@ class Display:
         self.study = self.progress.add_task(
             "trials", total=tally.planned, completed=tally.finished, note="starting workers"
         )
+        self.is_starting = True
         self.bars: dict[int, TaskID] = {}
         self.began: dict[int, float] = {}
 
@@ -116,7 +117,8 @@ class Display:
         """Update the bars: one for each running trial, whichever process it runs in."""
         running = {trial.row: trial for trial in trials}
         self._time(running)
-        note = self.tally.summary() or ("" if running else "starting workers")
+        self.is_starting = self.is_starting and not running
+        note = self.tally.summary() or ("starting workers" if self.is_starting else "")
         self.progress.update(self.study, completed=finished, note=note)
         for row in self.bars.keys() - running.keys():
             self.progress.remove_task(self.bars.pop(row))

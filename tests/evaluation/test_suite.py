@@ -301,7 +301,7 @@ def test_mistakes(tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("MTDLAB_DATA", "nowhere")
     with pytest.raises(MtdlabError, match="MTDLAB_DATA nowhere: no such folder"):
         run(tiny_encoder)
-    with pytest.raises(MtdlabError, match="pooling 'max': not known; cls, mean, first-last, last2"):
+    with pytest.raises(MtdlabError, match="unknown pooling 'max'; choose from cls, mean"):
         run(tiny_encoder, pooling="max")
 
 
