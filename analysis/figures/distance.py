@@ -32,7 +32,7 @@ _MOST_SEED_LINES = 12
 _MOST_MARKERS = 40
 _MOST_BAND = 1.5
 _MARGIN = 0.05
-_MOST_STRETCH = 2.5
+_MOST_STRETCH = 1.5
 
 
 def draw_runs(runs: pd.DataFrame, ax: Axes, *, value: str) -> None:
@@ -168,7 +168,7 @@ def draw_level(score: float, ax: Axes, *, label: str, colour: str, line: Any = "
 def draw_baseline(score: float, ax: Axes) -> None:
     """The score of the untrained encoder as a line, or in the legend if it is far from the data.
 
-    Call it last: it extends the limits of the axes to at most 2.5 times their height.
+    Call it last: it extends the limits of the axes to at most 1.5 times their height.
     """
     low, high = ax.get_ylim()
     if max(high, score) - min(low, score) <= _MOST_STRETCH * (high - low):
@@ -205,7 +205,7 @@ def draw_paired_curve(
     """Difference from the mean over levels at each MTD, with the smooth curve through them.
 
     curve    `compute_paired_curve`; smooth: `compute_smooth`, may have no rows.
-    optimal  the levels to mark as not told from the best.
+    optimal  the levels to mark as indistinguishable from the best.
     labels   what the levels state, a row per level, as `add_spots` takes it.
     """
     ax.axhline(0, color=RUN, linewidth=1)
@@ -230,7 +230,7 @@ def draw_paired_curve(
         facecolors="none",
         edgecolors=ACCENT,
         zorder=5,
-        label="not told from the best",
+        label="indistinguishable from the best",
     )
     if labels is not None:
         add_spots(ax, curve["mtd"], curve["mean"], labels)

@@ -33,6 +33,8 @@ _MOST_LETTERS = 40
 _LETTER, _HANDLE = 0.56 * LEGEND_SIZE, 38
 # The width of the numbers and the name of a vertical axis, in points.
 _LABELS = 66
+# What of it a legend may use: half at each side, as it is centred below the axes.
+_BESIDE = 30
 
 
 def figure_style(name: str) -> AbstractContextManager[None]:
@@ -126,11 +128,12 @@ def _labelled(ax: Axes) -> list[Artist]:
 
 
 def _count_columns(labels: Sequence[str], ax: Axes) -> int:
-    """As many columns as the axes are wide; a column is as wide as its longest label."""
+    """As many columns as the axes and their labels are wide; a column has its longest label."""
     for columns in range(len(labels), 1, -1):
         rows = -(-len(labels) // columns)
         parts = [labels[at : at + rows] for at in range(0, len(labels), rows)]
-        if sum(_HANDLE + _LETTER * max(map(len, part)) for part in parts) <= axes_width(ax):
+        wide = sum(_HANDLE + _LETTER * max(map(len, part)) for part in parts)
+        if wide <= axes_width(ax) + _BESIDE:
             return columns
     return 1
 

@@ -146,7 +146,9 @@ def test_the_paired_curve_has_a_line_at_zero(
     figures.draw_paired_curve(curve, ax, smooth=smooth, optimal=best)
     np.testing.assert_array_equal(ax.get_lines()[0].get_ydata(), [0, 0])
     np.testing.assert_array_equal(labelled_line(ax, "smooth curve"), smooth[["mtd", "mean"]])
-    rings = [each for each in ax.collections if each.get_label() == "not told from the best"]
+    rings = [
+        each for each in ax.collections if each.get_label() == "indistinguishable from the best"
+    ]
     np.testing.assert_array_equal(rings[0].get_offsets(), curve[["mtd", "mean"]].iloc[3:5])
     bars = [each for each in ax.containers if each.get_label() == "level"]
     np.testing.assert_array_equal(

@@ -75,7 +75,9 @@ def _place(each: Condition) -> str:
     interval = ""
     if optimal:
         first, last = format_mtd(optimal[0]), format_mtd(optimal[-1])
-        interval = f" (levels not told from the best with {PERCENT} confidence: {first} to {last})"
+        interval = (
+            f" (levels indistinguishable from it with {PERCENT} confidence: {first} to {last})"
+        )
     half_life = ""
     if math.isfinite(each.half_life):
         ratio = best_mtd / each.half_life

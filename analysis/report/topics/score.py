@@ -123,8 +123,8 @@ def _caption(info: Score, *, paired: bool) -> str:
         parts.append(
             "The other panel, on which the verdict rests, shows the deviation of each level from "
             "the mean over levels, seeds as blocks: bars are intervals for one level, the curve is "
-            "smooth with a band that holds for all of it, and rings mark the levels that cannot be "
-            "told from the best."
+            "smooth with a band that holds for all of it, and rings mark the levels that are "
+            "statistically indistinguishable from the best."
         )
     return " ".join([*parts, BAND])
 
