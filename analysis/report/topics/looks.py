@@ -11,6 +11,7 @@ from analysis.report.context import StudyContext
 from analysis.report.page import Table
 from analysis.report.text import count
 from analysis.report.topics.base import Topic
+from analysis.verdict import format_p
 
 _LABELS = {
     "alpha": "nominal level",
@@ -96,7 +97,7 @@ def _describe_looks(info: Looks) -> tuple[str, ...]:
             return ()
         return ("The first look at the verdict is taken when its trials have ended.",)
     last = info.table.iloc[-1]
-    p_value = "no test" if pd.isna(last["p_value"]) else f"p {last['p_value']:.2g}"
+    p_value = format_p(float(last["p_value"]))
     ending = _ENDS.get(last["decision"], "Runs are added up to the next look.")
     return (
         f"Look {last['look']} of {info.planned}, at {last['seeds']} seeds: {last['verdict']} "

@@ -17,6 +17,7 @@ from analysis.report.text import LEVEL, PERCENT, count
 from analysis.report.topics.base import Topic
 from analysis.runs import format_mtd
 from analysis.sufficiency import NEAR, Sufficiency
+from analysis.verdict import format_p
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,11 +58,6 @@ def compute(context: StudyContext) -> Sufficiency | None:
 def tabulate_cells(info: Sufficiency) -> pd.DataFrame:
     """The configurations, without what their cells state in the figure."""
     return info.cells.drop(columns=["text", "trial"], errors="ignore")
-
-
-def format_p(p_value: float) -> str:
-    """A p value with its sign, as in p = 0.012 or p < 0.001."""
-    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
 
 
 def describe(info: Sufficiency) -> tuple[str, ...]:
@@ -136,6 +132,10 @@ def tabulate(info: Sufficiency) -> pd.DataFrame:
     return info.tests.assign(explained=shares)
 
 
+def _round_p(p_value: float) -> str:
+    return "< 0.0001" if p_value < 1e-4 else f"{p_value:.4f}"
+
+
 def show(info: Sufficiency) -> tuple[Table, ...]:
     """A row per test."""
     tests = tabulate(info)
@@ -147,7 +147,7 @@ def show(info: Sufficiency) -> tuple[Table, ...]:
             "variance explained, %": (100 * tests["explained"]).round(1),
             "does this add to it?": [_NAMES[name] for name in tests["added"]],
             "degrees of freedom": tests["freedom"],
-            "p": tests["p_value"].round(4),
+            "p": tests["p_value"].map(_round_p),
         }
     )
     caption = (
