@@ -24,8 +24,10 @@ def describe_status(study: StudyFrames) -> Status:
     kind = "complete"
     if running:
         kind = "running"
+    elif not len(study.trials):
+        kind = "not started"
     elif waiting:
-        kind = "paused" if len(study.trials) else "not started"
+        kind = "paused"
     elif failed:
         kind = "failed"
     others = {"failed": failed, "pruned": pruned, "running": running, "waiting": waiting}

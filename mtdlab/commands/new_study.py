@@ -6,7 +6,6 @@ from typing import Any
 
 import yaml
 
-from mtdlab.config.source import parse
 from mtdlab.errors import MtdlabError
 
 BUILTIN = "builtin"
@@ -55,6 +54,9 @@ def read_varied(texts: Sequence[str]) -> dict[str, list[Any]]:
     Values are read as in a study file. Raises MtdlabError for a text that is neither, and for a
     NAME without usual values.
     """
+    # here, since --help imports this module
+    from mtdlab.config.source import parse
+
     varied = {}
     for text in texts:
         name, equals, values = text.partition("=")

@@ -116,7 +116,7 @@ def test_the_first_screen_answers(
     if state not in ("failed", "NaN", "0"):
         parts.append(".settings")
     if state not in ("failed", "NaN", "0", "1", "2"):
-        parts.append("figure.main svg")
+        parts.append("figure.main svg:visible")
     if command:
         assert page.locator(".advice pre").inner_text() == command
         parts.append(".advice pre")

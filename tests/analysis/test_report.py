@@ -231,7 +231,7 @@ def test_one_trial_is_drawn_and_not_judged(
     report = write(study_of(trials_of().iloc[:1]), tmp_path)
     check_sound(report)
     assert report.verdict.verdict == "inconclusive"
-    assert "All scored runs share one MTD" in text_of(report)
+    assert "All scored runs have the same MTD" in text_of(report)
 
 
 def test_a_study_of_failures_says_why(

@@ -258,7 +258,7 @@ def test_a_byte_order_mark_and_blank_lines_are_ignored(tmp_path: Path) -> None:
 def test_a_table_without_rows_makes_a_page(tmp_path: Path) -> None:
     study = read_run_table(write(tmp_path / "t.csv", HEADER))
     report = write_report(study, tmp_path / "out", generated="now", version="0")
-    assert "No run has completed with a score yet." in report.page.read_text(encoding="utf-8")
+    assert "No trial is complete with a score." in report.page.read_text(encoding="utf-8")
 
 
 def test_hostile_names_and_cells_are_text_on_the_page(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_a_table_of_means_takes_the_same_way(run: Run, tmp_path: Path) -> None:
         ("report --table runs.csv --name a/b", "--name 'a/b': not a name that a folder can have"),
         ("report --published figure2 --name ../x", "--name '../x': not a name that a folder can"),
         ("report --study a --scale percent", "--scale describe a table; use them with --table"),
-        ("report --published figure3", "no published means 'figure3'; there is figure2"),
+        ("report --published figure3", "unknown published means 'figure3'; choose from figure2"),
         ("report --table runs.csv --scale fraction", "row 1, column score: '30.0'; with --scale"),
     ],
 )

@@ -29,8 +29,10 @@ def watch(monkeypatch: pytest.MonkeyPatch, seconds: dict[int, float]) -> tuple[A
     """A run of 10 steps, evaluated every 5: each step takes a second, step n what is given."""
     store, clock = Recorder(), SimpleNamespace(now=0.0)
     monkeypatch.setattr(monitors.time, "monotonic", lambda: clock.now)
-    trial = SimpleNamespace(report=lambda *_: None, should_prune=lambda: False)
-    study = SimpleNamespace(store=store, owner={})
+    trial = SimpleNamespace(_trial_id=1, report=lambda *_: None, should_prune=lambda: False)
+    recorded = SimpleNamespace(intermediate_values={})
+    storage = SimpleNamespace(get_trial=lambda _: recorded)
+    study = SimpleNamespace(store=store, owner={}, optuna=SimpleNamespace(storage=storage))
     settings = make_settings(steps=10, evaluate_every=5)
     stop = SimpleNamespace(requested=lambda: False)
     arguments = [cast(Any, each) for each in (study, None, trial, stop)]

@@ -160,7 +160,7 @@ TOPIC = Topic(
     compute=compute,
     csv={
         "importances": lambda info: info.table,
-        "configurations": lambda info: info.configurations.drop(columns=["text", "trial"]),
+        "parallel_coordinates": lambda info: info.configurations.drop(columns=["text", "trial"]),
     },
     figures={"importances": draw_importances, "parallel_coordinates": draw_parallel},
     text=describe,
