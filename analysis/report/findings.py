@@ -20,6 +20,7 @@ from analysis.report.text import PERCENT, count
 from analysis.report.topics.comparison import Configurations
 from analysis.report.topics.history import History
 from analysis.report.topics.methods import Methods
+from analysis.robustness import Condition
 from analysis.runs import completed_runs, format_mtd
 from analysis.sufficiency import Sufficiency
 
@@ -57,7 +58,7 @@ def find_answer(context: StudyContext, infos: Infos) -> Finding:
     if "methods" in infos and context.verdict.levels < 2:
         return _methods(context, infos["methods"])
     if "robustness" in infos:
-        return _conditions(context, infos["robustness"])
+        return _conditions(context, infos["robustness"].conditions)
     if "history" in infos and len(infos["history"].runs):
         return _history(context, infos["history"])
     if context.verdict.levels_run > 1:
@@ -131,16 +132,20 @@ def _contest(names: Sequence[str], ranked: pd.DataFrame, topic: str, best: int) 
     return Finding(answer, certainty, "inconclusive", topic, best)
 
 
-def _conditions(context: StudyContext, info: Sequence[Any]) -> Finding:
+def _conditions(context: StudyContext, info: Sequence[Condition]) -> Finding:
     best = {each.name: format_mtd(each.verdict.peak_mtd) for each in info}
     if len(set(best.values())) == 1:
-        answer = f"The best MTD is {next(iter(best.values()))} in all {len(info)} conditions"
+        answer = (
+            f"The highest mean is at MTD {next(iter(best.values()))} in all {len(info)} conditions"
+        )
     elif len(info) <= 3:
-        answer = "Best MTD: " + "; ".join(f"{mtd} at {name}" for name, mtd in best.items())
+        answer = "Highest mean at MTD " + "; ".join(
+            f"{mtd} at {name}" for name, mtd in best.items()
+        )
     else:
         peaks = sorted(each.verdict.peak_mtd for each in info)
         low, high = format_mtd(peaks[0]), format_mtd(peaks[-1])
-        answer = f"The best MTD is between {low} and {high} in {len(info)} conditions"
+        answer = f"The highest mean is between MTD {low} and {high} in {len(info)} conditions"
     kinds = pd.Series([each.verdict.verdict for each in info]).value_counts()
     verdicts = ", ".join(f"{amount} {kind}" for kind, amount in kinds.items())
     seeds = max(each.verdict.seeds for each in info)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ import pytest
 
 from analysis.conditions import describe_conditions
 from analysis.frames import PROBE_COLUMNS, Settings, StudyFrames
+from analysis.report import write_report
 from analysis.report.context import StudyContext
 from analysis.report.topics import robustness as topic
 from analysis.robustness import compute_conditions
@@ -107,6 +109,15 @@ def test_a_measured_half_life_is_stated(trials_of: MakeTrials, study_of: MakeStu
     assert "4 times the measured half-life of a key (7)" in topic.describe(info)[0]
     (table,) = topic.show(info)
     assert "half-life of a key there, steps" in {column.label for column in table.columns}
+
+
+def test_the_page_opens_with_the_best_mtd_over_conditions(
+    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    study = study_of(conditioned(trials_of, FOUR))
+    page = write_report(study, tmp_path, generated="now", version="0").page
+    text = page.read_text(encoding="utf-8")
+    assert "<h1>The highest mean is between MTD 12 and 28 in 4 conditions</h1>" in text
 
 
 def test_a_study_of_mtd_alone_has_no_section(trials_of: MakeTrials, study_of: MakeStudy) -> None:
