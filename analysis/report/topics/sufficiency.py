@@ -133,6 +133,8 @@ def tabulate(info: Sufficiency) -> pd.DataFrame:
 
 
 def _round_p(p_value: float) -> str:
+    if np.isnan(p_value):
+        return "–"
     return "< 0.0001" if p_value < 1e-4 else f"{p_value:.4f}"
 
 
