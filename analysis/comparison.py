@@ -7,6 +7,7 @@ import pandas as pd
 
 from analysis.experiments.settings import format_value
 from analysis.intervals import Estimate, check_level, estimate, summarise
+from analysis.pairing import differences_to_best, seed_scores
 from analysis.runs import completed_runs, varied_settings
 
 _MOST_COMPARED = 100
@@ -18,6 +19,13 @@ COLUMNS = ("number", "n", "seeds", "mean", "low", "high", *_DIFFERENCE)
 def name_configuration(settings: pd.Series) -> str:
     """Settings as text: learning_rate 0.001, steps 160."""
     return ", ".join(f"{name} {format_value(str(name), value)}" for name, value in settings.items())
+
+
+def number_configurations(runs: pd.DataFrame, varied: list[str]) -> pd.Series:
+    """The number of each run's configuration: grouped by value, since texts are rounded."""
+    if not varied:
+        return pd.Series(0, index=runs.index)
+    return runs.groupby(varied, dropna=False).ngroup()
 
 
 def compute_configurations(
@@ -37,40 +45,17 @@ def compute_configurations(
     check_level(level)
     runs = completed_runs(trials).sort_values("number")
     varied = varied_settings(runs, settings)
-    place = pd.Series(0, index=runs.index)
-    if varied:
-        place = runs.groupby(varied, dropna=False).ngroup()
-    runs = runs.assign(configuration=place)
+    runs = runs.assign(configuration=number_configurations(runs, varied))
     table = summarise(runs, by=["configuration"], level=level)
     table = table.sort_values("mean", ascending=False, kind="stable", ignore_index=True)
     scores = runs.pivot_table(index="seed", columns="configuration", values="score")
-    pairs = max(len(table) * (len(table) - 1) / 2, 1)
     ordered = scores.reindex(columns=table["configuration"]).to_numpy(dtype=np.float64)
-    rows = [
-        _compare(ordered[:, at], ordered[:, 0], 1 - (1 - level) / pairs) if at else _UNKNOWN
-        for at in range(min(len(table), _MOST_COMPARED))
-    ]
+    rows = differences_to_best(ordered[:, :_MOST_COMPARED], 0, level=level, rows=len(table))
     found = pd.DataFrame(rows, columns=_DIFFERENCE, dtype="float64").reindex(table.index)
     first = runs.drop_duplicates("configuration").set_index("configuration")
     chosen = first.loc[table["configuration"], ["number", *varied]].reset_index(drop=True)
     joined = pd.concat([chosen, table.drop(columns="configuration"), found], axis=1)
     return joined[[*varied, *COLUMNS]]
-
-
-_UNKNOWN = (np.nan, np.nan, np.nan)
-
-
-def _compare(
-    scores: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
-    best: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
-    level: float,
-) -> tuple[float, float, float]:
-    """Mean and interval of the paired difference of two vectors of scores by seed, (S,)."""
-    difference = (scores - best)[np.isfinite(scores - best)]
-    if not len(difference):
-        return _UNKNOWN
-    found = estimate(difference, level)
-    return (found.mean, found.low, found.high)
 
 
 def estimate_configuration(
@@ -82,9 +67,6 @@ def estimate_configuration(
     """
     runs = completed_runs(trials).set_index("number", drop=False)
     varied = varied_settings(runs, settings)
-    chosen, same = runs.loc[[number]].iloc[0], np.ones(len(runs), dtype=bool)
-    for name in varied:
-        equal = runs[name].isna() if pd.isna(chosen[name]) else runs[name] == chosen[name]
-        same &= equal.to_numpy()
-    per_seed = runs[same].groupby("seed")["score"].mean().to_numpy(dtype=np.float64)
+    scores = seed_scores(runs, varied, runs.loc[[number]].iloc[0])
+    per_seed = scores.to_numpy(dtype=np.float64)
     return estimate(per_seed, level), len(per_seed)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.intervals import Estimate, estimate
-from analysis.pairing import compute_paired_curve
+from analysis.pairing import compute_paired_curve, seed_scores
 from analysis.runs import traced_runs, varied_settings
 from analysis.verdict import Verdict
 
@@ -80,12 +80,3 @@ def compare_candidates(
     if not len(values):
         return Difference(0, Estimate(np.nan, np.nan, np.nan))
     return Difference(len(values), estimate(values, 0.95))
-
-
-def seed_scores(runs: pd.DataFrame, varied: list[str], chosen: pd.Series) -> pd.Series:
-    """The score of each seed of the configuration of `chosen`, a row of `runs`."""
-    same = np.ones(len(runs), dtype=bool)
-    for name in varied:
-        equal = runs[name].isna() if pd.isna(chosen[name]) else runs[name] == chosen[name]
-        same &= equal.to_numpy()
-    return runs[same].groupby("seed")["score"].mean()

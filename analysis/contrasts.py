@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.confirmation import seed_scores
 from analysis.frames import Settings, StudyFrames
 from analysis.intervals import Estimate, estimate
-from analysis.pairing import complete_block
+from analysis.pairing import complete_block, seed_scores
 from analysis.runs import completed_runs, is_missing, varied_settings
 
 LEVEL = 0.95

@@ -30,8 +30,8 @@ def compute_mtd_curve(
     return summarise(traced_runs(trials, value=value), by=["mtd"], value=value, level=level)
 
 
-def compute_configurations(trials: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """Mean score of each configuration of ema_decay, queue_size and batch_size.
+def compute_cells(trials: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """Mean score of each combination of ema_decay, queue_size and batch_size.
 
     Returns mtd, ema_decay, queue_size, batch_size, n, seeds, mean, low, high, by MTD. Raises
     ValueError for a level outside (0, 1).

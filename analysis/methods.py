@@ -5,7 +5,8 @@ import pandas as pd
 
 from analysis.experiments.settings import with_defaults
 from analysis.frames import Settings
-from analysis.intervals import estimate, summarise
+from analysis.intervals import summarise
+from analysis.pairing import differences_to_best
 from analysis.runs import MTD_DECIMALS, completed_runs, has_mtd, traced_runs
 
 _KEYS = ["method", "mtd"]
@@ -60,20 +61,7 @@ def compute_methods(
     table = summarise(runs, by=_KEYS, level=level)
     scores = runs.pivot_table(index="seed", columns=_KEYS, values="score")
     best = int(table["mean"].to_numpy().argmax())
-    pairs = len(table) * (len(table) - 1) / 2
-    rows = [
-        _difference(scores, place, best, 1 - (1 - level) / pairs) for place in range(len(table))
-    ]
-    table[_DIFFERENCE] = np.array(rows)
+    table[_DIFFERENCE] = differences_to_best(
+        scores.to_numpy(dtype=np.float64), best, level=level, rows=len(table)
+    )
     return table.assign(mtd=table["mtd"].replace(0.0, np.nan))
-
-
-def _difference(
-    scores: pd.DataFrame, row: int, best: int, level: float
-) -> tuple[float, float, float]:
-    """Mean and interval of the paired difference of two columns of (seeds, rows)."""
-    difference = (scores.iloc[:, row] - scores.iloc[:, best]).dropna().to_numpy(dtype=np.float64)
-    if row == best or not len(difference):
-        return (np.nan, np.nan, np.nan)
-    found = estimate(difference, level)
-    return (found.mean, found.low, found.high)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.comparison import name_configuration, number_configurations
 from analysis.curves import compute_mtd_curve
 from analysis.experiments.settings import format_value
 from analysis.frames import StudyFrames
@@ -26,10 +27,6 @@ _COMPARED = ("steps", "learning_rate", "in_batch_negatives", "encoder", "corpus"
 Floats = NDArray[np.float64]
 
 
-def _name_setting(row: pd.Series) -> str:
-    return ", ".join(f"{name} {format_value(str(name), value)}" for name, value in row.items())
-
-
 def find_best_setting(
     trials: pd.DataFrame, settings: Collection[str], *, level: float = 0.95
 ) -> pd.DataFrame:
@@ -42,14 +39,11 @@ def find_best_setting(
     """
     runs = completed_runs(trials)
     varied = varied_settings(runs, settings)
-    place = pd.Series(0, index=runs.index)
-    if varied:
-        # grouped by value, not by text: two learning rates may agree in the digits printed
-        place = runs.groupby(varied, dropna=False).ngroup()
+    place = number_configurations(runs, varied)
     table = summarise(runs.assign(setting=place), by=["setting"], level=level)
     best = table.nlargest(1, "mean").reset_index(drop=True)
     named = runs[varied].astype("object")[place == best["setting"].max()].head(len(best))
-    names = [_name_setting(row) for _, row in named.iterrows()]
+    names = [name_configuration(row) for _, row in named.iterrows()]
     return best.assign(setting=pd.Series(names, dtype="str"))
 
 

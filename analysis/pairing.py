@@ -8,9 +8,9 @@ from collections.abc import Collection
 import numpy as np
 import pandas as pd
 
-from analysis.blocks import connected_table
+from analysis.blocks import Floats, connected_table
 from analysis.inference import shape_tests
-from analysis.intervals import check_level
+from analysis.intervals import check_level, estimate
 from analysis.runs import MTD_DECIMALS, traced_runs, varied_settings
 
 _COLUMNS = ["mtd", "seeds", "mean", "low", "high", "low_all", "high_all"]
@@ -29,6 +29,35 @@ def complete_block(table: pd.DataFrame) -> pd.DataFrame:
         else:
             columns = np.delete(columns, by_column.argmax())
     return table.iloc[rows, columns]
+
+
+def seed_scores(runs: pd.DataFrame, varied: list[str], chosen: pd.Series) -> pd.Series:
+    """The score of each seed of the configuration of `chosen`, a row of `runs`."""
+    same = np.ones(len(runs), dtype=bool)
+    for name in varied:
+        equal = runs[name].isna() if pd.isna(chosen[name]) else runs[name] == chosen[name]
+        same &= equal.to_numpy()
+    return runs[same].groupby("seed")["score"].mean()
+
+
+def differences_to_best(scores: Floats, best: int, *, level: float, rows: int) -> Floats:
+    """Paired differences of columns of scores to column `best`, (R, 3): mean, low, high.
+
+    scores  (S, R), NaN where a seed has no score; rows: of the table that `level` holds for.
+
+    The t intervals over common seeds are adjusted for all pairs of rows (Bonferroni), because the
+    best is chosen by the same scores. NaN for the best itself and without a common seed; with one
+    common seed the bounds are NaN.
+    """
+    adjusted = 1 - (1 - level) / max(rows * (rows - 1) / 2, 1)
+    table = np.full((scores.shape[1], 3), np.nan)
+    for at in range(scores.shape[1]):
+        difference = scores[:, at] - scores[:, best]
+        difference = difference[np.isfinite(difference)]
+        if at != best and len(difference):
+            found = estimate(difference, adjusted)
+            table[at] = found.mean, found.low, found.high
+    return table
 
 
 def score_table(trials: pd.DataFrame, settings: Collection[str]) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from analysis.confirmation import choose_candidates
 from analysis.intervals import Estimate
 from analysis.looks import judged_trials
 from analysis.report.context import StudyContext
-from analysis.report.shape import answer_shape, describe_certainty, describe_points, write_p
+from analysis.report.shape import answer_shape, describe_certainty, describe_points
 from analysis.report.text import PERCENT, count
 from analysis.report.topics.comparison import Configurations
 from analysis.report.topics.history import History
@@ -23,6 +23,7 @@ from analysis.report.topics.methods import Methods
 from analysis.robustness import Condition
 from analysis.runs import completed_runs, format_mtd
 from analysis.sufficiency import Sufficiency
+from analysis.verdict import format_p
 
 Infos = Mapping[str, Any]
 """What the topics of a page computed, by the name of the topic."""
@@ -217,9 +218,9 @@ def _sufficiency(found: Sufficiency) -> str:
     if found.answer == "rejected":
         return (
             "At equal MTD the score also depends on how it is divided between 1/(1 − η) and K/N "
-            f"({write_p(found.p_value)})."
+            f"({format_p(found.p_value)})."
         )
-    return f"That MTD alone determines the score is not rejected ({write_p(found.p_value)})."
+    return f"That MTD alone determines the score is not rejected ({format_p(found.p_value)})."
 
 
 def _best_level(context: StudyContext) -> int:

@@ -20,7 +20,6 @@ from analysis.report.page import (
     Status,
     render,
 )
-from analysis.report.shape import write_p
 from analysis.report.text import describe_curve
 from analysis.runs import format_mtd
 from analysis.verdict import format_p
@@ -124,7 +123,7 @@ def _headline(data: LevelMeans, verdict: MeansVerdict) -> Headline:
     return Headline(
         question="How does the mean score depend on the maximum traceable distance (MTD)?",
         answer=_ANSWERS[verdict.verdict].format(best=best),
-        certainty=f"{write_p(verdict.p_value)} for {of}; {verdict.levels} levels.",
+        certainty=f"{format_p(verdict.p_value)} for {of}; {verdict.levels} levels.",
         kind=verdict.verdict,
         status=Status("", clean(data.source)),
         recommendation=Recommendation("Highest mean", {"MTD": best}, f"{score} {equal}".strip()),

@@ -5,7 +5,7 @@ import math
 from analysis.intervals import Estimate
 from analysis.report.text import LEVEL, count
 from analysis.runs import format_mtd
-from analysis.verdict import Verdict
+from analysis.verdict import Verdict, format_p
 
 
 def answer_shape(verdict: Verdict) -> str:
@@ -30,7 +30,7 @@ def describe_certainty(verdict: Verdict) -> str:
     basis = f"{count(verdict.seeds, 'seed')}, {count(verdict.levels, 'level')}"
     if verdict.verdict == "peaked":
         return (
-            f"{write_p(verdict.p_value)} (multiplicity-adjusted); {rise} above the lowest "
+            f"{format_p(verdict.p_value)} (multiplicity-adjusted); {rise} above the lowest "
             f"MTD and {fall} above the highest; {basis}."
         )
     if verdict.verdict in ("rising", "falling"):
@@ -39,7 +39,7 @@ def describe_certainty(verdict: Verdict) -> str:
             if verdict.verdict == "rising"
             else f"{fall} above the highest"
         )
-        return f"{write_p(verdict.p_trend)} for the slope; the best level is {best} MTD; {basis}."
+        return f"{format_p(verdict.p_trend)} for the slope; the best level is {best} MTD; {basis}."
     if verdict.verdict == "flat":
         return (
             f"Every level lies within {verdict.margin:g} points of their mean (equivalence tests "
@@ -48,7 +48,7 @@ def describe_certainty(verdict: Verdict) -> str:
     if verdict.seeds < 2 or verdict.levels < 2:
         return f"Not tested; {basis}."
     return (
-        f"{write_p(verdict.p_value)} for a peak, {write_p(verdict.p_trend)} for a slope; {basis}."
+        f"{format_p(verdict.p_value)} for a peak, {format_p(verdict.p_trend)} for a slope; {basis}."
     )
 
 
@@ -58,10 +58,3 @@ def describe_points(difference: Estimate, level: float = LEVEL) -> str:
         return f"{difference.mean:.2f} points"
     interval = f"{100 * level:.3g} % CI {difference.low:.2f} to {difference.high:.2f}"
     return f"{difference.mean:.2f} points ({interval})"
-
-
-def write_p(value: float) -> str:
-    """A p value with its sign, as in p = 0.012 or p < 0.001; "no test" for NaN."""
-    if math.isnan(value):
-        return "no test"
-    return f"p = {value:.2g}" if value >= 0.001 else "p < 0.001"

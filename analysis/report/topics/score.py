@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from analysis.curves import CONFIGURATION, compute_configurations
+from analysis.curves import CONFIGURATION, compute_cells
 from analysis.pairing import compute_paired_curve, merge_levels, score_table
 from analysis.points import describe_means
 from analysis.published import SCORE, SOURCE, load_curve
@@ -31,7 +31,7 @@ _TITLE = "Score against maximum traceable distance"
 class Score:
     """The curve with its runs; paired: each level less the mean of all, seeds as blocks.
 
-    smooth    `compute_smooth` of the same scores; cells: `compute_configurations`.
+    smooth    `compute_smooth` of the same scores; cells: `compute_cells`.
     untraced  the runs without an MTD by the name of their method.
     baseline  mean score of the untrained encoder, NaN where it is not known; label: of scores.
     """
@@ -52,7 +52,7 @@ def compute(context: StudyContext) -> Score:
     table = score_table(context.curve_trials, context.study.settings)
     return Score(
         curve=context.curve,
-        cells=compute_configurations(context.curve_trials, level=LEVEL),
+        cells=compute_cells(context.curve_trials, level=LEVEL),
         smooth=compute_smooth(table.to_numpy(), table.columns.to_numpy(dtype=float), level=LEVEL),
         paired=compute_paired_curve(context.curve_trials, context.study.settings, level=LEVEL),
         traced=context.traced,

@@ -56,12 +56,6 @@ def _choose_columns(
     return ("number", "score", "state", "seed", *varied, *known, *texts)
 
 
-def shown_trials(context: StudyContext) -> frozenset[int]:
-    """The numbers of the trials that have a row on the page, at `#trial-NUMBER`."""
-    info = compute(context)
-    return frozenset(int(number) for number in _choose(info.table, info.ranking)[0]["number"])
-
-
 def describe(info: Trials) -> tuple[str, ...]:
     """That there is none."""
     return () if len(info.table) else ("No trial has been started.",)
