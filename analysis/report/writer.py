@@ -61,8 +61,9 @@ def _numbers(verdict: Verdict) -> Mapping[str, str]:
     }
 
 
-def _build_section(topic: Topic[Any], info: Any, note: str) -> Section:
-    drawings = {name: draw(info) for name, draw in topic.figures.items()}
+def _build_section(topic: Topic[Any], info: Any, note: str, main: str) -> Section:
+    """The section of a topic, without the figure called `main`, which stands above."""
+    drawings = {name: draw(info) for name, draw in topic.figures.items() if name != main}
     return Section(
         topic.name,
         topic.title,
@@ -137,8 +138,10 @@ def write_report(
     context = StudyContext(study)
     found = [(topic, info) for topic in topics if (info := topic.compute(context)) is not None]
     finding = find_answer(context, {topic.name: info for topic, info in found})
-    sections = tuple(_build_section(topic, info, context.note) for topic, info in found)
-    figure, sections = choose_main_figure(finding.topic, found, sections, context.note)
+    main = choose_main_figure(finding.topic, found)
+    figure = render_figure(main.name, main.drawing, note=context.note) if main else None
+    shown = main.name if main else ""
+    sections = tuple(_build_section(topic, info, context.note, shown) for topic, info in found)
     summary = summarise_study(context)
     frames = {name: frame for pair in found for name, frame in _tabulate(*pair).items()}
     made = {"generated": generated, "version": version}
