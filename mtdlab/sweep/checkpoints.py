@@ -53,19 +53,20 @@ class TrialCheckpoints:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._facts: Facts = {}
+        self._state: RunState | None = None
         self._saved_at, self._cost = time.monotonic(), 0.0
         self.notes: list[str] = []
 
     @contextmanager
     def continued(self, state: RunState, facts: Facts) -> Iterator[None]:
-        """Load the newest intact checkpoint into `state`, if there is one.
+        """Load the newest intact checkpoint into `state`, if there is one, and save this state.
 
         facts  `describe_run` of this trial.
 
         The block then runs with the number of threads with which the trial began: sums over
         another number of threads end with other bits.
         """
-        self._facts = facts
+        self._state, self._facts = state, facts
         found = find_checkpoint(self._folder)
         self.notes.extend(found.damaged)
         threads = torch.get_num_threads()
@@ -81,16 +82,18 @@ class TrialCheckpoints:
         finally:
             torch.set_num_threads(threads)
 
-    def save_if_due(self, state: RunState) -> None:
+    def save_if_due(self) -> None:
         """Save the state if the last checkpoint is old enough for what another one costs."""
         if time.monotonic() - self._saved_at >= max(LEAST_SECONDS, self._cost / COST):
-            self.save(state)
+            self.save()
 
-    def save(self, state: RunState) -> None:
+    def save(self) -> None:
         """Save the state now. A disk that fails is noted, and does not end the trial."""
+        if self._state is None:
+            return
         started = time.monotonic()
         try:
-            save_checkpoint(self._folder, state.step, state.state_dict(), self._facts)
+            save_checkpoint(self._folder, self._state.step, self._state.state_dict(), self._facts)
         except OSError as error:
             note = f"checkpoint not saved: {describe(error)}"
             if note not in self.notes:

@@ -15,7 +15,6 @@ from mtdlab.sweep.checkpoints import TrialCheckpoints
 from mtdlab.sweep.optuna_study import OptunaStudy
 from mtdlab.sweep.owner import this_process
 from mtdlab.sweep.signals import Interrupted, StopRequest
-from mtdlab.training.state import RunState
 
 HEARTBEAT_SECONDS = 2.0
 
@@ -56,19 +55,14 @@ class TrialMonitor:
         trial: optuna.Trial,
         stop: StopRequest,
         settings: TrainerSettings,
+        checkpoints: TrialCheckpoints,
     ) -> None:
         self.study, self.claim, self.trial, self.stop = study, claim, trial, stop
-        self.settings = settings
+        self.settings, self.checkpoints = settings, checkpoints
         self.step, self.last_heartbeat = 0, time.monotonic()
         self._evaluation_began, self._evaluation_seconds = 0.0, math.inf
         # an interrupted trial goes on as the same Optuna trial, which takes each step's value once
         self._reported = study.optuna.storage.get_trial(trial._trial_id).intermediate_values
-        self._state: RunState | None = None
-        self._checkpoints: TrialCheckpoints | None = None
-
-    def save_with(self, checkpoints: TrialCheckpoints, state: RunState) -> None:
-        """Save `state` while the trial runs, and when it is interrupted."""
-        self._checkpoints, self._state = checkpoints, state
 
     def __call__(self, step: int, evaluation: Evaluation | None) -> None:
         """After `step` steps, with the evaluation that followed. May raise Interrupted, ClaimLost
@@ -76,7 +70,7 @@ class TrialMonitor:
         """
         self.step = step
         if self.stop.requested():
-            self._save(due_only=False)
+            self.checkpoints.save()
             raise Interrupted
         if evaluation is not None:
             self._evaluated(step, evaluation)
@@ -86,15 +80,7 @@ class TrialMonitor:
             self._evaluation_began = time.monotonic()
             if self._evaluation_seconds > HEARTBEAT_SECONDS:
                 self._record(step + 1)
-        self._save(due_only=True)
-
-    def _save(self, *, due_only: bool) -> None:
-        if self._checkpoints is None or self._state is None:
-            return
-        if due_only:
-            self._checkpoints.save_if_due(self._state)
-        else:
-            self._checkpoints.save(self._state)
+        self.checkpoints.save_if_due()
 
     def _evaluated(self, step: int, evaluation: Evaluation) -> None:
         self._evaluation_seconds = time.monotonic() - self._evaluation_began

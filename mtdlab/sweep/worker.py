@@ -93,11 +93,9 @@ def _run(
         study.store.begin(
             claim, optuna_id, trial.number, parameters, attributes(settings), settings.mtd
         )
-        monitor = TrialMonitor(study, claim, trial, stop, settings)
-        result, trained = _train(spec, settings, monitor, checkpoints)
-    note = _record(study, claim, result, trained, checkpoints)
-    if trained is not None and spec.tracking == "tensorboard":
-        note = _track(study, claim, trial.number, trained, note)
+        monitor = TrialMonitor(study, claim, trial, stop, settings, checkpoints)
+        result, trained = _train(spec, settings, monitor)
+    note = _record(spec, study, claim, trial.number, result, trained, checkpoints)
     score = result.values.get("score", math.nan)
     ranking = result.scores.get(study.select_by, math.nan) if study.select_by else score
     study.optuna.record(optuna_id, result.state, ranking, score, reason=result.reason, note=note)
@@ -116,46 +114,38 @@ def _run(
 
 
 def _record(
+    spec: StudySpec,
     study: OpenStudy,
     claim: Claim,
+    number: int,
     result: Result,
     trained: Trained | None,
     checkpoints: TrialCheckpoints,
 ) -> str:
-    """Record a trial's result, then save its model if it is the best; returns the trial's note."""
+    """Record a trial's result, save its model if it is the best, track it; returns its note."""
     if not study.store.finish(claim, study.owner, result):
         raise ClaimLost
     checkpoints.remove()
-    unsaved = save_if_best(study.model, study.store, claim, trained) if trained else ""
-    note = "; ".join(filter(None, (*checkpoints.notes, unsaved)))
+    notes = list(checkpoints.notes)
+    if trained is not None:
+        notes.append(save_if_best(study.model, study.store, claim, trained))
+        if spec.tracking == "tensorboard":
+            notes.append(track(study.model.name, number, trained.settings, trained.outcome))
+    note = "; ".join(filter(None, notes))
     if note:
         study.store.add_note(claim, note)
     return note
 
 
-def _track(study: OpenStudy, claim: Claim, number: int, trained: Trained, note: str) -> str:
-    """Write a recorded trial's training curves elsewhere too; returns the trial's note."""
-    failed = track(study.model.name, number, trained.settings, trained.outcome)
-    if not failed:
-        return note
-    joined = f"{note}; {failed}" if note else failed
-    study.store.add_note(claim, joined)
-    return joined
-
-
 def _train(
-    spec: StudySpec,
-    settings: TrainerSettings,
-    monitor: TrialMonitor,
-    checkpoints: TrialCheckpoints,
+    spec: StudySpec, settings: TrainerSettings, monitor: TrialMonitor
 ) -> tuple[Result, Trained | None]:
     study = monitor.study
     settings = _with_precision(settings, study.precision)
     try:
         inputs = load_inputs(located(settings, spec.places))
         state = start(settings, inputs)
-        with checkpoints.continued(state, describe_run(settings, inputs)):
-            monitor.save_with(checkpoints, state)
+        with monitor.checkpoints.continued(state, describe_run(settings, inputs)):
             outcome = train(settings, inputs, monitor, state)
             facts = environment(settings, inputs)
         result = complete(spec.metric, study.select_by, outcome, facts)

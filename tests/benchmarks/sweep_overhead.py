@@ -22,7 +22,6 @@ from mtdlab.config.search import Choices, Dimension
 from mtdlab.config.study import Sampler
 from mtdlab.store import Result
 from mtdlab.sweep import worker
-from mtdlab.sweep.checkpoints import TrialCheckpoints
 from mtdlab.sweep.monitor import TrialMonitor
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.samplers import suggest
@@ -112,7 +111,7 @@ def optuna_trials(folder: Path, trials: int) -> Cost:
 
 
 def _instant(
-    _spec: StudySpec, _settings: TrainerSettings, watch: TrialMonitor, _saved: TrialCheckpoints
+    _spec: StudySpec, _settings: TrainerSettings, watch: TrialMonitor
 ) -> tuple[Result, None]:
     """A result as large as a real one, after a single step that says it is alive."""
     watch.last_heartbeat = -math.inf

@@ -95,9 +95,7 @@ def result_of(settings: TrainerSettings, index: int) -> Result:
 def replacement_of_training(runs: Iterator[tuple[int, Run]]) -> Any:
     """A replacement of `worker._train` that interrupts the sweep after the last run."""
 
-    def train(
-        _spec: Any, settings: TrainerSettings, monitor: Any, _saved: Any
-    ) -> tuple[Result, None]:
+    def train(_spec: Any, settings: TrainerSettings, monitor: Any) -> tuple[Result, None]:
         index, (state, reason) = next(runs, (0, ("", "")))
         if not state:
             monitor.stop.path.write_text("2")

@@ -58,9 +58,7 @@ def score(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[
     monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: None)
 
     def replace(function: Callable[[TrainerSettings], float]) -> None:
-        def train(
-            _spec: Any, settings: TrainerSettings, monitor: Any, _saved: Any
-        ) -> tuple[Result, None]:
+        def train(_spec: Any, settings: TrainerSettings, monitor: Any) -> tuple[Result, None]:
             try:
                 value = function(settings)
             except Interrupted:

@@ -34,7 +34,7 @@ verdict: {margin: 1}
 def no_training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """A score that is highest at eta 0.9 and K/N 2, and noise of each seed."""
 
-    def train(_spec: Any, settings: TrainerSettings, *_: Any) -> tuple[Result, None]:
+    def train(_spec: Any, settings: TrainerSettings, _monitor: Any) -> tuple[Result, None]:
         values = settings.model_dump()
         key = [settings.seed, round(1000 * values["ema_decay"]), values["queue_size"]]
         noise = np.random.default_rng(key).normal()

@@ -1,5 +1,6 @@
 """What is recorded between the steps of a trial."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -8,6 +9,7 @@ import pytest
 from mtdlab.config import make_settings
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.sweep import monitor as monitors
+from mtdlab.sweep.checkpoints import TrialCheckpoints
 from mtdlab.sweep.monitor import ClaimLost, TrialMonitor
 
 EVALUATION = Evaluation(40.0, 0.1, -2.0, 0.2)
@@ -36,7 +38,7 @@ def watch(monkeypatch: pytest.MonkeyPatch, seconds: dict[int, float]) -> tuple[A
     settings = make_settings(steps=10, evaluate_every=5)
     stop = SimpleNamespace(requested=lambda: False)
     arguments = [cast(Any, each) for each in (study, None, trial, stop)]
-    monitor = TrialMonitor(*arguments, settings)
+    monitor = TrialMonitor(*arguments, settings, TrialCheckpoints(Path("unused")))
 
     def run() -> None:
         for step in range(1, 11):

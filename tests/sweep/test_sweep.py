@@ -85,7 +85,7 @@ def objective(monkeypatch: pytest.MonkeyPatch) -> Callable[[Objective], None]:
         monkeypatch.setattr(
             workers,
             "_train",
-            lambda _spec, settings, watch, _saved: (function(settings, watch), None),
+            lambda _spec, settings, watch: (function(settings, watch), None),
         )
 
     replace(score)

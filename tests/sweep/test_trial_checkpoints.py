@@ -52,7 +52,7 @@ def stop_at(folder: Path, settings: MoCoSESettings, inputs: RunInputs, last: int
 
     def on_step(step: int, _evaluation: object) -> None:
         if step == last:
-            saved.save(state)
+            saved.save()
             raise Stopped
 
     with pytest.raises(Stopped), saved.continued(state, describe_run(settings, inputs)):
@@ -124,7 +124,7 @@ def test_threads_are_those_of_the_checkpoint_and_another_processor_is_noted(
     saved = TrialCheckpoints(tmp_path)
     with saved.continued(state, facts):
         assert torch.get_num_threads() == 3
-        saved.save(state)
+        saved.save()
     assert torch.get_num_threads() == now
     assert saved.notes == [
         "resumed after step 0 with other processor: its numbers may differ in the last bits"
@@ -144,8 +144,8 @@ def test_a_full_disk_is_noted_once_and_does_not_end_the_trial(
     saved = TrialCheckpoints(tmp_path)
     state = start(settings, inputs)
     with saved.continued(state, describe_run(settings, inputs)):
-        saved.save(state)
-        saved.save(state)
+        saved.save()
+        saved.save()
     assert len(saved.notes) == 1
     assert saved.notes[0].startswith("checkpoint not saved: ")
     assert "No space left on device" in saved.notes[0]
@@ -169,6 +169,6 @@ def test_checkpoints_take_a_small_share_of_the_time(
     with saved.continued(state, describe_run(settings, inputs)):
         while now < 3600:
             now += 1
-            saved.save_if_due(state)
+            saved.save_if_due()
     assert taken[0] == 30
     assert 3600 * 0.02 < 6 * len(taken[1:]) <= 3600 * 0.03
