@@ -4,7 +4,8 @@ Letters: L levels of MTD.
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,8 @@ ASSUMED_DEVIATION = 1.5
 2.0 at most levels."""
 OTHER_LEVELS = (5, 9)
 POWER, MOST_SEEDS = 0.8, 512
+FIRST_SEEDS = 8
+"""Where the search of a number of seeds begins."""
 _DRAWS = 1_000
 
 
@@ -63,34 +66,50 @@ def compute_needs(
     own = np.unique(np.asarray(levels, dtype=np.float64))
     designs = [own]
     designs += [np.geomspace(own[0], own[-1], n) for n in OTHER_LEVELS if n != len(own)]
-
-    def count_for_peak(distance: Floats) -> int | None:
-        effects = peak_effects(distance, effect) / deviation
-        return _needed_seeds(lambda seeds: _peak_power(effects, distance, seeds, alpha))
-
-    needs = [Need(len(each), count_for_peak(each) if len(each) > 2 else None) for each in designs]
-    effects = slope_effects(own, effect) / deviation
-    slope = _needed_seeds(lambda seeds: _slope_power(effects, own, seeds, alpha))
-    return [replace(needs[0], slope=slope), *needs[1:]]
-
-
-def _needed_seeds(power: Callable[[int], float]) -> int | None:
-    return minimum_seeds(lambda seeds: power(seeds) >= POWER, MOST_SEEDS)
+    searches = [_Search(each, effect / deviation, alpha) for each in designs]
+    peak = searches[0].seeds_for_peak(FIRST_SEEDS)
+    # one answer is a good beginning for the search of the next
+    begin = peak or FIRST_SEEDS
+    needs = [Need(len(own), peak, searches[0].seeds_for_slope(begin))]
+    for distance, search in zip(designs[1:], searches[1:], strict=True):
+        needs.append(Need(len(distance), search.seeds_for_peak(begin)))
+    return needs
 
 
-def _peak_power(effects: Floats, distance: Floats, seeds: int, alpha: float) -> float:
-    """Power of the test of a peak, residual standard deviation 1."""
-    tests = ShapeTests(np.ones((seeds, len(effects)), dtype=bool), distance)
-    rise, fall = tests.lines.scores(tests.blocks.fit(_tables(effects, seeds)))
-    largest = np.minimum(rise, fall).max(axis=-1)
-    return float((largest > tests.lines.critical(alpha)).mean())
+class _Search:
+    """Seeds that one design needs, by simulation with a residual standard deviation of 1."""
 
+    def __init__(self, distance: Floats, height: float, alpha: float) -> None:
+        self.distance, self.height, self.alpha = distance, height, alpha
+        # critical values are simulated, and the same for a peak and for a slope
+        self.tests = cache(self._tests)
 
-def _slope_power(effects: Floats, distance: Floats, seeds: int, alpha: float) -> float:
-    """Power of the test of a slope over all levels, residual standard deviation 1."""
-    tests = ShapeTests(np.ones((seeds, len(effects)), dtype=bool), distance)
-    [scores] = tests.trend.scores(tests.blocks.fit(_tables(effects, seeds)))
-    return float((scores[:, 0] > tests.trend.critical(alpha)).mean())
+    def seeds_for_peak(self, first: int) -> int | None:
+        if len(self.distance) < 3:
+            return None
+        effects = peak_effects(self.distance, self.height)
+        return self._seeds(lambda seeds: self._peak_power(effects, seeds), first)
+
+    def seeds_for_slope(self, first: int) -> int | None:
+        effects = slope_effects(self.distance, self.height)
+        return self._seeds(lambda seeds: self._slope_power(effects, seeds), first)
+
+    def _seeds(self, power: Callable[[int], float], first: int) -> int | None:
+        return minimum_seeds(lambda seeds: power(seeds) >= POWER, MOST_SEEDS, first)
+
+    def _tests(self, seeds: int) -> ShapeTests:
+        return ShapeTests(np.ones((seeds, len(self.distance)), dtype=bool), self.distance)
+
+    def _peak_power(self, effects: Floats, seeds: int) -> float:
+        tests = self.tests(seeds)
+        rise, fall = tests.lines.scores(tests.blocks.fit(_tables(effects, seeds)))
+        largest = np.minimum(rise, fall).max(axis=-1)
+        return float((largest > tests.lines.critical(self.alpha)).mean())
+
+    def _slope_power(self, effects: Floats, seeds: int) -> float:
+        tests = self.tests(seeds)
+        [scores] = tests.trend.scores(tests.blocks.fit(_tables(effects, seeds)))
+        return float((scores[:, 0] > tests.trend.critical(self.alpha)).mean())
 
 
 def _tables(effects: Floats, seeds: int) -> Floats:

@@ -51,16 +51,24 @@ def count_seeds(
     return minimum_seeds(is_enough, MOST_SEEDS)
 
 
-def minimum_seeds(is_enough: Callable[[int], bool], most: int) -> int | None:
-    """The smallest number of seeds from 2 to `most` for which `is_enough`, None if none; bisection.
+def minimum_seeds(is_enough: Callable[[int], bool], most: int, first: int = 2) -> int | None:
+    """The smallest number of seeds from 2 to `most` for which `is_enough`, None if none.
 
     is_enough  monotone: true for all numbers of seeds above the smallest for which it is true.
+    first      where the search begins, at most `most`; it takes the fewest calls if this is close.
     """
-    low, high = 1, 2
-    while not is_enough(high):
-        if high == most:
+    low, high, step = 1, first, 1
+    if is_enough(first):
+        while (below := max(high - step, 1)) > 1 and is_enough(below):
+            high, step = below, 2 * step
+        low = below
+    else:
+        low, high = first, min(first + step, most)
+        while high > low and not is_enough(high):
+            low, step = high, 2 * step
+            high = min(low + step, most)
+        if high == low:
             return None
-        low, high = high, min(2 * high, most)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if is_enough(middle) else (middle, high)

@@ -29,7 +29,7 @@ from mtdlab.training.inputs import LOADED
 from mtdlab.training.probe import LAGS
 from mtdlab.training.state import EVALUATED
 
-LEAST_SECONDS, SECONDS_A_KIND, MOST_SECONDS = 2.5, 0.5, 6.0
+LEAST_SECONDS, SECONDS_A_KIND, MOST_SECONDS = 1.5, 0.5, 5.0
 """Duration of the measurement, after the processes have started: for one kind of step, for each
 other kind, and at most."""
 METHOD_COLUMNS = 4

@@ -20,8 +20,6 @@ from dataclasses import dataclass
 import numpy as np
 from joblib import Parallel, delayed, parallel_config
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold
 
 Features = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -96,6 +94,9 @@ def split_accuracy(
 
 
 def _folds(labels: Labels, rows: Rows) -> Iterator[tuple[Rows, Rows]]:
+    # scikit-learn is imported where it is used: it takes half a second, and few studies need it
+    from sklearn.model_selection import StratifiedKFold
+
     splitter = StratifiedKFold(FOLDS, shuffle=True, random_state=SEED)
     for fit, check in splitter.split(np.zeros(len(rows)), labels[rows]):
         yield rows[fit], rows[check]
@@ -129,6 +130,8 @@ def _processors(jobs: int) -> int:
 
 def _accuracies(data: Examples, job: _Job) -> list[float]:
     """The checked rows' accuracy for each strength; each fit starts where the last one ended."""
+    from sklearn.linear_model import LogisticRegression
+
     model = LogisticRegression(max_iter=MOST_STEPS, warm_start=True)
     features, labels = data.features[job.fit], data.labels[job.fit]
     checked, expected = data.features[job.check], data.labels[job.check]

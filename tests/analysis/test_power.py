@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from analysis.inference import ShapeTests
-from analysis.power import count_seeds
+from analysis.power import count_seeds, minimum_seeds
 
 DISTANCE = np.geomspace(5, 200, 7)
 PLACE = np.linspace(-1, 1, 7)
@@ -47,3 +47,19 @@ def test_the_most_probable_verdict_counts_and_not_the_smallest_differences() -> 
     seeds = count_seeds(bump, np.full(5, 0.01), DISTANCE[:5])
     assert seeds is not None
     assert seeds <= 5
+
+
+@pytest.mark.parametrize("most", [2, 3, 8, 31])
+def test_the_smallest_number_of_seeds_is_found_from_any_beginning(most: int) -> None:
+    for smallest in range(2, most + 3):
+        for first in range(2, most + 1):
+            called: list[int] = []
+
+            def is_enough(seeds: int, smallest: int = smallest, called: list[int] = called) -> bool:
+                called.append(seeds)
+                return seeds >= smallest
+
+            found = minimum_seeds(is_enough, most, first)
+            assert found == (smallest if smallest <= most else None)
+            assert 2 <= min(called) <= max(called) <= most
+            assert len(called) == len(set(called))
