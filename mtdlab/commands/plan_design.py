@@ -104,23 +104,24 @@ def describe_design(design: dict[str, Any]) -> list[str]:
     state = "not recorded"
     if specified["recorded"]:
         state = "recorded " + ("before" if specified["before_trial_1"] else "after") + " trial 1"
-    lines.append(
+    lines += [
         f"verdict margin {specified['margin']:g}, alpha {specified['alpha']:g}, metric "
-        f"{specified['metric']}; {state}, SHA-256 {specified['sha256']}"
-    )
+        f"{specified['metric']}; {state}",
+        f"        SHA-256 {specified['sha256']}",
+    ]
     return lines
 
 
 def _describe_power(power: dict[str, Any]) -> list[str]:
     own, *others = power["seeds"]
     lines = [
-        f"power   80 % for a peak of {power['effect']:g} points above both ends: {_seeds(own)}; "
-        f"or {', '.join(map(_seeds, others))}",
+        f"power   80 % for a peak of {power['effect']:g} points above both ends: {_seeds(own)};",
+        f"        with other numbers of levels: {', '.join(map(_seeds, others))}",
         f"        80 % for a slope of {power['effect']:g} points over the range: "
         f"{_count(own['slope'])} seeds",
         f"        residual standard deviation {power['residual_sd']:.2g} points, {power['basis']}",
     ]
-    return lines if own["levels"] > 2 else lines[1:]
+    return lines if own["levels"] > 2 else lines[2:]
 
 
 def _seeds(need: dict[str, Any]) -> str:
