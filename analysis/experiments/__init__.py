@@ -1,7 +1,7 @@
 """The published experiments: what each varies, and the comparison of a study with them."""
 
 from analysis.experiments.catalogue import EXPERIMENTS, Experiment
-from analysis.experiments.collapse import compute_collapse, compute_collapse_watch
+from analysis.experiments.collapse import compute_collapse, detect_collapse
 from analysis.experiments.compare import (
     Comparison,
     Gap,
@@ -18,8 +18,8 @@ __all__ = [
     "Gap",
     "compare",
     "compute_collapse",
-    "compute_collapse_watch",
     "compute_experiment",
     "compute_experiment_tasks",
+    "detect_collapse",
     "needs_curves",
 ]

@@ -88,7 +88,7 @@ def _detect(study: StudyFrames) -> pd.DataFrame:
     return pd.DataFrame({"number": list(steps), "step": list(steps.values())}, dtype="float64")
 
 
-def compute_collapse_watch(study: StudyFrames) -> pd.DataFrame:
+def detect_collapse(study: StudyFrames) -> pd.DataFrame:
     """In how many runs of each structure a collapse was detected, and from which step on.
 
     An evaluation shows a collapse if its score is undefined (all cosines equal), or is below half

@@ -13,9 +13,9 @@ from analysis.experiments import (
     Experiment,
     compare,
     compute_collapse,
-    compute_collapse_watch,
     compute_experiment,
     compute_experiment_tasks,
+    detect_collapse,
     needs_curves,
 )
 from analysis.experiments.settings import with_defaults
@@ -446,7 +446,7 @@ def test_the_first_step_of_a_lasting_collapse_is_detected(evaluated: Evaluated) 
             3: [20, 20, 20, 20, 20],
         }
     )
-    watch = compute_collapse_watch(study).set_index("ema_decay")
+    watch = detect_collapse(study).set_index("ema_decay")
     assert watch.loc[0, ["n", "collapsed", "first", "last"]].tolist() == [2, 2, 10, 40]
     assert watch.loc[0.85, ["n", "collapsed"]].tolist() == [2, 0]
     curve = compute_collapse(study)
@@ -458,7 +458,7 @@ def test_the_first_step_of_a_lasting_collapse_is_detected(evaluated: Evaluated) 
 def test_a_score_missing_to_the_end_is_a_collapse(evaluated: Evaluated) -> None:
     nan = float("nan")
     study = evaluated({0: [20, 20, nan], 1: [20, nan, 20], 2: [20] * 3, 3: [20] * 3})
-    watch = compute_collapse_watch(study).set_index("ema_decay")
+    watch = detect_collapse(study).set_index("ema_decay")
     assert watch.loc[0, ["collapsed", "first"]].tolist() == [1, 30]
 
 
@@ -467,11 +467,11 @@ def test_a_negative_score_is_no_collapse_and_equal_vectors_are(
 ) -> None:
     study = evaluated({0: [-4, -3, -1], 1: [20, 21, 20, 22], 2: [20] * 3, 3: [20] * 3})
     study.trials["score_before"] = -3.0
-    watch = compute_collapse_watch(study).set_index("ema_decay")
+    watch = detect_collapse(study).set_index("ema_decay")
     assert watch.loc[0, ["n", "collapsed"]].tolist() == [2, 0]
     of_second = study.curves["number"] == 1
     study.curves.loc[of_second, "mean_cosine"] = [0.999, 0.9, 0.995, 1.0]
-    watch = compute_collapse_watch(study).set_index("ema_decay")
+    watch = detect_collapse(study).set_index("ema_decay")
     assert watch.loc[0, ["collapsed", "first", "last"]].tolist() == [1, 30, 30]
 
 
@@ -481,11 +481,11 @@ def test_runs_that_a_collapse_ended_are_counted(evaluated: Evaluated) -> None:
     study.trials["reason"] = ["collapsed: every cosine is the same", "oom: no memory", "", ""]
     assert needs_curves(study.trials, SETTINGS)
     numbers = ["n", "collapsed", "failed", "pruned"]
-    watch = compute_collapse_watch(study).set_index("ema_decay")
+    watch = detect_collapse(study).set_index("ema_decay")
     assert watch[numbers].to_numpy().tolist() == [[1, 1, 1, 0], [2, 0, 0, 0]]
     study.trials.loc[0, "reason"] = "no sts_test: collapsed: every cosine is the same"
     study.trials.loc[1, "state"] = "PRUNED"
-    watch = compute_collapse_watch(study)
+    watch = detect_collapse(study)
     assert watch[numbers].to_numpy().tolist() == [[1, 1, 0, 1], [2, 0, 0, 0]]
     assert list(describe_detected(watch)) == [
         "η 0, 2 prediction layers: collapse detected in 1 of 1 run; 1 pruned, not assessed.",
@@ -497,5 +497,5 @@ def test_without_a_symmetric_structure_there_are_no_rows(evaluated: Evaluated) -
     study = evaluated({0: [20.0], 2: [20.0]})
     study.trials["ema_decay"] = study.trials["ema_decay"].replace(0, 0.5)
     assert not needs_curves(study.trials, SETTINGS)
-    assert compute_collapse_watch(study).empty
+    assert detect_collapse(study).empty
     assert compute_collapse(study).empty

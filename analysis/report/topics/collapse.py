@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from analysis.experiments import compute_collapse, compute_collapse_watch
+from analysis.experiments import compute_collapse, detect_collapse
 from analysis.experiments.collapse import COLLAPSE_COSINE
 from analysis.report.cells import make_table
 from analysis.report.context import StudyContext
@@ -32,7 +32,7 @@ _CRITERIA = (
 
 @dataclass(frozen=True)
 class Collapse:
-    """curves: `compute_collapse`; detected: `compute_collapse_watch`; labels: of settings.
+    """curves: `compute_collapse`; detected: `detect_collapse`; labels: of settings.
 
     score  label of scores.
     """
@@ -45,7 +45,7 @@ class Collapse:
 
 def compute(context: StudyContext) -> Collapse | None:
     """None unless the study sets a symmetric structure beside another."""
-    detected = compute_collapse_watch(context.study)
+    detected = detect_collapse(context.study)
     if not len(detected):
         return None
     curves = compute_collapse(context.study, level=LEVEL)
@@ -62,7 +62,7 @@ def _name_structure(table: pd.DataFrame) -> pd.Series:
 
 
 def describe_detected(detected: pd.DataFrame) -> Iterator[str]:
-    """A sentence for each structure of `compute_collapse_watch`."""
+    """A sentence for each structure of `detect_collapse`."""
     columns = ["n", "collapsed", "failed", "pruned", "first", "last"]
     numbers = detected[columns].to_numpy(dtype=np.float64)
     for name, row in zip(_name_structure(detected), numbers, strict=True):
@@ -123,7 +123,7 @@ def show(info: Collapse) -> tuple[Table, ...]:
     table = make_table(
         info.detected.rename(columns={"first": "first step", "last": "last step"}),
         caption="Detected collapses. " + _CRITERIA,
-        csv="collapse_watch",
+        csv="collapse_detected",
         labels=info.labels,
     )
     return (table,)
@@ -135,7 +135,7 @@ TOPIC = Topic(
     compute=compute,
     csv={
         "collapse": lambda info: info.curves,
-        "collapse_watch": lambda info: info.detected,
+        "collapse_detected": lambda info: info.detected,
     },
     figures={"collapse": draw},
     text=describe,
