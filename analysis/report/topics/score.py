@@ -82,8 +82,8 @@ def show(info: Score) -> tuple[Table, ...]:
     rows, remark = thin_rows(shown, "levels")
     caption = (
         f"Mean score at each MTD with its {PERCENT} interval over seeds; then the deviation from "
-        f"the mean over levels, seeds as blocks, with a {PERCENT} interval for each level and one "
-        f"that holds for all levels at once.{remark}"
+        f"the mean over levels, seeds as blocks, with a pointwise {PERCENT} interval and a "
+        f"simultaneous one, which holds for all levels at once.{remark}"
     )
     return (make_table(rows, caption=caption, csv="mtd_curve"),)
 
