@@ -1,6 +1,7 @@
 """No network, no cache but a temporary one, one thread; and an encoder small enough to train."""
 
 import os
+import sqlite3
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from sqlalchemy import Engine, event
 from torch import nn
 from transformers import BertConfig, BertModel, BertTokenizer, PreTrainedModel
 
@@ -45,6 +47,29 @@ def token_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MTDLAB_CACHE", str(folder))
         yield folder
+
+
+@pytest.fixture
+def figures_not_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compose every figure of a page, but write an empty image: for tests of text and tables.
+
+    Rendering takes most of the time of a page.
+    """
+    monkeypatch.setattr("analysis.figures.to_svg", lambda _: "<svg></svg>")
+    monkeypatch.setattr("analysis.figures.to_png", lambda _: b"\x89PNG\r\n\x1a\n")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def unsynced_databases() -> Iterator[None]:
+    """SQLite does not wait for the disk in this process: no test cuts its power."""
+
+    def relax(connection: Any, _record: object) -> None:
+        if isinstance(connection, sqlite3.Connection):
+            connection.execute("PRAGMA synchronous = OFF")
+
+    event.listen(Engine, "connect", relax)
+    yield
+    event.remove(Engine, "connect", relax)
 
 
 @pytest.fixture(scope="session")

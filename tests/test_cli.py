@@ -147,11 +147,12 @@ def test_help_answers_within_half_a_second() -> None:
         assert command in help_text
 
 
-def test_a_sweep_and_its_report_end_to_end(run: Run, place: Path) -> None:
-    swept = run("sweep studies/mtd.yaml").stdout
+def test_a_sweep_and_its_report_end_to_end(run: Run, place: Path, tiny: str) -> None:
+    command = f"sweep studies/mtd.yaml {tiny}"
+    swept = run(command).stdout
     assert "is complete: 4 of 4 trials done; 4 run now" in swept
     before = processor_seconds()
-    assert "4 of 4 trials done; 0 run now" in installed("sweep studies/mtd.yaml").stdout
+    assert "4 of 4 trials done; 0 run now" in installed(command).stdout
     assert processor_seconds() - before < 5
 
     written = json.loads(run("report --study mtd --json").stdout)
@@ -234,6 +235,7 @@ def test_the_plan_says_what_a_study_costs_or_why_not(run: Run) -> None:
     assert found["estimate"]["reason"].startswith("encoder no/such: neither a folder here nor")
 
 
+@pytest.mark.usefixtures("figures_not_rendered")
 def test_the_plan_is_recorded_before_the_first_trial_and_shown_on_the_page(
     run: Run, place: Path, tiny: str
 ) -> None:

@@ -20,6 +20,7 @@ from analysis.history import (
     summarise_half_lives,
 )
 from analysis.report import write_report
+from analysis.report.topics import history
 
 MakeTrials = Callable[..., pd.DataFrame]
 MakeStudy = Callable[..., StudyFrames]
@@ -172,7 +173,7 @@ def probed(study: StudyFrames, halves: dict[int, float]) -> StudyFrames:
 
 
 def write(study: StudyFrames, folder: Path) -> str:
-    report = write_report(study, folder, generated="now", version="1")
+    report = write_report(study, folder, generated="now", version="1", topics=(history.TOPIC,))
     return report.page.read_text(encoding="utf-8")
 
 

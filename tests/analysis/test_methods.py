@@ -165,6 +165,7 @@ def test_a_setting_varies_where_a_method_has_it() -> None:
     assert varied_settings(without, ["queue_size"]) == ["queue_size"]
 
 
+@pytest.mark.usefixtures("figures_not_rendered")
 def test_runs_without_the_settings_of_the_others_are_in_no_row_of_them(
     trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
 ) -> None:

@@ -162,6 +162,7 @@ def test_one_untrained_encoder_is_drawn_once(three: list[StudyFrames]) -> None:
     assert names[2:] == ["untrained encoder of mtd", "untrained encoder of figure7-simcse"]
 
 
+@pytest.mark.usefixtures("figures_not_rendered")
 def test_metrics_are_not_mixed_in_one_figure(three: list[StudyFrames], tmp_path: Path) -> None:
     plain = dataclasses.replace(three[0], spectra=pd.DataFrame())
     other = dataclasses.replace(plain, name="other", metric="STS12")

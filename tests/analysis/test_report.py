@@ -246,6 +246,7 @@ def test_a_study_of_failures_says_why(
     assert "not recorded" in text
 
 
+@pytest.mark.usefixtures("figures_not_rendered")
 def test_a_running_study_shows_what_it_has(
     trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
 ) -> None:
@@ -262,6 +263,7 @@ def test_a_running_study_shows_what_it_has(
     assert "1 completed run excluded for lack of a score." in text
 
 
+@pytest.mark.usefixtures("figures_not_rendered")
 def test_a_later_report_leaves_nothing_of_an_earlier_one(
     trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
 ) -> None:

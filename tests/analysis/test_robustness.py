@@ -111,6 +111,7 @@ def test_a_measured_half_life_is_stated(trials_of: MakeTrials, study_of: MakeStu
     assert "half-life of a key there, steps" in {column.label for column in table.columns}
 
 
+@pytest.mark.usefixtures("figures_not_rendered")
 def test_the_page_opens_with_the_best_mtd_over_conditions(
     trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
 ) -> None:

@@ -59,6 +59,7 @@ def test_the_verdict_is_that_of_the_frame_it_was_written_from(
     assert own.verdict == "peaked"
 
 
+@pytest.mark.usefixtures("figures_not_rendered")
 def test_a_written_trials_csv_gives_the_same_verdict(
     trials_of: MakeTrials, study_of: Callable[..., StudyFrames], tmp_path: Path
 ) -> None:

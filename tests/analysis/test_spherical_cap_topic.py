@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.report import write_report
+from analysis.report.topics import spherical_cap
 
 Make = Callable[..., Any]
 
@@ -23,6 +24,7 @@ def test_a_study_with_mixed_negatives_has_the_section(
         tmp_path,
         generated="now",
         version="1",
+        topics=(spherical_cap.TOPIC,),
     )
     page = report.page.read_text(encoding="utf-8")
     assert "Random and mixed negatives" in page
@@ -39,6 +41,7 @@ def test_other_studies_have_not(trials_of: Make, study_of: Make, tmp_path: Path)
         tmp_path,
         generated="now",
         version="1",
+        topics=(spherical_cap.TOPIC,),
     )
     assert "Random and mixed" not in report.page.read_text(encoding="utf-8")
     assert not (tmp_path / "tables" / "spherical_cap.csv").exists()

@@ -96,6 +96,7 @@ def test_a_few_steps_lower_the_loss_and_repeat_exactly(tokenizer):
     assert losses[0] == losses[1]
 
 
+@pytest.mark.slow
 def test_a_rebuilt_tokenizer_is_the_shipped_one(tmp_path, tokenizer):
     build(tmp_path, PretrainSettings(steps=1, batch_size=2), lambda _, __: None)
     assert AutoTokenizer.from_pretrained(tmp_path).get_vocab() == tokenizer.get_vocab()

@@ -90,6 +90,7 @@ def test_a_file_with_overrides_is_planned_trained_and_recorded_by_its_command(
     assert (tmp_path / "model" / "modules.json").is_file()
 
 
+@pytest.mark.usefixtures("figures_not_rendered")
 def test_a_report_is_written_of_names_and_of_frames(
     recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

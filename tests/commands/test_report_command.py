@@ -51,6 +51,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return call
 
 
+@pytest.mark.usefixtures("figures_not_rendered")
 def test_a_table_has_a_page_and_its_verdict_as_fields(run: Run, tmp_path: Path) -> None:
     written = json.loads(run("report --table runs.csv --json")[0])
     ranking = {"metric", "select_by", "best"}
@@ -99,6 +100,7 @@ def test_watching_writes_when_trials_change_and_ends_with_the_study() -> None:
     assert pauses == [PAUSE, PAUSE]
 
 
+@pytest.mark.usefixtures("figures_not_rendered")
 def test_published_means_have_a_page(run: Run, tmp_path: Path) -> None:
     written = json.loads(run("report --published figure2 --json")[0])
     assert set(written) == FIELDS | {"page", "figures", "tables"}

@@ -26,9 +26,9 @@ SETTINGS = make_settings(
     batch_size=16,
     queue_size=64,
     initial_queue_size=16,
-    steps=200,
-    evaluate_every=200,
-    learning_rate=3e-4,
+    steps=60,
+    evaluate_every=60,
+    learning_rate=1e-3,
     device="cpu",
     precision="float32",
 )
