@@ -294,19 +294,20 @@ def test_an_interrupted_report_leaves_the_old_page(
     assert not list(tmp_path.rglob("*.partial"))
 
 
-def test_ten_thousand_trials_fit_a_page(
-    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+@pytest.mark.parametrize("count", [1_200, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_thousands_of_trials_fit_a_page(
+    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path, count: int
 ) -> None:
-    trials = trials_of(seeds=range(25), times=range(1, 101), batches=(64, 128))
-    for number in range(0, 10_000, 50):
+    trials = trials_of(seeds=range(25), times=range(1, 1 + count // 100), batches=(64, 128))
+    for number in range(0, count, 50):
         fail(trials, number, "a reason of some length " * 40)
-    assert len(trials) == 10_000
-    started = time.monotonic()
+    assert len(trials) == count
+    started = time.process_time()
     report = write(study_of(trials), tmp_path)
-    assert time.monotonic() - started < 60
+    assert time.process_time() - started < 60
     check_sound(report)
     assert (
-        "1,000 of 10,000 trials: the 500 best, best first by score, and the 500 last of the "
+        f"1,000 of {count:,} trials: the 500 best, best first by score, and the 500 last of the "
         "others. The page shows at most 1,000 rows; the CSV has all."
     ) in text_of(report)
-    assert len(pd.read_csv(tmp_path / "tables" / "trials.csv")) == 10_000
+    assert len(pd.read_csv(tmp_path / "tables" / "trials.csv")) == count
