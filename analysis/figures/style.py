@@ -27,7 +27,7 @@ LEGEND_SIZE = 9.0
 # The height of an axis below the axes, its numbers and its name, in points.
 _AXIS_HEIGHT = 32
 # Beyond this many points a scatter is drawn as pixels, so that a page stays small.
-_MOST_VECTOR_POINTS = 1500
+_MOST_VECTOR_POINTS = 400
 _MOST_LETTERS = 40
 # The width of a letter and of a handle with its margins, in points.
 _LETTER, _HANDLE = 0.56 * LEGEND_SIZE, 38
