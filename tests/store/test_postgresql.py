@@ -24,6 +24,7 @@ from mtdlab.store.tables import SCHEMA_VERSION
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import worker as workers
 from mtdlab.sweep.open_study import open_study
+from mtdlab.sweep.optuna_study import open_storage
 from tests.store.claiming import claim_all
 from tests.store.make_database import DRAWN, GRID, replacement_of_training
 
@@ -63,7 +64,8 @@ def test_a_sweep_on_a_server_is_read_like_one_on_a_file(
     [listed] = list_studies(postgresql_url)
     assert listed.last is not None
     assert (listed.planned, listed.best is None) == (count, False)
-    assert len(optuna.load_study(study_name=spec.name, storage=postgresql_url).trials) == count
+    storage = open_storage(postgresql_url)
+    assert len(optuna.load_study(study_name=spec.name, storage=storage).trials) == count
 
 
 def begin(path: Path, url: str, start: float) -> str:
