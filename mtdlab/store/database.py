@@ -15,6 +15,7 @@ import re
 import shlex
 import sqlite3
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -266,6 +267,21 @@ def explained(url: str) -> Iterator[None]:
         if "lock" in reason and ("locked" in reason or "timeout" in reason):
             hint = f" after {LOCK_TIMEOUT_SECONDS:.0f} s; stop the process that has the lock"
         raise StorageError(f"{shown(url)}: {reason}{hint}") from None
+    except (ValueError, LookupError, TypeError) as error:
+        if not _is_of_decoding(error):
+            raise
+        reason = " ".join(str(error).split())[:200]
+        raise StorageError(
+            f"{shown(url)} is damaged: a record cannot be read ({reason}); restore it from a "
+            "backup, or name another storage"
+        ) from None
+
+
+def _is_of_decoding(error: Exception) -> bool:
+    """Whether an error was raised while a column's value was converted: JSON, dates, arrays."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    module = str(frame.f_globals.get("__name__"))
+    return module.split(".")[0] in ("json", "sqlalchemy") or module == "mtdlab.store.tables"
 
 
 def _missing_driver(error: ModuleNotFoundError) -> str:
