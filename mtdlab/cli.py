@@ -24,6 +24,7 @@ from mtdlab.commands import (
     show,
     studies,
     sweep,
+    transfer,
 )
 from mtdlab.errors import MtdlabError, TrialError
 
@@ -35,12 +36,18 @@ app = typer.Typer(
 _PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Run a study": (init.init, plan.plan, sweep.sweep, confirm.confirm, reproduce.reproduce),
     "Read the results": (studies.studies, show.show, compare.compare, report.report),
+    "Manage studies": (
+        transfer.delete,
+        transfer.rename,
+        transfer.export_study,
+        transfer.import_study,
+    ),
     "Without a study": (encoders.train, encoders.evaluate, corpus.corpus),
     "Reference": (methods.methods, methods.schema),
 }
 for panel, commands in _PANELS.items():
     for command in commands:
-        app.command(rich_help_panel=panel)(command)
+        app.command(command.__name__.replace("_", "-"), rich_help_panel=panel)(command)
 
 # typer holds its own copy of click, or click itself, depending on its version
 _UsageError = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])

@@ -18,7 +18,19 @@ from transformers import BertConfig, BertModel, BertTokenizer, PreTrainedModel
 
 from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.methods.heads import Branch
+from tests.postgresql import (
+    empty_postgresql_url,
+    postgresql_server,
+    postgresql_template,
+    postgresql_url,
+)
 
+__all__ = [
+    "empty_postgresql_url",
+    "postgresql_server",
+    "postgresql_template",
+    "postgresql_url",
+]
 torch.set_num_threads(1)
 
 Settings = Callable[..., TrainerSettings]

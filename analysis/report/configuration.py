@@ -56,7 +56,7 @@ def describe_cost(study: StudyFrames) -> str:
             f"{format_seconds(float(seconds.median()))} each (median)."
         )
     if folder := model_folder(study):
-        texts.append(f"The best trial's model was saved in {clean(folder)}.")
+        texts.append(f"The best trial's model is in {clean(folder)} on the machine that ran it.")
     return " ".join(texts)
 
 

@@ -40,13 +40,13 @@ def confirm(
     STUDY-confirm in the same database.
     """
     from analysis.runs import format_mtd
-    from mtdlab.store.database import storage_url
+    from mtdlab.store.database import storage_url, without_passwords
     from mtdlab.sweep.confirm import plan_confirmation, remeasured
     from mtdlab.sweep.run import sweep
 
     url = storage_url(storage)
     planned = plan_confirmation(study, url, seeds, import_named(import_))
-    command = shlex.join(["mtdlab", *sys.argv[1:]])
+    command = without_passwords(shlex.join(["mtdlab", *sys.argv[1:]]))
     result = sweep(
         planned.spec, url, models=models, jobs=jobs, jobs_per_gpu=jobs_per_gpu, command=command
     )

@@ -43,13 +43,13 @@ def sweep(
     """
     from mtdlab.commands.sweep_summary import summary_fields, summary_lines
     from mtdlab.config import read_study
-    from mtdlab.store.database import storage_url
+    from mtdlab.store.database import storage_url, without_passwords
     from mtdlab.sweep.finished import describe_look
     from mtdlab.sweep.run import sweep as run
 
     spec = read_study(file, set_ or [], profile, import_named(import_, file))
     url = storage_url(storage)
-    command = shlex.join(["mtdlab", *sys.argv[1:]])
+    command = without_passwords(shlex.join(["mtdlab", *sys.argv[1:]]))
     result = run(
         spec,
         url,

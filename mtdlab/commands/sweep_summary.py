@@ -66,8 +66,7 @@ def summary_lines(result: SweepResult, models: Path, command: str) -> list[str]:
         scores = {result.select_by: best.ranking, result.metric: best.score}
         listed = ", ".join(f"{name} {score:.2f}" for name, score in scores.items() if score)
         lines.append(f"best trial by {result.select_by}: {best.number}{mtd}, {listed}")
-        if model := _model(result, models):
-            lines.append(f"model: {model}")
+        lines.append(f"model: {_model(result, models) or _absent(best, models / result.study)}")
     lines += _failure_lines(result.failures)
     return lines + [f"next: {each}" for each in _next(result, command)]
 
@@ -94,6 +93,13 @@ def _model(result: SweepResult, models: Path) -> str | None:
         return None
     is_best = result.best is not None and run.get("trial") == result.best.number
     return str(folder) if is_best else None
+
+
+def _absent(best: FinishedRow, folder: Path) -> str:
+    return (
+        f"not in {folder} on this machine: another machine ran trial {best.number}, or it could "
+        "not be saved"
+    )
 
 
 def _failure_lines(failures: tuple[FinishedRow, ...]) -> list[str]:

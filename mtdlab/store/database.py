@@ -4,28 +4,43 @@ SQLite: rollback journal, synchronous=FULL, and every writing transaction begins
 IMMEDIATE, since a deferred transaction reads before it has the lock and two workers could claim the
 same trial. A crash loses at most the transaction that it interrupts. Commands that only read open
 the file read-only and never create one; they read the last committed state.
+
+PostgreSQL: every transaction has a connection of its own, so that a connection that is cut between
+two transactions is not noticed, and idle workers hold none. Tables are created under an advisory
+lock. It waits for a lock as long as SQLite does.
 """
 
 import os
+import re
+import shlex
 import sqlite3
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, insert
+from sqlalchemy import Connection, Engine, NullPool, create_engine, event, insert, text
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.engine.interfaces import ExceptionContext
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
 
 from mtdlab.errors import StorageError
 from mtdlab.store.migrations import copy_and_migrate, migrated_copy, schema_version
 from mtdlab.store.tables import SCHEMA_VERSION, Base, Schema
 
+_BEFORE_HOST = re.compile(r"(\w://[^/:@]*:)[^@]*@")
+_IN_QUERY = re.compile(r"([?&](?:ssl)?pass\w*=)[^&\s]*")
+"""Where a URL has a password: scheme://user:PASSWORD@host, ?password=PASSWORD."""
 DEFAULT_STORAGE = "sqlite:///mtdlab.db"
 LOCK_TIMEOUT_SECONDS = 60.0
+CONNECT_SECONDS = 10
+"""Time to wait for a database server to answer."""
 CREATION_SECONDS = 2.0
 """Time to wait for content in an empty file, which another process may be creating."""
+CREATION_LOCK = 0x6D74646C6162
+"""Key of PostgreSQL's advisory lock for `lock_writers` ("mtdlab" in ASCII)."""
 
 
 def storage_url(given: str | None) -> str:
@@ -40,13 +55,27 @@ def storage_url(given: str | None) -> str:
 
 def shown(url: str) -> str:
     """A storage URL without its password, for printing."""
-    return _parsed(url).render_as_string(hide_password=True)
+    return _masked(_parsed(url).render_as_string(hide_password=True))
+
+
+def without_passwords(command: str) -> str:
+    """A command whose storage URLs have *** in place of their passwords."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return _masked(command)
+    masked = [_masked(word) for word in words]
+    return command if masked == words else shlex.join(masked)
+
+
+def _masked(text: str) -> str:
+    return _IN_QUERY.sub(r"\1***", _BEFORE_HOST.sub(r"\1***@", text))
 
 
 def _parsed(url: str) -> URL:
     try:
         return make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         raise StorageError(
             "--storage is not a database URL; write for example sqlite:///mtdlab.db"
         ) from None
@@ -80,9 +109,53 @@ def _enforce_foreign_keys(engine: Engine) -> None:
 
 
 def engine_arguments(url: str) -> dict[str, Any]:
-    """Arguments of the writing engines on `url`, both mtdlab's and Optuna's."""
-    sqlite = _parsed(url).get_backend_name() == "sqlite"
-    return {"connect_args": {"timeout": LOCK_TIMEOUT_SECONDS}} if sqlite else {}
+    """Arguments of the engines on `url`, both mtdlab's and Optuna's."""
+    parsed = _parsed(url)
+    backend = parsed.get_backend_name()
+    if backend == "sqlite":
+        return {"connect_args": {"timeout": LOCK_TIMEOUT_SECONDS}}
+    if backend == "postgresql":
+        # the URL's own options are kept, such as the schema of the tables
+        given = parsed.query.get("options", "")
+        options = f"{given} -c lock_timeout={LOCK_TIMEOUT_SECONDS:.0f}s".strip()
+        connect = {"connect_timeout": CONNECT_SECONDS, "options": options}
+        return {"connect_args": connect, "poolclass": NullPool}
+    return {}
+
+
+def report_errors(engine: Engine, url: str) -> None:
+    """Make an engine that Optuna uses raise StorageError for what `explained` converts.
+
+    Not for a violated constraint, by which Optuna detects that a study exists.
+    """
+
+    @event.listens_for(engine, "handle_error")
+    def _convert(context: ExceptionContext) -> None:
+        error = context.sqlalchemy_exception
+        if error is not None and not isinstance(error, IntegrityError):
+            with explained(url):
+                raise error
+
+
+@contextmanager
+def creation_lock(url: str) -> Iterator[None]:
+    """Hold the lock for the creation of tables, on a database that has advisory locks."""
+    if _parsed(url).get_backend_name() != "postgresql":
+        yield
+        return
+    with create_engine(_parsed(url), **engine_arguments(url)).begin() as connection:
+        lock_writers(connection)
+        yield
+
+
+def lock_writers(connection: Connection) -> None:
+    """Let one transaction at a time create tables or add rows, from here to its end.
+
+    For transactions that read which rows exist before they add others. SQLite has one writing
+    transaction at a time anyway.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({CREATION_LOCK})"))
 
 
 def writing_engine(url: str) -> Engine:
@@ -100,6 +173,7 @@ def writing_engine(url: str) -> Engine:
         immediate(engine)
         _enforce_foreign_keys(engine)
         with engine.begin() as connection:
+            lock_writers(connection)
             version = schema_version(connection)
             if version is None:
                 Base.metadata.create_all(connection)
@@ -181,13 +255,35 @@ def _beginning(path: Path) -> bytes:
 
 @contextmanager
 def explained(url: str) -> Iterator[None]:
-    """Convert errors of the database driver to a StorageError with one sentence."""
+    """Convert errors of the database and its driver to a StorageError with one sentence."""
     try:
         yield
-    except (DBAPIError, sqlite3.Error, NoSuchModuleError, ModuleNotFoundError) as error:
+    except ModuleNotFoundError as error:
+        raise StorageError(f"{shown(url)}: {error}{_missing_driver(error)}") from None
+    except (DBAPIError, sqlite3.Error, NoSuchModuleError) as error:
         cause = getattr(error, "orig", None) or error
         reason = str(cause).splitlines()[0] if str(cause) else type(cause).__name__
         hint = ""
-        if "locked" in reason:
+        if "lock" in reason and ("locked" in reason or "timeout" in reason):
             hint = f" after {LOCK_TIMEOUT_SECONDS:.0f} s; stop the process that has the lock"
         raise StorageError(f"{shown(url)}: {reason}{hint}") from None
+    except (ValueError, LookupError, TypeError) as error:
+        if not _is_of_decoding(error):
+            raise
+        reason = " ".join(str(error).split())[:200]
+        raise StorageError(
+            f"{shown(url)} is damaged: a record cannot be read ({reason}); restore it from a "
+            "backup, or name another storage"
+        ) from None
+
+
+def _is_of_decoding(error: Exception) -> bool:
+    """Whether an error was raised while a column's value was converted: JSON, dates, arrays."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    module = str(frame.f_globals.get("__name__"))
+    return module.split(".")[0] in ("json", "sqlalchemy") or module == "mtdlab.store.tables"
+
+
+def _missing_driver(error: ModuleNotFoundError) -> str:
+    is_postgresql = (error.name or "").startswith("psycopg")
+    return "; install it with pip install 'mtdlab[postgresql]'" if is_postgresql else ""

@@ -21,7 +21,7 @@ from analysis.frames import (
     empty,
 )
 from mtdlab.errors import NothingToReport, nearest
-from mtdlab.store.database import explained, reading_engine, shown, storage_url
+from mtdlab.store.database import explained, reading_engine, shown, storage_url, without_passwords
 from mtdlab.store.setting_names import present_settings
 from mtdlab.store.tables import (
     Array,
@@ -65,7 +65,8 @@ def load_study(
             probes=_probes(session, of_study),
             sampler=row.identity["sampler"],
             study_file=row.file_text,
-            command=row.command,
+            # an earlier version recorded passwords
+            command=without_passwords(row.command),
             facts=_facts(trials),
             environment=_environment(trials),
             settings=_settings(methods, trials),

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
-from mtdlab.store.database import explained, writing_engine
+from mtdlab.store.database import explained, lock_writers, writing_engine
 from mtdlab.store.tables import PlanRow, StudyRow, TrialRow
 
 
@@ -17,6 +17,7 @@ def record_plan(url: str, study: str, plan: Mapping[str, Any], sha256: str) -> b
     the latest is added, with the number of trials that had started. May raise StorageError.
     """
     with explained(url), Session(writing_engine(url)) as session, session.begin():
+        lock_writers(session.connection())
         begun = session.scalar(
             select(func.count())
             .select_from(TrialRow)

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Select, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from mtdlab.config import Unit
-from mtdlab.store.database import explained
+from mtdlab.store.database import explained, lock_writers, without_passwords
 from mtdlab.store.looks import Looks
 from mtdlab.store.progress import FINISHED
 from mtdlab.store.tables import ScoreRow, StudyRow, TrialRow
@@ -69,6 +69,7 @@ class Store(Looks):
     ) -> None:
         """Record a study, or the newer file of one that only gained trials.
 
+        command  recorded without the passwords of its storage URLs.
         imports  SHA-256 of each module or file that methods were imported from, by its name.
         methods  `describe_method` of each method, by its name.
         """
@@ -78,12 +79,13 @@ class Store(Looks):
             metric=metric,
             identity=identity,
             file_text=text,
-            command=command,
+            command=without_passwords(command),
             description=description,
             imports=dict(imports or {}),
             methods=dict(methods or {}),
         )
         with explained(self.url), Session(self._engine) as session, session.begin():
+            lock_writers(session.connection())
             session.merge(row)
 
     def record_precision(self, precision: str) -> str:
@@ -92,7 +94,7 @@ class Store(Looks):
         Returns the recorded value.
         """
         with explained(self.url), Session(self._engine) as session, session.begin():
-            row = session.get_one(StudyRow, self.study_id)
+            row = session.get_one(StudyRow, self.study_id, with_for_update=True)
             row.precision = row.precision or precision
             return row.precision
 
@@ -106,6 +108,7 @@ class Store(Looks):
         If any planned trial is not in `units`, nothing is added.
         """
         with explained(self.url), Session(self._engine) as session, session.begin():
+            lock_writers(session.connection())
             mine = TrialRow.study_id == self.study_id
             known = {
                 (setting, seed): row

@@ -12,6 +12,7 @@ from mtdlab.config.study import known_settings
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.registry import BUILTIN, describe_method
 from mtdlab.store import Store
+from mtdlab.store.damage import refuse_damaged
 from mtdlab.store.database import writing_engine
 from mtdlab.store.plans import record_plan
 from mtdlab.store.setting_names import present_settings
@@ -29,6 +30,8 @@ def open_study(spec: StudySpec, url: str, command: str) -> Store:
     Raises MtdlabError where the file differs from the recorded one in more than added trials,
     StorageError where the database fails.
     """
+    # before a table is created: in a damaged database an empty one would replace a lost one
+    refuse_damaged(url)
     # mtdlab's tables first: a file that is no database is refused before Optuna opens it
     writing_engine(url)
     optuna_study = OptunaStudy(url, spec)

@@ -12,7 +12,13 @@ from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
 from mtdlab.config import StudySpec, TrainerSettings
 from mtdlab.store import Claim, Store
-from mtdlab.store.database import engine_arguments, explained, immediate
+from mtdlab.store.database import (
+    creation_lock,
+    engine_arguments,
+    explained,
+    immediate,
+    report_errors,
+)
 from mtdlab.sweep.owner import is_dead
 from mtdlab.sweep.samplers import distributions, pruner, sampler, suggest
 
@@ -30,7 +36,7 @@ class OptunaStudy:
         self.spec = spec
         with explained(url):
             # get_storage adds a cache, which has to see every trial that is created
-            self.storage = get_storage(_open(url))
+            self.storage = get_storage(open_storage(url))
             self.study = _create(self.storage, spec)
         self.study_id = self.storage.get_study_id_from_name(spec.name)
 
@@ -144,7 +150,9 @@ def recorded_folder(study: str, url: str) -> Path | None:
     May raise StorageError; the study is there.
     """
     with explained(url):
-        recorded = optuna.load_study(study_name=study, storage=_open(url)).user_attrs.get(FOLDER)
+        recorded = optuna.load_study(study_name=study, storage=open_storage(url)).user_attrs.get(
+            FOLDER
+        )
     return None if recorded is None else Path(recorded)
 
 
@@ -153,12 +161,18 @@ def attributes(settings: TrainerSettings) -> dict[str, Any]:
     return settings.model_dump() | {"mtd": settings.mtd}
 
 
-def _open(url: str) -> RDBStorage:
-    """Optuna's storage with safe claims. Retries where two processes create the tables at once."""
+def open_storage(url: str) -> RDBStorage:
+    """Optuna's storage with safe claims. Retries where two processes create the tables at once.
+
+    Its methods raise StorageError where the database fails; opening it raises what `explained`
+    converts.
+    """
     for attempt in range(OPEN_ATTEMPTS):
         try:
-            storage = RDBStorage(url, engine_kwargs=engine_arguments(url))
+            with creation_lock(url):
+                storage = RDBStorage(url, engine_kwargs=engine_arguments(url))
             immediate(storage.engine)
+            report_errors(storage.engine, url)
             storage.engine.dispose()
             return storage
         except (IntegrityError, OperationalError, ProgrammingError) as error:

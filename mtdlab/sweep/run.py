@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from joblib import Parallel, delayed, parallel_config
@@ -35,7 +35,7 @@ class SweepResult:
     """
 
     study: str
-    storage: str
+    storage: str = field(repr=False)
     metric: str
     select_by: str
     best: FinishedRow | None

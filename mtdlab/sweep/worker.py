@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from mtdlab.config import StudySpec, TrainerSettings
 from mtdlab.config.paths import located
+from mtdlab.errors import StorageError
 from mtdlab.methods.user_modules import ensure_imported
 from mtdlab.settings import first_error
 from mtdlab.store import Claim, Result, Store
@@ -149,7 +150,7 @@ def _train(
             outcome = train(settings, inputs, monitor, state)
             facts = environment(settings, inputs)
         result = complete(spec.metric, study.select_by, outcome, facts)
-    except (Interrupted, ClaimLost):
+    except (Interrupted, ClaimLost, StorageError):
         raise
     except Exception as error:
         # any other error ends this trial, not the study

@@ -61,7 +61,11 @@ def test_a_complete_sweep_names_the_best_trial_its_model_and_the_report(tmp_path
 def test_another_trials_model_is_not_named(tmp_path: Path) -> None:
     saved_model(tmp_path, 3)
     assert summary_fields(RESULT, tmp_path, COMMAND)["model"] is None
-    assert not any(line.startswith("model") for line in summary_lines(RESULT, tmp_path, COMMAND))
+    [line] = [each for each in summary_lines(RESULT, tmp_path, COMMAND) if each.startswith("model")]
+    assert line == (
+        f"model: not in {tmp_path / 'a'} on this machine: another machine ran trial 7, or it could "
+        "not be saved"
+    )
 
 
 def test_failures_are_listed_by_reason_with_the_command_that_retries(tmp_path: Path) -> None:

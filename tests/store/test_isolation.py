@@ -1,7 +1,6 @@
 """Two studies in one database: neither reads or modifies the other's trials."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,11 +17,6 @@ SETTINGS = {
     "queue_slice": "all",
     "steps": 3,
 }
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'studies.db'}"
 
 
 def begin_study(url: str, study_id: int, names: str) -> Store:

@@ -32,11 +32,6 @@ SETTINGS = {
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'studies.db'}"
-
-
-@pytest.fixture
 def store(url: str) -> Store:
     store = Store(url, study_id=1)
     store.write_study("small", "sts_test", GRID, "study: small\n", "mtdlab sweep small.yaml")
@@ -194,9 +189,10 @@ def test_another_programs_database_is_refused(tmp_path: Path) -> None:
         load_study("small", str(path))
 
 
-def test_an_error_of_the_driver_is_one_sentence_with_the_storage(url: str) -> None:
+def test_an_error_of_the_driver_is_one_sentence_with_the_storage() -> None:
     """Copies are made by the database driver, whose errors SQLAlchemy does not wrap."""
-    with pytest.raises(StorageError, match=r"studies\.db: disk I/O error$"), explained(url):
+    expected = pytest.raises(StorageError, match=r"studies\.db: disk I/O error$")
+    with expected, explained("sqlite:///studies.db"):
         raise sqlite3.OperationalError("disk I/O error")
 
 

@@ -36,7 +36,7 @@ class BestTrial:
 
     recorded  whether the study records which score that is.
     run       the best trial's step of the checkpoint, wall time and dev score; NaN where unknown.
-    folder    where its model was saved, or empty.
+    folder    where the machine that ran it saved its model, or empty.
     """
 
     metric: str
@@ -112,7 +112,7 @@ def _describe_run(info: BestTrial) -> str:
     if math.isfinite(run.get("wall_seconds", math.nan)):
         parts.append(f"it took {format_seconds(run['wall_seconds'])}")
     if info.folder:
-        parts.append(f"its model was saved in {info.folder}")
+        parts.append(f"its model is in {info.folder} on the machine that ran it")
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 

@@ -1,0 +1,97 @@
+"""The commands delete, rename, export-study and import-study."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mtdlab.commands.options import Models, Storage, StudyName
+
+
+def delete(
+    study: StudyName,
+    storage: Storage = None,
+    models: Models = Path("models"),
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+) -> None:
+    """Delete a study from the database, and its checkpoints.
+
+    The folders of its model and its page are kept. Refused while a sweep runs one of its trials.
+    """
+    from mtdlab.errors import MtdlabError
+    from mtdlab.store.database import shown, storage_url
+    from mtdlab.sweep.transfer import delete_study
+
+    url = storage_url(storage)
+    if not yes and not typer.confirm(f"Delete study {study} from {shown(url)}?", err=True):
+        raise MtdlabError(f"study {study} was not deleted")
+    delete_study(study, url, models)
+    print(f"deleted study {study} from {shown(url)}, and its checkpoints")
+    kept = [str(each) for each in (models / study, Path("reports") / study) if each.exists()]
+    if kept:
+        print(f"kept: {', '.join(kept)}")
+
+
+def rename(
+    old: StudyName,
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The new name.")],
+    storage: Storage = None,
+    models: Models = Path("models"),
+) -> None:
+    """Rename a study, with the folders of its model and its checkpoints.
+
+    Its page keeps its folder; mtdlab report writes another. The study file still has the old name:
+    resume the study with --set study=NEW. Refused while a sweep runs one of its trials.
+    """
+    from mtdlab.store.database import shown, storage_url
+    from mtdlab.sweep.transfer import rename_study
+
+    url = storage_url(storage)
+    renamed = rename_study(old, new, url, models)
+    print(f"renamed study {old} to {new} in {shown(url)}")
+    if renamed:
+        print(f"renamed folders: {', '.join(map(str, renamed))}")
+    print(f"resume it with: mtdlab sweep FILE --set study={new}")
+
+
+def export_study(
+    study: StudyName,
+    storage: Storage = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The file to write. Default: STUDY.db.", show_default=False),
+    ] = None,
+) -> None:
+    """Write a study with its trials, scores and curves to a SQLite file of its own.
+
+    mtdlab report --storage FILE reads it. Models and checkpoints are not part of it. A trial that
+    is running is exported as waiting.
+    """
+    from mtdlab.store.database import storage_url
+    from mtdlab.sweep.transfer import export_study as export
+
+    target = out or Path(f"{study}.db")
+    export(study, storage_url(storage), target)
+    print(f"exported study {study} to {target}; models and checkpoints are not part of it")
+
+
+def import_study(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A file that mtdlab export-study wrote.")
+    ],
+    storage: Storage = None,
+    name: Annotated[
+        str | None,
+        typer.Option(help="Name of the study here. Default: as exported.", show_default=False),
+    ] = None,
+) -> None:
+    """Add the study of an exported file to the database, which may be SQLite or PostgreSQL.
+
+    Refused if the database has a study of that name: choose another with --name.
+    """
+    from mtdlab.store.database import shown, storage_url
+    from mtdlab.sweep.transfer import import_study as import_
+
+    url = storage_url(storage)
+    added = import_(file, url, name)
+    print(f"imported study {added} into {shown(url)}")

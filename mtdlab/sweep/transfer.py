@@ -1,0 +1,178 @@
+"""Whole studies: deleted, renamed, exported to a file of their own, imported."""
+
+import os
+import shlex
+import shutil
+import tempfile
+from pathlib import Path
+
+import optuna
+from optuna.storages import RDBStorage
+
+from mtdlab.config.study import is_study_name
+from mtdlab.errors import MtdlabError, NothingToReport, nearest
+from mtdlab.store import Store, study_names
+from mtdlab.store.database import explained, shown, writing_engine
+from mtdlab.store.transfer import (
+    delete_records,
+    names_in,
+    read_records,
+    rename_records,
+    write_records,
+)
+from mtdlab.sweep.checkpoints import CHECKPOINTS
+from mtdlab.sweep.optuna_study import open_storage
+from mtdlab.sweep.owner import is_dead
+
+
+def delete_study(study: str, url: str, models: Path) -> None:
+    """Delete a study from mtdlab's and Optuna's tables, and its checkpoints in `models`.
+
+    Its model and its page are kept. Raises NothingToReport if there is no such study, MtdlabError
+    while a sweep runs one of its trials, StorageError if the database fails.
+    """
+    _find(study, url)
+    _refuse_live(study, url)
+    # Optuna's study first: if this process is killed in between, the next sweep of that name
+    # deletes our rows, or the command is repeated
+    with explained(url):
+        storage = open_storage(url)
+        ids = {each.study_name: each._study_id for each in storage.get_all_studies()}
+        if study in ids:
+            storage.delete_study(ids[study])
+    delete_records(url, study)
+    shutil.rmtree(models / CHECKPOINTS / study, ignore_errors=True)
+
+
+def rename_study(old: str, new: str, url: str, models: Path) -> list[Path]:
+    """Rename a study, and the folders of its model and checkpoints; returns the renamed folders.
+
+    Raises NothingToReport if there is no such study, MtdlabError if `new` is not a name of a study
+    or a folder of that name exists, and while a sweep runs one of its trials; StorageError if
+    the database fails or has a study `new`.
+    """
+    _check_name(new)
+    _find(old, url)
+    _refuse_live(old, url)
+    folders = {each / old: each / new for each in (models, models / CHECKPOINTS)}
+    present = {before: after for before, after in folders.items() if before.exists()}
+    for after in present.values():
+        if after.exists():
+            raise MtdlabError(f"{after} exists; move it, or choose another name")
+    command = read_records(url, old).study["command"]
+    if command:
+        command = shlex.join([*shlex.split(command), "--set", f"study={new}"])
+    rename_records(url, old, new, command)
+    for before, after in present.items():
+        before.rename(after)
+    return list(present.values())
+
+
+def export_study(study: str, url: str, out: Path) -> None:
+    """Write a study with everything that is recorded of it to a new SQLite file.
+
+    Models and checkpoints are not part of it; a running trial is exported as a waiting one.
+    Raises NothingToReport if there is no such study, MtdlabError if `out` exists or cannot be
+    written, StorageError if the database fails.
+    """
+    if out.exists():
+        raise MtdlabError(f"{out} exists; choose another file with --out")
+    _find(study, url)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{out.name}.writing-", dir=out.parent)
+    except OSError as error:
+        raise MtdlabError(f"{out}: {(error.strerror or str(error)).lower()}") from None
+    os.close(handle)
+    building = Path(name)
+    # an empty file would be refused as a damaged database
+    building.unlink()
+    try:
+        _copy(study, url, f"sqlite:///{building}", study)
+        building.rename(out)
+    finally:
+        building.unlink(missing_ok=True)
+
+
+def import_study(file: Path, url: str, name: str | None = None) -> str:
+    """Add the study of an exported file to a database, as `name`; returns its name.
+
+    Raises StorageError if the file or the database cannot be used, MtdlabError if the database
+    has a study of that name or the file has not exactly one.
+    """
+    source = f"sqlite:///{file}"
+    found = study_names(source)
+    if len(found) != 1:
+        raise MtdlabError(
+            f"{file} holds {len(found)} studies; import a file of mtdlab export-study"
+        )
+    target = name or found[0]
+    _check_name(target)
+    writing_engine(url).dispose()
+    if target in names_in(url):
+        raise MtdlabError(
+            f"{shown(url)} has a study {target} already; import it under another name with --name"
+        )
+    # Optuna opens a database for writing: the file itself stays as it is
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "study.db"
+        shutil.copyfile(file, copy)
+        _copy(found[0], f"sqlite:///{copy}", url, target)
+    return target
+
+
+def _copy(study: str, source: str, target: str, name: str) -> None:
+    """Copy a study from one database to another that has none of this name."""
+    records = read_records(source, study)
+    writing_engine(target).dispose()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    with explained(target):
+        before, after = open_storage(source), open_storage(target)
+        study_id = -1
+        try:
+            optuna.copy_study(
+                from_study_name=study, from_storage=before, to_storage=after, to_study_name=name
+            )
+            study_id = after.get_study_id_from_name(name)
+            numbers = _trial_ids(before, before.get_study_id_from_name(study))
+            new = {number: identity for identity, number in _trial_ids(after, study_id).items()}
+            ids = {identity: new[number] for identity, number in numbers.items()}
+            write_records(target, records, name, study_id, ids)
+        except BaseException:
+            if study_id >= 0:
+                after.delete_study(study_id)
+            raise
+        finally:
+            before.engine.dispose()
+            after.engine.dispose()
+
+
+def _trial_ids(storage: RDBStorage, study_id: int) -> dict[int, int]:
+    """The number of each of Optuna's trials by its id."""
+    trials = storage.get_all_trials(study_id, deepcopy=False)
+    return {trial._trial_id: trial.number for trial in trials}
+
+
+def _find(study: str, url: str) -> None:
+    known = names_in(url)
+    if study not in known:
+        raise NothingToReport(f"no study {study} in {shown(url)}; {nearest(study, known)}")
+
+
+def _check_name(name: str) -> None:
+    if not is_study_name(name):
+        raise MtdlabError(
+            f"{name!r}: not a name of a study; use letters, digits, dots and dashes, at most 100"
+        )
+
+
+def _refuse_live(study: str, url: str) -> None:
+    """Raise MtdlabError while a process that may be alive runs a trial of the study."""
+    if study not in study_names(url):
+        return
+    store = Store(url, read_records(url, study).study["id"])
+    live = [trial for trial in store.owned() if not is_dead(trial.owner, trial.heartbeat)]
+    if live:
+        hosts = ", ".join(sorted({str(trial.owner.get("host")) for trial in live}))
+        raise MtdlabError(
+            f"a sweep runs {len(live)} trials of study {study} (on {hosts}); stop it first"
+        )

@@ -1,0 +1,128 @@
+"""A PostgreSQL server for the tests: one per test session, a new database per test.
+
+The server listens on a free port of the loopback interface and accepts any password. It refuses to
+run as root, so that root starts it as Debian's user `postgres`. Without an installed server the
+tests that need one are skipped.
+"""
+
+import itertools
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import port_for
+import pytest
+from pytest_postgresql.executors import PostgreSQLExecutor
+from pytest_postgresql.janitor import DatabaseJanitor
+from sqlalchemy import URL
+
+from mtdlab.store.database import writing_engine
+from mtdlab.sweep.optuna_study import open_storage
+
+USER, PASSWORD = "postgres", "pass-w0rd"
+TEMPLATE = "with_tables"
+_numbers = itertools.count()
+
+
+def find_pg_ctl() -> Path | None:
+    """The newest installed pg_ctl, which Debian does not put on the PATH."""
+    versions = Path("/usr/lib/postgresql").glob("*/bin/pg_ctl")
+    newest = max(versions, key=lambda path: int(path.parts[-3]), default=None)
+    found = shutil.which("pg_ctl")
+    return newest or (Path(found) if found else None)
+
+
+def _wrapped(pg_ctl: Path, folder: Path) -> Path:
+    """A script that runs pg_ctl as the user postgres, who becomes the owner of `folder`."""
+    shutil.chown(folder, USER)
+    script = folder / "pg_ctl"
+    script.write_text(f'#!/bin/sh\ncd "{folder}"\nexec runuser -u {USER} -- {pg_ctl} "$@"\n')
+    script.chmod(0o755)
+    return script
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[PostgreSQLExecutor]:
+    """A running server; may be stopped and started by a test."""
+    pg_ctl = find_pg_ctl()
+    if pg_ctl is None:
+        pytest.skip("no PostgreSQL server is installed")
+    folder = Path(tempfile.mkdtemp(prefix="mtdlab-postgresql-"))
+    try:
+        if os.geteuid() == 0:
+            if shutil.which("runuser") is None:
+                pytest.skip("PostgreSQL does not run as root, and there is no runuser")
+            pg_ctl = _wrapped(pg_ctl, folder)
+        server = PostgreSQLExecutor(
+            str(pg_ctl),
+            host="127.0.0.1",
+            port=port_for.select_random(),
+            datadir=str(folder / "data"),
+            unixsocketdir=str(folder),
+            logfile=str(folder / "log"),
+            startparams="-w",
+            dbname=TEMPLATE,
+            user=USER,
+            postgres_options="-c max_connections=60",
+        )
+        with server:
+            yield server
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def url_of(server: PostgreSQLExecutor, database: str) -> str:
+    """The storage URL of a database, with its password."""
+    url = URL.create("postgresql+psycopg", USER, PASSWORD, server.host, server.port, database)
+    return url.render_as_string(hide_password=False)
+
+
+def janitor(
+    server: PostgreSQLExecutor, database: str, template: str | None = None
+) -> DatabaseJanitor:
+    """Creates a database on entry and drops it on exit, with its connections."""
+    return DatabaseJanitor(
+        user=USER,
+        host=server.host,
+        port=server.port,
+        dbname=database,
+        template_dbname=template,
+    )
+
+
+@pytest.fixture(scope="session")
+def postgresql_template(postgresql_server: PostgreSQLExecutor) -> Iterator[str]:
+    """The name of a database with all tables and no study, which is copied for each test."""
+    with janitor(postgresql_server, TEMPLATE):
+        url = url_of(postgresql_server, TEMPLATE)
+        writing_engine(url).dispose()
+        open_storage(url).engine.dispose()
+        yield TEMPLATE
+
+
+@pytest.fixture
+def postgresql_url(
+    postgresql_server: PostgreSQLExecutor, postgresql_template: str
+) -> Iterator[str]:
+    """The URL of a database with all tables and no study."""
+    name = f"test_{next(_numbers)}"
+    with janitor(postgresql_server, name, postgresql_template):
+        yield url_of(postgresql_server, name)
+
+
+@pytest.fixture
+def empty_postgresql_url(postgresql_server: PostgreSQLExecutor) -> Iterator[str]:
+    """The URL of a database without tables."""
+    name = f"empty_{next(_numbers)}"
+    with janitor(postgresql_server, name):
+        yield url_of(postgresql_server, name)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A storage URL of each kind of database, without a study."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'studies.db'}"
+    return str(request.getfixturevalue("postgresql_url"))

@@ -1,0 +1,152 @@
+"""Damaged databases: each command succeeds or refuses in a sentence, and changes nothing."""
+
+import os
+import shutil
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from mtdlab.cli import main
+from mtdlab.errors import StorageError
+from mtdlab.store import Store
+from mtdlab.store.tables import SCHEMA_VERSION
+from mtdlab.sweep import worker as workers
+from tests.store import damaging
+from tests.store.make_database import GRID, replacement_of_training
+
+RECORDED = Path(__file__).parent / "data" / f"schema-{SCHEMA_VERSION}.db"
+COMMANDS = ("sweep study.yaml --jobs 1", "studies", "show grid", "report grid")
+LONG = int(os.environ.get("MTDLAB_DAMAGED", "500"))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("mtdlab.store.database.CREATION_SECONDS", 0.0)
+    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: None)
+    (tmp_path / "study.yaml").write_text(GRID)
+    yield
+    workers._open_study.cache_clear()
+
+
+def contents(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b"a folder"
+
+
+def try_commands(
+    path: Path, commands: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
+    """Run commands on a database; returns what is wrong with their ends, none if nothing is."""
+    wrong, before = [], contents(path)
+    for command in commands:
+        done = enumerate([("COMPLETE", "")] * 20, start=100)
+        monkeypatch.setattr(workers, "_train", replacement_of_training(done))
+        monkeypatch.setattr("sys.argv", ["mtdlab", *command.split(), "--storage", str(path)])
+        try:
+            main()
+        except SystemExit as ended:
+            if ended.code not in (0, 2, 3, 4, 5):
+                wrong.append(f"{command}: exit code {ended.code}")
+            if ended.code == 4 and contents(path) != before:
+                wrong.append(f"{command}: refused, but the file was changed")
+        except Exception as error:
+            wrong.append(f"{command}: {type(error).__name__}: {error}")
+        workers._open_study.cache_clear()
+        if command.startswith("sweep") and contents(path) != before:
+            # the sweep succeeded on a database whose damage it does not read
+            before = contents(path)
+    return wrong
+
+
+@pytest.mark.parametrize("damage", damaging.DAMAGES, ids=lambda damage: damage.__name__)
+def test_a_damaged_database_is_refused_in_a_sentence_and_not_changed(
+    damage: Callable[[Path, Random], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "damaged.db"
+    shutil.copy(RECORDED, path)
+    damage(path, Random(1))
+    assert try_commands(path, ("sweep study.yaml --jobs 1", "studies"), monkeypatch) == []
+
+
+@pytest.mark.parametrize("table", ["trials", "trial_values", "mtdlab_schema", "mtdlab_scores"])
+def test_a_sweep_does_not_create_a_lost_table_anew(
+    table: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "damaged.db"
+    shutil.copy(RECORDED, path)
+    monkeypatch.setattr(damaging, "TABLES", (table,))
+    damaging.drop_table(path, Random(0))
+    before = path.read_bytes()
+    monkeypatch.setattr("sys.argv", ["mtdlab", "sweep", "study.yaml", "--storage", str(path)])
+    with pytest.raises(SystemExit, match="4"):
+        main()
+    assert "is damaged: " in capsys.readouterr().err
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("value", ["{", "no date", "x"], ids=["json", "date", "array"])
+def test_a_value_that_cannot_be_read_is_named(
+    value: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "damaged.db"
+    shutil.copy(RECORDED, path)
+    statement, command = {
+        "{": ("UPDATE mtdlab_trials SET settings = ?", "report grid"),
+        "no date": ("UPDATE trials SET datetime_complete = ?", "studies"),
+        "x": ('UPDATE mtdlab_arrays SET "values" = CAST(? AS BLOB)', "report grid"),
+    }[value]
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(statement, (value,))
+        database.commit()
+    monkeypatch.setattr("sys.argv", ["mtdlab", *command.split(), "--storage", str(path)])
+    with pytest.raises(SystemExit, match="4"):
+        main()
+    assert "is damaged: a record cannot be read (" in capsys.readouterr().err
+
+
+def test_a_database_that_another_process_locks_is_named_with_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F9: less than the timeout, and more."""
+    path = tmp_path / "held.db"
+    shutil.copy(RECORDED, path)
+    monkeypatch.setattr("mtdlab.store.database.LOCK_TIMEOUT_SECONDS", 0.5)
+    store = Store(f"sqlite:///{path}", study_id=1)
+    before = store.counts()
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(StorageError, match=r"held\.db: database is locked after \d s; stop"):
+            store.counts()
+        releasing = threading.Timer(0.1, other.rollback)
+        releasing.start()
+        assert store.counts() == before
+        releasing.join()
+
+
+@pytest.mark.slow
+def test_many_damaged_databases(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = []
+    for number in range(LONG):
+        random = Random(number)
+        path = tmp_path / f"{number}.db"
+        shutil.copy(RECORDED, path)
+        damage = random.choice([*damaging.DAMAGES, *damaging.COMMON * 3])
+        damage(path, random)
+        for each in try_commands(path, COMMANDS, monkeypatch):
+            wrong.append(f"{damage.__name__} {number}: {each}")
+        capsys.readouterr()
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert not wrong, "\n".join(wrong)

@@ -1,0 +1,102 @@
+"""The password of a storage URL appears nowhere."""
+
+from pathlib import Path
+
+import pytest
+
+from mtdlab import load_study
+from mtdlab.cli import main
+from mtdlab.errors import StorageError
+from mtdlab.store import Store, list_studies
+from mtdlab.store.database import shown, without_passwords, writing_engine
+from tests.postgresql import PASSWORD
+
+SECRET = "s3cr3t/x:y"
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (
+            f"mtdlab sweep a.yaml --storage postgresql+psycopg://u:{SECRET}@h/db --jobs 2",
+            "mtdlab sweep a.yaml --storage 'postgresql+psycopg://u:***@h/db' --jobs 2",
+        ),
+        (
+            f"mtdlab sweep a.yaml '--storage=postgresql://:{SECRET} 2@h:5432/db'",
+            "mtdlab sweep a.yaml '--storage=postgresql://:***@h:5432/db'",
+        ),
+        (
+            f"mtdlab sweep a --storage 'postgresql://h/db?user=u&password={SECRET}&sslmode=allow'",
+            "mtdlab sweep a --storage 'postgresql://h/db?user=u&password=***&sslmode=allow'",
+        ),
+        ("mtdlab sweep a.yaml --storage x.db", "mtdlab sweep a.yaml --storage x.db"),
+        ("mtdlab  sweep 'a b'", "mtdlab  sweep 'a b'"),
+        (f"not closed ' x://u:{SECRET}@h", "not closed ' x://u:***@h"),
+    ],
+)
+def test_a_command_is_recorded_without_the_password(command: str, expected: str) -> None:
+    assert without_passwords(command) == expected
+
+
+def test_a_password_in_a_query_is_not_shown() -> None:
+    assert shown(f"postgresql://u@h/db?password={SECRET}") == "postgresql://u@h/db?password=***"
+
+
+def test_a_command_of_an_earlier_version_is_read_without_its_password(url: str) -> None:
+    store = Store(url, study_id=1)
+    command = f"mtdlab sweep a.yaml --storage x://u:{SECRET}@h/db"
+    store.write_study("a", "sts_test", {"sampler": "grid"}, "", command)
+    row = store.study()
+    assert row is not None
+    assert SECRET not in row.command
+    assert SECRET not in load_study("a", url).command
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"postgresql+psycopg://u:{SECRET}@127.0.0.1:1/db",
+        "postgresql+psycopg://u:s3cr3t@127.0.0.1:port/db",
+        f"nosuchdatabase://u:{SECRET}@h/db",
+        f"postgresql+nosuchdriver://u:{SECRET}@h/db",
+        f"postgresql+psycopg:/u:{SECRET}@h://db",
+    ],
+)
+def test_no_error_names_the_password(url: str) -> None:
+    for call in (list_studies, writing_engine):
+        with pytest.raises(StorageError, match=r".") as caught:
+            call(url)
+        assert "s3cr3t" not in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+STUDY = """
+study: secret
+trainer: {corpus: missing.txt, batch_size: 8, steps: 4}
+search: {ema_decay: [0.5]}
+seeds: [0]
+"""
+
+
+def test_no_command_prints_the_password(
+    postgresql_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With a database that works, and one that does not exist."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "secret.yaml").write_text(STUDY)
+    assert PASSWORD in postgresql_url
+    recorded = f"mtdlab sweep x --storage {postgresql_url}"
+    Store(postgresql_url, 7).write_study("recorded", "sts_test", {"sampler": "grid"}, "", recorded)
+    for words in ("sweep secret.yaml", "studies", "report recorded", "show recorded"):
+        for url in (postgresql_url, f"{postgresql_url}-missing"):
+            monkeypatch.setattr("sys.argv", ["mtdlab", *words.split(), "--storage", url])
+            with pytest.raises(SystemExit, match=r"0|2|4|5"):
+                main()
+    printed = "".join(capsys.readouterr())
+    assert '-missing" does not exist' in printed
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path in written]
+    assert not [text for text in (printed, *texts) if PASSWORD in text]

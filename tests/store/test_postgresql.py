@@ -1,0 +1,226 @@
+"""Sweeps on a PostgreSQL server: shared, begun at once, claimed by many processes, cut off."""
+
+import multiprocessing
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pandas as pd
+import psycopg
+import pytest
+from pytest_postgresql.executors import PostgreSQLExecutor
+from sqlalchemy import MetaData, create_engine, make_url, text
+
+from mtdlab import load_study
+from mtdlab.config import Unit, read_study
+from mtdlab.errors import StorageError
+from mtdlab.store import Store, list_studies
+from mtdlab.store.database import reading_engine, writing_engine
+from mtdlab.store.tables import SCHEMA_VERSION
+from mtdlab.sweep import run as runs
+from mtdlab.sweep import worker as workers
+from mtdlab.sweep.open_study import open_study
+from mtdlab.sweep.optuna_study import open_storage
+from tests.store.claiming import claim_all
+from tests.store.make_database import DRAWN, GRID, replacement_of_training
+
+DATA = Path(__file__).parent / "data"
+SPAWN = multiprocessing.get_context("spawn")
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Write a study file; training is replaced."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: None)
+    done = enumerate([("COMPLETE", "")] * 50, start=100)
+    monkeypatch.setattr(workers, "_train", replacement_of_training(done))
+
+    def write(contents: str) -> Path:
+        path = tmp_path / "study.yaml"
+        path.write_text(contents)
+        return path
+
+    yield write
+    workers._open_study.cache_clear()
+
+
+@pytest.mark.parametrize(("contents", "count"), [(GRID, 8), (DRAWN, 6)])
+def test_a_sweep_on_a_server_is_read_like_one_on_a_file(
+    study: Callable[[str], Path], contents: str, count: int, postgresql_url: str
+) -> None:
+    spec = read_study(study(contents))
+    result = runs.sweep(spec, postgresql_url, jobs=1)
+    assert (result.exit_code, sum(result.counts.values())) == (0, count)
+    on_server = load_study(spec.name, postgresql_url)
+    on_file = load_study(spec.name, str(DATA / f"schema-{SCHEMA_VERSION}.db"))
+    assert list(on_server.trials) == [name for name in on_file.trials if name != "note"]
+    assert on_server.curves.dtypes.to_dict() == on_file.curves.dtypes.to_dict()
+    assert len(on_server.curves) == 4 * count
+    [listed] = list_studies(postgresql_url)
+    assert listed.last is not None
+    assert (listed.planned, listed.best is None) == (count, False)
+    storage = open_storage(postgresql_url)
+    assert len(optuna.load_study(study_name=spec.name, storage=storage).trials) == count
+
+
+def begin(path: Path, url: str, start: float) -> str:
+    """Open a study at the time `start`; returns an error."""
+    time.sleep(max(0, start - time.time()))
+    try:
+        open_study(read_study(path), url, "")
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def test_four_sweeps_that_begin_at_once_create_one_study(
+    study: Callable[[str], Path], empty_postgresql_url: str
+) -> None:
+    path = study(GRID)
+    start = time.time() + 1
+    # threads: each opens connections of its own, and starts at the same moment
+    with ThreadPoolExecutor(4) as pool:
+        errors = list(pool.map(begin, [path] * 4, [empty_postgresql_url] * 4, [start] * 4))
+    assert errors == [""] * 4
+    [listed] = list_studies(empty_postgresql_url)
+    assert (listed.name, listed.planned) == ("grid", 8)
+
+
+@pytest.mark.parametrize(
+    ("trials", "repeats"), [(50, 1), pytest.param(200, 5, marks=pytest.mark.slow)]
+)
+def test_four_processes_claim_every_queued_trial_once(
+    postgresql_url: str, trials: int, repeats: int
+) -> None:
+    store = Store(postgresql_url, study_id=1)
+    store.write_study("many", "sts_test", {"sampler": "grid"}, "", "")
+    with ProcessPoolExecutor(4, mp_context=SPAWN) as pool:
+        for repeat in range(repeats):
+            names = [f"{repeat}-{number}" for number in range(trials)]
+            # the planned ones stay planned: units that are missing would be refused
+            units = [Unit(f"{r}-{n}", 0, {}) for r in range(repeat + 1) for n in range(trials)]
+            assert store.add_units(units) == []
+            lists = list(pool.map(claim_all, [postgresql_url] * 4, range(4)))
+            claimed = Counter(name for each in lists for name in each)
+            assert claimed == Counter(names)
+
+
+def cut_connections(url: str) -> int:
+    """End all other connections to a database; returns their number."""
+    with psycopg.connect(make_url(url).set(drivername="postgresql").render_as_string(False)) as raw:
+        ended = raw.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        return len(ended.fetchall())
+
+
+def test_connections_that_are_cut_during_trials_do_not_end_a_sweep(
+    study: Callable[[str], Path], postgresql_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train = workers._train
+
+    def cut(spec: Any, settings: Any, monitor: Any) -> Any:
+        cut_connections(postgresql_url)
+        assert monitor.study.store.heartbeat(monitor.claim, monitor.study.owner, 1)
+        cut_connections(postgresql_url)
+        monitor.trial.report(40.0, 1)
+        cut_connections(postgresql_url)
+        return train(spec, settings, monitor)
+
+    monkeypatch.setattr(workers, "_train", cut)
+    result = runs.sweep(read_study(study(GRID)), postgresql_url, jobs=1)
+    assert (result.exit_code, result.counts) == (0, {"COMPLETE": 8})
+
+
+def test_a_server_that_stops_ends_the_sweep_in_a_sentence_and_nothing_is_lost(
+    study: Callable[[str], Path],
+    postgresql_url: str,
+    postgresql_server: PostgreSQLExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spec, train = read_study(study(GRID)), workers._train
+    trained: list[tuple[Any, ...]] = []
+
+    def stop(spec: Any, settings: Any, monitor: Any) -> Any:
+        result = train(spec, settings, monitor)
+        trained.append((settings.ema_decay, settings.queue_size, settings.seed))
+        if len(trained) == 3:
+            postgresql_server.stop()
+            monitor.trial.report(40.0, 1)
+        return result
+
+    monkeypatch.setattr(workers, "_train", stop)
+    try:
+        with pytest.raises(StorageError, match=r"\*\*\*@127.*onnection") as caught:
+            runs.sweep(spec, postgresql_url, jobs=1)
+    finally:
+        postgresql_server.start()
+    assert caught.value.exit_code == 4
+    # the process that ran the trial would have ended
+    monkeypatch.setattr("mtdlab.sweep.optuna_study.is_dead", lambda *_: True)
+    result = runs.sweep(spec, postgresql_url, jobs=1)
+    assert (result.exit_code, result.counts, result.ran) == (0, {"COMPLETE": 8}, 6)
+    assert len(set(trained)) == 8
+
+
+def older_database(version: int, url: str) -> None:
+    """Copy the SQLite database of a schema version to a server, with the tables of its time."""
+    tables = MetaData()
+    source, target = create_engine(f"sqlite:///{DATA}/schema-{version}.db"), create_engine(url)
+    tables.reflect(source)
+    for table in tables.tables.values():
+        for column in table.columns:
+            column.type = column.type.as_generic()
+    tables.create_all(target)
+    with source.connect() as reading, target.begin() as writing:
+        for table in tables.sorted_tables:
+            if rows := reading.execute(table.select()).mappings().all():
+                writing.execute(table.insert(), [dict(row) for row in rows])
+    source.dispose()
+    target.dispose()
+
+
+@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION))
+def test_an_older_schema_on_a_server_is_migrated_by_the_first_sweep(
+    version: int, empty_postgresql_url: str
+) -> None:
+    url = empty_postgresql_url
+    older_database(version, url)
+    with pytest.raises(StorageError, match=rf"has schema {version}.*run mtdlab sweep on one"):
+        load_study("grid", url)
+    writing_engine(url).dispose()
+    on_file = load_study("grid", str(DATA / f"schema-{version}.db"))
+    on_server = load_study("grid", url)
+    pd.testing.assert_frame_equal(on_server.trials, on_file.trials)
+    pd.testing.assert_frame_equal(on_server.curves, on_file.curves)
+    pd.testing.assert_frame_equal(on_server.scores, on_file.scores)
+    assert on_server.methods == on_file.methods
+
+
+def test_a_newer_schema_on_a_server_is_refused(postgresql_url: str) -> None:
+    engine = writing_engine(postgresql_url)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE mtdlab_schema SET version = 99"))
+    for opened in (reading_engine, writing_engine):
+        with pytest.raises(StorageError, match=r"has schema 99.*newer version of mtdlab"):
+            opened(postgresql_url)
+
+
+def test_a_lock_that_another_process_holds_is_named_with_its_time(
+    postgresql_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(postgresql_url, study_id=1)
+    store.write_study("held", "sts_test", {"sampler": "grid"}, "", "")
+    monkeypatch.setattr("mtdlab.store.database.LOCK_TIMEOUT_SECONDS", 1.0)
+    impatient = Store(postgresql_url, study_id=1)
+    with store._engine.begin() as connection:
+        connection.execute(text("LOCK TABLE mtdlab_trials"))
+        with pytest.raises(StorageError, match=r"lock timeout after 1 s; stop the process that"):
+            impatient.counts()
+    assert impatient.counts() == {}

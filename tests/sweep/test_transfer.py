@@ -1,0 +1,205 @@
+"""Whole studies deleted, renamed, exported and imported, on both databases."""
+
+import shutil
+from dataclasses import fields
+from pathlib import Path
+
+import optuna
+import pandas as pd
+import pytest
+
+from analysis.frames import StudyFrames
+from mtdlab import load_study
+from mtdlab.cli import main
+from mtdlab.errors import MtdlabError, NothingToReport, StorageError
+from mtdlab.store import Store, study_names
+from mtdlab.store.tables import SCHEMA_VERSION
+from mtdlab.store.transfer import names_in, read_records
+from mtdlab.sweep.optuna_study import open_storage
+from mtdlab.sweep.owner import this_process
+from mtdlab.sweep.transfer import delete_study, export_study, import_study, rename_study
+from tests.postgresql import url
+
+__all__ = ["url"]
+RECORDED = Path(__file__).parents[1] / "store" / "data" / f"schema-{SCHEMA_VERSION}.db"
+
+
+def assert_equal(first: StudyFrames, second: StudyFrames) -> None:
+    for field in fields(StudyFrames):
+        left, right = getattr(first, field.name), getattr(second, field.name)
+        if isinstance(left, pd.DataFrame):
+            pd.testing.assert_frame_equal(left, right)
+        else:
+            assert left == right, field.name
+
+
+@pytest.fixture(scope="session")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with GRID.db and DRAWN.db, exported, and the database that they come from."""
+    folder = tmp_path_factory.mktemp("exported")
+    shutil.copy(RECORDED, folder / "recorded.db")
+    for name in ("grid", "drawn"):
+        export_study(name, f"sqlite:///{folder / 'recorded.db'}", folder / f"{name}.db")
+    return folder
+
+
+@pytest.fixture
+def two(url: str, tmp_path: Path, exported: Path) -> str:
+    """A database with the studies grid and drawn; on PostgreSQL they are imported."""
+    if url.startswith("sqlite"):
+        shutil.copy(exported / "recorded.db", tmp_path / "studies.db")
+    else:
+        for name in ("grid", "drawn"):
+            assert import_study(exported / f"{name}.db", url) == name
+    return url
+
+
+def optuna_study(name: str, url: str) -> optuna.Study:
+    return optuna.load_study(study_name=name, storage=open_storage(url))
+
+
+def test_a_study_is_the_same_after_export_and_import(
+    two: str, exported: Path, tmp_path: Path
+) -> None:
+    for name in ("grid", "drawn"):
+        before = load_study(name, str(RECORDED))
+        assert_equal(load_study(name, two), before)
+        assert study_names(str(exported / f"{name}.db")) == [name]
+        assert_equal(load_study(name, str(exported / f"{name}.db")), before)
+        old = optuna_study(name, f"sqlite:///{exported / 'recorded.db'}")
+        new = optuna_study(name, two)
+        assert new.user_attrs == old.user_attrs
+        for first, second in zip(old.trials, new.trials, strict=True):
+            assert (first.number, first.state, first.values) == (
+                second.number,
+                second.state,
+                second.values,
+            )
+            assert (first.params, first.user_attrs) == (second.params, second.user_attrs)
+            assert first.datetime_complete == second.datetime_complete
+    # out of this database, and into a SQLite file again
+    export_study("grid", two, tmp_path / "out.db")
+    import_study(tmp_path / "out.db", f"sqlite:///{tmp_path / 'again.db'}")
+    assert_equal(load_study("grid", str(tmp_path / "again.db")), load_study("grid", two))
+    # the rows refer to Optuna's trials of the new database
+    ids = {trial._trial_id: trial.number for trial in optuna_study("grid", two).trials}
+    for trial in read_records(two, "grid").trials:
+        assert ids.get(trial["optuna_id"]) == trial["number"]
+
+
+def test_an_import_is_refused_or_takes_another_name(
+    two: str, exported: Path, tmp_path: Path
+) -> None:
+    file = exported / "grid.db"
+    before = file.read_bytes()
+    with pytest.raises(MtdlabError, match=r"has a study grid already; .* with --name"):
+        import_study(file, two)
+    assert import_study(file, two, "grid-2") == "grid-2"
+    assert names_in(two) == {"grid", "grid-2", "drawn"}
+    pd.testing.assert_frame_equal(load_study("grid-2", two).trials, load_study("grid", two).trials)
+    assert file.read_bytes() == before
+    with pytest.raises(MtdlabError, match=r"holds 2 studies"):
+        import_study(exported / "recorded.db", two)
+    with pytest.raises(MtdlabError, match=r"'\.\./x': not a name of a study"):
+        import_study(file, two, "../x")
+    (tmp_path / "text.db").write_text("some text, longer than a header")
+    with pytest.raises(StorageError, match=r"text\.db is not a SQLite database"):
+        import_study(tmp_path / "text.db", two)
+
+
+def test_an_export_never_overwrites(two: str, tmp_path: Path) -> None:
+    out = tmp_path / "mine.txt"
+    out.write_text("mine")
+    with pytest.raises(MtdlabError, match=r"mine\.txt exists; choose another file"):
+        export_study("grid", two, out)
+    assert out.read_text() == "mine"
+    with pytest.raises(MtdlabError, match=r"no such file or directory"):
+        export_study("grid", two, tmp_path / "missing" / "a.db")
+    with pytest.raises(NothingToReport, match=r"no study grit .*did you mean grid"):
+        export_study("grit", two, tmp_path / "a.db")
+    assert not list(tmp_path.glob(".*writing*"))
+
+
+def test_a_deleted_study_leaves_no_row_and_no_checkpoint(two: str, tmp_path: Path) -> None:
+    checkpoints = tmp_path / "models" / ".checkpoints"
+    for name in ("grid", "drawn"):
+        (checkpoints / name / "a-0").mkdir(parents=True)
+    kept = load_study("drawn", two)
+    delete_study("grid", two, tmp_path / "models")
+    assert names_in(two) == {"drawn"}
+    assert_equal(load_study("drawn", two), kept)
+    assert [each.name for each in checkpoints.iterdir()] == ["drawn"]
+    records = read_records(two, "drawn")
+    with Store(two, 0)._engine.connect() as connection:
+        for table, rows in (
+            ("mtdlab_trials", records.trials),
+            ("mtdlab_scores", records.scores),
+            ("mtdlab_arrays", records.arrays),
+            ("mtdlab_plans", records.plans),
+        ):
+            count = connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar()
+            assert count == len(rows), table
+    with pytest.raises(NothingToReport, match=r"no study grid"):
+        delete_study("grid", two, tmp_path / "models")
+
+
+def test_a_renamed_study_keeps_everything(two: str, tmp_path: Path) -> None:
+    models = tmp_path / "models"
+    (models / "grid").mkdir(parents=True)
+    before = load_study("grid", two)
+    with pytest.raises(StorageError, match=r"has a study drawn already"):
+        rename_study("grid", "drawn", two, models)
+    assert rename_study("grid", "other", two, models) == [models / "other"]
+    after = load_study("other", two)
+    assert after.command == "mtdlab sweep grid.yaml --set study=other"
+    pd.testing.assert_frame_equal(after.trials, before.trials)
+    assert len(optuna_study("other", two).trials) == len(before.trials)
+    assert names_in(two) == {"other", "drawn"}
+    assert after.plans == before.plans
+
+
+def test_a_study_that_a_sweep_runs_is_neither_deleted_nor_renamed(two: str, tmp_path: Path) -> None:
+    store = Store(two, read_records(two, "grid").study["id"])
+    claim = store.claim(this_process())
+    assert claim is not None
+    for call in (
+        lambda: delete_study("grid", two, tmp_path),
+        lambda: rename_study("grid", "other", two, tmp_path),
+    ):
+        with pytest.raises(MtdlabError, match=r"a sweep runs 1 trials of study grid .*stop it"):
+            call()
+    export_study("grid", two, tmp_path / "running.db")
+    [trial] = [
+        each
+        for each in read_records(f"sqlite:///{tmp_path / 'running.db'}", "grid").trials
+        if (each["setting"], each["seed"]) == (claim.setting, claim.seed)
+    ]
+    assert (trial["state"], trial["owner"]) == ("WAITING", None)
+
+
+def run(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr("sys.argv", ["mtdlab", *words])
+    with pytest.raises(SystemExit, match=r"\d") as ended:
+        main()
+    return int(str(ended.value.code))
+
+
+def test_the_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(RECORDED, tmp_path / "mtdlab.db")
+    assert run(["export-study", "grid", "--out", "g.db"], monkeypatch) == 0
+    assert run(["import-study", "g.db"], monkeypatch) == 2
+    assert run(["import-study", "g.db", "--name", "again"], monkeypatch) == 0
+    assert run(["rename", "again", "third"], monkeypatch) == 0
+    monkeypatch.setattr("typer.confirm", lambda *_, **__: False)
+    assert run(["delete", "third"], monkeypatch) == 2
+    assert study_names("mtdlab.db") == ["drawn", "grid", "third"]
+    (tmp_path / "models" / "third").mkdir(parents=True)
+    assert run(["delete", "third", "--yes"], monkeypatch) == 0
+    assert study_names("mtdlab.db") == ["drawn", "grid"]
+    printed = capsys.readouterr()
+    assert "resume it with: mtdlab sweep FILE --set study=third" in printed.out
+    assert "kept: models/third" in printed.out
+    assert "mtdlab: study third was not deleted" in printed.err
