@@ -50,6 +50,19 @@ class Store(Looks):
             with explained(self.url), Session(self._engine) as session, session.begin():
                 session.execute(delete(StudyRow).where(mine))
 
+    def forget_unbegun(self) -> bool:
+        """Delete the study's rows if no trial has begun; returns whether none had."""
+        mine = TrialRow.study_id == self.study_id
+        with explained(self.url), Session(self._engine) as session, session.begin():
+            # locked, so that no worker claims one meanwhile
+            trials = session.execute(
+                select(TrialRow.state, TrialRow.optuna_id).where(mine).with_for_update()
+            )
+            if any(state != "WAITING" or begun is not None for state, begun in trials):
+                return False
+            session.execute(delete(StudyRow).where(StudyRow.id == self.study_id))
+            return True
+
     def study(self) -> StudyRow | None:
         """The study's record; None before it is created."""
         with explained(self.url), Session(self._engine) as session:

@@ -4,11 +4,13 @@ It is idempotent: run again it resumes the study, and sweeps that run at the sam
 """
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from joblib import Parallel, delayed, parallel_config
@@ -72,7 +74,7 @@ def sweep(
     """
     started = time.perf_counter()
     checked = check_before_sweep(spec, url, models.absolute(), retry_failed=retry_failed)
-    store = open_study(spec, url, command)
+    store = open_study(spec, url, command, notify=partial(print, file=sys.stderr))
     if retry_failed:
         store.retry_failed()
     if not checked and store.counts().get("WAITING"):
