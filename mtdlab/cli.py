@@ -26,6 +26,7 @@ from mtdlab.commands import (
     sweep,
 )
 from mtdlab.errors import MtdlabError, TrialError
+from mtdlab.terminal import print_text
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -48,7 +49,7 @@ _UsageError = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"mtdlab {__version__}")
+        print_text(f"mtdlab {__version__}")
         raise typer.Exit
 
 
@@ -95,7 +96,7 @@ def _type_of(error: MtdlabError) -> str:
 def _fail(kind: str, message: str, exit_code: int, as_json: bool) -> NoReturn:
     if as_json:
         found = {"type": kind, "message": message, "exit_code": exit_code}
-        print(json.dumps({"error": found}, indent=2, ensure_ascii=False))
+        print_text(json.dumps({"error": found}, indent=2))
     else:
-        print(f"mtdlab: {message}", file=sys.stderr)
+        print_text(f"mtdlab: {message}", file=sys.stderr)
     sys.exit(exit_code)

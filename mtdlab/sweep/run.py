@@ -23,6 +23,7 @@ from mtdlab.sweep.open_study import describe_ranking, open_study
 from mtdlab.sweep.preflight import check_before_sweep, check_requirements
 from mtdlab.sweep.progress import Display, Tally
 from mtdlab.sweep.signals import StopRequest, ctrl_c_ignored, exit_code, stop_on_signals
+from mtdlab.terminal import print_text
 
 MODELS = Path("models")
 POLL_SECONDS = 0.5
@@ -74,7 +75,7 @@ def sweep(
     """
     started = time.perf_counter()
     checked = check_before_sweep(spec, url, models.absolute(), retry_failed=retry_failed)
-    store = open_study(spec, url, command, notify=partial(print, file=sys.stderr))
+    store = open_study(spec, url, command, notify=partial(print_text, file=sys.stderr))
     if retry_failed:
         store.retry_failed()
     if not checked and store.counts().get("WAITING"):
