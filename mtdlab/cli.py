@@ -15,6 +15,7 @@ from mtdlab.commands import (
     compare,
     confirm,
     corpus,
+    doctor,
     encoders,
     init,
     methods,
@@ -35,7 +36,13 @@ app = typer.Typer(
 )
 _PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Run a study": (init.init, plan.plan, sweep.sweep, confirm.confirm, reproduce.reproduce),
-    "Read the results": (studies.studies, show.show, compare.compare, report.report),
+    "Read the results": (
+        studies.studies,
+        show.show,
+        compare.compare,
+        report.report,
+        doctor.doctor,
+    ),
     "Without a study": (encoders.train, encoders.evaluate, corpus.corpus),
     "Reference": (methods.methods, methods.schema),
 }

@@ -168,7 +168,7 @@ class Store(Looks):
     def failures(self) -> list[FinishedRow]:
         """The failed trials, by number."""
         with explained(self.url), Session(self._engine) as session:
-            ranking = _ranking(session, self.study_id)
+            ranking = find_ranking(session, self.study_id)
             rows = session.execute(_finished(self.study_id, ranking))
             ended = [FinishedRow(*row[1:]) for row in rows]
         return sorted((row for row in ended if row.state == "FAIL"), key=lambda row: row.number)
@@ -187,7 +187,7 @@ class Store(Looks):
     def finished(self) -> dict[int, FinishedRow]:
         """The finished trials by Optuna's trial id."""
         with explained(self.url), Session(self._engine) as session:
-            ranking = _ranking(session, self.study_id)
+            ranking = find_ranking(session, self.study_id)
             rows = session.execute(_finished(self.study_id, ranking))
             return {optuna_id: FinishedRow(*row) for optuna_id, *row in rows if optuna_id}
 
@@ -208,14 +208,14 @@ class Store(Looks):
 
 def find_best(session: Session, study_id: int) -> FinishedRow | None:
     """The best trial of a study, as `Store.best_trial`."""
-    ranking = _ranking(session, study_id)
+    ranking = find_ranking(session, study_id)
     ranked = _finished(study_id, ranking).where(TrialRow.state == "COMPLETE")
     first = ranked.where(ranking.is_not(None)).order_by(ranking.desc(), TrialRow.number)
     row = session.execute(first.limit(1)).first()
     return None if row is None else FinishedRow(*row[1:])
 
 
-def _ranking(session: Session, study_id: int) -> ColumnElement[float | None]:
+def find_ranking(session: Session, study_id: int) -> ColumnElement[float | None]:
     """The score that ranks a trial, as a column of queries on trials."""
     study = session.get(StudyRow, study_id)
     if study is None or study.select_by is None:
