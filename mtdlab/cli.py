@@ -15,6 +15,7 @@ from mtdlab.commands import (
     compare,
     confirm,
     corpus,
+    doctor,
     encoders,
     init,
     methods,
@@ -27,6 +28,7 @@ from mtdlab.commands import (
     transfer,
 )
 from mtdlab.errors import MtdlabError, TrialError
+from mtdlab.terminal import print_text
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -37,6 +39,7 @@ _PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Run a study": (init.init, plan.plan, sweep.sweep, confirm.confirm, reproduce.reproduce),
     "Read the results": (studies.studies, show.show, compare.compare, report.report),
     "Manage studies": (
+        doctor.doctor,
         transfer.delete,
         transfer.rename,
         transfer.export_study,
@@ -55,7 +58,7 @@ _UsageError = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"mtdlab {__version__}")
+        print_text(f"mtdlab {__version__}")
         raise typer.Exit
 
 
@@ -102,7 +105,7 @@ def _type_of(error: MtdlabError) -> str:
 def _fail(kind: str, message: str, exit_code: int, as_json: bool) -> NoReturn:
     if as_json:
         found = {"type": kind, "message": message, "exit_code": exit_code}
-        print(json.dumps({"error": found}, indent=2, ensure_ascii=False))
+        print_text(json.dumps({"error": found}, indent=2))
     else:
-        print(f"mtdlab: {message}", file=sys.stderr)
+        print_text(f"mtdlab: {message}", file=sys.stderr)
     sys.exit(exit_code)

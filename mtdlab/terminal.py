@@ -1,10 +1,30 @@
 """Terminal output: columns of text and progress bars."""
 
+import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+
+UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
+)
+"""Control characters except tab and line feed, invisible ones, and those that change the direction
+of writing: names in files and databases may hold them, to move the cursor or to disguise text."""
+
+
+def printable(text: str) -> str:
+    """Text with the characters of `UNSAFE` written as Python escapes them: ESC as \\x1b."""
+    return UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def print_text(
+    text: str = "", *, file: TextIO | None = None, end: str = "\n", flush: bool = False
+) -> None:
+    """Print text, by default on standard output, with unsafe characters escaped."""
+    print(printable(text), file=file, end=end, flush=flush)
 
 
 def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:

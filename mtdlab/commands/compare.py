@@ -10,6 +10,7 @@ from mtdlab.commands.fields import format_value, wrapped
 from mtdlab.commands.options import AsJson, Storage, StudyName
 from mtdlab.commands.printing import print_json, print_table
 from mtdlab.errors import MtdlabError
+from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
     from analysis.contrasts import Contrast
@@ -76,9 +77,9 @@ def _trial_number(text: str) -> int:
 
 
 def _print(study: "StudyFrames", found: "Contrast", names: tuple[str, str]) -> None:
-    print(f"{names[0]} and {names[1]}: {study.metric}, x 100")
+    print_text(f"{names[0]} and {names[1]}: {study.metric}, x 100")
     if found.settings:
-        print("\nsettings that differ")
+        print_text("\nsettings that differ")
         print_table(
             [
                 {"setting": name, **dict(zip(names, map(format_value, values), strict=True))}
@@ -86,12 +87,12 @@ def _print(study: "StudyFrames", found: "Contrast", names: tuple[str, str]) -> N
             ]
         )
     else:
-        print("\nno setting differs")
+        print_text("\nno setting differs")
     if len(found.table):
         counted = "configuration" if "low" in found.table else "seed"
-        print(f"\nscores by {counted}")
+        print_text(f"\nscores by {counted}")
         print_table(_rows(found, names))
-    print(f"\n{wrapped(_sentence(found, names))}")
+    print_text(f"\n{wrapped(_sentence(found, names))}")
 
 
 def _rows(found: "Contrast", names: tuple[str, str]) -> list[dict[str, Any]]:

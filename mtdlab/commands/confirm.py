@@ -19,6 +19,7 @@ from mtdlab.commands.options import (
     import_named,
 )
 from mtdlab.commands.printing import print_json, print_table, rounded_mtd
+from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
     from analysis.confirmation import Difference
@@ -66,13 +67,13 @@ def confirm(
     else:
         rows = [{"": study} | _fields(planned.original)]
         rows += [{"": planned.spec.name} | _fields(again)] if again else []
-        print(
+        print_text(
             f"MTD {format_mtd(planned.best)} less MTD {format_mtd(planned.runner_up)}, points, "
             "with 95 % intervals over seeds"
         )
         print_table(rows)
         if again:
-            print(_sentence(again))
+            print_text(_sentence(again))
     raise typer.Exit(result.exit_code)
 
 

@@ -9,6 +9,7 @@ import typer
 from mtdlab.commands.options import AsJson, Imports, Overrides, Profile, import_named
 from mtdlab.commands.printing import print_json, print_table
 from mtdlab.errors import MtdlabError
+from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
     from mtdlab.settings import TrainerSettings
@@ -94,8 +95,8 @@ def _sentences(evaluation: str) -> dict[str, list[str]]:
 def _print(found: dict[str, Any], limit: int) -> None:
     bins, overlaps = found.pop("histogram"), found.pop("overlaps")
     for key, value in found.items():
-        print(f"{key:11} {value:,}" if isinstance(value, int) else f"{key:11} {value}")
-    print()
+        print_text(f"{key:11} {value:,}" if isinstance(value, int) else f"{key:11} {value}")
+    print_text()
     print_table(
         [
             {
@@ -107,11 +108,11 @@ def _print(found: dict[str, Any], limit: int) -> None:
         ]
     )
     share = 100 * found["too_long"] / found["sentences"]
-    print(f"training cuts {share:.2f} % of the sentences, at {limit} tokens")
+    print_text(f"training cuts {share:.2f} % of the sentences, at {limit} tokens")
     for each in overlaps:
-        print(
+        print_text(
             f"evaluation {each['evaluation']}: {each['in_corpus']:,} of {each['sentences']:,} "
             "sentences stand in this text (case and punctuation ignored)"
         )
         for example in each["examples"]:
-            print(f"  {example}")
+            print_text(f"  {example}")

@@ -16,6 +16,7 @@ from mtdlab.commands.options import (
     import_named,
 )
 from mtdlab.commands.printing import print_json, print_table
+from mtdlab.terminal import print_text
 
 
 def train(
@@ -47,13 +48,13 @@ def train(
     import_named(import_, file)
     settings = read_settings(file, set_ or [], profile)
     if out is None:
-        print("without --out the trained model is not kept", file=sys.stderr)
+        print_text("without --out the trained model is not kept", file=sys.stderr)
     row = run_once(settings, out)
     if as_json:
         print_json(row)
     else:
         print_table([row])
-        print(f"model: {out}" if out else "model: not kept; save it with --out FOLDER")
+        print_text(f"model: {out}" if out else "model: not kept; save it with --out FOLDER")
 
 
 def evaluate(
@@ -111,5 +112,5 @@ def evaluate(
     if as_json:
         print_json(described(result))
     else:
-        print("\n".join(as_text(result)))
+        print_text("\n".join(as_text(result)))
     raise typer.Exit(0 if result.complete else 1)

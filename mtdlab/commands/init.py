@@ -16,6 +16,7 @@ from mtdlab.commands.options import AsJson
 from mtdlab.commands.printing import print_json
 from mtdlab.errors import MtdlabError
 from mtdlab.packaged import packaged_studies
+from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
     from mtdlab.config import StudySpec
@@ -130,11 +131,11 @@ def _write(path: Path, text: str, as_json: bool) -> None:
     if as_json:
         print_json({"file": str(path), "study": spec.name, "trials": trials})
         return
-    print(f"wrote {path}: study {spec.name}, {trials} trials ({_describe(spec)})")
+    print_text(f"wrote {path}: study {spec.name}, {trials} trials ({_describe(spec)})")
     file = shlex.quote(str(path))
-    print("next, to estimate time and number of seeds, to run it, and to write its page:")
+    print_text("next, to estimate time and number of seeds, to run it, and to write its page:")
     for command in (f"plan {file}", f"sweep {file}", f"report --study {spec.name}"):
-        print(f"  mtdlab {command}")
+        print_text(f"  mtdlab {command}")
 
 
 def _describe(spec: "StudySpec") -> str:
@@ -144,17 +145,19 @@ def _describe(spec: "StudySpec") -> str:
 
 def _ask(new: NewStudy) -> NewStudy:
     """The same study with what the questions change. KeyboardInterrupt writes nothing."""
-    print("Enter keeps the value in brackets; mtdlab init --list lists complete studies.")
+    print_text("Enter keeps the value in brackets; mtdlab init --list lists complete studies.")
     encoder = typer.prompt("Encoder (builtin, a folder, a Hugging Face name)", new.encoder)
     corpus = typer.prompt("Training text (builtin, a file with a sentence a line)", new.corpus)
     evaluation = typer.prompt("Evaluation (builtin, a folder of graded pairs)", new.evaluation)
-    print(wrapped(f"Settings that can be varied: {', '.join(VALUES)}; others as NAME=VALUE,VALUE."))
+    print_text(
+        wrapped(f"Settings that can be varied: {', '.join(VALUES)}; others as NAME=VALUE,VALUE.")
+    )
     listed: str = typer.prompt("Vary (separated by spaces)", str(_DEFAULT_VARIED))
     seeds = typer.prompt("Seeds per configuration", new.seeds, type=int)
     if seeds < 1:
         raise MtdlabError(f"{seeds} seeds: at least 1 is needed, and 2 for a confidence interval")
     if corpus != BUILTIN and evaluation == BUILTIN:
-        print(
+        print_text(
             wrapped(
                 "note: the built-in evaluation pairs are synthetic and say little about your own "
                 "text; name a folder of graded pairs under evaluation in the file."
@@ -180,8 +183,8 @@ def _list(as_json: bool) -> None:
     width = max(len(row["name"]) for row in rows) + 2
     for row in rows:
         variants = f" Profiles: {', '.join(row['profiles'])}." if row["profiles"] else ""
-        print(wrapped(row["question"] + variants, f"{row['name']:{width}}"))
-    print("\nmtdlab init NAME copies one; mtdlab sweep NAME runs it as it is.")
+        print_text(wrapped(row["question"] + variants, f"{row['name']:{width}}"))
+    print_text("\nmtdlab init NAME copies one; mtdlab sweep NAME runs it as it is.")
 
 
 def _question(text: str) -> str:

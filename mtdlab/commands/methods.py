@@ -4,6 +4,7 @@ from typing import Any
 
 from mtdlab.commands.options import AsJson, Imports, import_named
 from mtdlab.commands.printing import print_json, print_table
+from mtdlab.terminal import print_text
 
 
 def methods(import_: Imports = None, as_json: AsJson = False) -> None:
@@ -17,15 +18,15 @@ def methods(import_: Imports = None, as_json: AsJson = False) -> None:
         print_json({"methods": {name: _described(method) for name, method in found.items()}})
         return
     for name, method in found.items():
-        print(f"{name}: {method.title} ({method.source})")
+        print_text(f"{name}: {method.title} ({method.source})")
         rows = [
             {"setting": setting.name, "default": _shown(setting.default)}
             for setting in method_settings(name)
         ]
         if rows:
             print_table(rows)
-        print()
-    print("Settings of all methods, and what each setting means: docs/reference/settings.md.")
+        print_text()
+    print_text("Settings of all methods, and what each setting means: docs/reference/settings.md.")
 
 
 def schema(import_: Imports = None) -> None:

@@ -18,6 +18,7 @@ from mtdlab.commands.options import (
 )
 from mtdlab.commands.printing import print_json, print_table, rounded_mtd
 from mtdlab.errors import StorageError
+from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -84,22 +85,23 @@ def plan(
         fields = {"study": spec.name, "trials": len(units), "remaining": len(units - ended.keys())}
         fields |= {"settings": rows, "warnings": warnings}
         print_json(fields | design() | found)
-        return
+        raise typer.Exit(found.get("estimate", {}).get("exit_code", 0))
 
     @cache
     def print_design() -> None:
-        print("\n".join(describe_design(design())), flush=True)
-        print("".join(f"warning {warning}\n" for warning in warnings), end="", flush=True)
+        print_text("\n".join(describe_design(design())), flush=True)
+        print_text("".join(f"warning {warning}\n" for warning in warnings), end="", flush=True)
 
     if rows:
         print_table(rows)
-    print(describe_size(spec, len(rows), ended), flush=True)
+    print_text(describe_size(spec, len(rows), ended), flush=True)
     costs = find_costs(spec, jobs, jobs_per_gpu, ended, print_design) if is_measured else None
     print_design()
     if costs is not None:
-        print("\n".join(cost_lines(costs)))
+        print_text("\n".join(cost_lines(costs)))
     if not units - ended.keys():
-        print(f"nothing is left to run; next: mtdlab report --study {spec.name}")
+        print_text(f"nothing is left to run; next: mtdlab report --study {spec.name}")
+    raise typer.Exit((costs or {}).get("exit_code", 0))
 
 
 def ended_trials(spec: "StudySpec", url: str) -> dict[tuple[str, int], str]:

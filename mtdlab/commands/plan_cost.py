@@ -23,7 +23,8 @@ def find_costs(
     done: Collection[tuple[str, int]],
     before_timing: Callable[[], object],
 ) -> dict[str, Any]:
-    """The fields of the estimate of the trials that are not done; only `reason` where it failed.
+    """The fields of the estimate of the trials that are not done; only `reason` where it failed,
+    and `exit_code` where a sweep would be refused for that reason.
 
     before_timing  called before steps are timed, while other work would disturb nothing yet.
     """
@@ -41,7 +42,9 @@ def find_costs(
             found = estimate(
                 spec, jobs, jobs_per_gpu, done=done, imports=imports, before_timing=ready
             )
-        except (MtdlabError, TrialError) as error:
+        except MtdlabError as error:
+            return {"reason": str(error), "exit_code": error.exit_code}
+        except TrialError as error:
             return {"reason": str(error)}
         except Exception as error:
             # out of memory, a killed worker, a GPU error: the rest of the plan is shown

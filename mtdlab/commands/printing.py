@@ -3,12 +3,12 @@
 import json
 from typing import Any
 
-from mtdlab.terminal import in_columns
+from mtdlab.terminal import in_columns, print_text
 
 
 def print_json(value: dict[str, Any]) -> None:
     """Print one JSON object on standard output."""
-    print(json.dumps(value, indent=2, allow_nan=False))
+    print_text(json.dumps(value, indent=2, allow_nan=False))
 
 
 def rounded_mtd(mtd: float | None) -> float | None:
@@ -25,7 +25,7 @@ def print_table(rows: list[dict[Any, Any]]) -> None:
     """Print rows with the same keys, at least one, in right-aligned columns."""
     cells = [[_cell(value) for value in row.values()] for row in rows]
     header = list(rows[0])
-    print("\n".join(in_columns([header, *cells])))
+    print_text("\n".join(in_columns([header, *cells])))
 
 
 def _cell(value: Any) -> str:

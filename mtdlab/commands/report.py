@@ -2,7 +2,8 @@
 
 import sys
 import webbrowser
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -28,6 +29,7 @@ from mtdlab.commands.report_sources import (
 )
 from mtdlab.commands.report_watch import watch as watch_studies
 from mtdlab.errors import MtdlabError
+from mtdlab.terminal import print_text
 
 __all__ = ["report", "verdict_fields"]
 
@@ -115,26 +117,40 @@ def report(
         raise MtdlabError("--score, --column and --scale describe a table; use them with --table")
     if watch and not studies:
         raise MtdlabError("--watch reads a database again; use it with the name of a study")
-    if watch:
-        _watch(studies, storage, out, name, as_json, open_)
-        return
-    if table is not None:
-        written = _report_table(table, score, column or [], scale, out, name)
-    elif published is not None:
-        check_name(name)
-        written = write_means(load_published(published), out / (name or published), now())
-    elif from_:
-        written = _report_stored(from_, out, name)
-    else:
-        written = _report_studies(studies, storage, out, name)
+    with _written_to(out):
+        if watch:
+            _watch(studies, storage, out, name, as_json, open_)
+            return
+        if table is not None:
+            written = _report_table(table, score, column or [], scale, out, name)
+        elif published is not None:
+            check_name(name)
+            written = write_means(load_published(published), out / (name or published), now())
+        elif from_:
+            written = _report_stored(from_, out, name)
+        else:
+            written = _report_studies(studies, storage, out, name)
     _show(written, as_json, open_)
+
+
+@contextmanager
+def _written_to(out: Path) -> Iterator[None]:
+    """Raise MtdlabError for an OSError: studies and tables that cannot be read raise their own."""
+    try:
+        yield
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise MtdlabError(
+            f"--out {out}: the page cannot be written ({reason}); name a folder that can be "
+            "written to, with space left"
+        ) from None
 
 
 def _show(written: Written, as_json: bool, open_: bool) -> None:
     if as_json:
         print_json(written.fields)
     else:
-        print(written.text, flush=True)
+        print_text(written.text, flush=True)
     if open_:
         webbrowser.open(written.page.resolve().as_uri())
 
@@ -199,8 +215,8 @@ def _watch(
         _show(_report_studies(names, storage, out, name), as_json, open_ and not opened)
         opened = True
 
-    print("Watching. Ctrl-C stops this command, not the study.", file=sys.stderr)
+    print_text("Watching. Ctrl-C stops this command, not the study.", file=sys.stderr)
     try:
         watch_studies(lambda: [load_study(each, storage, curves=False) for each in names], write)
     except KeyboardInterrupt:
-        print("Stopped watching.", file=sys.stderr)
+        print_text("Stopped watching.", file=sys.stderr)

@@ -7,6 +7,7 @@ import typer
 from mtdlab.commands.fields import in_fields, in_list
 from mtdlab.commands.options import AsJson, Imports, Storage, StudyName, import_named
 from mtdlab.commands.printing import print_json, print_table
+from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
     from mtdlab.sweep.reproduce import Repeatable, Reproduction
@@ -28,11 +29,13 @@ def reproduce(
     if as_json:
         print_json(_fields(repeatable, found))
         return
-    print(f"trial {trial} of study {study}, run again")
-    print(in_fields([("varied", in_list(found.trial.parameters)), ("seed", str(found.trial.seed))]))
+    print_text(f"trial {trial} of study {study}, run again")
+    print_text(
+        in_fields([("varied", in_list(found.trial.parameters)), ("seed", str(found.trial.seed))])
+    )
     print_table(_rows(found))
     for sentence in _sentences(found):
-        print(sentence)
+        print_text(sentence)
 
 
 def run_with_progress(repeatable: "Repeatable") -> "Reproduction":

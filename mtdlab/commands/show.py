@@ -11,6 +11,7 @@ from mtdlab.commands.fields import format_value, in_fields, in_list, in_scores
 from mtdlab.commands.options import AsJson, Models, Storage, StudyName
 from mtdlab.commands.printing import print_json
 from mtdlab.commands.studies import best_fields, rounded_mtd, study_fields
+from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
     from analysis.frames import StudyFrames
@@ -51,10 +52,10 @@ def show(
     if as_json:
         print_json(_trial_fields(study, found, model))
     else:
-        print(f"trial {trial} of study {study} in {shown(url)}: {_state(found.state)}")
-        print(in_fields(_describe_trial(study, found, model)))
+        print_text(f"trial {trial} of study {study} in {shown(url)}: {_state(found.state)}")
+        print_text(in_fields(_describe_trial(study, found, model)))
         if found.traceback:
-            print(f"\n{found.traceback.rstrip()}")
+            print_text(f"\n{found.traceback.rstrip()}")
 
 
 def _show_study(name: str, url: str, model: Path, as_json: bool) -> None:
@@ -67,10 +68,10 @@ def _show_study(name: str, url: str, model: Path, as_json: bool) -> None:
         print_json(_study_fields(frames, overview, model))
         return
     done = overview.counts.get("COMPLETE", 0)
-    print(
+    print_text(
         f"study {name} in {shown(url)}: {overview.state}, {done} of {overview.planned} trials done"
     )
-    print(in_fields(_describe_study(frames, overview, model)))
+    print_text(in_fields(_describe_study(frames, overview, model)))
 
 
 def _study_fields(frames: "StudyFrames", study: "StudyOverview", model: Path) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtdlab.commands.options import AsJson, Storage
 from mtdlab.commands.printing import print_json, print_table
+from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
     from mtdlab.store import StudyOverview
@@ -18,9 +19,9 @@ def studies(storage: Storage = None, as_json: AsJson = False) -> None:
         print_json({"studies": [study_fields(each) for each in found]})
     elif found:
         print_table([_row(each) for each in found])
-        print("best: reported score of the trial that ranks first. More: mtdlab show STUDY")
+        print_text("best: reported score of the trial that ranks first. More: mtdlab show STUDY")
     else:
-        print("no study yet")
+        print_text("no study yet")
 
 
 def study_fields(study: "StudyOverview") -> dict[str, Any]:

@@ -20,6 +20,7 @@ from mtdlab.commands.options import (
     import_named,
 )
 from mtdlab.commands.printing import print_json
+from mtdlab.terminal import print_text
 
 
 def sweep(
@@ -62,7 +63,7 @@ def sweep(
     if as_json:
         print_json(summary_fields(result, models, command))
     else:
-        print("\n".join(summary_lines(result, models, command)))
+        print_text("\n".join(summary_lines(result, models, command)))
         if result.look:
-            print(describe_look(result.look, len(spec.looks)))
+            print_text(describe_look(result.look, len(spec.looks)))
     raise typer.Exit(result.exit_code)

@@ -16,7 +16,13 @@ from mtdlab.config.checks import (
 from mtdlab.config.dimensions import read_dimension
 from mtdlab.config.mistakes import Mistakes
 from mtdlab.config.paths import Places
-from mtdlab.config.rules import check_points, check_pruner, check_strata_kept, check_until
+from mtdlab.config.rules import (
+    check_points,
+    check_pruner,
+    check_strata_kept,
+    check_trials,
+    check_until,
+)
 from mtdlab.config.search import Dimension, Partial
 from mtdlab.config.skip import read_skip
 from mtdlab.config.source import KeyPath, Source
@@ -132,6 +138,7 @@ def _check_rules(source: Source, top: StudyFile, spec: StudySpec, mistakes: Mist
             mistakes.collect(check_pruner(source, spec))
         if mistakes.sound(("skip",)):
             mistakes.collect(check_points(source, spec))
+            mistakes.collect(check_trials(source, spec))
         if mistakes.sound(*READ_BY_TRIALS, ("pruner",)):
             mistakes.collect(check_until(source, spec))
         if strata.KEY in top.search and mistakes.sound(*READ_BY_TRIALS):

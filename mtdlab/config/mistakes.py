@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from mtdlab.config.source import KeyPath, Source, SpecError
+from mtdlab.settings.limits import MISTAKES
 
 Value = TypeVar("Value")
 
@@ -18,12 +19,17 @@ class Mistakes:
         self._found: list[SpecError] = list(source.mistakes)
 
     def collect(self, errors: Iterable[SpecError]) -> None:
-        """Add what a check yields; one that is known at the same place is left out."""
+        """Add what a check yields; one that is known at the same place is left out.
+
+        Raises SpecError once there are `MISTAKES`, since each of them takes time to describe.
+        """
         known = {(each.place, each.sentence) for each in self._found}
         for error in errors:
             if (error.place, error.sentence) not in known:
                 known.add((error.place, error.sentence))
                 self._found.append(error)
+                if len(self._found) >= MISTAKES:
+                    self.raise_all()
 
     def attempt(self, read: Callable[[], Value]) -> Value | None:
         """What `read` returns; None, with its mistakes added, where it raises SpecError."""
@@ -51,6 +57,7 @@ class Mistakes:
             raise self._found[0]
         if self._found:
             ordered = sorted(self._found, key=lambda each: each.place or (0, 0))
-            head = f"{len(ordered)} mistakes in {self._name}"
+            full = len(ordered) >= MISTAKES
+            head = f"{f'{MISTAKES} or more' if full else len(ordered)} mistakes in {self._name}"
             message = "\n".join([head, *map(str, ordered)])
             raise SpecError(message, sentence=head, mistakes=tuple(ordered))

@@ -5,6 +5,7 @@ from typing import Any
 
 from mtdlab.config.source import KeyPath, Source
 from mtdlab.errors import nearest
+from mtdlab.settings.limits import PROFILES
 
 SECTIONS = ("trainer", "search")
 """What a profile changes setting by setting; anything else it replaces whole."""
@@ -15,6 +16,8 @@ def profile_names(source: Source) -> list[str]:
     profiles = source.values.get("profiles", {})
     if not isinstance(profiles, dict):
         raise source.error(("profiles",), f"{profiles!r}: write NAME: and what it changes")
+    if len(profiles) > PROFILES:
+        raise source.error(("profiles",), f"{len(profiles)} profiles; at most {PROFILES}")
     for name, partial in profiles.items():
         if not isinstance(partial, dict) or not partial:
             raise source.error(("profiles", name), "write what it changes, such as seeds: [0]")

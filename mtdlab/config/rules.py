@@ -9,6 +9,7 @@ from mtdlab.config.search import Choices, grid
 from mtdlab.config.source import Source, SpecError
 from mtdlab.config.study import StudySpec
 from mtdlab.settings import first_error
+from mtdlab.settings.limits import TRIALS
 
 
 def check_pruner(source: Source, spec: StudySpec) -> Iterator[SpecError]:
@@ -46,6 +47,21 @@ def check_points(source: Source, spec: StudySpec) -> Iterator[SpecError]:
             return
 
 
+def check_trials(source: Source, spec: StudySpec) -> Iterator[SpecError]:
+    """Refuse more trials than a study may have, before any of them is built."""
+    if spec.sampler == "grid":
+        configurations = sum(1 for _ in grid(spec.search, spec.skip))
+    else:
+        configurations = spec.trials or 0
+    if (count := configurations * len(spec.seeds)) > TRIALS:
+        path = ("until", "max_seeds") if spec.until else ("seeds",)
+        yield source.error(
+            path,
+            f"{configurations:,} configurations with {len(spec.seeds):,} seeds each are "
+            f"{count:,} trials; a study has at most {TRIALS:,}",
+        )
+
+
 def check_until(source: Source, spec: StudySpec) -> Iterator[SpecError]:
     """Refuse `until` in a study whose verdict cannot be decided by more seeds, or is biased."""
     if spec.until is None:
@@ -59,9 +75,13 @@ def check_until(source: Source, spec: StudySpec) -> Iterator[SpecError]:
     if "method" in spec.search:
         yield source.error(where, "needs one method; the verdict is about MTD")
         return
-    units = spec.first_units()
-    levels = {spec.settings(unit.parameters or {}, unit.seed).mtd for unit in units} - {None}
-    if len(levels) < 2:
+    levels: set[float | None] = set()
+    for point in grid(spec.search, spec.skip):
+        levels.add(spec.settings(spec.parameters_of(point), seed=0).mtd)
+        # further levels change nothing
+        if len(levels - {None}) > 1:
+            break
+    else:
         yield source.error(where, "needs two levels of MTD or more to compare")
 
 

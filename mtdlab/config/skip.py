@@ -1,7 +1,9 @@
 """Points of a grid that a study leaves out."""
 
 import math
+from bisect import bisect
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from mtdlab.config.search import Dimension, Partial, grid_values, parameter_name
@@ -18,12 +20,43 @@ def read_skip(
     """
     if entries and sampler != "grid":
         raise source.error(("skip",), f"only a grid has points to leave out, {sampler} has none")
+    columns: dict[str, _Column] = {}
     return tuple(
-        _partial(source, ("skip", index), entry, search) for index, entry in enumerate(entries)
+        _partial(source, ("skip", index), entry, search, columns)
+        for index, entry in enumerate(entries)
     )
 
 
-def _partial(source: Source, path: KeyPath, entry: Any, search: Mapping[str, Dimension]) -> Partial:
+class _Column:
+    """The values of a grid along one setting, found in time that does not grow with their number.
+
+    0.3 finds 0.30000000000000004, to which steps of 0.1 add up.
+    """
+
+    def __init__(self, values: tuple[Any, ...]) -> None:
+        self.values = values
+        self._exact = {value: value for value in values}
+        self._numbers = sorted(value for value in values if isinstance(value, int | float))
+
+    def find(self, given: Any) -> Any:
+        """The grid's own value. Raises KeyError where it has none."""
+        if given in self._exact:
+            return self._exact[given]
+        if isinstance(given, int | float):
+            at = bisect(self._numbers, given)
+            for value in self._numbers[max(0, at - 1) : at + 1]:
+                if math.isclose(value, given, rel_tol=1e-9):
+                    return value
+        raise KeyError(given)
+
+
+def _partial(
+    source: Source,
+    path: KeyPath,
+    entry: Any,
+    search: Mapping[str, Dimension],
+    columns: dict[str, _Column],
+) -> Partial:
     if not isinstance(entry, dict) or not entry:
         raise source.error(path, f"{entry!r}: write searched settings, as in {{ema_decay: 0.95}}")
     partial = {}
@@ -33,22 +66,17 @@ def _partial(source: Source, path: KeyPath, entry: Any, search: Mapping[str, Dim
         values = given if isinstance(given, list) else [given]
         if not values:
             raise source.error((*path, setting), "needs at least one value, as in [0.95]")
-        known = grid_values(setting, search[setting])
+        if setting not in columns:
+            columns[setting] = _Column(grid_values(setting, search[setting]))
         partial[parameter_name(setting, search[setting])] = tuple(
-            _along(source, (*path, setting), value, known) for value in values
+            _along(source, (*path, setting), value, columns[setting]) for value in values
         )
     return partial
 
 
-def _along(source: Source, path: KeyPath, given: Any, known: tuple[Any, ...]) -> Any:
-    """The grid's own value: 0.3 is meant where steps of 0.1 add up to 0.30000000000000004."""
-    for value in known:
-        if value == given or _close(value, given):
-            return value
-    listed = ", ".join(map(str, known[:20]))
+def _along(source: Source, path: KeyPath, given: Any, column: _Column) -> Any:
+    if isinstance(given, str | int | float | None):
+        with suppress(KeyError):
+            return column.find(given)
+    listed = ", ".join(map(str, column.values[:20]))
     raise source.error(path, f"{given!r} matches no point of the grid; search has {listed}")
-
-
-def _close(value: Any, given: Any) -> bool:
-    numbers = isinstance(value, int | float) and isinstance(given, int | float)
-    return numbers and math.isclose(value, given, rel_tol=1e-9)

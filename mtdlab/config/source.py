@@ -7,20 +7,21 @@ Numbers, booleans and nulls are read as YAML 1.2 reads them (3e-5 is a number, n
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from mtdlab.errors import MtdlabError, nearest
+from mtdlab.settings.limits import FILE_BYTES, MISTAKES, NESTED
 
-MAXIMUM_BYTES = 100_000
 LARGEST = 2**63 - 1
 """The largest number a file may hold: what databases and random generators take."""
 
-MOST_BRACKETS = 20
-"""How deep lists and mappings in brackets may lie in each other."""
-
+QUOTED = 200
+"""Characters of a line that an error quotes on either side of the place, if it is longer."""
+TOO_DEEP = f"nested too deeply; at most {NESTED} levels"
 KeyPath = tuple[str | int, ...]
 
 
@@ -50,14 +51,25 @@ class _Loader(yaml.SafeLoader):
     """SafeLoader without aliases and tags, and with YAML 1.2's idea of a scalar."""
 
     yaml_implicit_resolvers = {}  # noqa: RUF012
+    _depth = 0
 
     def fetch_flow_collection_start(self, token: type[yaml.Token]) -> None:
         # the scanner's work grows with the square of the depth
-        if self.flow_level >= MOST_BRACKETS:
-            raise yaml.scanner.ScannerError(None, None, "nested too deeply", self.get_mark())
+        if self.flow_level >= NESTED:
+            raise yaml.scanner.ScannerError(None, None, TOO_DEEP, self.get_mark())
         super().fetch_flow_collection_start(token)
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        self._depth += 1
+        try:
+            return self._compose_checked(parent, index)
+        finally:
+            self._depth -= 1
+
+    def _compose_checked(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self._depth > NESTED + 1:
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.composer.ComposerError(None, None, TOO_DEEP, mark)
         if self.check_event(yaml.AliasEvent):
             mark = self.get_event().start_mark  # type: ignore[no-untyped-call]
             raise yaml.composer.ComposerError(None, None, "aliases are not allowed", mark)
@@ -96,6 +108,11 @@ class Source:
     profile: str = ""
     mistakes: list[SpecError] = field(default_factory=list)
 
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines of the text."""
+        return self.text.splitlines()
+
     def error(self, path: KeyPath, message: str) -> SpecError:
         """An error at the nearest known place of `path`: a --set, or the line and a caret."""
         dotted, key = ".".join(str(part) for part in path), path
@@ -111,8 +128,12 @@ class Source:
             return SpecError(f"{self.name}: {sentence}", path=key, sentence=bare)
         line, column = place = self.places[path]
         # the end of a file that breaks off lies one line below its last
-        quoted = [*self.text.splitlines(), ""][line - 1]
-        text = f"{self.name}:{line}:{column}: {sentence}\n  {quoted}\n  {' ' * (column - 1)}^"
+        quoted = [*self.lines, ""][line - 1]
+        # of a very long line only what stands around the place
+        first = max(0, column - QUOTED) if len(quoted) > 2 * QUOTED else 0
+        caret = " " * (column - 1 - first) + "^"
+        shown = quoted[first : first + 2 * QUOTED]
+        text = f"{self.name}:{line}:{column}: {sentence}\n  {shown}\n  {caret}"
         return SpecError(text, path=key, place=place, sentence=bare)
 
     def unknown(self, path: KeyPath, allowed: Iterable[str]) -> SpecError:
@@ -145,12 +166,13 @@ class Source:
 def read(path: Path) -> Source:
     """Read a YAML file. Raises SpecError where it is missing, too large or not YAML."""
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(FILE_BYTES + 1)
     except OSError as error:
         reason = error.strerror or str(error)
         raise SpecError(f"{path}: cannot read the study file: {reason.lower()}") from None
-    if len(data) > MAXIMUM_BYTES:
-        raise SpecError(f"{path}: {len(data)} bytes; a study file has at most {MAXIMUM_BYTES}")
+    if len(data) > FILE_BYTES:
+        raise SpecError(f"{path}: more than {FILE_BYTES:,} bytes, the most that a study file has")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -165,6 +187,8 @@ def parse(name: str, text: str) -> Source:
     SpecError where the text is not YAML.
     """
     source = Source(name, text)
+    if len(text) > FILE_BYTES:
+        raise SpecError(f"{name}: more than {FILE_BYTES:,} characters")
     try:
         node = yaml.compose(text, Loader=_Loader)
         source.values = None if node is None else _value(node, (), source)
@@ -175,7 +199,7 @@ def parse(name: str, text: str) -> Source:
     except yaml.YAMLError as error:
         raise SpecError(f"{name}: not valid YAML: {str(error).splitlines()[0]}") from None
     except RecursionError:
-        raise SpecError(f"{name}: nested too deeply") from None
+        raise SpecError(f"{name}: not valid YAML: {TOO_DEEP}") from None
     return source
 
 
@@ -191,10 +215,14 @@ def _value(node: yaml.Node, path: KeyPath, source: Source) -> Any:
 def _mapping(node: yaml.MappingNode, path: KeyPath, source: Source) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key_node, value_node in node.value:
-        key = str(key_node.value)
+        place = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
+        if not isinstance(key_node, yaml.ScalarNode):
+            source.places[*path, ""] = place
+            raise source.error((*path, ""), "a key is a word, not a list or a section")
+        key = key_node.value
         here = (*path, key)
-        source.places[here] = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
-        if key in values:
+        source.places[here] = place
+        if key in values and len(source.mistakes) < MISTAKES:
             source.mistakes.append(source.error(here, "this key stands twice; keep one"))
         values[key] = _value(value_node, here, source)
     return values
@@ -215,6 +243,7 @@ def _number(text: str, kind: str, path: KeyPath, source: Source) -> int | float:
     # as a float first: Python refuses to read an int of thousands of digits
     if abs(float(text)) > LARGEST or len(text) > 1000:
         message = f"the number is too large; the largest is {LARGEST}"
-        source.mistakes.append(source.error(path, message))
+        if len(source.mistakes) < MISTAKES:
+            source.mistakes.append(source.error(path, message))
         return 0
     return int(text) if kind == "int" else float(text)

@@ -9,6 +9,7 @@ from typing import Any
 from analysis.trace import trace_limit
 from mtdlab.config.search import Choices, Dimension, Partial, parameter_name
 from mtdlab.config.source import KeyPath, Source
+from mtdlab.settings.limits import POINTS
 
 KEY = "mtd"
 FIXES = ("ema_decay", "queue_size")
@@ -17,6 +18,7 @@ FIXES = ("ema_decay", "queue_size")
 LEAST_DECAY = 0.5
 _LEAST_MTD = 1 / (1 - LEAST_DECAY) + 2
 TOLERANCE = 2e-4
+MOST_PER_STRATUM = 1000
 _KEYS = ["strata", "per_stratum"]
 _PATH: KeyPath = ("search", KEY)
 
@@ -55,8 +57,9 @@ def read_strata(source: Source, value: Any) -> tuple[dict[str, Dimension], tuple
     for key in value.keys() - set(_KEYS):
         raise source.unknown((*_PATH, key), _KEYS)
     count = value.get("per_stratum")
-    if not isinstance(count, int) or isinstance(count, bool) or count < 2:
-        raise source.error((*_PATH, "per_stratum"), f"{count!r}: write a whole number from 2")
+    if not isinstance(count, int) or isinstance(count, bool) or not 2 <= count <= MOST_PER_STRATUM:
+        rule = f"write a whole number from 2 to {MOST_PER_STRATUM}"
+        raise source.error((*_PATH, "per_stratum"), f"{count!r}: {rule}")
     strata = value.get("strata")
     if not isinstance(strata, list) or not strata:
         raise source.error((*_PATH, "strata"), "needs at least one MTD, as in [5, 8.7, 14.7]")
@@ -64,16 +67,21 @@ def read_strata(source: Source, value: Any) -> tuple[dict[str, Dimension], tuple
         if not isinstance(mtd, int | float) or isinstance(mtd, bool) or not mtd >= _LEAST_MTD:
             rule = f"an MTD of {_LEAST_MTD:g} or more has several configurations"
             raise source.error((*_PATH, "strata", index), f"{mtd!r}: {rule}")
+    if len(strata) * count > POINTS:
+        message = f"{len(strata)} strata of {count} are more than {POINTS} configurations"
+        raise source.error(_PATH, message)
     pairs = [pair for mtd in dict.fromkeys(strata) for pair in draw_stratum(mtd, count)]
-    return _as_grid(pairs)
+    ratios = tuple(sorted({ratio for _, ratio in pairs}))
+    decays = tuple(dict.fromkeys(eta for eta, _ in pairs))
+    if (count := len(ratios) * len(decays)) > POINTS:
+        raise source.error(_PATH, f"gives a grid of {count} points; it may have {POINTS}")
+    return _as_grid(ratios, decays, set(pairs))
 
 
 def _as_grid(
-    pairs: list[tuple[float, int]],
+    ratios: tuple[int, ...], decays: tuple[float, ...], pairs: set[tuple[float, int]]
 ) -> tuple[dict[str, Dimension], tuple[Partial, ...]]:
     """A grid of every eta and K/N, and what has to be left out of it to keep the pairs."""
-    ratios = tuple(sorted({ratio for _, ratio in pairs}))
-    decays = tuple(dict.fromkeys(eta for eta, _ in pairs))
     queue = Choices(ratios, relative_to="batch_size")
     search: dict[str, Dimension] = {"ema_decay": Choices(decays), "queue_size": queue}
     name = parameter_name("queue_size", queue)

@@ -9,6 +9,7 @@ from mtdlab.config.mistakes import Mistakes
 from mtdlab.config.source import KeyPath, Source, SpecError
 from mtdlab.config.study import STUDY_NAME, Pruner, Sampler
 from mtdlab.methods.registry import BUILTIN, settings_class
+from mtdlab.settings.limits import TRIALS
 from mtdlab.settings.messages import describe_rule
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -41,7 +42,7 @@ class StudyFile(BaseModel):
     sampler: Sampler = Field("grid", description="how configurations are chosen")
     pruner: Pruner = Field("none", description="which trials are stopped early")
     trials: int | None = Field(
-        default=None, ge=1, le=1_000_000, description="configurations that a sampler draws"
+        default=None, ge=1, le=TRIALS, description="configurations that a sampler draws"
     )
     skip: list[Any] = Field(default_factory=list, description="points of the grid left out")
     until: dict[str, Any] | None = Field(

@@ -25,6 +25,7 @@ from mtdlab.corpus.corpus import Corpus
 from mtdlab.corpus.lines import Tally
 from mtdlab.errors import MtdlabError
 from mtdlab.files import new_folder
+from mtdlab.terminal import print_text
 
 FORMAT = 2
 """Part of a cache's name; goes up when lines are read, or tokens kept, in another way."""
@@ -76,12 +77,21 @@ def tokenise(corpus: Corpus, tokenizer: PreTrainedTokenizerBase, max_length: int
     """The corpus' tokens, from the cache where they are there, else prepared and kept there.
 
     Prints on standard error what of the corpus was left out or replaced. Raises MtdlabError where
-    a file turns out damaged, or the cache's folder cannot be written.
+    a file turns out damaged, or the cache's folder cannot be read or written.
     """
     folder = token_folder(corpus, tokenizer, max_length)
     if not folder.is_dir():
         _prepare(corpus, tokenizer, max_length, folder)
-    ids, lengths = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("ids", "lengths"))
+    try:
+        # unlike np.load it reads nothing else than an array
+        ids, lengths = (
+            np.lib.format.open_memmap(folder / f"{name}.npy", mode="r")
+            for name in ("ids", "lengths")
+        )
+    except (OSError, ValueError, EOFError):
+        raise MtdlabError(
+            f"the kept tokens in {folder} are damaged; delete that folder and run again"
+        ) from None
     return TokenStore(ids, lengths, folder.name)
 
 
@@ -110,7 +120,7 @@ def _prepare(
         with new_folder(folder) as building:
             tally = _write(corpus, tokenizer, max_length, building)
         if remarks := tally.remarks():
-            print(f"corpus {corpus.name}: {'; '.join(remarks)}", file=sys.stderr)
+            print_text(f"corpus {corpus.name}: {'; '.join(remarks)}", file=sys.stderr)
     except OSError as error:
         # another process may have finished the same cache first
         if not folder.is_dir():

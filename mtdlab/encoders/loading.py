@@ -133,6 +133,14 @@ def _dropout_names(name: str, config: dict[str, object]) -> tuple[str, str]:
 
 
 def _missing(name: str, error: Exception) -> str:
+    if "weights_only" in str(error) or "Weights only" in str(error):
+        # torch advises to load the file without this check, which would run its code
+        return (
+            f"encoder {name}: its weights file is a pickle with more in it than tensors, which "
+            "could run code when it is read, and is not loaded; get the encoder with "
+            "model.safetensors, or convert a file that you trust at "
+            "https://huggingface.co/spaces/safetensors/convert"
+        )
     if Path(name).is_dir():
         return f"encoder {name}: the folder cannot be loaded: {_first_line(error)}"
     hint = "give a folder, or run once online with HF_HUB_OFFLINE unset to fetch it"

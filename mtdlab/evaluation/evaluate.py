@@ -47,12 +47,13 @@ def evaluate(
     data are there.
     """
     settings = TrainerSettings(encoder=model, pooling=_pooling(pooling))
+    named = data is not None or bool(tasks)
     data = senteval_folder(data)
     chosen = _tasks(tasks) or (KNOWN if data else (BUILTIN,))
     spaces = _spaces(chosen, data, pairs)
     encoder = load_encoder(model, settings.dropout)
     suite = Suite(chosen, data, encoder.tokenizer, encoder.token_limit(MAX_LENGTH), spaces)
-    if not suite.loaded:
+    if suite.missing and (not suite.loaded or (named and suite.loaded.keys() == {BUILTIN})):
         name, reason = next(iter(suite.missing.items()))
         raise MtdlabError(
             f"evaluate: no task's data are there ({name}: {reason}); give SentEval's folder by "

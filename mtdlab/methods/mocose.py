@@ -7,13 +7,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
 import torch
 from pydantic import AfterValidator, Field
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from analysis.trace import d_trace
 from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
 from mtdlab.methods.base import Method, Step, Tokens, evaluation_mode
 from mtdlab.methods.clusters import centroids
@@ -23,8 +21,8 @@ from mtdlab.methods.losses import at_least_float32, info_nce
 from mtdlab.methods.momentum import averaged_pairs, ema_update, make_target
 from mtdlab.methods.perturbations import EmbeddingNoise, Fgsm, changed_share
 from mtdlab.methods.queue import KeyQueue, PublishedQueue, parse_slices
-from mtdlab.settings import setting
-from mtdlab.settings.schedules import ema_decay_at
+from mtdlab.settings import limits, setting
+from mtdlab.settings.schedules import ema_decay_at, mean_trace
 from mtdlab.settings.trainer import Count, Positive
 
 if TYPE_CHECKING:
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
 
     from mtdlab.device import Device
 
+Layers = Annotated[int, Field(ge=0, le=limits.LAYERS)]
 DEFAULT_INITIAL = 128
 """K_s if not given; a smaller queue starts full."""
 
@@ -124,10 +123,10 @@ class MoCoSESettings(HistorySettings):
     fgsm_gradient: Literal["previous", "current"] = setting(
         "previous", "batch whose gradient FGSM uses; `current` needs a second pass per step"
     )
-    projection_layers: Count = setting(
+    projection_layers: Layers = setting(
         1, "layers of the projection head", unit="layers", step_cost="scales"
     )
-    prediction_layers: Count = setting(
+    prediction_layers: Layers = setting(
         2, "layers of the prediction head", unit="layers", step_cost="scales"
     )
     prediction_dim: Positive | None = setting(
@@ -185,8 +184,7 @@ class MoCoSESettings(HistorySettings):
         """
         if self.ema_decay_end in (None, 1):
             return super().mtd
-        decays = [ema_decay_at(step, self) for step in range(self.steps)]
-        return float(np.mean(d_trace(decays, self.queue_size, self.batch_size)))
+        return mean_trace(self) + self.queue_size / self.batch_size
 
     def head_operations(self, width: int) -> float:
         """Multiplications per sentence outside the encoder: heads, and similarity to the queue."""

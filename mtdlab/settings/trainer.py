@@ -17,12 +17,13 @@ from pydantic import (
     model_validator,
 )
 
+from mtdlab.settings import limits
 from mtdlab.settings.augmentation import parse_augmentation
 from mtdlab.settings.fields import setting
 from mtdlab.settings.tasks import parse_tasks
 
-Positive = Annotated[int, Field(ge=1)]
-Count = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1, le=limits.COUNT)]
+Count = Annotated[int, Field(ge=0, le=limits.COUNT)]
 Pooling = Literal["cls", "mean", "first-last", "last2"]
 
 
@@ -104,8 +105,11 @@ class TrainerSettings(BaseModel):
         loaded=True,
         step_cost="scales",
         ge=3,
+        le=limits.COUNT,
     )
-    steps: Positive = setting(15625, "training steps", unit="steps", step_cost="none")
+    steps: int = setting(
+        15625, "training steps", unit="steps", step_cost="none", ge=1, le=limits.STEPS
+    )
     evaluate_every: Positive = setting(
         100, "steps between two evaluations", unit="steps", step_cost="none"
     )
@@ -114,10 +118,11 @@ class TrainerSettings(BaseModel):
         "steps between two measurements of the change of keys, on 64 sentences; 0: none",
         unit="steps",
     )
-    seed: Count = setting(
+    seed: int = setting(
         0,
         "random seed of a run; a study lists its seeds under `seeds`",
         step_cost="none",
+        ge=0,
     )
     device: str = setting(
         "auto",

@@ -35,6 +35,7 @@ from sqlalchemy import (
 
 from mtdlab.errors import StorageError
 from mtdlab.store.tables import SCHEMA_VERSION, Schema
+from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
     from alembic.operations import Operations
@@ -161,7 +162,7 @@ def copy_and_migrate(
                 "of it with --storage"
             ) from None
     migrate(connection, version)
-    print(
+    print_text(
         f"mtdlab: {shown_url}: migrated from schema {version} to {SCHEMA_VERSION}; {copied}",
         file=sys.stderr,
     )

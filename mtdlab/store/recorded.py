@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from mtdlab.errors import NothingToReport, nearest
 from mtdlab.store.database import explained, reading_engine, shown
 from mtdlab.store.setting_names import present_settings
-from mtdlab.store.tables import Array, ArrayRow, ScoreRow, StudyRow, TrialRow
+from mtdlab.store.tables import Array, ArrayRow, LookRow, ScoreRow, StudyRow, TrialRow
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,13 @@ def read_states(url: str, study: str) -> dict[tuple[str, int], str]:
         columns = select(TrialRow.setting, TrialRow.seed, TrialRow.state).join(StudyRow)
         rows = session.execute(columns.where(StudyRow.name == study))
         return {(setting, seed): state for setting, seed, state in rows}
+
+
+def read_last_decision(url: str, study: str) -> str:
+    """The decision of a study's last look; empty before the first. Raises as `read_states`."""
+    with explained(url), Session(reading_engine(url)) as session:
+        looks = select(LookRow.decision).join(StudyRow).where(StudyRow.name == study)
+        return session.scalar(looks.order_by(LookRow.look.desc()).limit(1)) or ""
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,19 @@ class Store(Looks):
             with explained(self.url), Session(self._engine) as session, session.begin():
                 session.execute(delete(StudyRow).where(mine))
 
+    def forget_unbegun(self) -> bool:
+        """Delete the study's rows if no trial has begun; returns whether none had."""
+        mine = TrialRow.study_id == self.study_id
+        with explained(self.url), Session(self._engine) as session, session.begin():
+            # locked, so that no worker claims one meanwhile
+            trials = session.execute(
+                select(TrialRow.state, TrialRow.optuna_id).where(mine).with_for_update()
+            )
+            if any(state != "WAITING" or begun is not None for state, begun in trials):
+                return False
+            session.execute(delete(StudyRow).where(StudyRow.id == self.study_id))
+            return True
+
     def study(self) -> StudyRow | None:
         """The study's record; None before it is created."""
         with explained(self.url), Session(self._engine) as session:
@@ -158,7 +171,7 @@ class Store(Looks):
     def failures(self) -> list[FinishedRow]:
         """The failed trials, by number."""
         with explained(self.url), Session(self._engine) as session:
-            ranking = _ranking(session, self.study_id)
+            ranking = find_ranking(session, self.study_id)
             rows = session.execute(_finished(self.study_id, ranking))
             ended = [FinishedRow(*row[1:]) for row in rows]
         return sorted((row for row in ended if row.state == "FAIL"), key=lambda row: row.number)
@@ -177,7 +190,7 @@ class Store(Looks):
     def finished(self) -> dict[int, FinishedRow]:
         """The finished trials by Optuna's trial id."""
         with explained(self.url), Session(self._engine) as session:
-            ranking = _ranking(session, self.study_id)
+            ranking = find_ranking(session, self.study_id)
             rows = session.execute(_finished(self.study_id, ranking))
             return {optuna_id: FinishedRow(*row) for optuna_id, *row in rows if optuna_id}
 
@@ -198,14 +211,14 @@ class Store(Looks):
 
 def find_best(session: Session, study_id: int) -> FinishedRow | None:
     """The best trial of a study, as `Store.best_trial`."""
-    ranking = _ranking(session, study_id)
+    ranking = find_ranking(session, study_id)
     ranked = _finished(study_id, ranking).where(TrialRow.state == "COMPLETE")
     first = ranked.where(ranking.is_not(None)).order_by(ranking.desc(), TrialRow.number)
     row = session.execute(first.limit(1)).first()
     return None if row is None else FinishedRow(*row[1:])
 
 
-def _ranking(session: Session, study_id: int) -> ColumnElement[float | None]:
+def find_ranking(session: Session, study_id: int) -> ColumnElement[float | None]:
     """The score that ranks a trial, as a column of queries on trials."""
     study = session.get(StudyRow, study_id)
     if study is None or study.select_by is None:

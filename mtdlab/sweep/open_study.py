@@ -3,7 +3,8 @@
 import json
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from mtdlab.config import StudySpec
@@ -24,11 +25,20 @@ Difference = tuple[str, object, object]
 _ANY_COMMAND = "mtdlab sweep FILE"
 
 
-def open_study(spec: StudySpec, url: str, command: str) -> Store:
+class OtherFile(MtdlabError):
+    """A study was begun with another file than the given one."""
+
+
+def open_study(
+    spec: StudySpec, url: str, command: str, *, notify: Callable[[str], None] = lambda _: None
+) -> Store:
     """Create the study or add the file's new trials to it, and repair what killed sweeps left.
 
-    Raises MtdlabError where the file differs from the recorded one in more than added trials,
-    StorageError where the database fails.
+    A study in which no trial has begun is replaced where the file differs from the recorded one;
+    `notify` then gets a sentence.
+
+    Raises MtdlabError where the file differs in more than added trials from that of a study in
+    which a trial has begun, StorageError where the database fails.
     """
     # before a table is created: in a damaged database an empty one would replace a lost one
     refuse_damaged(url)
@@ -37,6 +47,27 @@ def open_study(spec: StudySpec, url: str, command: str) -> Store:
     optuna_study = OptunaStudy(url, spec)
     store = Store(url, optuna_study.study_id)
     store.forget_deleted(spec.name, optuna_study.trial_ids)
+    try:
+        identity = _record(store, spec, command)
+    except OtherFile:
+        # a trial is claimed in mtdlab's tables before it is created in Optuna's
+        if optuna_study.trial_ids() or not store.forget_unbegun():
+            raise
+        notify(
+            f"study {spec.name} was planned from another file; it is replaced by this one, since "
+            "none of its trials has begun"
+        )
+        identity = _record(store, spec, command)
+    plan = plan_of(spec)
+    record_plan(url, spec.name, plan, sha256_of(plan))
+    optuna_study.name_scores(identity.get("select_by", spec.metric))
+    optuna_study.record_folder(spec.places.folder)
+    optuna_study.synchronise(store)
+    return store
+
+
+def _record(store: Store, spec: StudySpec, command: str) -> dict[str, Any]:
+    """Record a study and its new trials; returns its identity. Raises OtherFile."""
     recorded = store.study()
     identity = spec.identity()
     if recorded is None:
@@ -46,18 +77,31 @@ def open_study(spec: StudySpec, url: str, command: str) -> Store:
             del identity["select_by"]
         _refuse_other_settings(spec, identity, recorded, command)
     if missing := store.add_units(spec.units(), {unit.seed for unit in spec.first_units()}):
-        raise MtdlabError(
+        raise OtherFile(
             f"study {spec.name} holds {len(missing)} trials that the file no longer has "
             f"(such as seed {missing[0][1]}); put their values and seeds back, or run the file as "
             f"another study: {_renamed(spec, command)}"
         )
     _write(store, spec, identity, command)
-    plan = plan_of(spec)
-    record_plan(url, spec.name, plan, sha256_of(plan))
-    optuna_study.name_scores(identity.get("select_by", spec.metric))
-    optuna_study.record_folder(spec.places.folder)
-    optuna_study.synchronise(store)
-    return store
+    return identity
+
+
+def check_unchanged(spec: StudySpec, store: Store) -> None:
+    """Raise OtherFile where a study was replaced by that of another file.
+
+    A worker calls it when it has claimed a trial: from then on the study can no longer be replaced.
+    """
+    recorded = store.study()
+    if recorded is None or next(_differences_from(recorded, spec, _identity(spec)), None):
+        raise OtherFile(
+            f"study {spec.name} was replaced by that of another file before a trial of this sweep "
+            "began; rerun the sweep to see what differs"
+        )
+
+
+@lru_cache(maxsize=1)
+def _identity(spec: StudySpec) -> dict[str, Any]:
+    return spec.identity()
 
 
 def describe_ranking(spec: StudySpec, store: Store) -> str:
@@ -98,20 +142,29 @@ def _refuse_other_settings(
     spec: StudySpec, identity: dict[str, Any], recorded: StudyRow, command: str
 ) -> None:
     """Only trials may be added to a study: results of other settings are not comparable."""
+    differences = list(_differences_from(recorded, spec, identity))
+    if differences:
+        shown = "; ".join(f"{name}: was {before}, now {now}" for name, before, now in differences)
+        raise OtherFile(
+            f"study {spec.name} was begun with another file ({shown})\n"
+            f"  to resume it: {_resumed(spec, differences, command)}\n"
+            f"  to run this file as another study: {_renamed(spec, command)}"
+        )
+
+
+def _differences_from(
+    recorded: StudyRow, spec: StudySpec, identity: dict[str, Any]
+) -> Iterator[Difference]:
+    """What differs between the recorded identity of a study and that of its file."""
     new = identity | {"imports": spec.imports}
+    if _keeps_metric(spec, recorded):
+        new.pop("select_by", None)
     old = recorded.identity | {"imports": recorded.imports}
     old |= {name: present_settings(old[name]) for name in ("trainer", "search")}
     old["trainer"] = _with_present_settings(old["trainer"], new["trainer"], spec)
     if "select_by" in new:
         old.setdefault("select_by", recorded.metric)
-    differences = list(_differences(old, new))
-    if differences:
-        shown = "; ".join(f"{name}: was {before}, now {now}" for name, before, now in differences)
-        raise MtdlabError(
-            f"study {spec.name} was begun with another file ({shown})\n"
-            f"  to resume it: {_resumed(spec, differences, command)}\n"
-            f"  to run this file as another study: {_renamed(spec, command)}"
-        )
+    return _differences(old, new)
 
 
 def _resumed(spec: StudySpec, differences: Sequence[Difference], command: str) -> str:

@@ -10,11 +10,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Column
 
 from mtdlab.store import RunningTrial
 from mtdlab.sweep.finished import FinishedTrial, clock, describe, line
+from mtdlab.terminal import printable
 
 if TYPE_CHECKING:
     from mtdlab.settings import Setting
@@ -125,6 +127,7 @@ class Display:
         for row, trial in running.items():
             if row not in self.bars:
                 name = f"seed {trial.seed} {describe(trial.parameters, self.tally.known)}"
+                name = escape(printable(name))
                 self.bars[row] = self.progress.add_task(name, total=trial.steps, note="")
             self.progress.update(self.bars[row], completed=trial.step, note=trial.phase)
 
@@ -137,4 +140,4 @@ class Display:
 
     def message(self, text: str) -> None:
         """Print a line above the bars."""
-        self.console.print(text, markup=False, soft_wrap=True)
+        self.console.print(printable(text), markup=False, soft_wrap=True)

@@ -4,23 +4,26 @@ It is idempotent: run again it resumes the study, and sweeps that run at the sam
 """
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from joblib import Parallel, delayed, parallel_config
 
 from mtdlab.config import StudySpec
-from mtdlab.config.paths import locate_augmentations, located
 from mtdlab.errors import StorageError
 from mtdlab.store import FINISHED, FinishedRow, Look, ProgressReader, Store
 from mtdlab.sweep.finished import FinishedTrial
 from mtdlab.sweep.open_study import describe_ranking, open_study
+from mtdlab.sweep.preflight import check_before_sweep, check_requirements
 from mtdlab.sweep.progress import Display, Tally
 from mtdlab.sweep.signals import StopRequest, ctrl_c_ignored, exit_code, stop_on_signals
+from mtdlab.terminal import print_text
 
 MODELS = Path("models")
 POLL_SECONDS = 0.5
@@ -71,9 +74,13 @@ def sweep(
     an encoder or a text is missing; StorageError where the database fails.
     """
     started = time.perf_counter()
-    store = open_study(spec, url, command)
+    checked = check_before_sweep(spec, url, models.absolute(), retry_failed=retry_failed)
+    store = open_study(spec, url, command, notify=partial(print_text, file=sys.stderr))
     if retry_failed:
         store.retry_failed()
+    if not checked and store.counts().get("WAITING"):
+        # a complete study that was deleted through Optuna begins again
+        check_requirements(spec, models.absolute())
     ran, code = 0, 0
     if store.counts().get("WAITING") or spec.until:
         with stop_on_signals() as stop:
@@ -129,15 +136,8 @@ def _run_waiting(
     # torch takes seconds to import, and a complete study does not need it
     from mtdlab.sweep.precision import fix_precision
     from mtdlab.sweep.slots import default_jobs
-    from mtdlab.sweep.tracking import check_tracking
     from mtdlab.sweep.worker import run_next
-    from mtdlab.training.export import check_model_folder
-    from mtdlab.training.inputs import check_inputs
 
-    check_tracking(spec.tracking)
-    check_model_folder(models / spec.name)
-    augmentations = locate_augmentations(spec.augmentations(), spec.places)
-    check_inputs(located(spec.fixed(), spec.places), augmentations, spec.smallest_batch())
     difference = fix_precision(spec, store)
     counts = store.counts()
     jobs, jobs_per_gpu = workers

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from mtdlab.config import StudySpec, TrainerSettings
 from mtdlab.config.paths import located
-from mtdlab.errors import StorageError
+from mtdlab.errors import MtdlabError, StorageError
 from mtdlab.methods.user_modules import ensure_imported
 from mtdlab.settings import first_error
 from mtdlab.store import Claim, Result, Store
@@ -19,6 +19,7 @@ from mtdlab.sweep.checkpoints import CHECKPOINTS, TrialCheckpoints, describe_run
 from mtdlab.sweep.environment import environment
 from mtdlab.sweep.finished import FinishedTrial
 from mtdlab.sweep.monitor import ClaimLost, OpenStudy, TrialMonitor
+from mtdlab.sweep.open_study import check_unchanged
 from mtdlab.sweep.optuna_study import OptunaStudy, attributes
 from mtdlab.sweep.results import complete, ended_early
 from mtdlab.sweep.signals import Interrupted, StopRequest
@@ -61,6 +62,11 @@ def run_next(spec: StudySpec, url: str, models: Path, stop: StopRequest) -> Fini
     claim = study.store.claim(study.owner)
     if claim is None:
         return None
+    try:
+        check_unchanged(spec, study.store)
+    except MtdlabError:
+        study.store.release(claim.row, study.owner)
+        raise
     trial, parameters = study.optuna.begin(claim)
     try:
         return _run(spec, study, claim, trial, parameters, stop)

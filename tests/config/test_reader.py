@@ -7,9 +7,10 @@ import pytest
 
 from mtdlab.config import StudySpec, read_settings, read_study
 from mtdlab.config.search import Choices
-from mtdlab.config.source import MAXIMUM_BYTES, SpecError
+from mtdlab.config.source import SpecError
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.registry import make_settings
+from mtdlab.settings.limits import FILE_BYTES
 
 Read = Callable[..., StudySpec]
 
@@ -143,8 +144,8 @@ def test_a_file_that_is_not_utf8(path: Path) -> None:
 
 
 def test_a_file_that_is_too_large(path: Path) -> None:
-    path.write_text("study: a\n#" + "x" * MAXIMUM_BYTES)
-    with pytest.raises(SpecError, match=r"100010 bytes; a study file has at most 100000"):
+    path.write_text("study: a\n#" + "x" * FILE_BYTES)
+    with pytest.raises(SpecError, match="more than 50,000 bytes, the most that a study file has"):
         read_study(path)
 
 

@@ -7,7 +7,6 @@ import re
 import pytest
 
 from mtdlab.config.search import (
-    MOST_POINTS,
     Choices,
     Range,
     fingerprint,
@@ -16,6 +15,7 @@ from mtdlab.config.search import (
     parameter_name,
     resolve,
 )
+from mtdlab.settings.limits import POINTS
 
 
 def test_whole_numbers_without_a_step_are_visited_one_by_one() -> None:
@@ -50,16 +50,14 @@ def test_a_range_without_a_linear_step_has_no_grid(dimension: Range) -> None:
 
 
 def test_the_largest_range_and_the_largest_grid_are_allowed() -> None:
-    assert len(grid_values("x", Range(1, MOST_POINTS, integer=True))) == MOST_POINTS
-    with pytest.raises(ValueError, match=f"x: a grid of more than {MOST_POINTS} values"):
-        grid_values("x", Range(0, MOST_POINTS, integer=True))
+    assert len(grid_values("x", Range(1, POINTS, integer=True))) == POINTS
+    with pytest.raises(ValueError, match=f"x: a grid of more than {POINTS} values"):
+        grid_values("x", Range(0, POINTS, integer=True))
     ten = Choices(tuple(range(10)))
-    width = round(math.log10(MOST_POINTS))
+    width = round(math.log10(POINTS))
     largest = {f"s{number}": ten for number in range(width)}
-    assert sum(1 for _ in grid(largest)) == MOST_POINTS
-    with pytest.raises(
-        ValueError, match=f"has {2 * MOST_POINTS} points; it may have {MOST_POINTS}"
-    ):
+    assert sum(1 for _ in grid(largest)) == POINTS
+    with pytest.raises(ValueError, match=f"has {2 * POINTS} points; it may have {POINTS}"):
         list(grid(largest | {"t": Choices((1, 2))}))
 
 

@@ -16,7 +16,10 @@ from mtdlab.errors import MtdlabError
 from mtdlab.methods import registry, user_modules
 from mtdlab.methods.registry import find_method, method_names
 from mtdlab.methods.user_modules import UserModule, ensure_imported, import_modules, named_modules
+from mtdlab.store import Store
+from mtdlab.store.database import storage_url
 from mtdlab.sweep import worker
+from mtdlab.sweep.owner import this_process
 from mtdlab.sweep.run import sweep
 from mtdlab.testing import check_method
 
@@ -142,6 +145,7 @@ def test_other_content_is_refused(
     monkeypatch.setattr("mtdlab.sweep.worker.run_next", lambda *_: None)
     monkeypatch.setattr("mtdlab.sweep.run._run_waiting", lambda *_: 0)
     assert sweep(read_study(path, modules=modules), url).planned == 6
+    assert Store(url, study_id=1).claim(this_process())
     other = (UserModule(modules[0].name, modules[0].spec, "0" * 64),)
     with pytest.raises(MtdlabError, match=r"imports.toy_one: was [0-9a-f]{64}, now 0{64}"):
         sweep(read_study(path, modules=other), url)
@@ -154,6 +158,7 @@ def test_a_sweep_with_a_changed_file_is_refused(
     monkeypatch.setattr("mtdlab.sweep.run._run_waiting", lambda *_: 0)
     file, path = write_method(tmp_path / "toy_file.py"), str(study("toy"))
     assert run("sweep", path, "--import", "toy_file.py")[0] == 0
+    assert Store(storage_url(None), study_id=1).claim(this_process())
     file.write_text("# other content\n" + file.read_text())
     forget()
     code, output = run("sweep", path, "--import", "toy_file.py")

@@ -7,8 +7,12 @@ import pytest
 
 from mtdlab.config import read_study
 from mtdlab.errors import MtdlabError
-from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.optuna_study import recorded_folder
+from mtdlab.store import list_studies
+from mtdlab.sweep import worker
+from mtdlab.sweep.open_study import check_unchanged, open_study
+from mtdlab.sweep.optuna_study import OptunaStudy, recorded_folder
+from mtdlab.sweep.owner import this_process
+from mtdlab.sweep.signals import stop_on_signals
 
 BEGUN = "study: a\ntrainer: {steps: 4, pooling: mean}\nsearch: {ema_decay: [0.5, 0.75]}\n"
 COMMAND = "mtdlab sweep a.yaml"
@@ -17,12 +21,12 @@ Refused = Callable[..., list[str]]
 
 @pytest.fixture
 def refused(tmp_path: Path) -> Refused:
-    """Begin a study, then open it with another file: the lines of the message."""
+    """Begin a study and one of its trials, then open it with another file: the message's lines."""
     url, path = f"sqlite:///{tmp_path / 'a.db'}", tmp_path / "a.yaml"
 
     def refuse(other: str, *overrides: str, begun: str = BEGUN) -> list[str]:
         path.write_text(begun)
-        open_study(read_study(path), url, COMMAND)
+        open_study(read_study(path), url, COMMAND).claim(this_process())
         assert recorded_folder("a", url) == tmp_path
         path.write_text(other)
         with pytest.raises(MtdlabError, match="study a") as caught:
@@ -64,3 +68,68 @@ def test_missing_trials_name_the_way_out_too(refused: Refused) -> None:
     [line] = refused(BEGUN.replace("0.5, ", ""))
     assert line.startswith("study a holds 1 trials that the file no longer has (such as seed 0)")
     assert line.endswith(f"run the file as another study: {COMMAND} --set study=a-2")
+
+
+REPLACED = (
+    "study a was planned from another file; it is replaced by this one, since none of its trials "
+    "has begun"
+)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        BEGUN.replace("steps: 4", "steps: 5"),
+        BEGUN.replace("0.5, ", ""),
+        f"{BEGUN}metric: sts_dev\nseeds: [3]\n",
+    ],
+)
+def test_a_study_in_which_no_trial_has_begun_is_replaced(tmp_path: Path, other: str) -> None:
+    url, path = f"sqlite:///{tmp_path / 'a.db'}", tmp_path / "a.yaml"
+    path.write_text(BEGUN)
+    open_study(read_study(path), url, COMMAND)
+    path.write_text(other)
+    spec, notes = read_study(path), list[str]()
+    store = open_study(spec, url, COMMAND, notify=notes.append)
+    assert notes == [REPLACED]
+    recorded = store.study()
+    assert recorded is not None
+    assert (recorded.identity, recorded.file_text) == (spec.identity(), other)
+    assert store.planned() == {(unit.setting, unit.seed) for unit in spec.units()}
+    assert [each.name for each in list_studies(url)] == ["a"]
+    # opened again it is that study, without a further sentence
+    open_study(spec, url, COMMAND, notify=notes.append)
+    assert notes == [REPLACED]
+
+
+def test_a_trial_that_an_interrupted_sweep_began_keeps_the_study(tmp_path: Path) -> None:
+    url, path = f"sqlite:///{tmp_path / 'a.db'}", tmp_path / "a.yaml"
+    path.write_text(BEGUN)
+    spec, owner = read_study(path), this_process()
+    store, optuna_study = open_study(spec, url, COMMAND), OptunaStudy(url, spec)
+    claim = store.claim(owner)
+    assert claim is not None
+    trial, parameters = optuna_study.begin(claim)
+    store.begin(claim, trial._trial_id, trial.number, parameters, {}, 2.0)
+    store.release(claim.row, owner)
+    optuna_study.release(trial._trial_id)
+    path.write_text(BEGUN.replace("steps: 4", "steps: 5"))
+    with pytest.raises(MtdlabError, match=r"trainer.steps: was 4, now 5"):
+        open_study(read_study(path), url, COMMAND)
+
+
+def test_workers_of_a_sweep_whose_study_was_replaced_run_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two sweeps start with different files: the second replaces what the first has planned."""
+    url, path = f"sqlite:///{tmp_path / 'a.db'}", tmp_path / "a.yaml"
+    path.write_text(BEGUN)
+    first = read_study(path)
+    check_unchanged(first, open_study(first, url, COMMAND))
+    path.write_text(BEGUN.replace("steps: 4", "steps: 5"))
+    store = open_study(read_study(path), url, COMMAND)
+    monkeypatch.chdir(tmp_path)
+    with stop_on_signals() as stop, pytest.raises(MtdlabError, match="was replaced by that of"):
+        worker.run_next(first, url, tmp_path / "models", stop)
+    assert store.counts() == {"WAITING": 2}
+    worker._open_study.cache_clear()

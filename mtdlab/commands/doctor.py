@@ -1,0 +1,82 @@
+"""The command doctor: whether a study's records and folders are as they should be."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mtdlab.commands.completion import complete_study
+from mtdlab.commands.options import AsJson, Models, Storage
+from mtdlab.commands.printing import print_json
+from mtdlab.terminal import print_text
+
+if TYPE_CHECKING:
+    from mtdlab.sweep.doctor import Examination
+
+PROBLEMS = 6
+"""Exit code where an invariant does not hold."""
+
+
+def doctor(
+    study: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="STUDY",
+            autocompletion=complete_study,
+            show_default=False,
+            help="Name of a study. Default: all of the database.",
+        ),
+    ] = None,
+    storage: Storage = None,
+    models: Models = Path("models"),
+    as_json: AsJson = False,
+) -> None:
+    """Check the database, a study's trials and its folders, and describe this machine.
+
+    Nothing is changed: each problem is printed with the command that repairs it. Exit code 0 if
+    there is none, 6 otherwise.
+    """
+    from mtdlab.store.database import storage_url
+    from mtdlab.sweep.doctor import examine
+
+    found = examine(storage_url(storage), models, study)
+    if as_json:
+        print_json(_fields(found))
+    else:
+        print_text("\n".join(_lines(found)))
+    raise typer.Exit(0 if found.holds else PROBLEMS)
+
+
+def _fields(found: "Examination") -> dict[str, Any]:
+    return {
+        "storage": found.storage,
+        "holds": found.holds,
+        "database": [asdict(problem) for problem in found.database],
+        "studies": {
+            name: [asdict(problem) for problem in problems]
+            for name, problems in found.studies.items()
+        },
+        "machine": found.machine,
+    }
+
+
+def _lines(found: "Examination") -> Iterator[str]:
+    for name, problems in {"database": found.database, **found.studies}.items():
+        what = found.storage if name == "database" else f"study {name}"
+        yield f"{what}: {'no problem' if not problems else f'{len(problems)} problems'}"
+        for problem in problems:
+            yield f"  {problem.invariant}: no, {problem.found}"
+            yield f"    to repair: {problem.repair}"
+    if not found.studies:
+        yield "no study yet"
+    machine = found.machine
+    versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
+    yield f"Python {machine['python']}, {versions}; schema {machine['schema']}"
+    yield (
+        f"{machine['system']}; device {machine['device']}, {machine['gpus']} GPUs, "
+        f"{machine['cores']} cores, {machine['threads']} threads"
+    )
+    free = ", ".join(f"{name} {size / 1e9:.1f} GB" for name, size in machine["disk"].items())
+    yield f"free disk: {free}"

@@ -1,0 +1,259 @@
+"""What holds of every study in a database: one function an invariant, in `INVARIANTS`.
+
+Each takes a `Record` of the study and yields its problems. A new invariant is one function and its
+name in `INVARIANTS`. Nothing is written: the database is opened read-only.
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import column, inspect, select, table, text
+from sqlalchemy.orm import Session
+
+from mtdlab.errors import NothingToReport, nearest
+from mtdlab.store.claims import Owner
+from mtdlab.store.database import explained, reading_engine, shown
+from mtdlab.store.progress import FINISHED
+from mtdlab.store.store import FinishedRow, find_best, find_ranking
+from mtdlab.store.tables import ArrayRow, StudyRow, TrialRow
+
+RERUN = "rerun mtdlab sweep on its file"
+RESTORE = "stop every sweep and restore the database from a backup"
+LOSS = "curve/loss"
+"""The array that every complete trial has."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An invariant that does not hold: its name, what was found, and how to repair it."""
+
+    invariant: str
+    found: str
+    repair: str
+
+
+@dataclass(frozen=True)
+class OptunaTrial:
+    """A trial in Optuna's tables; value: None before it has one."""
+
+    number: int
+    state: str
+    value: float | None
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is recorded of a study.
+
+    trials    its planned trials; with_loss: the rows of those that have a training curve.
+    ranking   the score that ranks each trial, by row.
+    optuna    its trials in Optuna's tables, by id; None where Optuna has no such study.
+    best      the trial whose model is kept.
+    is_dead   whether an owner has ended, by its last heartbeat.
+    """
+
+    study: StudyRow
+    trials: Sequence[TrialRow]
+    with_loss: Set[int]
+    ranking: Mapping[int, float | None]
+    optuna: Mapping[int, OptunaTrial] | None
+    best: FinishedRow | None
+    is_dead: Callable[[Owner, float], bool]
+
+
+def read_record(
+    session: Session, study: str, url: str, is_dead: Callable[[Owner, float], bool]
+) -> Record:
+    """Read what is recorded of a study. Raises NothingToReport where there is no such study."""
+    row = session.scalars(select(StudyRow).where(StudyRow.name == study)).first()
+    if row is None:
+        names = session.scalars(select(StudyRow.name))
+        raise NothingToReport(f"no study {study} in {shown(url)}; {nearest(study, names)}")
+    mine = TrialRow.study_id == row.id
+    loss = select(ArrayRow.trial_id).join(TrialRow).where(mine, ArrayRow.name == LOSS)
+    ranked = select(TrialRow.id, find_ranking(session, row.id)).where(mine)
+    return Record(
+        row,
+        session.scalars(select(TrialRow).where(mine).order_by(TrialRow.position)).all(),
+        set(session.scalars(loss)),
+        {row[0]: row[1] for row in session.execute(ranked)},
+        _optuna_trials(session, row),
+        find_best(session, row.id),
+        is_dead,
+    )
+
+
+@contextmanager
+def reading(url: str) -> Iterator[Session]:
+    """A session that cannot write. Raises StorageError where there is no such database."""
+    with explained(url), Session(reading_engine(url)) as session:
+        yield session
+
+
+def _optuna_trials(session: Session, row: StudyRow) -> dict[int, OptunaTrial] | None:
+    known = inspect(session.connection())
+    if not known.has_table("studies"):
+        return None
+    studies = table("studies", column("study_id"), column("study_name"))
+    found = session.execute(
+        select(studies.c.study_id).where(studies.c.study_name == row.name)
+    ).scalars()
+    if row.id not in list(found):
+        return None
+    trials = table("trials", *map(column, ("trial_id", "number", "study_id", "state")))
+    values = table("trial_values", *map(column, ("trial_id", "objective", "value", "value_type")))
+    joined = trials.outerjoin(values, trials.c.trial_id == values.c.trial_id)
+    columns = (trials.c.trial_id, trials.c.number, trials.c.state, values.c.value)
+    rows = session.execute(select(*columns).select_from(joined).where(trials.c.study_id == row.id))
+    return {trial: OptunaTrial(*rest) for trial, *rest in rows}
+
+
+def find_problems(record: Record) -> list[Problem]:
+    """The problems of a study in its database, in the order of `INVARIANTS`."""
+    return [problem for check in INVARIANTS for problem in check(record)]
+
+
+def each_configuration_and_seed_once(record: Record) -> Iterator[Problem]:
+    """Planned trials are unique pairs of a configuration and a seed."""
+    name = "each configuration and seed is planned once"
+    pairs = Counter((row.setting, row.seed) for row in record.trials)
+    if record.study.identity.get("sampler") == "grid":
+        pairs += Counter(
+            (json.dumps(row.parameters, sort_keys=True), row.seed)
+            for row in record.trials
+            if row.parameters is not None
+        )
+    for (setting, seed), count in pairs.items():
+        if count > 1:
+            yield Problem(name, f"{setting} with seed {seed} is planned {count} times", RESTORE)
+
+
+def numbers_are_unique(record: Record) -> Iterator[Problem]:
+    """No two planned trials are one trial of Optuna's."""
+    for kind, values in (
+        ("number", [row.number for row in record.trials]),
+        ("Optuna trial", [row.optuna_id for row in record.trials]),
+    ):
+        for value, count in Counter(value for value in values if value is not None).items():
+            if count > 1:
+                found = f"{kind} {value} stands for {count} planned trials"
+                yield Problem("each trial has a number of its own", found, RESTORE)
+
+
+def running_trials_have_a_living_owner(record: Record) -> Iterator[Problem]:
+    """A trial is RUNNING if and only if a process that lives owns it."""
+    name = "every running trial has a living owner"
+    for row in record.trials:
+        owner = row.owner or {}
+        if row.state == "RUNNING" and not owner:
+            yield Problem(name, f"{_name(row)} is running and has no owner", RERUN)
+        elif row.state == "RUNNING" and record.is_dead(owner, row.heartbeat or 0.0):
+            process = f"process {owner.get('pid')} on {owner.get('host')}"
+            found = f"{_name(row)} is running, and its owner, {process}, has ended"
+            yield Problem(name, found, RERUN)
+        elif row.state != "RUNNING" and row.owner:
+            yield Problem(name, f"{_name(row)} is {row.state} and has an owner", RERUN)
+
+
+def states_are_known(record: Record) -> Iterator[Problem]:
+    """A trial is WAITING, RUNNING or has ended; what has ended has begun."""
+    name = "every trial has a known state"
+    for row in record.trials:
+        if row.state not in ("WAITING", "RUNNING", *FINISHED):
+            yield Problem(name, f"{_name(row)} is {row.state}", RESTORE)
+        elif row.state in FINISHED and (row.number is None or row.optuna_id is None):
+            yield Problem(name, f"{_name(row)} is {row.state} and never began", RESTORE)
+
+
+def complete_trials_have_results(record: Record) -> Iterator[Problem]:
+    """A complete trial has its score, the score that ranks it, and its training curve."""
+    retry = "run its study again under another name"
+    name = "every complete trial has its results"
+    for row in record.trials:
+        if row.state != "COMPLETE":
+            continue
+        lacking = []
+        if row.score is None or not math.isfinite(row.score):
+            lacking.append("score")
+        if record.ranking.get(row.id) is None:
+            lacking.append("ranking score")
+        if row.id not in record.with_loss:
+            lacking.append("training curve")
+        if lacking:
+            yield Problem(name, f"{_name(row)} is complete without {', '.join(lacking)}", retry)
+
+
+def optuna_agrees(record: Record) -> Iterator[Problem]:
+    """Every trial that began is an Optuna trial with the same number, state and value."""
+    name = "mtdlab's and Optuna's tables agree"
+    if record.optuna is None:
+        found = "Optuna's tables have no such study; it was deleted through Optuna"
+        yield Problem(name, found, f"{RERUN}, which begins it again")
+        return
+    for row in record.trials:
+        if row.optuna_id is None:
+            continue
+        other = record.optuna.get(row.optuna_id)
+        if other is None:
+            yield Problem(name, f"{_name(row)} is missing in Optuna's tables", RESTORE)
+        elif other.number != row.number:
+            yield Problem(name, f"{_name(row)} is number {other.number} there", RESTORE)
+        elif other.state != row.state:
+            yield Problem(name, f"{_name(row)} is {row.state}, in Optuna {other.state}", RERUN)
+        elif row.state == "COMPLETE" and not _same(other.value, record.ranking.get(row.id)):
+            values = f"{record.ranking.get(row.id)}, in Optuna {other.value}"
+            yield Problem(name, f"{_name(row)} has the value {values}", RESTORE)
+
+
+def optuna_has_no_other_trials(record: Record) -> Iterator[Problem]:
+    """Trials in Optuna's tables that are not planned have failed: they were run again."""
+    known = {row.optuna_id for row in record.trials}
+    # a worker that has just claimed a trial creates it in Optuna's tables first
+    if any(row.state == "RUNNING" and row.optuna_id is None for row in record.trials):
+        return
+    for identity, other in (record.optuna or {}).items():
+        if identity not in known and other.state != "FAIL":
+            found = f"trial {other.number} is {other.state} in Optuna's tables and not planned"
+            yield Problem("Optuna has no trials of its own", found, RERUN)
+
+
+INVARIANTS: tuple[Callable[[Record], Iterator[Problem]], ...] = (
+    each_configuration_and_seed_once,
+    numbers_are_unique,
+    states_are_known,
+    running_trials_have_a_living_owner,
+    complete_trials_have_results,
+    optuna_agrees,
+    optuna_has_no_other_trials,
+)
+
+
+def check_database(session: Session) -> list[Problem]:
+    """The problems of the database itself: damaged pages, rows that belong to nothing."""
+    if session.get_bind().dialect.name != "sqlite":
+        return []
+    problems = [
+        Problem("the file is intact", f"PRAGMA quick_check: {line}", RESTORE)
+        for line in session.execute(text("PRAGMA quick_check(5)")).scalars()
+        if line != "ok"
+    ]
+    orphans = Counter((row[0], row[2]) for row in session.execute(text("PRAGMA foreign_key_check")))
+    return problems + [
+        Problem("every row belongs to something", f"{n} rows of {child} without {parent}", RESTORE)
+        for (child, parent), n in orphans.items()
+    ]
+
+
+def _name(row: TrialRow) -> str:
+    return f"configuration {row.setting} seed {row.seed}" + (
+        "" if row.number is None else f" (trial {row.number})"
+    )
+
+
+def _same(one: float | None, other: Any) -> bool:
+    return one is not None and other is not None and math.isclose(one, other, rel_tol=1e-12)

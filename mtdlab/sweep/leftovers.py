@@ -1,0 +1,67 @@
+"""What holds of the folders of a study: the saved model, checkpoints and temporary folders."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from mtdlab.store.invariants import Problem, Record
+from mtdlab.sweep.checkpoints import CHECKPOINTS
+
+
+def find_leftovers(record: Record, models: Path) -> list[Problem]:
+    """The problems of a study in the folder of models."""
+    return [problem for check in LEFTOVERS for problem in check(record, models)]
+
+
+def model_is_that_of_the_best_trial(record: Record, models: Path) -> Iterator[Problem]:
+    """`models/STUDY` is the model of the best trial, unless saving it was noted to have failed."""
+    name, folder = "the saved model is that of the best trial", models / record.study.name
+    if (best := record.best) is None:
+        if folder.exists():
+            found = f"{folder} is there, but no trial is complete"
+            yield Problem(name, found, f"move {folder} away")
+        return
+    again = f"mtdlab reproduce {record.study.name} {best.number} computes its scores again"
+    try:
+        run = json.loads((folder / "mtdlab" / "run.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        found = f"{folder} holds no model of trial {best.number} ({type(error).__name__})"
+        yield Problem(name, found, f"look in the folder that --models named; {again}")
+        return
+    saved = (run.get("study"), run.get("trial"))
+    if saved != (record.study.name, best.number):
+        found = f"{folder} holds trial {saved[1]} of {saved[0]}, the best is trial {best.number}"
+        yield Problem(name, found, f"see the note of trial {best.number}; {again}")
+
+
+def checkpoints_belong_to_unfinished_trials(record: Record, models: Path) -> Iterator[Problem]:
+    """Every folder of checkpoints is that of a trial that waits or runs."""
+    unfinished = {
+        f"{row.setting}-{row.seed}" for row in record.trials if row.state in ("WAITING", "RUNNING")
+    }
+    for folder in sorted((models / CHECKPOINTS / record.study.name).glob("*")):
+        if folder.name not in unfinished:
+            found = f"{folder} holds checkpoints of a trial that has ended or is not planned"
+            yield Problem("checkpoints are those of unfinished trials", found, f"rm -r {folder}")
+
+
+def nothing_temporary_is_left(record: Record, models: Path) -> Iterator[Problem]:
+    """Without a running trial there are no temporary folders of models, checkpoints or claims."""
+    if any(
+        row.state == "RUNNING" and not record.is_dead(row.owner or {}, row.heartbeat or 0.0)
+        for row in record.trials
+    ):
+        return
+    name, checkpoints = record.study.name, models / CHECKPOINTS / record.study.name
+    found = [*models.glob(f".{name}.building-*"), *models.glob(f".{name}*.claim")]
+    found += [*checkpoints.glob("*/.step-*"), *checkpoints.glob("**/*.claim")]
+    for path in sorted(found):
+        text = f"{path} was left by a process that was killed"
+        yield Problem("no temporary folder is left", text, f"rm -r {path}")
+
+
+LEFTOVERS = (
+    model_is_that_of_the_best_trial,
+    checkpoints_belong_to_unfinished_trials,
+    nothing_temporary_is_left,
+)

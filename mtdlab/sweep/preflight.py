@@ -1,0 +1,94 @@
+"""What a sweep needs, checked before it writes to the database.
+
+A sweep that is refused leaves no study behind: the corrected file then begins one.
+"""
+
+import itertools
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from mtdlab.config import StudySpec, TrainerSettings
+from mtdlab.config.paths import locate_augmentations, located
+from mtdlab.config.search import Choices
+from mtdlab.errors import MtdlabError, StorageError
+from mtdlab.store.recorded import read_last_decision, read_states
+
+INPUTS = ("encoder", "corpus", "evaluation")
+"""The settings that name files or folders; each combination of searched ones is checked."""
+
+
+def check_before_sweep(
+    spec: StudySpec, url: str, models: Path, *, retry_failed: bool = False
+) -> bool:
+    """Check everything that the trials of a study need, unless none is left to run.
+
+    Returns whether it was checked.
+
+    Checked are the tracking package, the folder of models and what the settings name: encoder,
+    texts, evaluation data, models of augmentations, device. A complete study needs none of these,
+    nor the seconds that loading an encoder takes. Writes nothing except token caches.
+
+    Raises MtdlabError for the first of them that is missing or cannot be used.
+    """
+    if not has_trials_left(spec, url, retry_failed=retry_failed):
+        return False
+    check_requirements(spec, models)
+    return True
+
+
+def has_trials_left(spec: StudySpec, url: str, *, retry_failed: bool = False) -> bool:
+    """Whether a sweep may have to run a trial of this study.
+
+    True also where the database is missing or cannot be read: opening the study reports that.
+    """
+    try:
+        states = read_states(url, spec.name)
+        last = read_last_decision(url, spec.name)
+    except StorageError:
+        return True
+    unfinished = {"WAITING", "RUNNING"} | ({"FAIL"} if retry_failed else set())
+    # a look that is still to be taken may add trials
+    if not unfinished.isdisjoint(states.values()) or (spec.until and last in ("", "continue")):
+        return True
+    return any((unit.setting, unit.seed) not in states for unit in spec.first_units())
+
+
+def check_requirements(spec: StudySpec, models: Path) -> None:
+    """Check what the trials of a study need, as `check_before_sweep` does and raises."""
+    # these import torch and transformers
+    from mtdlab.sweep.tracking import check_tracking
+    from mtdlab.training.export import check_model_folder
+    from mtdlab.training.inputs import check_inputs
+
+    check_tracking(spec.tracking)
+    check_model_folder(models / spec.name)
+    check_writable(models)
+    augmentations = locate_augmentations(spec.augmentations(), spec.places)
+    for settings in _inputs(spec):
+        check_inputs(located(settings, spec.places), augmentations, spec.smallest_batch())
+
+
+def check_writable(folder: Path) -> None:
+    """Raise MtdlabError if files cannot be written to a folder, or it cannot be created."""
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    try:
+        # a file without a name where the system has them: nothing is left behind
+        with tempfile.TemporaryFile(dir=existing):
+            pass
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        problem = f"cannot be written to ({reason})" if existing.is_dir() else "is not a folder"
+        raise MtdlabError(
+            f"models cannot be saved in {folder}: {existing} {problem}; "
+            "name another folder with --models"
+        ) from None
+
+
+def _inputs(spec: StudySpec) -> Iterator[TrainerSettings]:
+    """The fixed settings with each combination of the searched inputs."""
+    fixed = spec.fixed()
+    searched = {name: spec.search[name] for name in INPUTS if name in spec.search}
+    columns = [each.values for each in searched.values() if isinstance(each, Choices)]
+    for values in itertools.product(*columns):
+        yield fixed.model_copy(update=dict(zip(searched, values, strict=True)))

@@ -1,0 +1,54 @@
+"""What is not there, or cannot be written to, is a sentence and an exit code."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.commands.conftest import Command, Recorded
+
+
+@pytest.mark.parametrize("arguments", ["--data empty", "--data empty --tasks sts"])
+def test_a_folder_without_the_data_of_a_task_is_refused(
+    command: Command, tmp_path: Path, arguments: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    printed = command(f"evaluate builtin {arguments}", code=2)
+    assert "no task's data are there (STS12: no folder empty/STS/STS12-en-test)" in printed.stderr
+    assert not printed.stdout
+
+
+def test_a_folder_that_is_not_there_is_refused(command: Command) -> None:
+    printed = command("evaluate builtin --data wrong", code=2)
+    assert "--data wrong: no such folder" in printed.stderr
+
+
+@pytest.mark.parametrize("as_json", ["", "--json"])
+def test_the_plan_of_a_study_whose_texts_are_missing_is_shown_and_is_bad_input(
+    command: Command, tmp_path: Path, as_json: str
+) -> None:
+    (tmp_path / "a.yaml").write_text(
+        "study: a\ntrainer: {corpus: gone.txt}\nsearch: {ema_decay: [0.5, 0.75]}\n"
+    )
+    printed = command(f"plan a.yaml {as_json}", code=2)
+    assert "gone.txt: cannot be read" in printed.stdout
+    assert "ema_decay" in printed.stdout
+    # not looked for
+    command(f"plan a.yaml --no-measure {as_json}")
+
+
+@pytest.mark.parametrize(
+    ("out", "reason"),
+    [
+        ("file", "not a directory|file exists"),
+        ("file/inside", "not a directory"),
+        ("/proc/reports", "no such file or directory|permission denied"),
+    ],
+)
+def test_a_page_that_cannot_be_written_is_a_sentence(
+    command: Command, recorded: Recorded, tmp_path: Path, out: str, reason: str
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    printed = command(f"report tiny --storage {recorded.storage} --out {out}", code=2)
+    assert f"--out {out}: the page cannot be written (" in printed.stderr
+    assert any(each in printed.stderr for each in reason.split("|")), printed.stderr
+    assert (tmp_path / "file").read_text() == "no folder"

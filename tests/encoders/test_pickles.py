@@ -1,0 +1,174 @@
+"""Pickles planted in files that are loaded are never executed."""
+
+import hashlib
+import json
+import os
+import pickle
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+import analysis
+import mtdlab
+from analysis.run_tables import TableError, open_table
+from analysis.stored_frames import StoredFramesError, from_parquet
+from mtdlab.config import read_study
+from mtdlab.config.source import SpecError
+from mtdlab.corpus.corpus import open_corpus
+from mtdlab.corpus.tokens import token_folder, tokenise
+from mtdlab.encoders.loading import load_encoder, load_tokenizer
+from mtdlab.errors import MtdlabError, StorageError
+from mtdlab.evaluation.files import read_lines
+from mtdlab.store import list_studies
+from mtdlab.training.checkpoint import (
+    MANIFEST,
+    TENSORS,
+    VALUES,
+    find_checkpoint,
+    save_checkpoint,
+)
+
+
+class Mark:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.fixture
+def mark(tmp_path: Path) -> Path:
+    """What an executed pickle would make."""
+    return tmp_path / "executed"
+
+
+def plant(path: Path, mark: Path, *, by_torch: bool) -> None:
+    """Replace a file by a pickle: as torch.save writes it, or plain."""
+    if by_torch:
+        torch.save({"weight": Mark(mark)}, path)
+    else:
+        path.write_bytes(pickle.dumps(Mark(mark)))
+
+
+def test_the_planted_pickle_would_be_executed(tmp_path: Path, mark: Path) -> None:
+    plant(tmp_path / "a", mark, by_torch=False)
+    pickle.loads((tmp_path / "a").read_bytes())
+    assert mark.is_dir()
+
+
+@pytest.mark.parametrize("by_torch", [True, False])
+def test_pickled_weights_are_refused_without_advice_to_execute_them(
+    tiny_encoder: Path, tmp_path: Path, mark: Path, by_torch: bool
+) -> None:
+    folder = tmp_path / "encoder"
+    shutil.copytree(tiny_encoder, folder)
+    (folder / "model.safetensors").unlink()
+    plant(folder / "pytorch_model.bin", mark, by_torch=by_torch)
+    with pytest.raises(MtdlabError, match="is a pickle with more in it than tensors") as caught:
+        load_encoder(str(folder), dropout=0.1)
+    assert "weights_only" not in str(caught.value)
+    assert "model.safetensors" in str(caught.value)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("by_torch", [True, False])
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "tokenizer.json", "config.json", "tokenizer_config.json"]
+)
+def test_a_pickle_in_place_of_a_file_of_an_encoder_is_not_executed(
+    tiny_encoder: Path, tmp_path: Path, mark: Path, name: str, by_torch: bool
+) -> None:
+    folder = tmp_path / "encoder"
+    shutil.copytree(tiny_encoder, folder)
+    plant(folder / name, mark, by_torch=by_torch)
+    with pytest.raises(MtdlabError, match=r"encoder .*encoder: "):
+        load_encoder(str(folder), dropout=0.1)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("by_torch", [True, False])
+@pytest.mark.parametrize("name", ["ids.npy", "lengths.npy"])
+def test_a_pickle_in_the_token_cache_is_not_executed(
+    tiny_encoder: Path,
+    tiny_corpus: Path,
+    tmp_path: Path,
+    mark: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    by_torch: bool,
+) -> None:
+    monkeypatch.setenv("MTDLAB_CACHE", str(tmp_path / "cache"))
+    corpus, tokenizer = open_corpus(str(tiny_corpus)), load_tokenizer(str(tiny_encoder))
+    tokenise(corpus, tokenizer, 16)
+    plant(token_folder(corpus, tokenizer, 16) / name, mark, by_torch=by_torch)
+    with pytest.raises(MtdlabError, match=r"the kept tokens in .* are damaged; delete that folder"):
+        tokenise(corpus, tokenizer, 16)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("by_torch", [True, False])
+@pytest.mark.parametrize("name", [TENSORS, VALUES, MANIFEST])
+def test_a_pickle_in_a_checkpoint_is_not_executed(
+    tmp_path: Path, mark: Path, name: str, by_torch: bool
+) -> None:
+    """Also where the manifest holds its sum, as whoever can write the one can write the other."""
+    save_checkpoint(tmp_path / "run", 5, {"weight": torch.zeros(3)}, {})
+    folder = tmp_path / "run" / "step-0000000005"
+    plant(folder / name, mark, by_torch=by_torch)
+    if name != MANIFEST:
+        manifest = json.loads((folder / MANIFEST).read_text())
+        content = (folder / name).read_bytes()
+        sums = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        manifest["files"][name] = sums
+        (folder / MANIFEST).write_text(json.dumps(manifest))
+    found = find_checkpoint(tmp_path / "run")
+    assert found.checkpoint is None
+    assert len(found.damaged) == 1
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("by_torch", [True, False])
+def test_a_pickle_in_place_of_other_files_is_not_executed(
+    tmp_path: Path, mark: Path, by_torch: bool
+) -> None:
+    """A study file, a database, a table of runs, stored frames, and evaluation data."""
+    path = tmp_path / "planted"
+    plant(path, mark, by_torch=by_torch)
+    with pytest.raises(SpecError, match=f"{path}"):
+        read_study(path)
+    with pytest.raises(StorageError, match="is not a SQLite database"):
+        list_studies(f"sqlite:///{path}")
+    with pytest.raises(TableError, match="planted"):
+        open_table(path, score="score", columns={}, scale=None)
+    with pytest.raises(StoredFramesError, match="planted"):
+        from_parquet(path)
+    with pytest.raises(MtdlabError, match="planted"):
+        read_lines(path)
+    assert not mark.exists()
+
+
+def test_no_module_can_execute_a_file() -> None:
+    """Of the functions that do, none is called: by name, as a review would look for them."""
+    forbidden = re.compile(
+        r"pickle\.loads?\(|torch\.load\(|(?<![.\w])(?:eval|exec)\(|shell=True|trust_remote_code|yaml\.load\("
+        r"|allow_pickle=True|weights_only=False|joblib\.load|os\.system|marshal|dill"
+    )
+    sources = [
+        *Path(mtdlab.__file__).parent.rglob("*.py"),
+        *Path(analysis.__file__).parent.rglob("*.py"),
+    ]
+    found = {
+        f"{path.name}: {line.strip()}"
+        for path in sources
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if forbidden.search(line)
+    }
+    assert len(sources) > 200
+    assert found == set()

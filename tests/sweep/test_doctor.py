@@ -1,0 +1,312 @@
+"""`mtdlab doctor`: a healthy study passes, and each invariant has a test that breaks it."""
+
+import json
+import re
+import shutil
+import sqlite3
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mtdlab.cli import main
+from mtdlab.config import read_study
+from mtdlab.errors import NothingToReport, StorageError
+from mtdlab.store import Result
+from mtdlab.sweep.doctor import Examination, examine
+from mtdlab.sweep.open_study import open_study
+from mtdlab.sweep.optuna_study import OptunaStudy
+from mtdlab.sweep.owner import this_process
+
+STUDY = """\
+study: a
+trainer: {steps: 4}
+search: {ema_decay: [0.5, 0.75]}
+seeds: [0, 1]
+"""
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a study: two trials are complete, one has failed, one waits; a saved model."""
+    folder = tmp_path_factory.mktemp("healthy")
+    (folder / "a.yaml").write_text(STUDY)
+    spec, url, owner = read_study(folder / "a.yaml"), f"sqlite:///{folder / 'a.db'}", this_process()
+    store, opened = open_study(spec, url, ""), OptunaStudy(url, spec)
+    for score in (40.0, 41.0, None):
+        claim = store.claim(owner)
+        assert claim is not None
+        trial, parameters = opened.begin(claim)
+        store.begin(claim, trial._trial_id, trial.number, parameters, {"steps": 4}, 2.0)
+        values = {} if score is None else {"score": score + 1}
+        scores = {} if score is None else {"sts_dev": score, "sts_test": score + 1}
+        state = "FAIL" if score is None else "COMPLETE"
+        arrays = {"curve/loss": np.ones(4, np.float32)}
+        store.finish(claim, owner, Result(state, values=values, scores=scores, arrays=arrays))
+        opened.record(trial._trial_id, state, score, None if score is None else score + 1)
+    save_model(folder / "models" / "a", "a", 1)
+    return folder
+
+
+def save_model(folder: Path, study: str, trial: int) -> None:
+    (folder / "mtdlab").mkdir(parents=True, exist_ok=True)
+    (folder / "mtdlab" / "run.json").write_text(json.dumps({"study": study, "trial": trial}))
+
+
+@pytest.fixture
+def healthy(finished: Path, tmp_path: Path) -> Path:
+    """A copy to break."""
+    return Path(shutil.copytree(finished, tmp_path / "study"))
+
+
+def check(folder: Path, study: str | None = "a") -> Examination:
+    return examine(f"sqlite:///{folder / 'a.db'}", folder / "models", study)
+
+
+def snapshot(folder: Path) -> dict[Path, tuple[int, bytes]]:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
+
+
+@pytest.mark.parametrize("study", ["a", None])
+def test_a_healthy_study_has_no_problem_and_nothing_is_changed(
+    healthy: Path, study: str | None
+) -> None:
+    before = snapshot(healthy)
+    found = check(healthy, study)
+    assert found.holds
+    assert (found.database, found.studies) == ((), {"a": ()})
+    assert snapshot(healthy) == before
+
+
+def change(folder: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(folder / "a.db")) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+
+
+DEAD = json.dumps({**this_process(), "started": "0"})
+TRIALS = "UPDATE mtdlab_trials SET"
+BROKEN: dict[str, tuple[tuple[str, ...], str, str]] = {
+    "each configuration and seed is planned once": (
+        (f"{TRIALS} parameters = '{{\"ema_decay\": 0.5}}'",),
+        r"\{\"ema_decay\": 0.5\} with seed 0 is planned 2 times",
+        "restore the database",
+    ),
+    "each trial has a number of its own": (
+        (f"{TRIALS} number = 0 WHERE number = 1",),
+        "number 0 stands for 2 planned trials",
+        "restore the database",
+    ),
+    "every running trial has a living owner": (
+        (f"{TRIALS} state = 'RUNNING', owner = '{DEAD}', heartbeat = 1 WHERE state = 'WAITING'",),
+        r"is running, and its owner, process \d+ on .*, has ended",
+        "rerun mtdlab sweep",
+    ),
+    "running without an owner": (
+        (f"{TRIALS} state = 'RUNNING' WHERE state = 'WAITING'",),
+        "is running and has no owner",
+        "rerun mtdlab sweep",
+    ),
+    "an owner of a waiting trial": (
+        (f"{TRIALS} owner = '{DEAD}' WHERE state = 'WAITING'",),
+        "is WAITING and has an owner",
+        "rerun mtdlab sweep",
+    ),
+    "every trial has a known state": (
+        (f"{TRIALS} state = 'DONE' WHERE state = 'WAITING'",),
+        "is DONE",
+        "restore the database",
+    ),
+    "ended without having begun": (
+        (f"{TRIALS} state = 'FAIL' WHERE state = 'WAITING'",),
+        "is FAIL and never began",
+        "restore the database",
+    ),
+    "every complete trial has its results": (
+        (
+            f"{TRIALS} score = NULL WHERE number = 0",
+            "DELETE FROM mtdlab_scores WHERE task = 'sts_dev' AND score = 40",
+            "DELETE FROM mtdlab_arrays WHERE trial_id = 1",
+        ),
+        r"\(trial 0\) is complete without score, ranking score, training curve",
+        "run its study again",
+    ),
+    "mtdlab's and Optuna's tables agree": (
+        ("UPDATE trials SET state = 'RUNNING' WHERE number = 0",),
+        r"\(trial 0\) is COMPLETE, in Optuna RUNNING",
+        "rerun mtdlab sweep",
+    ),
+    "another value in Optuna": (
+        ("UPDATE trial_values SET value = 7 WHERE value = 40",),
+        r"\(trial 0\) has the value 40.0, in Optuna 7.0",
+        "restore the database",
+    ),
+    "another number in Optuna": (
+        ("UPDATE trials SET number = 9 WHERE number = 0",),
+        r"\(trial 0\) is number 9 there",
+        "restore the database",
+    ),
+    "missing in Optuna": (
+        ("DELETE FROM trial_values WHERE trial_id = 1", "DELETE FROM trials WHERE number = 0"),
+        r"\(trial 0\) is missing in Optuna's tables",
+        "restore the database",
+    ),
+    "deleted through Optuna": (
+        ("UPDATE studies SET study_name = 'b'",),
+        "Optuna's tables have no such study; it was deleted through Optuna",
+        "begins it again",
+    ),
+    "Optuna has no trials of its own": (
+        (
+            "INSERT INTO trials (number, study_id, state) "
+            "SELECT 9, study_id, 'RUNNING' FROM studies",
+        ),
+        "trial 9 is RUNNING in Optuna's tables and not planned",
+        "rerun mtdlab sweep",
+    ),
+    "every row belongs to something": (
+        ("INSERT INTO mtdlab_scores (trial_id, task, score) VALUES (99, 'sts_dev', 1)",),
+        "1 rows of mtdlab_scores without mtdlab_trials",
+        "restore the database",
+    ),
+}
+
+
+@pytest.mark.parametrize(("statements", "found", "repair"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_record_is_found(
+    healthy: Path, statements: tuple[str, ...], found: str, repair: str
+) -> None:
+    change(healthy, *statements)
+    before = snapshot(healthy)
+    examined = check(healthy)
+    assert not examined.holds
+    problems = [*examined.database, *examined.studies["a"]]
+    matching = [each for each in problems if matches(found, each.found)]
+    assert matching, problems
+    assert repair in matching[0].repair
+    assert snapshot(healthy) == before
+
+
+def matches(pattern: str, text: str) -> bool:
+    return re.search(pattern, text) is not None
+
+
+def remove_model(folder: Path) -> None:
+    shutil.rmtree(folder / "models" / "a")
+
+
+def save_another(folder: Path) -> None:
+    save_model(folder / "models" / "a", "a", 0)
+
+
+def leave_checkpoint(folder: Path) -> None:
+    (folder / "models" / ".checkpoints" / "a" / "0123456789abcdef-0" / "step-0000000001").mkdir(
+        parents=True
+    )
+
+
+def leave_temporary(folder: Path) -> None:
+    (folder / "models" / ".a.building-x1y2").mkdir()
+
+
+def leave_claim(folder: Path) -> None:
+    (folder / "models" / ".a.claim").write_text("")
+
+
+def complete_none(folder: Path) -> None:
+    change(
+        folder,
+        f"{TRIALS} state = 'FAIL' WHERE state = 'COMPLETE'",
+        "UPDATE trials SET state = 'FAIL' WHERE state = 'COMPLETE'",
+    )
+
+
+@pytest.mark.parametrize(
+    ("change_folder", "found", "repair"),
+    [
+        (remove_model, r"models/a holds no model of trial 1 \(FileNotFoundError\)", "--models"),
+        (save_another, "models/a holds trial 0 of a, the best is trial 1", "note of trial 1"),
+        (complete_none, "models/a is there, but no trial is complete", "move .*models/a away"),
+        (leave_checkpoint, "0123456789abcdef-0 holds checkpoints of a trial that has", "rm -r .*"),
+        (leave_temporary, r"\.a\.building-x1y2 was left by a process", r"rm -r .*building-x1y2"),
+        (leave_claim, r"\.a\.claim was left by a process", r"rm -r .*\.a\.claim"),
+    ],
+)
+def test_what_is_left_over_is_found(
+    healthy: Path, change_folder: Callable[[Path], None], found: str, repair: str
+) -> None:
+    change_folder(healthy)
+    [problem] = check(healthy).studies["a"]
+    assert matches(found, problem.found)
+    assert matches(repair, problem.repair)
+
+
+def test_checkpoints_of_a_waiting_trial_and_files_of_a_running_one_are_no_problem(
+    healthy: Path,
+) -> None:
+    with closing(sqlite3.connect(healthy / "a.db")) as connection:
+        query = "SELECT setting, seed FROM mtdlab_trials WHERE state = 'WAITING'"
+        setting, seed = connection.execute(query).fetchone()
+    (healthy / "models" / ".checkpoints" / "a" / f"{setting}-{seed}").mkdir(parents=True)
+    owner = json.dumps(this_process())
+    change(healthy, f"{TRIALS} state = 'RUNNING', owner = '{owner}' WHERE state = 'WAITING'")
+    leave_temporary(healthy)
+    assert check(healthy).holds
+
+
+def test_a_damaged_page_is_found(healthy: Path) -> None:
+    path = healthy / "a.db"
+    with closing(sqlite3.connect(path)) as connection:
+        [page] = connection.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'ix_mtdlab_trials_state'"
+        ).fetchone()
+        [size] = connection.execute("PRAGMA page_size").fetchone()
+    content = bytearray(path.read_bytes())
+    content[(page - 1) * size + 8 : page * size] = b"\xff" * (size - 8)
+    path.write_bytes(content)
+    found = check(healthy)
+    assert not found.holds
+    assert any("PRAGMA quick_check: " in each.found for each in found.database)
+
+
+def test_a_study_or_database_that_is_not_there(tmp_path: Path, healthy: Path) -> None:
+    with pytest.raises(NothingToReport, match=r"no study b in .*; did you mean a|known are a"):
+        check(healthy, "b")
+    with pytest.raises(StorageError, match="no database at"):
+        check(tmp_path)
+    found = check(tmp_path, None)
+    assert (found.holds, found.studies) == (True, {})
+    assert not (tmp_path / "a.db").exists()
+
+
+def run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str
+) -> tuple[int, str]:
+    monkeypatch.setattr(sys, "argv", ["mtdlab", "doctor", *arguments])
+    with pytest.raises(SystemExit, match=r"^\w*$") as ended:
+        main()
+    return int(ended.value.code or 0), capsys.readouterr().out
+
+
+def test_the_command_prints_problems_and_the_machine(
+    healthy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(healthy)
+    code, text = run(monkeypatch, capsys, "a", "--storage", "a.db")
+    assert code == 0
+    assert "sqlite:///a.db: no problem\nstudy a: no problem\nPython 3." in text
+    assert "free disk: models " in text
+    save_another(healthy)
+    code, text = run(monkeypatch, capsys, "--storage", "a.db")
+    assert code == 6
+    assert "study a: 1 problems\n  the saved model is that of the best trial: no, models/a " in text
+    code, text = run(monkeypatch, capsys, "--storage", "a.db", "--json")
+    fields = json.loads(text)
+    assert (code, fields["holds"]) == (6, False)
+    assert fields["studies"]["a"][0].keys() == {"invariant", "found", "repair"}
+    assert {"python", "versions", "device", "threads", "disk"} <= fields["machine"].keys()

@@ -1,0 +1,178 @@
+"""Checks before a study is created: what a refused sweep leaves behind, and when none is needed."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import optuna
+import pytest
+
+from mtdlab.config import StudySpec, read_study
+from mtdlab.errors import MtdlabError
+from mtdlab.store import Result, list_studies
+from mtdlab.sweep import run as runs
+from mtdlab.sweep.open_study import open_study
+from mtdlab.sweep.optuna_study import OptunaStudy
+from mtdlab.sweep.owner import this_process
+from mtdlab.sweep.preflight import check_before_sweep, check_writable, has_trials_left
+
+Write = Callable[..., StudySpec]
+
+
+@pytest.fixture
+def write(
+    tmp_path: Path,
+    tiny_encoder: Path,
+    tiny_corpus: Path,
+    tiny_pairs: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Write:
+    """Writes a study file of two trials whose inputs exist, but for what is given."""
+    monkeypatch.chdir(tmp_path)
+
+    def study(name: str = "a", rest: str = "", **trainer: object) -> StudySpec:
+        values = {
+            "encoder": tiny_encoder,
+            "corpus": tiny_corpus,
+            "evaluation": tiny_pairs,
+            "batch_size": 8,
+            "steps": 4,
+            "max_length": 16,
+            "device": "cpu",
+        } | trainer
+        lines = "\n".join(f"  {key}: {value}" for key, value in values.items())
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(
+            f"study: {name}\ntrainer:\n{lines}\nsearch: {{ema_decay: [0.5, 0.75]}}\n{rest}"
+        )
+        return read_study(path)
+
+    return study
+
+
+def snapshot(folder: Path) -> dict[str, bytes | None]:
+    """Every file below a folder with its content, every folder with None."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"corpus": "missing.txt"}, "missing.txt"),
+        ({"encoder": "missing-encoder"}, "encoder missing-encoder: neither a folder here"),
+        ({"evaluation": "missing-pairs"}, "missing-pairs"),
+        ({"tasks": "[STS12]"}, "data of trainer.tasks are missing"),
+        ({"batch_size": 5000}, "5000"),
+        ({"rest": "tracking: tensorboard\n"}, "needs the package tensorboard"),
+    ],
+)
+@pytest.mark.parametrize("existing", [False, True])
+def test_a_refused_sweep_leaves_no_study_and_no_file(
+    write: Write,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    changed: dict[str, str],
+    message: str,
+    existing: bool,
+) -> None:
+    monkeypatch.setattr("mtdlab.sweep.tracking.find_spec", lambda _: None)
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    if existing:
+        open_study(write("other"), url, "")
+    spec = write(**changed)
+    before = snapshot(tmp_path)
+    with pytest.raises(MtdlabError, match=message):
+        runs.sweep(spec, url, jobs=1)
+    assert snapshot(tmp_path) == before
+    if existing:
+        assert [each.name for each in list_studies(url)] == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("models", "message"),
+    [
+        ("file", r"models cannot be saved in .*/file: .*/file is not a folder; name another"),
+        ("file/models", r"models cannot be saved in .*/models: .*/file is not a folder"),
+        ("/proc/models", r"models cannot be saved in /proc/models: /proc cannot be written to \("),
+    ],
+)
+def test_models_that_cannot_be_saved_are_refused_before_the_study_is_created(
+    write: Write, tmp_path: Path, models: str, message: str
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    spec = write()
+    before = snapshot(tmp_path)
+    with pytest.raises(MtdlabError, match=message):
+        runs.sweep(spec, f"sqlite:///{tmp_path / 'a.db'}", models=Path(models), jobs=1)
+    assert snapshot(tmp_path) == before
+
+
+def test_a_folder_of_another_kind_in_place_of_the_model_is_refused_first(
+    write: Write, tmp_path: Path
+) -> None:
+    (tmp_path / "models" / "a").mkdir(parents=True)
+    (tmp_path / "models" / "a" / "notes.txt").write_text("mine")
+    spec = write()
+    before = snapshot(tmp_path)
+    with pytest.raises(MtdlabError, match="exists and is not a saved model"):
+        runs.sweep(spec, f"sqlite:///{tmp_path / 'a.db'}", jobs=1)
+    assert snapshot(tmp_path) == before
+
+
+def test_the_check_of_a_folder_leaves_nothing_in_it(tmp_path: Path) -> None:
+    check_writable(tmp_path / "models" / "deeper")
+    assert not any(tmp_path.iterdir())
+
+
+def test_every_searched_input_is_checked(write: Write, tiny_encoder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    text = write("a").text.replace(f"  encoder: {tiny_encoder}\n", "")
+    search = f"search: {{encoder: [{tiny_encoder}, second-encoder], ema_decay"
+    path.write_text(text.replace("search: {ema_decay", search))
+    with pytest.raises(MtdlabError, match="encoder second-encoder: neither a folder here"):
+        check_before_sweep(read_study(path), f"sqlite:///{tmp_path / 'a.db'}", tmp_path / "models")
+
+
+def finish(spec: StudySpec, url: str, state: str = "COMPLETE") -> None:
+    """Claim every waiting trial and record how it ended."""
+    store, optuna_study = open_study(spec, url, ""), OptunaStudy(url, spec)
+    while claim := store.claim(this_process()):
+        trial, parameters = optuna_study.begin(claim)
+        store.begin(claim, trial._trial_id, trial.number, parameters, {}, 2.0)
+        store.finish(claim, this_process(), Result(state, values={"score": 1.0}))
+        optuna_study.record(trial._trial_id, state, 1.0, 1.0)
+
+
+def test_trials_are_left_until_all_have_ended(write: Write, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    spec = write()
+    assert has_trials_left(spec, url)
+    open_study(spec, url, "")
+    assert has_trials_left(spec, url)
+    finish(spec, url)
+    assert not has_trials_left(spec, url)
+    assert has_trials_left(write(rest="seeds: [0, 1]\n"), url)
+    failed = write("b")
+    finish(failed, url, "FAIL")
+    assert not has_trials_left(failed, url)
+    assert has_trials_left(failed, url, retry_failed=True)
+
+
+def test_a_complete_study_answers_without_its_inputs(write: Write, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    spec = write(corpus="gone.txt")
+    finish(spec, url)
+    assert runs.sweep(spec, url, jobs=1).counts == {"COMPLETE": 2}
+
+
+def test_a_study_that_was_deleted_through_optuna_is_checked_as_a_new_one(
+    write: Write, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    spec = write(corpus="gone.txt")
+    finish(spec, url)
+    optuna.delete_study(study_name="a", storage=url)
+    with pytest.raises(MtdlabError, match=r"gone.txt"):
+        runs.sweep(spec, url, jobs=1)
