@@ -187,7 +187,14 @@ class Store(Looks):
                 update(TrialRow)
                 .where(failed)
                 .values(
-                    state="WAITING", reason="", note="", traceback="", optuna_id=None, number=None
+                    state="WAITING",
+                    reason="",
+                    reason_code="",
+                    deaths=0,
+                    note="",
+                    traceback="",
+                    optuna_id=None,
+                    number=None,
                 )
             )
             return count
