@@ -129,22 +129,21 @@ class Claims:
                 _reset(row)
             return row is not None
 
-    def record_death(self, row_id: int, owner: Owner, how: str) -> bool:
-        """Count the death of the worker of a trial; whether the trial waits then.
+    def record_death(self, row_id: int, owner: Owner, how: str) -> str | None:
+        """Count the death of the worker of a trial; the trial's state then.
 
-        It has failed if this was its third worker (`MOST_DEATHS`). False too if `owner` does not
-        own the trial. how: of the end of the process, such as "signal 9: Killed".
+        It waits, or has failed if this was its third worker (`MOST_DEATHS`). None if `owner` does
+        not own the trial. how: of the end of the process, such as "signal 9: Killed".
         """
         with self._owned_row(row_id, owner) as row:
             if row is None:
-                return False
+                return None
             row.deaths += 1
-            if row.deaths < MOST_DEATHS:
-                _reset(row)
-                return True
-            row.state, row.owner, row.reason_code = "FAIL", None, "interrupted"
-            row.reason = f"its worker process died {row.deaths} times (at last: {how})"
-            return False
+            _reset(row)
+            if row.deaths >= MOST_DEATHS:
+                row.state, row.reason_code = "FAIL", "interrupted"
+                row.reason = f"its worker process died {row.deaths} times (at last: {how})"
+            return row.state
 
     def finish(self, claim: Claim, owner: Owner, result: Result) -> bool:
         """Record a trial's result in one transaction; False if `owner` no longer owns the trial."""

@@ -63,6 +63,7 @@ class RecordedTrial:
     note: str
     traceback: str
     environment: Mapping[str, str]
+    reason_code: str = ""
 
 
 def read_trial(url: str, study: str, number: int) -> RecordedTrial:
@@ -96,6 +97,7 @@ def read_trial(url: str, study: str, number: int) -> RecordedTrial:
             note=row.note,
             traceback=row.traceback,
             environment=row.environment or {},
+            reason_code=row.reason_code,
         )
 
 

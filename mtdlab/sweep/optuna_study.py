@@ -1,7 +1,6 @@
 """The Optuna study beside mtdlab's tables: created, written to, and synchronised with them."""
 
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
 from mtdlab.config import StudySpec, TrainerSettings
 from mtdlab.store import Claim, Store
-from mtdlab.store.claims import OwnedTrial
 from mtdlab.store.database import engine_arguments, explained, immediate
 from mtdlab.sweep.owner import is_dead
 from mtdlab.sweep.samplers import distributions, pruner, sampler, suggest
@@ -113,40 +111,43 @@ class OptunaStudy:
         value = ranking if state == "COMPLETE" else None
         self.study.tell(trial.number, value, state=TrialState[state], skip_if_finished=True)
 
-    def synchronise(self, store: Store, ended: Mapping[int, str] | None = None) -> int:
+    def synchronise(self, store: Store) -> None:
         """Repair what dead processes left: their trials, results not recorded here.
 
-        ended  workers of this sweep that died, each with how it ended, by process id. A trial that
-               they run for the third time has failed (`Claims.record_death`).
-
         A trial that is running in Optuna's tables and has no owner was lost between two
-        transactions: it failed, and its configuration runs again as another trial. Returns the
-        number of trials that had a dead owner.
+        transactions: it failed, and its configuration runs again as another trial.
         """
         owned = store.owned()
         dead = [trial for trial in owned if is_dead(trial.owner, trial.heartbeat)]
         for each in dead:
-            self._take_from(each, store, (ended or {}).get(each.owner.get("pid", 0)))
+            if store.release(each.row, each.owner) and each.optuna_id is not None:
+                self.release(each.optuna_id)
         finished = store.finished()
         for trial in self._unfinished():
             if trial._trial_id in finished:
-                row = finished[trial._trial_id]
-                self.record(trial._trial_id, row.state, row.ranking, row.score, reason=row.reason)
+                ended = finished[trial._trial_id]
+                self.record(trial._trial_id, ended.state, ended.ranking, ended.score)
         if len(dead) == len(owned):
             known = store.begun()
             for trial in self._unfinished():
                 if trial._trial_id not in known:
                     self.record(trial._trial_id, "FAIL", reason="its worker ended before it began")
-        return len(dead)
 
-    def _take_from(self, trial: OwnedTrial, store: Store, how: str | None) -> None:
-        """Put a dead owner's trial back as waiting, or fail it if its worker died too often."""
-        if how is None:
-            waits = store.release(trial.row, trial.owner)
-        else:
-            waits = store.record_death(trial.row, trial.owner, how)
-        if waits and trial.optuna_id is not None:
-            self.release(trial.optuna_id)
+    def record_death(self, store: Store, process: int, how: str) -> bool:
+        """Release the trial of a worker that died, or fail it at its third; whether it had one.
+
+        Trials of other dead processes stay as they are, since their deaths would not be counted.
+
+        process, how  its process id on this machine, and how it ended.
+        """
+        for trial in store.owned():
+            if trial.owner.get("pid") != process or not is_dead(trial.owner, time.time()):
+                continue
+            state = store.record_death(trial.row, trial.owner, how)
+            if state == "WAITING" and trial.optuna_id is not None:
+                self.release(trial.optuna_id)
+            return state is not None
+        return False
 
     def _unfinished(self) -> list[FrozenTrial]:
         states = (TrialState.RUNNING, TrialState.WAITING)

@@ -21,7 +21,8 @@ class SweepResult:
     """The state of a study after a sweep: trials by state, and the exit code.
 
     select_by  the score that ranks the trials; best  the first by it, None before there is one;
-    look  the last look at the verdict, None without one; failures  the failed trials, by number.
+    look  the last look at the verdict, None without one; failures  the failed trials, by number;
+    too_many_failed  whether they are `max_failed` or more, which ended the sweep.
     """
 
     study: str
@@ -35,6 +36,7 @@ class SweepResult:
     exit_code: int
     look: Look | None = None
     failures: tuple[FinishedRow, ...] = ()
+    too_many_failed: bool = False
 
     @property
     def planned(self) -> int:
@@ -81,7 +83,8 @@ def sweep(
         counts=counts,
         ran=trials.ran,
         seconds=time.perf_counter() - started,
-        exit_code=stop.exit_code or (1 if trials.hopeless else code),
+        exit_code=stop.exit_code or (1 if trials.too_many_failed else code),
         look=store.last_look(),
         failures=tuple(store.failures()) if counts.get("FAIL") else (),
+        too_many_failed=trials.too_many_failed,
     )

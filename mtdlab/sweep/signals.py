@@ -72,6 +72,21 @@ def stop_on_signals() -> Iterator[StopRequest]:
 
 
 @contextmanager
+def ended_by_ctrl_c() -> Iterator[None]:
+    """Let Ctrl-C end the process at once in this block, as the other signals do.
+
+    Nothing is running yet. KeyboardInterrupt in an import of torch would end it by an abort signal.
+    """
+    previous = signal.getsignal(signal.SIGINT)
+    if previous is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+@contextmanager
 def signals_blocked() -> Iterator[None]:
     """Delay the signals until the block ends; processes started in it have them blocked."""
     previous = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)

@@ -28,7 +28,8 @@ class Trials:
 
     workers  the number of worker processes, None for the default, and of those on each GPU. With
              one, trials run in this process.
-    ran      how many trials have ended; hopeless: whether `max_failed` of the study have failed.
+    ran      how many trials have ended; too_many_failed: whether `max_failed` of the study have
+             failed.
     """
 
     def __init__(
@@ -42,9 +43,11 @@ class Trials:
         max_failed: int | None = None,
     ) -> None:
         self.spec, self.url, self.models, self.store, self.stop = spec, url, models, store, stop
-        self.ran, self.hopeless = 0, False
+        self.ran, self.too_many_failed = 0, False
         self._wanted, self._max_failed = workers, max_failed
         self._workers: Workers | None = None
+        self._display: Display | None = None
+        self._worker_has_died = False
 
     def __enter__(self) -> Self:
         return self
@@ -68,11 +71,12 @@ class Trials:
                 return
 
     def _is_over(self) -> bool:
-        return self.stop.requested() or self.hopeless
+        return self.stop.requested() or self.too_many_failed
 
     def _repair(self) -> bool:
         """Release the trials of dead owners; whether trials wait now."""
-        if self.store.counts().get("RUNNING"):
+        if self._worker_has_died or self.store.counts().get("RUNNING"):
+            self._worker_has_died = False
             self._optuna.synchronise(self.store)
         return bool(self.store.counts().get("WAITING"))
 
@@ -97,14 +101,13 @@ class Trials:
         ranked_by = self.store.select_by(self.spec.metric)
         tally = Tally(sum(counts.values()), finished, jobs, ranked_by, self.spec.known)
         with Display(tally) as display:
+            self._display = display
             for note in filter(None, (difference, describe_ranking(self.spec, self.store))):
                 display.message(note)
             with _updating(display, ProgressReader(self.url, self.store.study_id)):
                 self._show_trials(display, jobs)
             if self.stop.requested():
                 display.message("Interrupted. Rerun to resume.")
-            elif self.hopeless:
-                display.message(f"{self._max_failed} trials have failed: the sweep ends.")
 
     def _check(self) -> None:
         from mtdlab.sweep.tracking import check_tracking
@@ -135,7 +138,7 @@ class Trials:
                 display.finished(trial)
                 if trial.state == "FAIL":
                     self._judge_failures()
-                if self.hopeless:
+                if self.too_many_failed:
                     return
             if self.ran == before and not self._is_over() and self._repair():
                 # what waits needs parameters that another sweep is drawing
@@ -143,7 +146,7 @@ class Trials:
 
     def _judge_failures(self) -> None:
         most = self._max_failed
-        self.hopeless = most is not None and self.store.counts().get("FAIL", 0) >= most
+        self.too_many_failed = most is not None and self.store.counts().get("FAIL", 0) >= most
 
     def _ended(self, jobs: int, calls: int) -> Iterator[FinishedTrial]:
         """The trials that end during `calls` calls of `run_next`, as they end."""
@@ -165,7 +168,12 @@ class Trials:
 
     def _worker_died(self, process: int, how: str) -> bool:
         """Release the trial of a worker that died, or fail it; whether it had one."""
-        return self._optuna.synchronise(self.store, {process: how}) > 0
+        self._worker_has_died = True
+        if self._display is not None:
+            self._display.message(f"a worker process died ({how})")
+        had_trial = self._optuna.record_death(self.store, process, how)
+        self._judge_failures()
+        return had_trial
 
     @cached_property
     def _optuna(self) -> OptunaStudy:

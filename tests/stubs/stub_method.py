@@ -7,10 +7,12 @@ with the right state. What the file `stub.json` of the working folder holds happ
 
     seconds         of one step; 0 without it
     export_seconds  of the writing of a model; 0 without it
-    die             points (`POINTS`) at each of which a process ends, once
+    checkpoint_every  steps between two checkpoints; 2 without it
+    die             points (`stub_sweep.POINTS`) at each of which a process ends, once
     always_die      a configuration's seed whose trials end their process at step 3
     fail            a configuration's seed whose trials fail
-    host            a name of this machine for one worker, the first
+    host            the name of this machine for its owners
+    silent_seconds  after which an owner on another machine counts as dead
 
 The process and the step with which an attempt begins are lines of `attempts.txt`.
 """
@@ -18,7 +20,9 @@ The process and the step with which an attempt begins are lines of `attempts.txt
 import json
 import os
 import time
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -28,7 +32,7 @@ from mtdlab.files import new_folder
 from mtdlab.methods.simcse import SimCSE
 from mtdlab.store import Result, Store
 from mtdlab.store.claims import Claims
-from mtdlab.sweep import best_model, worker
+from mtdlab.sweep import best_model, checkpoints, owner, worker
 from mtdlab.sweep.best_model import Trained
 from mtdlab.sweep.heartbeat import ClaimLost
 from mtdlab.sweep.optuna_study import OptunaStudy
@@ -38,20 +42,6 @@ from mtdlab.training import checkpoint, inputs
 
 FACTS = ("corpus", "encoder", "evaluation", "device", "processor", "versions", "settings")
 KILLED = 9
-
-POINTS = (
-    "claim",
-    "optuna",
-    "begin",
-    "first heartbeat",
-    "inside checkpoint",
-    "before manifest",
-    "after manifest",
-    "before finish",
-    "after finish",
-    "tell",
-    "export",
-)
 
 
 class Stub(SimCSE):
@@ -127,9 +117,7 @@ def train(_spec: Any, settings: Any, monitor: Any) -> tuple[Result, Trained | No
                 if settings.seed == chosen.get("fail") and state.step == 3:
                     raise TrialError("the loss is nan at step 3", "nan_loss")
                 monitor(state.step, None)
-                if {"inside checkpoint", "before manifest", "after manifest"} & set(
-                    chosen.get("die", ())
-                ):
+                if state.step % chosen.get("checkpoint_every", 2) == 0:
                     monitor._save()
         except (Interrupted, ClaimLost):
             raise
@@ -152,6 +140,9 @@ def save_model(folder: Path, *_: object) -> None:
 
 
 worker._train = train
+if "host" in options():
+    owner.platform = SimpleNamespace(node=partial(str, options()["host"]))
+owner.SILENT_SECONDS = options().get("silent_seconds", owner.SILENT_SECONDS)
 best_model.save_model = save_model
 inputs.check_inputs = lambda *_: None
 dying(Store, "claim", after="claim")
@@ -161,4 +152,4 @@ dying(Claims, "begin", after="begin")
 dying(Claims, "finish", after="after finish")
 dying(checkpoint, "save_file", after="inside checkpoint")
 dying(checkpoint, "_describe", before="before manifest")
-dying(checkpoint, "save_checkpoint", after="after manifest")
+dying(checkpoints, "save_checkpoint", after="after manifest")

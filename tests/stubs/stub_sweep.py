@@ -20,8 +20,22 @@ trainer: {{method: stub, steps: {steps}, evaluate_every: {steps}}}
 search: {{temperature: [{levels}]}}
 seeds: [{seeds}]
 """
-COMMAND = "from mtdlab.cli import main; main()"
+COMMAND = "from mtdlab.__main__ import main; main()"
 ENDED = ("Z", "X")
+POINTS = (
+    "claim",
+    "optuna",
+    "begin",
+    "first heartbeat",
+    "inside checkpoint",
+    "before manifest",
+    "after manifest",
+    "before finish",
+    "after finish",
+    "tell",
+    "export",
+)
+"""At which `stub_method` ends a process."""
 
 
 @dataclass
@@ -71,12 +85,12 @@ class StubSweep:
         )
 
     def run(self, *options: str, code: int = 0) -> str:
-        """Run a sweep to its end; its standard error. Asserts the exit code."""
+        """Run a sweep to its end; all that it prints. Asserts the exit code."""
         process = self.start(*options)
-        _, error = process.communicate(timeout=300)
+        output, error = process.communicate(timeout=300)
         assert process.returncode == code, error
         assert "Traceback" not in error, error
-        return error
+        return output + error
 
     def query(self, statement: str) -> list[Any]:
         """The rows of a query; none before there are tables."""
