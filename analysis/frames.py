@@ -22,6 +22,7 @@ TRIAL_COLUMNS: Mapping[str, str] = {
     "number": "int64",
     "state": "str",
     "reason": "str",
+    "reason_code": "str",
     "seed": "int64",
     "ema_decay": "float64",
     "queue_size": "int64",
@@ -127,7 +128,8 @@ class StudyFrames:
 
     trials   a row per trial (R rows, `TRIAL_COLUMNS` first, then every other setting).
              state is COMPLETE, FAIL, PRUNED, RUNNING or WAITING; reason is why a trial
-             failed, empty otherwise; values that are not known yet are NaN. score is the
+             failed and reason_code its kind (nan_loss, collapsed, oom, error, interrupted),
+             both empty otherwise; values that are not known yet are NaN. score is the
              study's metric x 100 at the checkpoint chosen on the dev split; score_before
              is the same for the encoder before training; best_step is that checkpoint's step;
              mean_cosine is that of random sentence pairs; queue_slice is "all" or positions

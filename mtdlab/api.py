@@ -67,6 +67,7 @@ def run_study(
     jobs: int | None = None,
     jobs_per_gpu: int = 1,
     retry_failed: bool = False,
+    max_failed: int | None = None,
 ) -> SweepResult:
     """Run or resume a study, as `mtdlab sweep`; read it with `load_study` afterwards.
 
@@ -76,8 +77,8 @@ def run_study(
     imports  Python files or modules that define training methods.
     models   folder in which the best trial's model is kept.
     jobs     worker processes; by default one a core, or `jobs_per_gpu` on each GPU.
+    max_failed  the sweep ends, with exit code 1, when so many trials of the study have failed.
 
-    In a script, call it below `if __name__ == "__main__":`, since workers import the script.
     Raises MtdlabError where the study cannot be run, StorageError where the database fails.
     """
     return sweep(
@@ -87,6 +88,7 @@ def run_study(
         jobs=jobs,
         jobs_per_gpu=jobs_per_gpu,
         retry_failed=retry_failed,
+        max_failed=max_failed,
         command=_command(study, profile, overrides),
     )
 

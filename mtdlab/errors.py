@@ -23,14 +23,14 @@ class NothingToReport(MtdlabError):
 
 
 class TrialError(Exception):
-    """A trial has failed; `reason` is recorded with the trial.
+    """A trial has failed; `reason` and its code (`store.tables.REASON_CODES`) are recorded with it.
 
     Not an `MtdlabError`, since the study continues.
     """
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, code: str = "error") -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason, self.code = reason, code
 
 
 def one_line(error: Exception) -> str:

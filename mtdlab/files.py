@@ -7,6 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+_OLD = "-old"
+"""Ends the name of an earlier folder while it is replaced."""
+_unfinished: set[Path] = set()
+"""The temporary folders that this process is writing."""
+
 
 @contextmanager
 def new_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
@@ -20,6 +25,7 @@ def new_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     building = Path(tempfile.mkdtemp(prefix=_prefix(target), dir=target.parent))
+    _unfinished.add(building)
     try:
         yield building
         _sync_all(building)
@@ -30,10 +36,23 @@ def new_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
         _sync(target.parent)
     finally:
         shutil.rmtree(building, ignore_errors=True)
+        _unfinished.discard(building)
+
+
+def remove_unfinished() -> None:
+    """Remove the temporary folders that this process is writing; call it just before its end."""
+    for building in tuple(_unfinished):
+        shutil.rmtree(building, ignore_errors=True)
 
 
 def remove_leftovers(target: Path) -> None:
-    """Remove temporary folders that killed processes left; no other process may be writing one."""
+    """Remove temporary folders that killed processes left; no other process may be writing one.
+
+    An earlier `target` that a process moved away before it was killed is moved back.
+    """
+    for old in target.parent.glob(f"{_prefix(target)}*{_OLD}"):
+        if not target.exists():
+            old.rename(target)
     for stale in target.parent.glob(f"{_prefix(target)}*"):
         shutil.rmtree(stale, ignore_errors=True)
 
@@ -61,7 +80,7 @@ def _sync(path: Path) -> None:
 
 def _swap(target: Path, building: Path) -> None:
     """Replace a folder by another. Not atomic: between the renames `target` does not exist."""
-    old = building.with_name(building.name + "-old")
+    old = building.with_name(building.name + _OLD)
     if target.exists():
         target.rename(old)
     building.rename(target)

@@ -71,6 +71,8 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "queue_fill": "keys in the queue",
     "ratio": "K/N",
     "reason": "why the trial failed; empty otherwise",
+    "reason_code": "nan_loss, collapsed, oom, error or interrupted (its worker process died "
+    "three times); empty unless it failed",
     "run_sd": "standard deviation of runs beside the effects of seed and configuration",
     "runs": "runs",
     "score": "score x 100: Spearman's rank correlation, or accuracy",

@@ -37,7 +37,7 @@ _SCORE = Bounds("a score must be from -100 to 100 (x 100), or from -1 to 1", -10
 _FRACTION = Bounds("with --scale fraction a score must be from -1 to 1", -1, 1)
 _DISTANCE = Bounds("an MTD must be at least 1, or empty for a run without one", 1, 1e300)
 _SCORES = ("score_before", *TASK_COLUMNS)
-_TEXTS = ("reason", "queue_slice", "note", "run")
+_TEXTS = ("reason", "reason_code", "queue_slice", "note", "run")
 _STATES = {
     "complete": "COMPLETE",
     "completed": "COMPLETE",

@@ -84,8 +84,10 @@ def _study_fields(frames: "StudyFrames", study: "StudyOverview", model: Path) ->
         "seeds": sorted({int(seed) for seed in frames.trials["seed"]}),
         "verdict": verdict_fields(frames.verdict()),
         "failed": [
-            {"trial": int(number), "reason": reason}
-            for number, reason in zip(failed["number"], failed["reason"], strict=True)
+            {"trial": int(number), "reason": reason, "reason_code": code}
+            for number, reason, code in zip(
+                failed["number"], failed["reason"], failed["reason_code"], strict=True
+            )
         ],
         "model": str(model) if _kept_trial(model) is not None else None,
         "next": next_command(frames, study),
@@ -183,6 +185,7 @@ def _trial_fields(study: str, trial: "RecordedTrial", model: Path) -> dict[str, 
         "best_step": trial.best_step,
         "seconds": trial.wall_seconds,
         "reason": trial.reason or None,
+        "reason_code": trial.reason_code or None,
         "note": trial.note or None,
         "traceback": trial.traceback or None,
         "model": str(model) if _kept_trial(model) == trial.number else None,

@@ -35,6 +35,15 @@ def sweep(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run failed trials again.")
     ] = False,
+    max_failed: Annotated[
+        int | None,
+        typer.Option(
+            "--max-failed",
+            min=1,
+            metavar="N",
+            help="Stop, with exit code 1, when N trials of the study have failed.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run or resume a study. Sweeps that run at the same time share its trials.
@@ -47,19 +56,22 @@ def sweep(
     from mtdlab.store.database import storage_url, without_passwords
     from mtdlab.sweep.finished import describe_look
     from mtdlab.sweep.run import sweep as run
+    from mtdlab.sweep.signals import ended_by_ctrl_c
 
-    spec = read_study(file, set_ or [], profile, import_named(import_, file))
-    url = storage_url(storage)
     command = without_passwords(shlex.join(["mtdlab", *sys.argv[1:]]))
-    result = run(
-        spec,
-        url,
-        models=models,
-        jobs=jobs,
-        jobs_per_gpu=jobs_per_gpu,
-        retry_failed=retry_failed,
-        command=command,
-    )
+    with ended_by_ctrl_c():
+        spec = read_study(file, set_ or [], profile, import_named(import_, file))
+        url = storage_url(storage)
+        result = run(
+            spec,
+            url,
+            models=models,
+            jobs=jobs,
+            jobs_per_gpu=jobs_per_gpu,
+            retry_failed=retry_failed,
+            max_failed=max_failed,
+            command=command,
+        )
     if as_json:
         print_json(summary_fields(result, models, command))
     else:

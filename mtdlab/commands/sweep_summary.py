@@ -40,9 +40,10 @@ def summary_fields(result: SweepResult, models: Path, command: str) -> dict[str,
         "trials": {state.lower(): n for state, n in result.counts.items()},
         "failures": [
             {"trial": row.number, "seed": row.seed, "parameters": row.parameters}
-            | {"reason": row.reason}
+            | {"reason": row.reason, "reason_code": row.reason_code}
             for row in result.failures
         ],
+        "too_many_failed": result.too_many_failed,
         "next": _next(result, command),
     }
     if (look := result.look) is None:
@@ -68,6 +69,8 @@ def summary_lines(result: SweepResult, models: Path, command: str) -> list[str]:
         lines.append(f"best trial by {result.select_by}: {best.number}{mtd}, {listed}")
         lines.append(f"model: {_model(result, models) or _absent(best, models / result.study)}")
     lines += _failure_lines(result.failures)
+    if result.too_many_failed:
+        lines.append(f"ended by --max-failed: {len(result.failures)} trials have failed")
     return lines + [f"next: {each}" for each in _next(result, command)]
 
 

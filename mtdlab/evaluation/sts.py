@@ -48,7 +48,7 @@ class StsTask:
         """
         vectors = self.sentences.embed(model, pooling, device)
         if not np.isfinite(vectors).all():
-            raise TrialError("sentence vectors are not finite")
+            raise TrialError("sentence vectors are not finite", "nan_loss")
         return vectors
 
     def evaluate(self, vectors: Vectors) -> Evaluation:

@@ -6,17 +6,20 @@ transaction, so that a crash leaves no trial in an intermediate state.
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import or_, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, object_session
 
 from mtdlab.store.database import explained, writing_engine
 from mtdlab.store.tables import Array, ArrayRow, ScoreRow, TrialRow
 
 Owner = Mapping[str, Any]
+MOST_DEATHS = 3
+"""A trial whose worker died so many times has failed."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class Claim:
     parameters: dict[str, Any] | None
     optuna_id: int | None
     number: int | None
+    owner: Owner = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,8 @@ class OwnedTrial:
 class Result:
     """The result of a trial. Numbers that are not finite are stored as NULL.
 
-    traceback  Python's, of the error that a trial failed with.
+    traceback    Python's, of the error that a trial failed with.
+    reason_code  the kind of failure (`REASON_CODES`), empty unless the trial failed.
     """
 
     state: str
@@ -55,6 +60,7 @@ class Result:
     arrays: Mapping[str, Array] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     traceback: str = ""
+    reason_code: str = ""
 
 
 class Claims:
@@ -79,7 +85,8 @@ class Claims:
             if row is None:
                 return None
             row.state, row.owner, row.heartbeat, row.step = "RUNNING", dict(owner), time.time(), 0
-            return Claim(row.id, row.setting, row.seed, row.parameters, row.optuna_id, row.number)
+            known = (row.setting, row.seed, row.parameters, row.optuna_id, row.number)
+            return Claim(row.id, *known, owner)
 
     def begin(
         self,
@@ -89,54 +96,83 @@ class Claims:
         parameters: dict[str, Any],
         settings: dict[str, Any] | None,
         mtd: float | None,
-    ) -> None:
-        """Record a trial's settings, and its parameters for all seeds of its configuration."""
-        with explained(self.url), Session(self._engine) as session, session.begin():
+    ) -> bool:
+        """Record a trial's settings, and its parameters for all seeds of its configuration.
+
+        False if the claim's owner no longer owns the trial.
+        """
+        with self._owned_row(claim.row, claim.owner) as row:
+            if row is None:
+                return False
+            row.optuna_id, row.number, row.settings, row.mtd = optuna_id, number, settings, mtd
+            session = object_session(row)
+            assert session is not None, "the row was read in a session that is open"
             session.execute(
                 update(TrialRow)
                 .where(TrialRow.study_id == self.study_id, TrialRow.setting == claim.setting)
+                .where(TrialRow.parameters.is_(None))
                 .values(parameters=parameters)
             )
-            session.execute(
-                update(TrialRow)
-                .where(TrialRow.id == claim.row)
-                .values(optuna_id=optuna_id, number=number, settings=settings, mtd=mtd)
-            )
+            return True
 
     def heartbeat(self, claim: Claim, owner: Owner, step: int) -> bool:
         """Record a heartbeat at `step`; False if `owner` no longer owns the trial."""
-        with explained(self.url), Session(self._engine) as session, session.begin():
-            row = session.get_one(TrialRow, claim.row)
-            if not _owned(row, owner):
-                return False
-            row.heartbeat, row.step = time.time(), step
-            return True
+        with self._owned_row(claim.row, owner) as row:
+            if row is not None:
+                row.heartbeat, row.step = time.time(), step
+            return row is not None
 
     def release(self, row_id: int, owner: Owner) -> bool:
         """Reset a trial to waiting; False if `owner` does not own it."""
-        with explained(self.url), Session(self._engine) as session, session.begin():
-            row = session.get_one(TrialRow, row_id)
-            if not _owned(row, owner):
-                return False
-            row.state, row.owner, row.heartbeat, row.step = "WAITING", None, None, 0
-            return True
+        with self._owned_row(row_id, owner) as row:
+            if row is not None:
+                _reset(row)
+            return row is not None
+
+    def record_death(self, row_id: int, owner: Owner, how: str) -> str | None:
+        """Count the death of the worker of a trial; the trial's state then.
+
+        It waits, or has failed if this was its third worker (`MOST_DEATHS`). None if `owner` does
+        not own the trial. how: of the end of the process, such as "signal 9: Killed".
+        """
+        with self._owned_row(row_id, owner) as row:
+            if row is None:
+                return None
+            row.deaths += 1
+            _reset(row)
+            if row.deaths >= MOST_DEATHS:
+                row.state, row.reason_code = "FAIL", "interrupted"
+                row.reason = f"its worker process died {row.deaths} times (at last: {how})"
+            return row.state
 
     def finish(self, claim: Claim, owner: Owner, result: Result) -> bool:
         """Record a trial's result in one transaction; False if `owner` no longer owns the trial."""
-        with explained(self.url), Session(self._engine) as session, session.begin():
-            row = session.get_one(TrialRow, claim.row)
-            if not _owned(row, owner):
+        with self._owned_row(claim.row, owner) as row:
+            if row is None:
                 return False
             for name, value in result.values.items():
                 setattr(row, name, _finite(value))
             row.state, row.reason, row.owner = result.state, result.reason, None
-            row.traceback = result.traceback
+            row.reason_code, row.traceback = result.reason_code, result.traceback
             row.environment = dict(result.environment)
+            session = object_session(row)
+            assert session is not None, "the row was read in a session that is open"
             for task, score in result.scores.items():
                 session.merge(ScoreRow(trial_id=row.id, task=task, score=_finite(score)))
             for name, values in result.arrays.items():
                 session.merge(ArrayRow(trial_id=row.id, name=name, values=values))
             return True
+
+    @contextmanager
+    def _owned_row(self, row_id: int, owner: Owner) -> Iterator[TrialRow | None]:
+        """A trial's row, locked until the block ends; None if `owner` does not own the trial.
+
+        SQLite has no row locks: there the transaction holds the lock of the database.
+        """
+        with explained(self.url), Session(self._engine) as session, session.begin():
+            row = session.get(TrialRow, row_id, with_for_update=True)
+            is_owned = row is not None and row.state == "RUNNING" and row.owner == dict(owner)
+            yield row if is_owned else None
 
     def add_note(self, claim: Claim, note: str) -> None:
         """Record an error that occurred after the trial's result was recorded."""
@@ -157,8 +193,8 @@ class Claims:
             ]
 
 
-def _owned(row: TrialRow, owner: Owner) -> bool:
-    return row.state == "RUNNING" and row.owner == dict(owner)
+def _reset(row: TrialRow) -> None:
+    row.state, row.owner, row.heartbeat, row.step = "WAITING", None, None, 0
 
 
 def _finite(value: float | None) -> float | None:

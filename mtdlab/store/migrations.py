@@ -125,7 +125,28 @@ def _add_tracebacks(operations: "Operations") -> None:
     )
 
 
-MIGRATIONS: tuple[Migration, ...] = (_to_version_2, _add_looks_and_plans, _add_tracebacks)
+def _add_reason_codes(operations: "Operations") -> None:
+    """A code for each failure, found from its reason, and the deaths of a trial's workers."""
+    for added in (
+        Column("reason_code", String, nullable=False, server_default=""),
+        Column("deaths", Integer, nullable=False, server_default="0"),
+    ):
+        operations.add_column("mtdlab_trials", added)
+    operations.execute(
+        "UPDATE mtdlab_trials SET reason_code = CASE "
+        "WHEN reason LIKE 'oom:%' THEN 'oom' "
+        "WHEN reason LIKE '%collapsed:%' THEN 'collapsed' "
+        "WHEN reason LIKE 'the loss is %' OR reason LIKE '%are not finite' THEN 'nan_loss' "
+        "ELSE 'error' END WHERE state = 'FAIL'"
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    _to_version_2,
+    _add_looks_and_plans,
+    _add_tracebacks,
+    _add_reason_codes,
+)
 """Migration i (from 0) migrates version i + 1 to version i + 2."""
 
 

@@ -70,6 +70,7 @@ class RecordedTrial:
     note: str
     traceback: str
     environment: Mapping[str, str]
+    reason_code: str = ""
 
 
 def read_trial(url: str, study: str, number: int) -> RecordedTrial:
@@ -103,6 +104,7 @@ def read_trial(url: str, study: str, number: int) -> RecordedTrial:
             note=row.note,
             traceback=row.traceback,
             environment=row.environment or {},
+            reason_code=row.reason_code,
         )
 
 

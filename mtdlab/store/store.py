@@ -18,7 +18,7 @@ from mtdlab.store.tables import ScoreRow, StudyRow, TrialRow
 class FinishedRow:
     """A trial that has ended. ranking is the score that ranks it, score the study's metric.
 
-    reason  why it failed or was pruned, else empty.
+    reason  why it failed or was pruned, else empty; reason_code: of `tables.REASON_CODES`.
     """
 
     row: int
@@ -30,6 +30,7 @@ class FinishedRow:
     seed: int
     parameters: dict[str, Any]
     reason: str
+    reason_code: str = ""
 
 
 class Store(Looks):
@@ -203,7 +204,14 @@ class Store(Looks):
                 update(TrialRow)
                 .where(failed)
                 .values(
-                    state="WAITING", reason="", note="", traceback="", optuna_id=None, number=None
+                    state="WAITING",
+                    reason="",
+                    reason_code="",
+                    deaths=0,
+                    note="",
+                    traceback="",
+                    optuna_id=None,
+                    number=None,
                 )
             )
             return count
@@ -230,7 +238,7 @@ def find_ranking(session: Session, study_id: int) -> ColumnElement[float | None]
 def _finished(study_id: int, ranking: ColumnElement[float | None]) -> Select[*tuple[Any, ...]]:
     """The finished trials: Optuna's trial id, then the fields of `FinishedRow`."""
     columns = (TrialRow.optuna_id, TrialRow.id, TrialRow.number, TrialRow.state)
-    known = (TrialRow.seed, TrialRow.parameters, TrialRow.reason)
+    known = (TrialRow.seed, TrialRow.parameters, TrialRow.reason, TrialRow.reason_code)
     return select(*columns, TrialRow.mtd, TrialRow.score, ranking, *known).where(
         TrialRow.study_id == study_id, TrialRow.state.in_(FINISHED)
     )

@@ -21,7 +21,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
+REASON_CODES = ("nan_loss", "collapsed", "oom", "error", "interrupted")
+"""Why a trial failed: a loss or vectors that are not finite, an encoder that gives every sentence
+the same vector, no memory left, any other error, a worker process that died three times."""
 Array = NDArray[np.float32]
 
 
@@ -115,6 +118,10 @@ class TrialRow(Base):
 
     reason: Mapped[str] = mapped_column(default="")
     """Why the trial failed or was pruned."""
+    reason_code: Mapped[str] = mapped_column(default="", server_default="")
+    """One of `REASON_CODES` for a failed trial, else empty."""
+    deaths: Mapped[int] = mapped_column(default=0, server_default="0")
+    """How many worker processes died while they ran the trial."""
     note: Mapped[str] = mapped_column(default="", server_default="")
     """An error that did not prevent a result, such as a failure to save the model."""
     traceback: Mapped[str] = mapped_column(default="", server_default="")

@@ -82,10 +82,9 @@ class TrialCheckpoints:
         finally:
             torch.set_num_threads(threads)
 
-    def save_if_due(self) -> None:
-        """Save the state if the last checkpoint is old enough for what another one costs."""
-        if time.monotonic() - self._saved_at >= max(LEAST_SECONDS, self._cost / COST):
-            self.save()
+    def due(self) -> bool:
+        """Whether the last checkpoint is old enough for what another one costs."""
+        return time.monotonic() - self._saved_at >= max(LEAST_SECONDS, self._cost / COST)
 
     def save(self) -> None:
         """Save the state now. A disk that fails is noted, and does not end the trial."""

@@ -1,7 +1,6 @@
-"""What a worker does after every step of a trial: stop, prune, heartbeat, checkpoint."""
+"""What a worker does after every step of a trial: stop, prune, save a checkpoint."""
 
 import math
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,15 +11,10 @@ from mtdlab.config import TrainerSettings
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.store import Claim, Store
 from mtdlab.sweep.checkpoints import TrialCheckpoints
+from mtdlab.sweep.heartbeat import Heartbeat
 from mtdlab.sweep.optuna_study import OptunaStudy
 from mtdlab.sweep.owner import this_process
 from mtdlab.sweep.signals import Interrupted, StopRequest
-
-HEARTBEAT_SECONDS = 2.0
-
-
-class ClaimLost(Exception):
-    """Another worker claimed this trial while this process was suspended."""
 
 
 @dataclass
@@ -42,10 +36,10 @@ class OpenStudy:
 
 
 class TrialMonitor:
-    """Called after every step: stops and prunes the trial, records its heartbeat, saves its state.
+    """Called after every step: stops and prunes the trial, reports its step, saves its state.
 
-    An evaluation that may take long is recorded when it begins, as its step, so that progress
-    shows it (`RunningTrial.phase`).
+    The step of an evaluation is reported when it begins, so that progress shows it
+    (`RunningTrial.phase`).
     """
 
     def __init__(
@@ -56,11 +50,11 @@ class TrialMonitor:
         stop: StopRequest,
         settings: TrainerSettings,
         checkpoints: TrialCheckpoints,
+        heartbeat: Heartbeat,
     ) -> None:
         self.study, self.claim, self.trial, self.stop = study, claim, trial, stop
-        self.settings, self.checkpoints = settings, checkpoints
-        self.step, self.last_heartbeat = 0, time.monotonic()
-        self._evaluation_began, self._evaluation_seconds = 0.0, math.inf
+        self.settings, self.checkpoints, self.heartbeat = settings, checkpoints, heartbeat
+        self.step = 0
         # an interrupted trial goes on as the same Optuna trial, which takes each step's value once
         self._reported = study.optuna.storage.get_trial(trial._trial_id).intermediate_values
 
@@ -69,21 +63,23 @@ class TrialMonitor:
         and optuna.TrialPruned.
         """
         self.step = step
+        self.heartbeat.step = step + 1 if self._is_evaluated(step + 1) else step
+        self.heartbeat.check()
         if self.stop.requested():
-            self.checkpoints.save()
+            self._save()
             raise Interrupted
         if evaluation is not None:
             self._evaluated(step, evaluation)
-        elif time.monotonic() - self.last_heartbeat > HEARTBEAT_SECONDS:
-            self._record(step)
-        if self._is_evaluated(step + 1):
-            self._evaluation_began = time.monotonic()
-            if self._evaluation_seconds > HEARTBEAT_SECONDS:
-                self._record(step + 1)
-        self.checkpoints.save_if_due()
+        if self.checkpoints.due():
+            self._save()
+
+    def _save(self) -> None:
+        # not into the folder of another worker, which may have claimed the trial since
+        self.heartbeat.beat()
+        self.heartbeat.check()
+        self.checkpoints.save()
 
     def _evaluated(self, step: int, evaluation: Evaluation) -> None:
-        self._evaluation_seconds = time.monotonic() - self._evaluation_began
         if math.isfinite(evaluation.score):
             if step not in self._reported:
                 self.trial.report(evaluation.score, step)
@@ -93,8 +89,3 @@ class TrialMonitor:
     def _is_evaluated(self, step: int) -> bool:
         last, every = self.settings.steps, self.settings.evaluate_every
         return step == last or (step < last and step % every == 0)
-
-    def _record(self, step: int) -> None:
-        if not self.study.store.heartbeat(self.claim, self.study.owner, step):
-            raise ClaimLost
-        self.last_heartbeat = time.monotonic()

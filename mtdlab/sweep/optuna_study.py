@@ -118,7 +118,7 @@ class OptunaStudy:
         self.study.tell(trial.number, value, state=TrialState[state], skip_if_finished=True)
 
     def synchronise(self, store: Store) -> None:
-        """Repair what killed processes left: trials of dead owners, results not recorded here.
+        """Repair what dead processes left: their trials, results not recorded here.
 
         A trial that is running in Optuna's tables and has no owner was lost between two
         transactions: it failed, and its configuration runs again as another trial.
@@ -138,6 +138,22 @@ class OptunaStudy:
             for trial in self._unfinished():
                 if trial._trial_id not in known:
                     self.record(trial._trial_id, "FAIL", reason="its worker ended before it began")
+
+    def record_death(self, store: Store, process: int, how: str) -> bool:
+        """Release the trial of a worker that died, or fail it at its third; whether it had one.
+
+        Trials of other dead processes stay as they are, since their deaths would not be counted.
+
+        process, how  its process id on this machine, and how it ended.
+        """
+        for trial in store.owned():
+            if trial.owner.get("pid") != process or not is_dead(trial.owner, time.time()):
+                continue
+            state = store.record_death(trial.row, trial.owner, how)
+            if state == "WAITING" and trial.optuna_id is not None:
+                self.release(trial.optuna_id)
+            return state is not None
+        return False
 
     def _unfinished(self) -> list[FrozenTrial]:
         states = (TrialState.RUNNING, TrialState.WAITING)

@@ -6,7 +6,7 @@ import traceback
 import numpy as np
 import optuna
 
-from mtdlab.errors import describe
+from mtdlab.errors import TrialError, describe
 from mtdlab.settings.tasks import needed
 from mtdlab.store import Result
 from mtdlab.training.outcome import Outcome
@@ -25,8 +25,9 @@ def ended_early(error: Exception, step: int) -> Result:
         or type(error).__name__ == "OutOfMemoryError"
     )
     reason = "oom: out of memory" if out_of_memory else describe(error)
+    code = "oom" if out_of_memory else error.code if isinstance(error, TrialError) else "error"
     lines = traceback.format_exception(error)
-    return Result("FAIL", reason, traceback="".join(lines)[-_MOST_TRACEBACK:])
+    return Result("FAIL", reason, traceback="".join(lines)[-_MOST_TRACEBACK:], reason_code=code)
 
 
 def complete(metric: str, select_by: str | None, outcome: Outcome, facts: dict[str, str]) -> Result:
@@ -34,7 +35,8 @@ def complete(metric: str, select_by: str | None, outcome: Outcome, facts: dict[s
     named = {name: outcome.score_of(name)[0] for name in (metric, select_by) if name}
     for name, score in named.items():
         if not math.isfinite(score):
-            return Result("FAIL", f"no {name}: {_reason(name, outcome)}")
+            reason = _reason(name, outcome)
+            return Result("FAIL", f"no {name}: {reason}", reason_code=_code(reason))
     pairs = outcome.after.dev if metric == "sts_dev" else outcome.after.test
     return Result(
         "COMPLETE",
@@ -56,6 +58,13 @@ def complete(metric: str, select_by: str | None, outcome: Outcome, facts: dict[s
         },
         environment=facts,
     )
+
+
+def _code(reason: str) -> str:
+    """The code of a missing score's reason."""
+    if reason.startswith("collapsed"):
+        return "collapsed"
+    return "nan_loss" if reason.endswith("are not finite") else "error"
 
 
 def _reason(metric: str, outcome: Outcome) -> str:

@@ -1,79 +1,96 @@
-"""Stopping a sweep: a signal requests it, every worker stops after its current step."""
+"""Stopping a run by signals: the first one requests it, a second one ends the process at once."""
 
 import os
 import signal
-import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from types import FrameType
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+from mtdlab.files import remove_unfinished
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+SAME_SIGNAL_SECONDS = 0.5
+"""Signals that follow the first one within this time are not a second request: `timeout` and
+batch systems send the same signal to a process and to its group."""
 
 
 class Interrupted(Exception):
     """A stop of the run was requested."""
 
 
-@dataclass(frozen=True)
 class StopRequest:
-    """Shared by all workers of one sweep: a file that exists once a stop is requested."""
+    """Whether a run was requested to stop, and by which signal."""
 
-    path: Path
-    parent: int
+    def __init__(self) -> None:
+        self.number: int | None = None
+
+    def request(self, number: int = signal.SIGINT) -> None:
+        """Request the stop; a later request does not change the first one's signal."""
+        self.number = number if self.number is None else self.number
 
     def requested(self) -> bool:
-        """Whether to stop after this step: requested, or the sweep's own process has ended."""
-        return self.path.exists() or self._orphaned()
+        """Whether to stop after the current step."""
+        return self.number is not None
 
-    def exit_if_orphaned(self) -> None:
-        """End a worker whose sweep was killed: no process is left to read its results."""
-        if self._orphaned():
-            os._exit(1)
+    @property
+    def exit_code(self) -> int:
+        """128 plus the number of the signal: 130 for Ctrl-C, 143 for SIGTERM. 0 without one."""
+        return 0 if self.number is None else 128 + self.number
 
-    def _orphaned(self) -> bool:
-        return os.getpid() != self.parent != os.getppid()
 
-    def ignore_terminal(self) -> None:
-        """Ignore Ctrl-C in workers, which a terminal sends to them too: the sweep handles it."""
-        if os.getpid() != self.parent:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+def handled_signals() -> tuple[signal.Signals, ...]:
+    """The signals that request a stop; not SIGHUP in a process that `nohup` started."""
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return tuple(each for each in SIGNALS if not (ignored and each == signal.SIGHUP))
 
 
 @contextmanager
 def stop_on_signals() -> Iterator[StopRequest]:
-    """Turn the first signal into a request to stop; a second one leaves at once."""
-    with tempfile.TemporaryDirectory(prefix="mtdlab-") as folder:
-        stop = StopRequest(Path(folder) / "stop", os.getpid())
+    """Turn the first signal into a request to stop; a second one ends the process at once.
 
-        def request(number: int, _frame: FrameType | None) -> None:
-            if stop.path.exists():
-                os._exit(128 + number)
-            stop.path.write_text(str(number))
+    A request that another process made (`StopRequest.request`) does not count as the first signal.
+    """
+    stop = StopRequest()
+    first: float | None = None
 
-        previous = {number: signal.signal(number, request) for number in SIGNALS}
-        try:
-            yield stop
-        finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
+    def request(number: int, _frame: FrameType | None) -> None:
+        nonlocal first
+        now = time.monotonic()
+        first = now if first is None else first
+        if now - first > SAME_SIGNAL_SECONDS:
+            remove_unfinished()
+            os._exit(128 + number)
+        stop.request(number)
+
+    previous = {number: signal.signal(number, request) for number in handled_signals()}
+    try:
+        yield stop
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
-def ctrl_c_ignored() -> Iterator[None]:
-    """Ignore SIGINT until the block ends; processes that are started in it always ignore it.
+def ended_by_ctrl_c() -> Iterator[None]:
+    """Let Ctrl-C end the process at once in this block, as the other signals do.
 
-    A terminal sends Ctrl-C to the workers too, where it would break off their imports. Blocking
-    the signal instead would not do: loky unblocks it before it starts its processes.
+    Nothing is running yet. KeyboardInterrupt in an import of torch would end it by an abort signal.
     """
-    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    previous = signal.getsignal(signal.SIGINT)
+    if previous is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, previous)
 
 
-def exit_code(stop: StopRequest) -> int:
-    """128 plus the number of the signal: 130 for Ctrl-C, 143 for SIGTERM."""
-    return 128 + int(stop.path.read_text() or signal.SIGINT)
+@contextmanager
+def signals_blocked() -> Iterator[None]:
+    """Delay the signals until the block ends; processes started in it have them blocked."""
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)

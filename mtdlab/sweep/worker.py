@@ -5,7 +5,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import optuna
+from optuna.exceptions import UpdateFinishedTrialError
 from pydantic import ValidationError
 
 from mtdlab.config import StudySpec, TrainerSettings
@@ -18,7 +18,8 @@ from mtdlab.sweep.best_model import Trained, save_if_best
 from mtdlab.sweep.checkpoints import CHECKPOINTS, TrialCheckpoints, describe_run
 from mtdlab.sweep.environment import environment
 from mtdlab.sweep.finished import FinishedTrial
-from mtdlab.sweep.monitor import ClaimLost, OpenStudy, TrialMonitor
+from mtdlab.sweep.heartbeat import ClaimLost, Heartbeat
+from mtdlab.sweep.monitor import OpenStudy, TrialMonitor
 from mtdlab.sweep.open_study import check_unchanged
 from mtdlab.sweep.optuna_study import OptunaStudy, attributes
 from mtdlab.sweep.results import complete, ended_early
@@ -52,9 +53,7 @@ def run_next(spec: StudySpec, url: str, models: Path, stop: StopRequest) -> Fini
     to waiting with its checkpoint, from which the next worker continues. Raises StorageError where
     the database fails.
     """
-    stop.ignore_terminal()
     if stop.requested():
-        stop.exit_if_orphaned()
         return None
     take_gpu()
     ensure_imported(spec.user_modules)
@@ -67,57 +66,64 @@ def run_next(spec: StudySpec, url: str, models: Path, stop: StopRequest) -> Fini
     except MtdlabError:
         study.store.release(claim.row, study.owner)
         raise
-    trial, parameters = study.optuna.begin(claim)
-    try:
-        return _run(spec, study, claim, trial, parameters, stop)
-    except Interrupted:
-        if study.store.release(claim.row, study.owner):
-            study.optuna.release(trial._trial_id)
-        stop.exit_if_orphaned()
-    except ClaimLost:
-        pass
-    return None
+    with Heartbeat(study.store, claim, study.owner) as heartbeat:
+        try:
+            return _run(spec, study, claim, stop, heartbeat)
+        except ClaimLost:
+            return None
 
 
 def _run(
-    spec: StudySpec,
-    study: OpenStudy,
-    claim: Claim,
-    trial: optuna.Trial,
-    parameters: dict[str, Any],
-    stop: StopRequest,
-) -> FinishedTrial:
-    optuna_id, mtd, trained = trial._trial_id, math.nan, None
-    folder = study.checkpoints / f"{claim.setting}-{claim.seed}"
-    checkpoints = TrialCheckpoints(folder)
+    spec: StudySpec, study: OpenStudy, claim: Claim, stop: StopRequest, heartbeat: Heartbeat
+) -> FinishedTrial | None:
+    """Run a claimed trial; None if it was interrupted. Raises ClaimLost."""
     try:
-        settings = spec.settings(parameters, claim.seed)
-    except ValidationError as error:
-        study.store.begin(claim, optuna_id, trial.number, parameters, None, None)
-        result = Result("FAIL", first_error(error))
-    else:
-        mtd = math.nan if settings.mtd is None else settings.mtd
-        study.store.begin(
-            claim, optuna_id, trial.number, parameters, attributes(settings), settings.mtd
-        )
-        monitor = TrialMonitor(study, claim, trial, stop, settings, checkpoints)
-        result, trained = _train(spec, settings, monitor)
+        trial, parameters = study.optuna.begin(claim)
+    except UpdateFinishedTrialError:
+        # another worker ended it while this process was suspended after its claim
+        raise ClaimLost from None
+    settings, mistake = _settings(spec, parameters, claim.seed)
+    known = (None, None) if settings is None else (attributes(settings), settings.mtd)
+    if not study.store.begin(claim, trial._trial_id, trial.number, parameters, *known):
+        raise ClaimLost
+    checkpoints = TrialCheckpoints(study.checkpoints / f"{claim.setting}-{claim.seed}")
+    result, trained = Result("FAIL", mistake, reason_code="error"), None
+    if settings is not None:
+        monitor = TrialMonitor(study, claim, trial, stop, settings, checkpoints, heartbeat)
+        try:
+            result, trained = _train(spec, settings, monitor)
+        except Interrupted:
+            if study.store.release(claim.row, study.owner):
+                study.optuna.release(trial._trial_id)
+            return None
     note = _record(spec, study, claim, trial.number, result, trained, checkpoints)
     score = result.values.get("score", math.nan)
     ranking = result.scores.get(study.select_by, math.nan) if study.select_by else score
-    study.optuna.record(optuna_id, result.state, ranking, score, reason=result.reason, note=note)
+    study.optuna.record(
+        trial._trial_id, result.state, ranking, score, reason=result.reason, note=note
+    )
     return FinishedTrial(
         trial.number,
         claim.seed,
         parameters,
         result.state,
         result.reason,
-        mtd,
+        math.nan if settings is None or settings.mtd is None else settings.mtd,
         score,
         ranking,
         result.values.get("wall_seconds", math.nan),
         note,
     )
+
+
+def _settings(
+    spec: StudySpec, parameters: dict[str, Any], seed: int
+) -> tuple[TrainerSettings | None, str]:
+    """The settings of a trial; None and the rule that they break, if sampled ones break one."""
+    try:
+        return spec.settings(parameters, seed), ""
+    except ValidationError as error:
+        return None, first_error(error)
 
 
 def _record(

@@ -109,7 +109,9 @@ def _finish(
     """Load the best checkpoint and score it on the other split, which no step has evaluated."""
     best = state.best
     if best.step < 0:
-        raise TrialError("collapsed: all cosines are equal, so no checkpoint has a score")
+        raise TrialError(
+            "collapsed: all cosines are equal, so no checkpoint has a score", "collapsed"
+        )
     encoder = state.method.encoder
     encoder.load_state_dict(best.states["encoder"])
     dev_vectors, test_vectors = (

@@ -50,7 +50,7 @@ class Curve:
         bad = (~torch.isfinite(loss[: step + 1])).nonzero()
         if len(bad):
             at = int(bad[0])
-            raise TrialError(f"the loss is {float(loss[at])} at step {at + 1}")
+            raise TrialError(f"the loss is {float(loss[at])} at step {at + 1}", "nan_loss")
 
     def columns(self) -> dict[str, Column]:
         """All columns (T,) by name; NaN at steps without a value."""

@@ -5,8 +5,6 @@ after another in this process, on a new SQLite file each. Planning the study and
 database are not timed; nor is the start of worker processes.
 """
 
-import math
-import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,7 +77,7 @@ def study(trials: int, sampler: Sampler) -> StudySpec:
 def our_trials(folder: Path, trials: int, sampler: Sampler) -> Cost:
     """Trials by the sweep's own path, from claim to result, with one heartbeat each."""
     url, spec = f"sqlite:///{folder / sampler}.db", study(trials, sampler)
-    stop = StopRequest(folder / "stop", os.getpid())
+    stop = StopRequest()
     open_study(spec, url, "")
     models = folder / "models"
     worker._open_study(url, spec, models)
@@ -114,8 +112,8 @@ def _instant(
     _spec: StudySpec, _settings: TrainerSettings, watch: TrialMonitor
 ) -> tuple[Result, None]:
     """A result as large as a real one, after a single step that says it is alive."""
-    watch.last_heartbeat = -math.inf
     watch(1, None)
+    watch.heartbeat.beat()
     curve, spectrum = (np.zeros(size, dtype=np.float32) for size in (CURVE_STEPS, SPECTRUM))
     numbers = (
         "score",

@@ -98,13 +98,14 @@ def replacement_of_training(runs: Iterator[tuple[int, Run]]) -> Any:
     def train(_spec: Any, settings: TrainerSettings, monitor: Any) -> tuple[Result, None]:
         index, (state, reason) = next(runs, (0, ("", "")))
         if not state:
-            monitor.stop.path.write_text("2")
+            monitor.stop.request()
             raise Interrupted
         if state == "COMPLETE":
             if index == 2:
                 monitor.study.store.add_note(monitor.claim, NOTE)
             return result_of(settings, index), None
-        return Result(state, reason, environment=ENVIRONMENT), None
+        code = "nan_loss" if state == "FAIL" else ""
+        return Result(state, reason, environment=ENVIRONMENT, reason_code=code), None
 
     return train
 

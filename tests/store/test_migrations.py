@@ -358,3 +358,26 @@ def test_the_record_of_a_study_is_read_back(tmp_path: Path) -> None:
     row = store.study()
     assert row is not None
     assert (row.description, row.imports, row.precision) == ("Why not", {}, "bfloat16")
+
+
+def test_a_failure_of_an_older_version_gets_the_code_of_its_reason(database: Path) -> None:
+    reasons = {
+        "the loss is nan at step 3": "nan_loss",
+        "sentence vectors are not finite": "nan_loss",
+        "oom: out of memory": "oom",
+        "no sts_test: collapsed: every cosine is the same": "collapsed",
+        "ZeroDivisionError: division by zero": "error",
+    }
+    with closing(sqlite3.connect(database)) as connection:
+        rows = connection.execute("SELECT id FROM mtdlab_trials ORDER BY id").fetchall()
+        for (row,), reason in zip(rows, reasons, strict=False):
+            connection.execute(
+                "UPDATE mtdlab_trials SET state = 'FAIL', reason = ? WHERE id = ?", (reason, row)
+            )
+        connection.commit()
+    migrate(database)
+    with closing(sqlite3.connect(database)) as connection:
+        found = connection.execute(
+            "SELECT reason, reason_code, deaths FROM mtdlab_trials WHERE state = 'FAIL' ORDER BY id"
+        ).fetchall()
+    assert found[: len(reasons)] == [(reason, code, 0) for reason, code in reasons.items()]

@@ -1,6 +1,5 @@
 """Studies that add seeds until their verdict is decided. Training itself is replaced."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -62,7 +61,7 @@ def score(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[
             try:
                 value = function(settings)
             except Interrupted:
-                monitor.stop.path.write_text("2")
+                monitor.stop.request()
                 raise
             values = {"score": value, "wall_seconds": 0.1}
             return Result("COMPLETE", values=values, scores={"sts_dev": value}), None
@@ -180,7 +179,7 @@ def test_a_trial_of_a_killed_sweep_is_run_before_the_look(url: str, tmp_path: Pa
     store = open_study(read_study(path), url, "")
     dead = {"host": owner.this_process()["host"], "boot": "another", "pid": 1, "started": "0"}
     assert store.claim(dead) is not None
-    stop = StopRequest(tmp_path / "stop", os.getpid())
+    stop = StopRequest()
     while (claim := store.claim(owner.this_process())) is not None:
         store.begin(claim, 100 + claim.row, claim.row, claim.parameters or {}, {}, 10.0)
         assert store.finish(claim, owner.this_process(), Result("FAIL", "not trained"))

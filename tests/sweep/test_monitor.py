@@ -1,16 +1,19 @@
-"""What is recorded between the steps of a trial."""
+"""What is recorded between the steps of a trial, and in its heartbeats."""
 
-from pathlib import Path
+import threading
+import time
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from mtdlab.config import make_settings
+from mtdlab.errors import StorageError
 from mtdlab.evaluation.sts import Evaluation
-from mtdlab.sweep import monitor as monitors
-from mtdlab.sweep.checkpoints import TrialCheckpoints
-from mtdlab.sweep.monitor import ClaimLost, TrialMonitor
+from mtdlab.sweep import heartbeat as heartbeats
+from mtdlab.sweep.heartbeat import ClaimLost, Heartbeat
+from mtdlab.sweep.monitor import TrialMonitor
+from mtdlab.sweep.signals import Interrupted, StopRequest
 
 EVALUATION = Evaluation(40.0, 0.1, -2.0, 0.2)
 
@@ -21,49 +24,89 @@ class Recorder:
     def __init__(self) -> None:
         self.steps: list[int] = []
         self.owned = True
+        self.locked = 0
+        self.twice = threading.Event()
 
     def heartbeat(self, _claim: object, _owner: object, step: int) -> bool:
+        if self.locked:
+            self.locked -= 1
+            raise StorageError("database is locked")
         self.steps.append(step)
+        if len(self.steps) > 1:
+            self.twice.set()
         return self.owned
 
 
-def watch(monkeypatch: pytest.MonkeyPatch, seconds: dict[int, float]) -> tuple[Any, Recorder]:
-    """A run of 10 steps, evaluated every 5: each step takes a second, step n what is given."""
-    store, clock = Recorder(), SimpleNamespace(now=0.0)
-    monkeypatch.setattr(monitors.time, "monotonic", lambda: clock.now)
+class Checkpoints:
+    """Keeps how often a checkpoint was saved; one is due every second step."""
+
+    def __init__(self) -> None:
+        self.saved, self.steps = 0, 0
+
+    def due(self) -> bool:
+        self.steps += 1
+        return self.steps % 2 == 0
+
+    def save(self) -> None:
+        self.saved += 1
+
+
+def watch() -> tuple[TrialMonitor, Recorder, Checkpoints]:
+    """The monitor of a run of 10 steps, evaluated every 5."""
+    store, checkpoints = Recorder(), Checkpoints()
     trial = SimpleNamespace(_trial_id=1, report=lambda *_: None, should_prune=lambda: False)
     recorded = SimpleNamespace(intermediate_values={})
     storage = SimpleNamespace(get_trial=lambda _: recorded)
     study = SimpleNamespace(store=store, owner={}, optuna=SimpleNamespace(storage=storage))
     settings = make_settings(steps=10, evaluate_every=5)
-    stop = SimpleNamespace(requested=lambda: False)
-    arguments = [cast(Any, each) for each in (study, None, trial, stop)]
-    monitor = TrialMonitor(*arguments, settings, TrialCheckpoints(Path("unused")))
-
-    def run() -> None:
-        for step in range(1, 11):
-            clock.now += seconds.get(step, 1.0)
-            monitor(step, EVALUATION if step % 5 == 0 else None)
-
-    return run, store
+    arguments = [cast(Any, each) for each in (study, None, trial, StopRequest(), settings)]
+    beat = Heartbeat(cast(Any, store), cast(Any, None), {})
+    return TrialMonitor(*arguments, cast(Any, checkpoints), beat), store, checkpoints
 
 
-def test_a_long_evaluation_is_recorded_when_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
-    run, store = watch(monkeypatch, {5: 60.0, 10: 60.0})
-    run()
-    # every third second, and the steps of both evaluations before they end
-    assert store.steps == [3, 5, 6, 9, 10]
+def test_an_evaluation_is_reported_when_it_begins() -> None:
+    monitor, _, _ = watch()
+    reported = []
+    for step in range(1, 11):
+        monitor(step, EVALUATION if step % 5 == 0 else None)
+        reported.append(monitor.heartbeat.step)
+    assert reported == [1, 2, 3, 5, 5, 6, 7, 8, 10, 10]
 
 
-def test_short_evaluations_are_not_recorded_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    run, store = watch(monkeypatch, dict.fromkeys(range(1, 11), 0.1))
-    run()
-    # the first, whose duration is not known yet
-    assert store.steps == [5]
+def test_a_checkpoint_is_saved_when_it_is_due_and_before_a_stop() -> None:
+    monitor, store, checkpoints = watch()
+    for step in range(1, 4):
+        monitor(step, None)
+    assert checkpoints.saved == 1
+    # before it, since another worker may have claimed the trial
+    assert store.steps == [2]
+    monitor.stop.request()
+    with pytest.raises(Interrupted, match=r"^$"):
+        monitor(4, None)
+    assert checkpoints.saved == 2
 
 
-def test_a_trial_that_another_worker_has_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    run, store = watch(monkeypatch, {})
+def test_a_trial_that_another_worker_has_is_left_without_a_checkpoint() -> None:
+    monitor, store, checkpoints = watch()
     store.owned = False
+    monitor.stop.request()
     with pytest.raises(ClaimLost, match=r"^$"):
-        run()
+        monitor(1, None)
+    with pytest.raises(ClaimLost, match=r"^$"):
+        monitor(2, None)
+    assert checkpoints.saved == 0
+
+
+def test_heartbeats_go_on_while_no_step_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While texts are loaded or tasks scored, and after a database that was locked."""
+    monkeypatch.setattr(heartbeats, "HEARTBEAT_SECONDS", 0.01)
+    store = Recorder()
+    store.locked = 2
+    with Heartbeat(cast(Any, store), cast(Any, None), {}) as beat:
+        beat.step = 7
+        assert store.twice.wait(10)
+    beat.check()
+    count = len(store.steps)
+    assert store.steps[-1] == 7
+    time.sleep(0.05)
+    assert len(store.steps) == count

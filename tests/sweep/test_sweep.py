@@ -212,7 +212,7 @@ def test_an_interrupted_trial_goes_back_to_waiting_and_is_taken_again(
     def interrupted_third(settings: TrainerSettings, watch: Any) -> Result:
         calls.append(settings)
         if len(calls) == 3:
-            watch.stop.path.write_text("2")
+            watch.stop.request()
             raise Interrupted
         return score(settings, watch)
 
@@ -385,7 +385,8 @@ def test_a_metric_or_select_by_without_a_score_fails_with_the_tasks_reason() -> 
     missing = TaskScore("STS12", None, "sentence vectors are not finite")
     for metric, select_by in (("STS12", "sts_dev"), ("sts_test", "STS12")):
         result = results.complete(metric, select_by, outcome_of([missing]), {})
-        assert result == Result("FAIL", "no STS12: sentence vectors are not finite")
+        reason = "no STS12: sentence vectors are not finite"
+        assert result == Result("FAIL", reason, reason_code="nan_loss")
 
 
 def test_a_score_that_is_not_finite_is_missing_never_zero(study, url, objective) -> None:

@@ -1,0 +1,175 @@
+"""The worker processes of a sweep: started, called, replaced if they die, and ended with it."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+from types import TracebackType
+from typing import Any, Self
+
+from mtdlab.errors import StorageError, TrialError
+from mtdlab.sweep.finished import FinishedTrial
+from mtdlab.sweep.signals import StopRequest, signals_blocked
+from mtdlab.sweep.worker_process import Call
+
+POLL_SECONDS = 0.1
+MOST_FAILED_STARTS = 3
+"""A sweep ends after so many workers in succession that died before they returned a result."""
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+)
+_COMMAND = "import sys; sys.path[:] = {path!r}; from {module} import main; main({socket}, {parent})"
+
+OnDeath = Callable[[int, str], bool]
+"""Called with the process id of a worker that died and how it ended; whether it had a trial."""
+
+
+@dataclass
+class Worker:
+    """A running worker process."""
+
+    process: "subprocess.Popen[bytes]"
+    connection: "Connection[Any, Any]"
+    busy: bool = False
+    ending: bool = False
+
+    def send(self, message: object) -> None:
+        """Send a message; one to a process that has ended is lost."""
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.connection.send(message)
+
+    def request_end(self) -> None:
+        """Request that the process ends after the step of its trial, once."""
+        if not self.ending:
+            self.ending = True
+            self.send(None)
+
+    def wait(self) -> str:
+        """Wait for the end of the process; how it ended, empty if it was requested to."""
+        self.connection.close()
+        code = self.process.wait()
+        if code < 0:
+            return f"signal {-code}: {signal.strsignal(-code)}"
+        return f"exit code {code}" if code or not self.ending else ""
+
+
+class Workers:
+    """Up to `count` processes that call one function, each with `threads` threads.
+
+    A process is started when there is a call for it, so that one that died is replaced. It has the
+    working folder, environment and import path of this process.
+    """
+
+    def __init__(
+        self, count: int, threads: int, call: Call, stop: StopRequest, on_death: OnDeath
+    ) -> None:
+        self.count = count
+        self._threads, self._call, self._stop, self._on_death = threads, call, stop, on_death
+        self._running: list[Worker] = []
+        self._failed_starts = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all processes: a running trial is stopped after its current step."""
+        for worker in self._running:
+            worker.request_end()
+        for worker in self._running:
+            # a database that fails now has failed before, or repeats it at the next start
+            if how := worker.wait():
+                with suppress(StorageError):
+                    self._on_death(worker.process.pid, how)
+        self._running = []
+
+    def run(self, calls: int) -> Iterator[FinishedTrial]:
+        """Make `calls` calls; yields what they return, but None, in the order in which they end.
+
+        Ends early if a stop is requested, after the running calls have ended. Raises the error of
+        a call, and TrialError if the workers die while they start.
+        """
+        while calls or any(worker.busy for worker in self._running):
+            if self._stop.requested():
+                calls = 0
+                for worker in self._running:
+                    worker.request_end()
+            calls -= self._dispatch(calls)
+            open_connections = {worker.connection: worker for worker in self._running}
+            for ready in wait(list(open_connections), POLL_SECONDS):
+                worker = open_connections[ready]  # type: ignore[index]
+                try:
+                    message = worker.connection.recv()
+                except (EOFError, OSError):
+                    calls += self._remove(worker)
+                    continue
+                if isinstance(message, signal.Signals):
+                    self._stop.request(message)
+                    continue
+                worker.busy, self._failed_starts = False, 0
+                if isinstance(message, Exception):
+                    raise message
+                if message is not None:
+                    yield message
+
+    def _dispatch(self, calls: int) -> int:
+        """Make up to `calls` calls in idle or new processes; how many were made."""
+        idle = [worker for worker in self._running if not worker.busy]
+        new = max(0, min(calls - len(idle), self.count - len(self._running)))
+        started = [self._start() for _ in range(new)]
+        self._running += started
+        for worker in started:
+            worker.send(self._call)
+        chosen = (idle + started)[:calls]
+        for worker in chosen:
+            worker.busy = True
+            worker.send(True)
+        return len(chosen)
+
+    def _start(self) -> Worker:
+        ours, theirs = Pipe()
+        environment = dict.fromkeys(THREAD_VARIABLES, str(self._threads))
+        command = _COMMAND.format(
+            path=sys.path,
+            module="mtdlab.sweep.worker_process",
+            socket=theirs.fileno(),
+            parent=os.getpid(),
+        )
+        with theirs, signals_blocked():
+            process = subprocess.Popen(
+                [sys.executable, "-c", command],
+                stdin=subprocess.DEVNULL,
+                env=os.environ | environment,
+                pass_fds=[theirs.fileno()],
+            )
+        return Worker(process, ours)
+
+    def _remove(self, worker: Worker) -> int:
+        """Remove a worker that has ended; the number of calls to be made again."""
+        self._running.remove(worker)
+        how = worker.wait()
+        had_trial = bool(how) and self._on_death(worker.process.pid, how)
+        if not worker.busy or self._stop.requested():
+            return 0
+        self._failed_starts = 0 if had_trial else self._failed_starts + 1
+        if self._failed_starts == MOST_FAILED_STARTS:
+            raise TrialError(f"the worker processes end while they start ({how})")
+        return 1

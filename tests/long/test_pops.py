@@ -1,0 +1,78 @@
+"""Processes that claim queued trials of one study: each trial is claimed once.
+
+Without BEGIN IMMEDIATE two processes claim the same trial, which the second test shows.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mtdlab.config import Unit
+from mtdlab.store import Store
+
+ROUNDS = int(os.environ.get("MTDLAB_POP_ROUNDS", "5"))
+TRIALS, PROCESSES = 200, 4
+POP = """
+import json, sys, time
+from pathlib import Path
+from mtdlab.store import Store, claims, database
+url, go, immediate = sys.argv[1:]
+if immediate == "no":
+    database.immediate = lambda _engine: None
+store, name = Store(url, 1), {"pid": int(Path("/proc/self/stat").read_text().split()[0])}
+print("ready", flush=True)
+while not Path(go).exists():
+    time.sleep(0.001)
+found = []
+while (claim := store.claim(name)) is not None:
+    found.append(claim.row)
+print(json.dumps(found))
+"""
+
+
+def pop(folder: Path, immediate: str, trials: int) -> list[int]:
+    """The rows that the processes claimed of a study of `trials`."""
+    url = f"sqlite:///{folder / 'a.db'}"
+    store = Store(url, 1)
+    store.write_study("a", "sts_test", {"sampler": "grid"}, "", "")
+    store.add_units([Unit(f"c{index}", 0, {"x": index}) for index in range(trials)])
+    command = [sys.executable, "-c", POP, url, str(folder / "go"), immediate]
+    processes = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(PROCESSES)
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    (folder / "go").touch()
+    found: list[int] = []
+    for process in processes:
+        output, _ = process.communicate(timeout=300)
+        found += json.loads(output)
+    return found
+
+
+@pytest.mark.slow
+def test_queued_trials_are_claimed_once(tmp_path: Path) -> None:
+    claims = 0
+    for round_ in range(ROUNDS):
+        folder = tmp_path / str(round_)
+        folder.mkdir()
+        found = pop(folder, "yes", TRIALS)
+        claims += len(found)
+        assert len(found) == len(set(found)) == TRIALS
+    print(f"{ROUNDS} x {TRIALS} trials for {PROCESSES} processes: {claims} claims, 0 twice")
+
+
+@pytest.mark.slow
+def test_without_begin_immediate_a_trial_is_claimed_twice(tmp_path: Path) -> None:
+    for round_ in range(10):
+        folder = tmp_path / str(round_)
+        folder.mkdir()
+        found = pop(folder, "no", TRIALS)
+        if len(found) != len(set(found)):
+            return
+    pytest.fail("no trial was claimed twice: the other test could not fail")

@@ -1,0 +1,196 @@
+"""Claims of two workers in every order: no trial is lost, and none is done twice.
+
+A machine of states compares the database with a model of it in memory. A worker may die with its
+trial, or be suspended, presumed dead and return.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from sqlalchemy import delete
+from sqlalchemy.orm import Session
+
+from mtdlab.config import Unit
+from mtdlab.store import Claim, Result, Store
+from mtdlab.store.claims import MOST_DEATHS
+from mtdlab.store.tables import StudyRow
+
+UNITS = [Unit(f"c{index}", seed, {"x": index}) for index in range(2) for seed in range(2)]
+WORKERS = st.sampled_from(["a", "b"])
+EXAMPLES = int(os.environ.get("MTDLAB_CLAIM_EXAMPLES", "300"))
+
+
+class ClaimStates(RuleBasedStateMachine):
+    """The trials of one study, and what two workers do to them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.store = Store(f"sqlite:///{Path(self.folder.name) / 'a.db'}", study_id=1)
+        self.create()
+        self.lives = {"a": 0, "b": 0}
+        self.lost: list[tuple[Claim, dict[str, Any]]] = []
+
+    def create(self) -> None:
+        """Create the study with its planned trials."""
+        self.store.write_study("a", "sts_test", {"sampler": "grid"}, "", "")
+        assert self.store.add_units(UNITS) == []
+        self.held: dict[str, Claim] = {}
+        self.deaths: dict[int, int] = {}
+        self.states: dict[int, str] = {}
+
+    def owner(self, worker: str) -> dict[str, Any]:
+        """The owner that a worker's process is now."""
+        return {"host": worker, "pid": self.lives[worker]}
+
+    @rule(worker=WORKERS)
+    def claim(self, worker: str) -> None:
+        """A worker without a trial claims the next one."""
+        if worker in self.held:
+            return
+        claim = self.store.claim(self.owner(worker))
+        waiting = (
+            len(UNITS)
+            - len(self.held)
+            - sum(s in ("COMPLETE", "FAIL") for s in self.states.values())
+        )
+        assert (claim is None) == (waiting == 0)
+        if claim is not None:
+            assert claim.row not in {held.row for held in self.held.values()}
+            assert self.states.get(claim.row, "WAITING") == "WAITING"
+            self.held[worker], self.states[claim.row] = claim, "RUNNING"
+
+    @rule(worker=WORKERS)
+    @precondition(lambda self: self.held)
+    def heartbeat(self, worker: str) -> None:
+        """A heartbeat and the begin of a trial succeed for its owner."""
+        if worker in self.held:
+            claim = self.held[worker]
+            assert self.store.heartbeat(claim, self.owner(worker), 3)
+            assert self.store.begin(claim, claim.row, claim.row, {"x": 0}, {"steps": 4}, 3.0)
+
+    @rule(worker=WORKERS)
+    @precondition(lambda self: self.held)
+    def interrupt(self, worker: str) -> None:
+        """A worker puts its trial back."""
+        if worker in self.held:
+            claim = self.held.pop(worker)
+            assert self.store.release(claim.row, self.owner(worker))
+            self.states[claim.row] = "WAITING"
+
+    @rule(worker=WORKERS, state=st.sampled_from(["COMPLETE", "FAIL"]))
+    @precondition(lambda self: self.held)
+    def finish(self, worker: str, state: str) -> None:
+        """A worker records its result, once."""
+        if worker in self.held:
+            claim = self.held.pop(worker)
+            assert self.store.finish(
+                claim, self.owner(worker), Result(state, values={"score": 1.0})
+            )
+            assert not self.store.finish(claim, self.owner(worker), Result("FAIL"))
+            self.states[claim.row] = state
+
+    @rule(worker=WORKERS)
+    @precondition(lambda self: self.held)
+    def presumed_dead(self, worker: str) -> None:
+        """A suspended worker's trial is released; it may return later."""
+        if worker in self.held:
+            claim, owner = self.held.pop(worker), self.owner(worker)
+            assert self.store.release(claim.row, owner)
+            self.states[claim.row] = "WAITING"
+            self.lost.append((claim, owner))
+            self.lives[worker] += 1
+
+    @rule(worker=WORKERS)
+    @precondition(lambda self: self.held)
+    def die(self, worker: str) -> None:
+        """A worker's death is counted; the third one fails its trial."""
+        if worker in self.held:
+            claim, owner = self.held.pop(worker), self.owner(worker)
+            count = self.deaths[claim.row] = self.deaths.get(claim.row, 0) + 1
+            state = "FAIL" if count >= MOST_DEATHS else "WAITING"
+            assert self.store.record_death(claim.row, owner, "signal 9: Killed") == state
+            assert self.store.record_death(claim.row, owner, "signal 9: Killed") is None
+            self.states[claim.row] = state
+            self.lost.append((claim, owner))
+            self.lives[worker] += 1
+
+    @rule(index=st.integers(0, 9))
+    @precondition(lambda self: self.lost)
+    def revive(self, index: int) -> None:
+        """A worker that lost its trial changes nothing, whoever has it now."""
+        claim, owner = self.lost[index % len(self.lost)]
+        assert not self.store.heartbeat(claim, owner, 9)
+        assert not self.store.begin(claim, 99, 99, {"x": 9}, {"steps": 9}, 9.0)
+        assert not self.store.finish(claim, owner, Result("COMPLETE", values={"score": 9.0}))
+        assert not self.store.release(claim.row, owner)
+        assert self.store.record_death(claim.row, owner, "late") is None
+
+    @rule()
+    def retry(self) -> None:
+        """Failed trials wait again, and their deaths are forgotten."""
+        failed = [row for row, state in self.states.items() if state == "FAIL"]
+        assert self.store.retry_failed() == len(failed)
+        for row in failed:
+            self.states[row] = "WAITING"
+            self.deaths.pop(row, None)
+
+    @rule()
+    def delete(self) -> None:
+        """The study is deleted, and created again; running workers have lost their trials."""
+        with Session(self.store._engine) as session, session.begin():
+            session.execute(delete(StudyRow))
+        for worker, claim in self.held.items():
+            owner = self.owner(worker)
+            assert not self.store.heartbeat(claim, owner, 1)
+            assert not self.store.finish(claim, owner, Result("COMPLETE"))
+            self.lives[worker] += 1
+        self.lost = []
+        self.create()
+
+    @invariant()
+    def states_are_those_of_the_model(self) -> None:
+        """Every planned trial is there once, in the state that the model has."""
+        counts: dict[str, int] = {}
+        for state in self.states.values():
+            counts[state] = counts.get(state, 0) + 1
+        rest = len(UNITS) - sum(counts.values())
+        counts["WAITING"] = counts.get("WAITING", 0) + rest
+        assert self.store.counts() == {state: n for state, n in counts.items() if n}
+        assert {owned.row for owned in self.store.owned()} == {
+            claim.row for claim in self.held.values()
+        }
+
+    def teardown(self) -> None:
+        """Remove the database."""
+        self.store._engine.dispose()
+        self.folder.cleanup()
+
+
+def limited(examples: int, steps: int) -> Any:
+    return settings(
+        max_examples=examples,
+        stateful_step_count=steps,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        derandomize=True,
+    )
+
+
+class TestClaimStates(ClaimStates.TestCase):  # type: ignore[name-defined,misc]
+    """A few sequences."""
+
+    settings = limited(5, 20)
+
+
+@pytest.mark.slow
+class TestClaimStatesLong(ClaimStates.TestCase):  # type: ignore[name-defined,misc]
+    """Many sequences."""
+
+    settings = limited(EXAMPLES, 60)

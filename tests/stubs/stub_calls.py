@@ -1,0 +1,53 @@
+"""Functions that the workers of `test_workers` call; they import nothing large."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from mtdlab.errors import StorageError
+from mtdlab.sweep.finished import FinishedTrial
+from mtdlab.sweep.signals import StopRequest
+
+THREADS = "OMP_NUM_THREADS"
+
+
+def trial(number: int, text: str = "") -> FinishedTrial:
+    """A trial that ended, with a text to be tested."""
+    return FinishedTrial(number, 0, {}, "COMPLETE", text)
+
+
+def describe_process(_stop: StopRequest) -> FinishedTrial:
+    """The process, its working folder and its threads."""
+    return trial(os.getpid(), f"{Path.cwd()} {os.environ[THREADS]}")
+
+
+def wait_for_stop(folder: Path, stop: StopRequest) -> FinishedTrial | None:
+    """Wait for the request to stop, then leave a file."""
+    (folder / f"began-{os.getpid()}").touch()
+    while not stop.requested():
+        time.sleep(0.01)
+    (folder / f"stopped-{os.getpid()}").touch()
+    return None
+
+
+def die_until(folder: Path, deaths: int, number: int, _stop: StopRequest) -> FinishedTrial:
+    """End the process in the first `deaths` calls, by signal `number` or, with 0, by an exit."""
+    count = len(list(folder.glob("died-*")))
+    if count < deaths:
+        (folder / f"died-{count}").touch()
+        if number == 0:
+            os._exit(7)
+        os.kill(os.getpid(), number)
+        signal.pause()
+    return trial(count)
+
+
+def fail(_stop: StopRequest) -> FinishedTrial:
+    """An error of a user."""
+    raise StorageError("the database is gone")
+
+
+def break_down(_stop: StopRequest) -> FinishedTrial:
+    """An error of the program."""
+    raise ZeroDivisionError("division by zero")

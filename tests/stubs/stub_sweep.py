@@ -1,0 +1,198 @@
+"""Runs `mtdlab sweep` as a process on a study of stub trials, and checks what it leaves."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+METHOD = Path(__file__).with_name("stub_method.py")
+STUDY = """
+study: stubs
+trainer: {{method: stub, steps: {steps}, evaluate_every: {steps}}}
+search: {{temperature: [{levels}]}}
+seeds: [{seeds}]
+"""
+COMMAND = "from mtdlab.__main__ import main; main()"
+ENDED = ("Z", "X")
+POINTS = (
+    "claim",
+    "optuna",
+    "begin",
+    "first heartbeat",
+    "inside checkpoint",
+    "before manifest",
+    "after manifest",
+    "before finish",
+    "after finish",
+    "tell",
+    "export",
+)
+"""At which `stub_method` ends a process."""
+
+
+@dataclass
+class StubSweep:
+    """A study of `configurations` x `seeds` stub trials, in a folder of its own."""
+
+    folder: Path
+    configurations: int = 4
+    seeds: int = 2
+    steps: int = 20
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        levels = ", ".join(f"{0.01 * (1 + level):.2f}" for level in range(self.configurations))
+        seeds = ", ".join(map(str, range(self.seeds)))
+        text = STUDY.format(steps=self.steps, levels=levels, seeds=seeds)
+        (self.folder / "study.yaml").write_text(text)
+        (self.folder / "temporary").mkdir()
+        self.set_options(self.options)
+
+    def set_options(self, options: Mapping[str, Any]) -> None:
+        """What happens to the trials that begin now, see `stub_method`."""
+        (self.folder / "stub.json").write_text(json.dumps(options))
+
+    @property
+    def planned(self) -> int:
+        """The number of trials."""
+        return self.configurations * self.seeds
+
+    @property
+    def database(self) -> Path:
+        """The study's database."""
+        return self.folder / "mtdlab.db"
+
+    def start(self, *options: str) -> "subprocess.Popen[str]":
+        """Start a sweep in a process group of its own."""
+        words = ["sweep", "study.yaml", "--import", str(METHOD), *options]
+        environment = {"TMPDIR": str(self.folder / "temporary"), "MTDLAB_CACHE": str(self.folder)}
+        return subprocess.Popen(
+            [sys.executable, "-c", COMMAND, *words],
+            cwd=self.folder,
+            env=os.environ | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            process_group=0,
+        )
+
+    def run(self, *options: str, code: int = 0) -> str:
+        """Run a sweep to its end; all that it prints. Asserts the exit code."""
+        process = self.start(*options)
+        output, error = process.communicate(timeout=300)
+        assert process.returncode == code, error
+        assert "Traceback" not in error, error
+        return output + error
+
+    def query(self, statement: str) -> list[Any]:
+        """The rows of a query; none before there are tables."""
+        try:
+            with closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)) as database:
+                return database.execute(statement).fetchall()
+        except sqlite3.OperationalError:
+            return []
+
+    def states(self) -> dict[str, int]:
+        """The number of trials in each state."""
+        return dict(self.query("SELECT state, count(*) FROM mtdlab_trials GROUP BY state"))
+
+    def wait_until(self, condition: Any, process: "subprocess.Popen[str]", seconds: float) -> bool:
+        """Wait for a condition; False if the process or the time has ended before."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if process.poll() is not None or time.monotonic() > deadline:
+                return False
+            time.sleep(0.01)
+        return True
+
+    def attempts(self) -> list[tuple[int, int, int]]:
+        """Process, row and first step of every attempt at a trial."""
+        try:
+            lines = (self.folder / "attempts.txt").read_text().splitlines()
+        except FileNotFoundError:
+            return []
+        return [(int(pid), int(row), int(step)) for pid, row, step in map(str.split, lines)]
+
+    def expected_score(self, temperature: float) -> float:
+        """The score of a trial that was never interrupted."""
+        return sum(step * temperature for step in range(1, self.steps + 1))
+
+    def assert_complete(self) -> None:
+        """Every planned trial is complete, once, with the score of an uninterrupted one."""
+        rows = self.query("SELECT state, setting, seed, settings, score FROM mtdlab_trials")
+        assert [row[0] for row in rows] == ["COMPLETE"] * self.planned, self.states()
+        assert len({(setting, seed) for _, setting, seed, _, _ in rows}) == self.planned
+        for _, setting, seed, settings, score in rows:
+            expected = self.expected_score(json.loads(settings)["temperature"])
+            assert abs(score - expected) < 1e-9, (setting, seed, score, expected)
+        optuna = dict(self.query("SELECT state, count(*) FROM trials GROUP BY state"))
+        assert optuna.pop("COMPLETE") == self.planned, optuna
+        assert set(optuna) <= {"FAIL"}, optuna
+        assert self.query("PRAGMA quick_check") == [("ok",)]
+        self.assert_clean()
+        assert not (self.folder / "models" / ".checkpoints").exists()
+
+    def assert_clean(self) -> None:
+        """No temporary folder is left, in the system's or in that of the models."""
+        assert not self.leftovers(), self.leftovers()
+
+    def leftovers(self) -> list[str]:
+        """Temporary files and folders that are left."""
+        temporary = (self.folder / "temporary").iterdir()
+        # torch keeps a cache there
+        found = [path for path in temporary if not path.name.startswith("torchinductor_")]
+        found += [path for path in (self.folder / "models").rglob("*") if ".building-" in path.name]
+        return [str(path.relative_to(self.folder)) for path in found]
+
+
+def children(process: int) -> list[int]:
+    """The processes that a process has started and that have not ended."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(fields[1]) == process and fields[0] not in ENDED:
+            found.append(int(path.parent.name))
+    return found
+
+
+def group_members(group: int) -> list[int]:
+    """The processes of a process group that have not ended."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(fields[2]) == group and fields[0] not in ENDED:
+            found.append(int(path.parent.name))
+    return found
+
+
+def wait_for_group(group: int, seconds: float) -> list[int]:
+    """Wait until no process of a group is left; those that are left after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while (left := group_members(group)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return left
+
+
+@contextmanager
+def ended_at_last(process: "subprocess.Popen[str]") -> Iterator[None]:
+    """Kill the process group of a sweep that a failed test leaves."""
+    try:
+        yield
+    finally:
+        if group_members(process.pid):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()

@@ -1,0 +1,110 @@
+"""Processes of a sweep that die: what is repaired, how often, and what is left."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from stub_sweep import POINTS, StubSweep, ended_at_last
+
+from mtdlab import load_study
+
+
+def make(folder: Path, **options: object) -> StubSweep:
+    return StubSweep(folder, configurations=2, seeds=2, steps=6, options=options)
+
+
+def test_a_killed_worker_is_replaced_and_its_trial_resumed(tmp_path: Path) -> None:
+    """Of two workers one is killed in training, and one where a model is written."""
+    study = make(tmp_path, seconds=0.01, die=["after manifest", "export"])
+    study.run("--jobs", "2")
+    study.assert_complete()
+    attempts = study.attempts()
+    assert len({process for process, _, _ in attempts}) >= 3
+    assert [row for _, row, step in attempts if step > 0] != []
+    assert study.query("SELECT sum(deaths) FROM mtdlab_trials") == [(1,)]
+
+
+def test_a_trial_that_kills_three_workers_fails_and_the_others_run(tmp_path: Path) -> None:
+    study = make(tmp_path, always_die=1)
+    printed = study.run("--jobs", "2", code=3)
+    assert printed.count("a worker process died (signal 9: Killed)") == 6
+    assert " ".join(printed.split()).count("its worker process died 3 times (at last: signal") == 1
+    rows = study.query("SELECT state, reason_code, deaths, seed FROM mtdlab_trials ORDER BY seed")
+    assert rows == [("COMPLETE", "", 0, 0)] * 2 + [("FAIL", "interrupted", 3, 1)] * 2
+    study.assert_clean()
+    frame = load_study("stubs", str(study.database)).trials
+    assert frame.loc[frame["seed"] == 1, "reason_code"].tolist() == ["interrupted"] * 2
+
+
+def test_a_sweep_ends_after_the_failures_that_it_may_have(tmp_path: Path) -> None:
+    study = StubSweep(tmp_path, configurations=3, seeds=3, options={"fail": 0})
+    study.run("--jobs", "1", "--max-failed", "2", code=1)
+    assert study.states() == {"FAIL": 2, "WAITING": 7}
+    assert study.query("SELECT DISTINCT reason_code FROM mtdlab_trials ORDER BY 1") == [
+        ("",),
+        ("nan_loss",),
+    ]
+    study.run("--jobs", "1", "--max-failed", "2", code=1)
+    assert study.states() == {"FAIL": 2, "WAITING": 7}
+    study.run("--jobs", "1", "--max-failed", "4", code=3)
+    assert study.states() == {"FAIL": 3, "COMPLETE": 6}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("point", POINTS)
+def test_a_death_at_any_point_loses_nothing(tmp_path: Path, point: str, jobs: str) -> None:
+    """With one worker the sweep itself dies, and the next one continues."""
+    study = make(tmp_path, die=[point])
+    if jobs == "1":
+        process = study.start("--jobs", jobs)
+        with ended_at_last(process):
+            assert process.wait(120) == -signal.SIGKILL
+    study.run("--jobs", jobs)
+    assert (tmp_path / f"died-{point.replace(' ', '-')}").exists()
+    study.assert_complete()
+
+
+@pytest.mark.slow
+def test_a_trial_of_another_sweep_that_dies_is_run_before_this_one_ends(tmp_path: Path) -> None:
+    """The other one dies after this one has started, so that only its last look finds it."""
+    study = StubSweep(tmp_path, configurations=2, seeds=1, steps=60, options={"seconds": 0.05})
+    first = study.start("--jobs", "1")
+    with ended_at_last(first):
+        assert study.wait_until(lambda: len(study.attempts()) == 1, first, 120)
+        second = study.start("--jobs", "1")
+        with ended_at_last(second):
+            assert study.wait_until(lambda: len(study.attempts()) == 2, second, 120)
+            os.kill(first.pid, signal.SIGKILL)
+            first.wait(30)
+            _, error = second.communicate(timeout=120)
+    assert second.returncode == 0, error
+    study.assert_complete()
+
+
+@pytest.mark.slow
+def test_a_worker_that_returns_after_it_was_presumed_dead_discards_its_result(
+    tmp_path: Path,
+) -> None:
+    """It has another name of the machine, so that its heartbeat alone tells that it lives."""
+    options = {"seconds": 0.02, "host": "elsewhere"}
+    study = StubSweep(tmp_path, configurations=1, seeds=1, steps=100, options=options)
+    first = study.start("--jobs", "1")
+    with ended_at_last(first):
+        assert study.wait_until(lambda: len(study.attempts()) == 1, first, 120)
+        # its first heartbeat has ended: a stopped process would keep the lock of the database
+        time.sleep(0.5)
+        os.kill(first.pid, signal.SIGSTOP)
+        study.set_options({"seconds": 0.02, "silent_seconds": 1})
+        second = study.start("--jobs", "1")
+        with ended_at_last(second):
+            assert study.wait_until(lambda: len(study.attempts()) == 2, second, 120)
+            os.kill(first.pid, signal.SIGCONT)
+            _, error = first.communicate(timeout=120)
+            assert "Traceback" not in error
+            second.communicate(timeout=120)
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert "sts_dev" not in error
+    study.assert_complete()

@@ -1,0 +1,178 @@
+"""Worker processes: their folder and threads, their deaths, and signals that reach them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import stub_calls
+from stub_sweep import children, wait_for_group
+
+from mtdlab.errors import StorageError, TrialError
+from mtdlab.sweep import signals
+from mtdlab.sweep.signals import StopRequest, stop_on_signals
+from mtdlab.sweep.worker_process import Call
+from mtdlab.sweep.workers import THREAD_VARIABLES, Workers
+
+
+class Deaths:
+    """Records how workers ended; each of them had a trial."""
+
+    def __init__(self) -> None:
+        self.how: list[str] = []
+
+    def __call__(self, _process: int, how: str) -> bool:
+        self.how.append(how)
+        return True
+
+
+def workers(call: Call, stop: StopRequest | None = None, count: int = 2) -> tuple[Workers, Deaths]:
+    deaths = Deaths()
+    return Workers(count, 1, call, stop or StopRequest(), deaths), deaths
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_workers_have_this_sweeps_folder_and_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Relative paths of texts and of the database are looked up in the folder."""
+    for name in THREAD_VARIABLES:
+        monkeypatch.setenv(name, "7")
+    monkeypatch.chdir(tmp_path)
+    running, deaths = workers((stub_calls.describe_process, ()))
+    with running:
+        found = list(running.run(4))
+        assert len(children(os.getpid())) == 2
+        again = list(running.run(1))
+    assert {trial.reason for trial in found} == {f"{tmp_path} 1"}
+    assert {trial.number for trial in again} < {trial.number for trial in found}
+    assert (children(os.getpid()), deaths.how) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("number", "how"),
+    [(0, "exit code 7"), (signal.SIGKILL, "signal 9: Killed"), (signal.SIGSEGV, "signal 11: ")],
+)
+def test_a_worker_that_dies_is_replaced(tmp_path: Path, number: int, how: str) -> None:
+    running, deaths = workers((stub_calls.die_until, (tmp_path, 2, number)), count=1)
+    with running:
+        assert [trial.number for trial in running.run(3)] == [2, 2, 2]
+    assert len(deaths.how) == 2
+    assert all(each.startswith(how) for each in deaths.how)
+
+
+def test_workers_that_die_while_they_start_end_the_sweep(tmp_path: Path) -> None:
+    call = (stub_calls.die_until, (tmp_path, 99, signal.SIGKILL))
+    with (
+        Workers(1, 1, call, StopRequest(), lambda *_: False) as running,
+        pytest.raises(TrialError, match=r"processes end while they start \(signal 9: Killed\)"),
+    ):
+        list(running.run(5))
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_an_error_in_a_worker_is_raised_in_the_sweep() -> None:
+    running, _ = workers((stub_calls.fail, ()))
+    with running, pytest.raises(StorageError, match="the database is gone"):
+        list(running.run(2))
+    running, _ = workers((stub_calls.break_down, ()))
+    with running, pytest.raises(RuntimeError, match="ZeroDivisionError") as caught:
+        list(running.run(2))
+    assert "in break_down" in caught.value.__notes__[0]
+    assert children(os.getpid()) == []
+
+
+@pytest.mark.parametrize("number", signals.SIGNALS)
+def test_a_signal_to_a_worker_stops_all_of_them(tmp_path: Path, number: signal.Signals) -> None:
+    """Sent as soon as the process exists: it has no module of its own then."""
+    stop = StopRequest()
+    running, deaths = workers((stub_calls.wait_for_stop, (tmp_path,)), stop)
+    with running:
+        running._running = [running._start()]
+        os.kill(running._running[0].process.pid, number)
+        running._running[0].send(running._call)
+        assert list(running.run(2)) == []
+    assert stop.exit_code == 128 + number
+    assert deaths.how == []
+    assert children(os.getpid()) == []
+
+
+def test_a_signal_to_the_group_is_one_request(tmp_path: Path) -> None:
+    """The sweep and both workers receive it, and the workers send it to the sweep."""
+    script = f"""
+from pathlib import Path
+from mtdlab.sweep.signals import stop_on_signals
+from mtdlab.sweep.workers import Workers
+import stub_calls, sys
+with stop_on_signals() as stop:
+    call = (stub_calls.wait_for_stop, (Path({str(tmp_path)!r}),))
+    with Workers(2, 1, call, stop, lambda *_: False) as workers:
+        assert list(workers.run(2)) == []
+sys.exit(stop.exit_code)
+"""
+    with subprocess.Popen([sys.executable, "-c", script], process_group=0, env=_path()) as sweep:
+        wait_until(lambda: len(list(tmp_path.glob("began-*"))) == 2)
+        os.killpg(sweep.pid, signal.SIGTERM)
+        assert sweep.wait(30) == 143
+    assert len(list(tmp_path.glob("stopped-*"))) == 2
+    assert wait_for_group(sweep.pid, 5) == []
+
+
+def _path() -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def test_workers_of_a_killed_sweep_end(tmp_path: Path) -> None:
+    script = f"""
+from pathlib import Path
+from mtdlab.sweep.signals import StopRequest
+from mtdlab.sweep.workers import Workers
+import stub_calls
+call = (stub_calls.wait_for_stop, (Path({str(tmp_path)!r}),))
+list(Workers(2, 1, call, StopRequest(), lambda *_: False).run(2))
+"""
+    with subprocess.Popen([sys.executable, "-c", script], process_group=0, env=_path()) as sweep:
+        wait_until(lambda: len(list(tmp_path.glob("began-*"))) == 2)
+        sweep.kill()
+    assert wait_for_group(sweep.pid, 5) == []
+    assert len(list(tmp_path.glob("stopped-*"))) == 2
+
+
+def test_a_second_signal_ends_the_process_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the repetition of the first, and not the first one after a worker's."""
+    ended: list[int] = []
+    monkeypatch.setattr(signals.os, "_exit", ended.append)
+    now = 100.0
+    monkeypatch.setattr(signals.time, "monotonic", lambda: now)
+    with stop_on_signals() as stop:
+        stop.request(signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGUSR1)
+        now += 0.4
+        os.kill(os.getpid(), signal.SIGUSR1)
+        assert (ended, stop.exit_code) == ([], 143)
+        now += 0.2
+        os.kill(os.getpid(), signal.SIGINT)
+        assert ended == [130]
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_sweep_under_nohup_ignores_hangups() -> None:
+    previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stop_on_signals() as stop:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert not stop.requested()
+        assert signal.SIGHUP not in signals.handled_signals()
+    finally:
+        signal.signal(signal.SIGHUP, previous)
+    assert signal.SIGHUP in signals.handled_signals()
