@@ -38,3 +38,11 @@ def exists(path: Path) -> bool:
     except OSError:
         # a name that no file system takes, or a folder that may not be entered
         return False
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder that can be looked at, as `exists`."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False

@@ -31,8 +31,13 @@ def find_study_file(given: Path) -> Path:
     MtdlabError for another bare name, and for a missing file whose name is that of a packaged
     study, such as studies/mtd.yaml: that one's own copy may have other contents.
     """
-    if given.is_file():
-        return given
+    try:
+        if given.is_file():
+            return given
+    except OSError as error:
+        # such as a name that is too long
+        reason = (error.strerror or str(error)).lower()
+        raise MtdlabError(f"{str(given)[:60]}...: cannot be read: {reason}") from None
     studies = packaged_studies()
     if str(given) in studies:
         return studies[str(given)]

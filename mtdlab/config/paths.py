@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from mtdlab.data_paths import exists
+from mtdlab.data_paths import exists, is_folder
 from mtdlab.settings import TrainerSettings
 from mtdlab.settings.augmentation import MODELS, parse_augmentation
 
@@ -66,7 +66,7 @@ def _corpus(name: str, places: Places) -> str:
 def _folder(setting: str, name: str, places: Places) -> str:
     """A folder of this name, or the name, which may be the hub's."""
     found = places.find(setting, name)
-    return found if Path(found).is_dir() else name
+    return found if is_folder(Path(found)) else name
 
 
 def _augmentation(text: str, places: Places) -> str:

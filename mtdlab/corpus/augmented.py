@@ -17,6 +17,7 @@ from mtdlab.corpus.lines import Tally
 from mtdlab.corpus.noise import repetition, typos
 from mtdlab.corpus.rewrite import Rewriter
 from mtdlab.corpus.synonyms import Synonyms
+from mtdlab.data_paths import is_folder
 from mtdlab.device import Device
 from mtdlab.errors import MtdlabError
 from mtdlab.settings.augmentation import TEXT_LEVEL, Augmentation
@@ -79,7 +80,7 @@ def augment(
 
 
 def _identity(model: str) -> str:
-    if not (folder := Path(model)).is_dir():
+    if not is_folder(folder := Path(model)):
         return model
     digest = hashlib.sha256()
     try:

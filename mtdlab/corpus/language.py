@@ -19,6 +19,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from mtdlab.data_paths import is_folder
 from mtdlab.device import Device
 from mtdlab.encoders import hub
 from mtdlab.errors import MtdlabError
@@ -63,7 +64,7 @@ def load_model(kind: Any, name: str, device: Device, augmentation: str) -> Langu
     Raises MtdlabError, saying how to get it, where it is neither here nor to be had, and where
     it lacks the weights of that kind, which would be drawn at random.
     """
-    local = Path(name).is_dir() or not hub.reachable()
+    local = is_folder(Path(name)) or not hub.reachable()
     try:
         with hub.quiet():
             tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=local)
@@ -86,7 +87,7 @@ def load_model(kind: Any, name: str, device: Device, augmentation: str) -> Langu
 def _why(name: str, error: Exception) -> str:
     if isinstance(error, ImportError) and "sentencepiece" in str(error).lower():
         return "needs the library sentencepiece; install the extra: pip install 'mtdlab[augment]'"
-    if Path(name).is_dir():
+    if is_folder(Path(name)):
         return f"the folder cannot be loaded: {type(error).__name__}: {error}".splitlines()[0]
     return (
         "neither a folder here nor in the local hub cache; give a folder, or run once online "

@@ -16,6 +16,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from mtdlab.data_paths import is_folder
 from mtdlab.encoders import hub
 from mtdlab.errors import MtdlabError
 
@@ -119,7 +120,7 @@ def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
 
 
 def _is_local(name: str) -> bool:
-    return Path(encoder_path(name)).is_dir() or not hub.reachable()
+    return is_folder(Path(encoder_path(name))) or not hub.reachable()
 
 
 def _dropout_names(name: str, config: dict[str, object]) -> tuple[str, str]:
@@ -141,7 +142,7 @@ def _missing(name: str, error: Exception) -> str:
             "model.safetensors, or convert a file that you trust at "
             "https://huggingface.co/spaces/safetensors/convert"
         )
-    if Path(name).is_dir():
+    if is_folder(Path(name)):
         return f"encoder {name}: the folder cannot be loaded: {_first_line(error)}"
     hint = "give a folder, or run once online with HF_HUB_OFFLINE unset to fetch it"
     if name in PACKAGED:

@@ -1,12 +1,13 @@
 """What of a text file becomes a sentence, and what is counted instead."""
 
 import gzip
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from mtdlab.corpus import lines as module
-from mtdlab.corpus.lines import Tally, read_file
+from mtdlab.corpus.lines import CHARACTERS, Tally, read_file
 from mtdlab.errors import MtdlabError
 
 
@@ -109,3 +110,23 @@ PACKED = gzip.compress(b"".join(b"line %d\n" % number for number in range(20_000
 def test_damaged_gzip_is_refused_by_name(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(MtdlabError, match=r"x: the gzip file is damaged or cut short"):
         read(tmp_path / "x", data)
+
+
+def test_a_line_of_ten_megabytes_is_cut_in_bounded_memory(tmp_path: Path) -> None:
+    path, tally = tmp_path / "long.txt", Tally()
+    path.write_bytes(b"x" * 10_000_000 + b"\ntwo\n")
+    tracemalloc.start()
+    sentences = list(read_file(path, tally))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [len(sentence) for sentence in sentences] == [CHARACTERS, 3]
+    assert (tally.lines, tally.cut) == (2, 1)
+    assert peak < 2e6
+
+
+def test_a_single_line_without_an_end_and_right_to_left_text_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "one.txt"
+    path.write_text("שלום עולם", encoding="utf-8")
+    tally = Tally()
+    assert list(read_file(path, tally)) == ["שלום עולם"]
+    assert tally.remarks() == []
