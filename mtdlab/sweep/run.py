@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mtdlab.config import StudySpec
+from mtdlab.files import has_leftovers
 from mtdlab.store import FinishedRow, Look
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.signals import stop_on_signals
@@ -68,6 +69,7 @@ def sweep(
     store = open_study(spec, url, command)
     if retry_failed:
         store.retry_failed()
+    _remove_leftovers(models.absolute() / spec.name)
     with stop_on_signals() as stop:
         trials = Trials(spec, url, models.absolute(), store, stop, (jobs, jobs_per_gpu), max_failed)
         with trials:
@@ -88,3 +90,14 @@ def sweep(
         failures=tuple(store.failures()) if counts.get("FAIL") else (),
         too_many_failed=trials.too_many_failed,
     )
+
+
+def _remove_leftovers(model: Path) -> None:
+    """Remove the temporary folders of processes that were killed while they wrote a model."""
+    if has_leftovers(model):
+        # imported here, since it imports torch
+        from mtdlab.training.export import locked
+
+        # it removes them when it has the lock
+        with locked(model):
+            pass

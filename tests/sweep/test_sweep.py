@@ -258,6 +258,18 @@ def test_what_a_killed_worker_left_is_repaired(study, url, killed_after: str) ->
 
 
 @pytest.mark.usefixtures("objective")
+def test_a_killed_export_is_removed_and_the_earlier_model_put_back(study, url, tmp_path) -> None:
+    """A process that is killed between the two renames of a replacement leaves both folders."""
+    models = tmp_path / "models"
+    for name in (".small.building-a", ".small.building-b-old"):
+        (models / name / "mtdlab").mkdir(parents=True)
+        (models / name / "mtdlab" / "run.json").write_text(name)
+    assert sweep(study(GRID), url).exit_code == 0
+    assert (models / "small" / "mtdlab" / "run.json").read_text() == ".small.building-b-old"
+    assert sorted(path.name for path in models.iterdir()) == [".small.lock", "small"]
+
+
+@pytest.mark.usefixtures("objective")
 def test_a_live_owners_trial_is_left_alone(study, url) -> None:
     spec = read_study(study(GRID))
     store = open_study(spec, url, "")
