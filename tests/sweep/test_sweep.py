@@ -204,6 +204,23 @@ def test_what_breaks_in_training_is_a_failed_trial(
     assert set(load_study("small", url).trials["reason"]) == {reason}
 
 
+def test_a_sweep_ends_when_too_many_trials_have_failed(study, url, objective) -> None:
+    def fails_with_seed_0(settings: TrainerSettings, watch: Any) -> Result:
+        if settings.seed == 0:
+            return Result("FAIL", "the loss is nan at step 3", reason_code="nan_loss")
+        return score(settings, watch)
+
+    objective(fails_with_seed_0)
+    for ran in (2, 0):
+        ended = sweep(study(GRID), url, max_failed=2)
+        assert (ended.ran, ended.exit_code, ended.too_many_failed) == (ran, 1, True)
+        assert ended.counts == {"FAIL": 2, "WAITING": 6}
+    assert [row.reason_code for row in ended.failures] == ["nan_loss"] * 2
+    assert sweep(study(GRID), url, max_failed=5).exit_code == 3
+    codes = load_study("small", url).trials.groupby("state")["reason_code"].unique()
+    assert (list(codes["FAIL"]), list(codes["COMPLETE"])) == (["nan_loss"], [""])
+
+
 def test_an_interrupted_trial_goes_back_to_waiting_and_is_taken_again(
     study, url, objective
 ) -> None:
