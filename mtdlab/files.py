@@ -45,6 +45,11 @@ def remove_unfinished() -> None:
         shutil.rmtree(building, ignore_errors=True)
 
 
+def has_leftovers(target: Path) -> bool:
+    """Whether there are temporary folders for `target`, of killed processes or being written."""
+    return any(target.parent.glob(f"{_prefix(target)}*"))
+
+
 def remove_leftovers(target: Path) -> None:
     """Remove temporary folders that killed processes left; no other process may be writing one.
 

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from mtdlab.config import StudySpec
+from mtdlab.files import has_leftovers
 from mtdlab.store import FinishedRow, Look
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.preflight import check_before_sweep, check_requirements
@@ -76,6 +77,7 @@ def sweep(
     if not checked and store.counts().get("WAITING"):
         # a complete study that was deleted through Optuna begins again
         check_requirements(spec, models.absolute())
+    _remove_leftovers(models.absolute() / spec.name)
     with stop_on_signals() as stop:
         trials = Trials(spec, url, models.absolute(), store, stop, (jobs, jobs_per_gpu), max_failed)
         with trials:
@@ -96,3 +98,14 @@ def sweep(
         failures=tuple(store.failures()) if counts.get("FAIL") else (),
         too_many_failed=trials.too_many_failed,
     )
+
+
+def _remove_leftovers(model: Path) -> None:
+    """Remove the temporary folders of processes that were killed while they wrote a model."""
+    if has_leftovers(model):
+        # imported here, since it imports torch
+        from mtdlab.training.export import locked
+
+        # it removes them when it has the lock
+        with locked(model):
+            pass

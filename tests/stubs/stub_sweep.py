@@ -49,7 +49,7 @@ class StubSweep:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        levels = ", ".join(f"{0.01 * (1 + level):.2f}" for level in range(self.configurations))
+        levels = ", ".join(f"{0.001 * (1 + level):.3f}" for level in range(self.configurations))
         seeds = ", ".join(map(str, range(self.seeds)))
         text = STUDY.format(steps=self.steps, levels=levels, seeds=seeds)
         (self.folder / "study.yaml").write_text(text)

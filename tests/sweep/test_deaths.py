@@ -27,29 +27,15 @@ def test_a_killed_worker_is_replaced_and_its_trial_resumed(tmp_path: Path) -> No
 
 
 def test_a_trial_that_kills_three_workers_fails_and_the_others_run(tmp_path: Path) -> None:
-    study = make(tmp_path, always_die=1)
+    study = StubSweep(tmp_path, configurations=1, seeds=2, options={"always_die": 1})
     printed = study.run("--jobs", "2", code=3)
-    assert printed.count("a worker process died (signal 9: Killed)") == 6
-    assert " ".join(printed.split()).count("its worker process died 3 times (at last: signal") == 1
+    assert printed.count("a worker process died (signal 9: Killed)") == 3
+    assert "died 3 times (at last: signal 9: Killed)" in " ".join(printed.split())
     rows = study.query("SELECT state, reason_code, deaths, seed FROM mtdlab_trials ORDER BY seed")
-    assert rows == [("COMPLETE", "", 0, 0)] * 2 + [("FAIL", "interrupted", 3, 1)] * 2
+    assert rows == [("COMPLETE", "", 0, 0), ("FAIL", "interrupted", 3, 1)]
     study.assert_clean()
     frame = load_study("stubs", str(study.database)).trials
-    assert frame.loc[frame["seed"] == 1, "reason_code"].tolist() == ["interrupted"] * 2
-
-
-def test_a_sweep_ends_after_the_failures_that_it_may_have(tmp_path: Path) -> None:
-    study = StubSweep(tmp_path, configurations=3, seeds=3, options={"fail": 0})
-    study.run("--jobs", "1", "--max-failed", "2", code=1)
-    assert study.states() == {"FAIL": 2, "WAITING": 7}
-    assert study.query("SELECT DISTINCT reason_code FROM mtdlab_trials ORDER BY 1") == [
-        ("",),
-        ("nan_loss",),
-    ]
-    study.run("--jobs", "1", "--max-failed", "2", code=1)
-    assert study.states() == {"FAIL": 2, "WAITING": 7}
-    study.run("--jobs", "1", "--max-failed", "4", code=3)
-    assert study.states() == {"FAIL": 3, "COMPLETE": 6}
+    assert frame.loc[frame["seed"] == 1, "reason_code"].tolist() == ["interrupted"]
 
 
 @pytest.mark.slow

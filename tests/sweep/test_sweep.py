@@ -204,6 +204,23 @@ def test_what_breaks_in_training_is_a_failed_trial(
     assert set(load_study("small", url).trials["reason"]) == {reason}
 
 
+def test_a_sweep_ends_when_too_many_trials_have_failed(study, url, objective) -> None:
+    def fails_with_seed_0(settings: TrainerSettings, watch: Any) -> Result:
+        if settings.seed == 0:
+            return Result("FAIL", "the loss is nan at step 3", reason_code="nan_loss")
+        return score(settings, watch)
+
+    objective(fails_with_seed_0)
+    for ran in (2, 0):
+        ended = sweep(study(GRID), url, max_failed=2)
+        assert (ended.ran, ended.exit_code, ended.too_many_failed) == (ran, 1, True)
+        assert ended.counts == {"FAIL": 2, "WAITING": 6}
+    assert [row.reason_code for row in ended.failures] == ["nan_loss"] * 2
+    assert sweep(study(GRID), url, max_failed=5).exit_code == 3
+    codes = load_study("small", url).trials.groupby("state")["reason_code"].unique()
+    assert (list(codes["FAIL"]), list(codes["COMPLETE"])) == (["nan_loss"], [""])
+
+
 def test_an_interrupted_trial_goes_back_to_waiting_and_is_taken_again(
     study, url, objective
 ) -> None:
@@ -255,6 +272,18 @@ def test_what_a_killed_worker_left_is_repaired(study, url, killed_after: str) ->
     assert sum(t.state.name == "COMPLETE" for t in trials) == 8
     assert not any(t.state.name in ("RUNNING", "WAITING") for t in trials)
     assert len(trials) == (9 if killed_after == "ask" else 8)
+
+
+@pytest.mark.usefixtures("objective")
+def test_a_killed_export_is_removed_and_the_earlier_model_put_back(study, url, tmp_path) -> None:
+    """A process that is killed between the two renames of a replacement leaves both folders."""
+    models = tmp_path / "models"
+    for name in (".small.building-a", ".small.building-b-old"):
+        (models / name / "mtdlab").mkdir(parents=True)
+        (models / name / "mtdlab" / "run.json").write_text(name)
+    assert sweep(study(GRID), url).exit_code == 0
+    assert (models / "small" / "mtdlab" / "run.json").read_text() == ".small.building-b-old"
+    assert sorted(path.name for path in models.iterdir()) == [".small.lock", "small"]
 
 
 @pytest.mark.usefixtures("objective")
