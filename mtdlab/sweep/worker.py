@@ -25,6 +25,7 @@ from mtdlab.sweep.optuna_study import OptunaStudy, attributes
 from mtdlab.sweep.results import complete, ended_early
 from mtdlab.sweep.signals import Interrupted, StopRequest
 from mtdlab.sweep.slots import take_gpu
+from mtdlab.sweep.spool import load_result, save_result
 from mtdlab.sweep.tracking import track
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start, train
@@ -155,6 +156,10 @@ def _train(
 ) -> tuple[Result, Trained | None]:
     study = monitor.study
     settings = _with_precision(settings, study.precision)
+    folder = study.checkpoints / f"{monitor.claim.setting}-{monitor.claim.seed}"
+    if (kept := load_result(folder, settings.model_dump_json())) is not None:
+        monitor.checkpoints.notes.append("its result was kept on the disk; its model was not saved")
+        return kept, None
     try:
         inputs = load_inputs(located(settings, spec.places))
         state = start(settings, inputs)
@@ -167,6 +172,7 @@ def _train(
     except Exception as error:
         # any other error ends this trial, not the study
         return ended_early(error, monitor.step), None
+    save_result(folder, result, settings.model_dump_json())
     if result.state != "COMPLETE":
         return result, None
     select_by = study.select_by or spec.metric
