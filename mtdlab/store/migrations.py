@@ -125,8 +125,11 @@ def _add_tracebacks(operations: "Operations") -> None:
     )
 
 
-def _add_reason_codes(operations: "Operations") -> None:
-    """A code for each failure, found from its reason, and the deaths of a trial's workers."""
+def _to_version_5(operations: "Operations") -> None:
+    """A code for each failure, found from its reason, deaths of workers, an index for claims."""
+    operations.create_index(
+        "ix_mtdlab_trials_next", "mtdlab_trials", ["study_id", "state", "position"]
+    )
     for added in (
         Column("reason_code", String, nullable=False, server_default=""),
         Column("deaths", Integer, nullable=False, server_default="0"),
@@ -145,7 +148,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _to_version_2,
     _add_looks_and_plans,
     _add_tracebacks,
-    _add_reason_codes,
+    _to_version_5,
 )
 """Migration i (from 0) migrates version i + 1 to version i + 2."""
 
