@@ -86,7 +86,7 @@ def main() -> None:
     as_json = "--json" in sys.argv[1:]
     try:
         # a command line that cannot be parsed is printed by typer itself, unless as JSON
-        sys.exit(app(standalone_mode=not as_json))
+        sys.exit(app(prog_name="mtdlab", standalone_mode=not as_json))
     except MtdlabError as error:
         _fail(_type_of(error), str(error), error.exit_code, as_json)
     except TrialError as error:

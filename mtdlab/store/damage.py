@@ -7,7 +7,7 @@ is damage: created anew, it would be empty, and recorded results would appear to
 from sqlalchemy import Connection, create_engine, func, inspect, select
 
 from mtdlab.errors import StorageError
-from mtdlab.store.database import engine_arguments, explained, shown, sqlite_file
+from mtdlab.store.database import check_file, engine_arguments, explained, shown, sqlite_file
 from mtdlab.store.migrations import schema_version
 from mtdlab.store.tables import SCHEMA_VERSION, Base, Schema, StudyRow
 
@@ -23,6 +23,8 @@ def refuse_damaged(url: str) -> None:
     path = sqlite_file(url)
     if path is not None and not path.exists():
         return
+    if path is not None:
+        check_file(path)
     target = url if path is None else f"sqlite:///file:{path.resolve()}?mode=ro&uri=true"
     with explained(url):
         engine = create_engine(target, **engine_arguments(url))

@@ -167,7 +167,7 @@ def writing_engine(url: str) -> Engine:
     """
     path = sqlite_file(url)
     if path is not None:
-        _check_file(path)
+        check_file(path)
     with explained(url):
         engine = create_engine(_parsed(url), **engine_arguments(url))
         immediate(engine)
@@ -198,7 +198,7 @@ def reading_engine(url: str) -> Engine:
             raise StorageError(
                 f"no database at {path}; run mtdlab sweep first, or name another with --storage"
             )
-        _check_file(path)
+        check_file(path)
         target = f"sqlite:///file:{path.resolve()}?mode=ro&uri=true"
     with explained(url):
         engine = create_engine(target, **engine_arguments(url))
@@ -227,7 +227,8 @@ def _refuse_newer(version: int, url: str) -> None:
         )
 
 
-def _check_file(path: Path) -> None:
+def check_file(path: Path) -> None:
+    """Raise StorageError for a path that is no SQLite file and where none can be created."""
     if path.is_dir():
         raise StorageError(f"{path} is a folder; name a database file inside it")
     if not path.exists():

@@ -8,13 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 import mtdlab
 from mtdlab.cli import app
 from tests.commands.conftest import Command, Recorded
 
 MTDLAB = str(Path(sys.executable).parent / "mtdlab")
-COMMANDS = [command.callback.__name__ for command in app.registered_commands if command.callback]
+COMMANDS = list(typer.main.get_group(app).commands)
 
 
 def test_the_installed_command_and_the_module_print_the_version(tmp_path: Path) -> None:
@@ -71,7 +72,7 @@ def completed(words: str, folder: Path) -> list[str]:
 
 
 def test_commands_studies_and_files_are_completed(tmp_path: Path, recorded: Recorded) -> None:
-    assert completed("mtdlab re", tmp_path) == ["reproduce", "report"]
+    assert completed("mtdlab re", tmp_path) == ["reproduce", "report", "rename"]
     (tmp_path / "mtd-own.yaml").touch()
     assert completed("mtdlab sweep mtd", tmp_path) == ["mtd-own.yaml", "mtd", "mtd-equation-3"]
     with pytest.MonkeyPatch.context() as patch:

@@ -143,7 +143,7 @@ def test_other_content_is_refused(
     path, url = study("toy"), f"sqlite:///{tmp_path / 'a.db'}"
     modules = import_modules(["toy_one.py"], [write_method(tmp_path / "toy_one.py").parent])
     monkeypatch.setattr("mtdlab.sweep.worker.run_next", lambda *_: None)
-    monkeypatch.setattr("mtdlab.sweep.run._run_waiting", lambda *_: 0)
+    monkeypatch.setattr("mtdlab.sweep.trials.Trials.run_all", lambda _: None)
     assert sweep(read_study(path, modules=modules), url).planned == 6
     assert Store(url, study_id=1).claim(this_process())
     other = (UserModule(modules[0].name, modules[0].spec, "0" * 64),)
@@ -155,7 +155,7 @@ def test_a_sweep_with_a_changed_file_is_refused(
     study: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the command, in a separate process."""
-    monkeypatch.setattr("mtdlab.sweep.run._run_waiting", lambda *_: 0)
+    monkeypatch.setattr("mtdlab.sweep.trials.Trials.run_all", lambda _: None)
     file, path = write_method(tmp_path / "toy_file.py"), str(study("toy"))
     assert run("sweep", path, "--import", "toy_file.py")[0] == 0
     assert Store(storage_url(None), study_id=1).claim(this_process())

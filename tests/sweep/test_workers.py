@@ -19,6 +19,13 @@ from mtdlab.sweep.worker_process import Call
 from mtdlab.sweep.workers import THREAD_VARIABLES, Workers
 
 
+@pytest.fixture
+def started() -> Callable[[], list[int]]:
+    """The processes that the test has started and that run: earlier tests left theirs."""
+    before = children(os.getpid())
+    return lambda: [process for process in children(os.getpid()) if process not in before]
+
+
 class Deaths:
     """Records how workers ended; each of them had a trial."""
 
@@ -43,7 +50,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def test_workers_have_this_sweeps_folder_and_threads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: Callable[[], list[int]]
 ) -> None:
     """Relative paths of texts and of the database are looked up in the folder."""
     for name in THREAD_VARIABLES:
@@ -52,11 +59,11 @@ def test_workers_have_this_sweeps_folder_and_threads(
     running, deaths = workers((stub_calls.describe_process, ()))
     with running:
         found = list(running.run(4))
-        assert len(children(os.getpid())) == 2
+        assert len(started()) == 2
         again = list(running.run(1))
     assert {trial.reason for trial in found} == {f"{tmp_path} 1"}
     assert {trial.number for trial in again} < {trial.number for trial in found}
-    assert (children(os.getpid()), deaths.how) == ([], [])
+    assert (started(), deaths.how) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -81,7 +88,7 @@ def test_workers_that_die_while_they_start_end_the_sweep(tmp_path: Path) -> None
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_an_error_in_a_worker_is_raised_in_the_sweep() -> None:
+def test_an_error_in_a_worker_is_raised_in_the_sweep(started: Callable[[], list[int]]) -> None:
     running, _ = workers((stub_calls.fail, ()))
     with running, pytest.raises(StorageError, match="the database is gone"):
         list(running.run(2))
@@ -89,11 +96,13 @@ def test_an_error_in_a_worker_is_raised_in_the_sweep() -> None:
     with running, pytest.raises(RuntimeError, match="ZeroDivisionError") as caught:
         list(running.run(2))
     assert "in break_down" in caught.value.__notes__[0]
-    assert children(os.getpid()) == []
+    assert started() == []
 
 
 @pytest.mark.parametrize("number", signals.SIGNALS)
-def test_a_signal_to_a_worker_stops_all_of_them(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_to_a_worker_stops_all_of_them(
+    tmp_path: Path, number: signal.Signals, started: Callable[[], list[int]]
+) -> None:
     """Sent as soon as the process exists: it has no module of its own then."""
     stop = StopRequest()
     running, deaths = workers((stub_calls.wait_for_stop, (tmp_path,)), stop)
@@ -104,7 +113,7 @@ def test_a_signal_to_a_worker_stops_all_of_them(tmp_path: Path, number: signal.S
         assert list(running.run(2)) == []
     assert stop.exit_code == 128 + number
     assert deaths.how == []
-    assert children(os.getpid()) == []
+    assert started() == []
 
 
 def test_a_signal_to_the_group_is_one_request(tmp_path: Path) -> None:
