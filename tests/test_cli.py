@@ -379,7 +379,7 @@ def is_running(process: int) -> bool:
     return state != "Z"  # nobody may be there to take the exit code of an orphan
 
 
-LONG = "--set trainer.steps=200 --set trainer.evaluate_every=200"
+LONG = "--set trainer.steps=100 --set trainer.evaluate_every=100"
 
 
 @pytest.mark.parametrize(
@@ -398,8 +398,8 @@ def test_a_sweep_cut_short_goes_on_where_it_was(
     assert "Traceback" not in error
     wait_for_the_end_of(workers)
 
-    shorter = f"sweep studies/mtd.yaml {tiny} {LONG.replace('=200', '=3')}"
-    assert "trainer.steps: was 200, now 3" in run(shorter, 2).stderr
+    shorter = f"sweep studies/mtd.yaml {tiny} {LONG.replace('=100', '=3')}"
+    assert "trainer.steps: was 100, now 3" in run(shorter, 2).stderr
     summary = json.loads(run(f"sweep studies/mtd.yaml {tiny} {LONG} --json").stdout)
     assert summary["trials"] == {"complete": 4}
     trials = optuna.load_study(study_name="mtd", storage=f"sqlite:///{place}/mtdlab.db").trials

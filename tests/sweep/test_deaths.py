@@ -26,6 +26,7 @@ def test_a_killed_worker_is_replaced_and_its_trial_resumed(tmp_path: Path) -> No
     assert study.query("SELECT sum(deaths) FROM mtdlab_trials") == [(1,)]
 
 
+@pytest.mark.slow
 def test_a_trial_that_kills_three_workers_fails_and_the_others_run(tmp_path: Path) -> None:
     study = StubSweep(tmp_path, configurations=1, seeds=2, options={"always_die": 1})
     printed = study.run("--jobs", "2", code=3)
