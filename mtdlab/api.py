@@ -20,7 +20,7 @@ from mtdlab.config import StudySpec, read_settings, read_study
 from mtdlab.config.reader import parse_study
 from mtdlab.errors import MtdlabError
 from mtdlab.packaged import find_study_file
-from mtdlab.store.database import storage_url
+from mtdlab.store.urls import storage_url
 from mtdlab.sweep.run import SweepResult, sweep
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ def confirm(
     STUDY-confirm in the same database.
     """
     from analysis.runs import format_mtd
-    from mtdlab.store.database import storage_url, without_passwords
+    from mtdlab.store.urls import storage_url, without_passwords
     from mtdlab.sweep.confirm import plan_confirmation, remeasured
     from mtdlab.sweep.run import sweep
 

@@ -38,7 +38,7 @@ def doctor(
     Nothing is changed: each problem is printed with the command that repairs it. Exit code 0 if
     there is none, 6 otherwise.
     """
-    from mtdlab.store.database import storage_url
+    from mtdlab.store.urls import storage_url
     from mtdlab.sweep.doctor import examine
 
     found = examine(storage_url(storage), models, study)

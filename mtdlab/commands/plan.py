@@ -70,7 +70,7 @@ def plan(
     from mtdlab.commands.plan_cost import cost_lines, find_costs
     from mtdlab.commands.plan_design import begin_design, describe_design
     from mtdlab.config import read_study
-    from mtdlab.store.database import storage_url
+    from mtdlab.store.urls import storage_url
 
     spec = read_study(file, set_ or [], profile, import_named(import_, file))
     design = begin_design(spec, storage, effect=effect, sd=sd, record=record, in_copy=measure)

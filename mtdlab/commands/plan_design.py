@@ -36,8 +36,8 @@ def find_design(
     """
     from analysis.looks import boundaries_at
     from mtdlab.config.plan import plan_of, sha256_of
-    from mtdlab.store.database import storage_url
     from mtdlab.store.plans import record_plan
+    from mtdlab.store.urls import storage_url
 
     url, plan = storage_url(storage), plan_of(spec)
     power = _power(spec, url, effect, sd)

@@ -21,7 +21,7 @@ def reproduce(
     as_json: AsJson = False,
 ) -> None:
     """Run a trial again as it is recorded, and compare the scores. The database is not changed."""
-    from mtdlab.store.database import storage_url
+    from mtdlab.store.urls import storage_url
     from mtdlab.sweep.reproduce import find_repeatable
 
     repeatable = find_repeatable(study, trial, storage_url(storage), import_named(import_))

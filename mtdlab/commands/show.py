@@ -39,7 +39,7 @@ def show(
 
     A trial of it: mtdlab show mtd 16
     """
-    from mtdlab.store.database import shown, storage_url
+    from mtdlab.store.urls import shown, storage_url
 
     url = storage_url(storage)
     model = models / study
@@ -60,7 +60,7 @@ def show(
 
 def _show_study(name: str, url: str, model: Path, as_json: bool) -> None:
     from mtdlab.store import list_studies, load_study
-    from mtdlab.store.database import shown
+    from mtdlab.store.urls import shown
 
     frames = load_study(name, url, curves=False)
     overview = next(each for each in list_studies(url) if each.name == name)

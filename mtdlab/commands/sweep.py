@@ -53,7 +53,7 @@ def sweep(
     """
     from mtdlab.commands.sweep_summary import summary_fields, summary_lines
     from mtdlab.config import read_study
-    from mtdlab.store.database import storage_url, without_passwords
+    from mtdlab.store.urls import storage_url, without_passwords
     from mtdlab.sweep.finished import describe_look
     from mtdlab.sweep.run import sweep as run
     from mtdlab.sweep.signals import ended_by_ctrl_c

@@ -10,7 +10,7 @@ from typing import Any
 from analysis.runs import format_mtd
 from mtdlab.commands.printing import rounded_mtd
 from mtdlab.store import FinishedRow
-from mtdlab.store.database import shown, storage_url
+from mtdlab.store.urls import shown, storage_url
 from mtdlab.sweep.finished import clock
 from mtdlab.sweep.run import SweepResult
 

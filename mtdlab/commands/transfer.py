@@ -19,7 +19,7 @@ def delete(
     The folders of its model and its page are kept. Refused while a sweep runs one of its trials.
     """
     from mtdlab.errors import MtdlabError
-    from mtdlab.store.database import shown, storage_url
+    from mtdlab.store.urls import shown, storage_url
     from mtdlab.sweep.transfer import delete_study
 
     url = storage_url(storage)
@@ -43,7 +43,7 @@ def rename(
     Its page keeps its folder; mtdlab report writes another. The study file still has the old name:
     resume the study with --set study=NEW. Refused while a sweep runs one of its trials.
     """
-    from mtdlab.store.database import shown, storage_url
+    from mtdlab.store.urls import shown, storage_url
     from mtdlab.sweep.transfer import rename_study
 
     url = storage_url(storage)
@@ -67,7 +67,7 @@ def export_study(
     mtdlab report --storage FILE reads it. Models and checkpoints are not part of it. A trial that
     is running is exported as waiting.
     """
-    from mtdlab.store.database import storage_url
+    from mtdlab.store.urls import storage_url
     from mtdlab.sweep.transfer import export_study as export
 
     target = out or Path(f"{study}.db")
@@ -89,7 +89,7 @@ def import_study(
 
     Refused if the database has a study of that name: choose another with --name.
     """
-    from mtdlab.store.database import shown, storage_url
+    from mtdlab.store.urls import shown, storage_url
     from mtdlab.sweep.transfer import import_study as import_
 
     url = storage_url(storage)

@@ -7,9 +7,10 @@ is damage: created anew, it would be empty, and recorded results would appear to
 from sqlalchemy import Connection, create_engine, func, inspect, select
 
 from mtdlab.errors import StorageError
-from mtdlab.store.database import check_file, engine_arguments, explained, shown, sqlite_file
+from mtdlab.store.database import check_file, engine_arguments, explained
 from mtdlab.store.migrations import schema_version
 from mtdlab.store.tables import SCHEMA_VERSION, Base, Schema, StudyRow
+from mtdlab.store.urls import shown, sqlite_file
 
 _OPTUNA_TABLES = ("studies", "trials", "study_directions", "trial_values", "trial_params")
 _ADVICE = "restore it from a backup, or name another storage"

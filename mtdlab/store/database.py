@@ -1,4 +1,4 @@
-"""Opening of the study database: URL, engines, errors.
+"""Opening of the study database: engines, locks, errors.
 
 SQLite: rollback journal, synchronous=FULL, and every writing transaction begins with BEGIN
 IMMEDIATE, since a deferred transaction reads before it has the lock and two workers could claim the
@@ -10,9 +10,6 @@ two transactions is not noticed, and idle workers hold none. Tables are created 
 lock. It waits for a lock as long as SQLite does.
 """
 
-import os
-import re
-import shlex
 import sqlite3
 import time
 import traceback
@@ -22,18 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event, insert, text
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine import URL
 from sqlalchemy.engine.interfaces import ExceptionContext
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
+from sqlalchemy.exc import DBAPIError, IntegrityError, NoSuchModuleError
 
 from mtdlab.errors import StorageError
 from mtdlab.store.migrations import copy_and_migrate, migrated_copy, schema_version
 from mtdlab.store.tables import SCHEMA_VERSION, Base, Schema
+from mtdlab.store.urls import parse_url, shown, sqlite_file
 
-_BEFORE_HOST = re.compile(r"(\w://[^/:@]*:)[^@]*@")
-_IN_QUERY = re.compile(r"([?&](?:ssl)?pass\w*=)[^&\s]*")
-"""Where a URL has a password: scheme://user:PASSWORD@host, ?password=PASSWORD."""
-DEFAULT_STORAGE = "sqlite:///mtdlab.db"
 LOCK_TIMEOUT_SECONDS = 60.0
 CONNECT_SECONDS = 10
 """Time to wait for a database server to answer."""
@@ -41,52 +35,6 @@ CREATION_SECONDS = 2.0
 """Time to wait for content in an empty file, which another process may be creating."""
 CREATION_LOCK = 0x6D74646C6162
 """Key of PostgreSQL's advisory lock for `lock_writers` ("mtdlab" in ASCII)."""
-
-
-def storage_url(given: str | None) -> str:
-    """The database URL: `given`, else MTDLAB_STORAGE, else OPTUNA_STORAGE, else the default.
-
-    A path without a scheme names a SQLite file.
-    """
-    text = given or os.environ.get("MTDLAB_STORAGE") or os.environ.get("OPTUNA_STORAGE")
-    text = text or DEFAULT_STORAGE
-    return text if "://" in text else f"sqlite:///{text}"
-
-
-def shown(url: str) -> str:
-    """A storage URL without its password, for printing."""
-    return _masked(_parsed(url).render_as_string(hide_password=True))
-
-
-def without_passwords(command: str) -> str:
-    """A command whose storage URLs have *** in place of their passwords."""
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return _masked(command)
-    masked = [_masked(word) for word in words]
-    return command if masked == words else shlex.join(masked)
-
-
-def _masked(text: str) -> str:
-    return _IN_QUERY.sub(r"\1***", _BEFORE_HOST.sub(r"\1***@", text))
-
-
-def _parsed(url: str) -> URL:
-    try:
-        return make_url(url)
-    except (ArgumentError, ValueError):
-        raise StorageError(
-            "--storage is not a database URL; write for example sqlite:///mtdlab.db"
-        ) from None
-
-
-def sqlite_file(url: str) -> Path | None:
-    """The file of a SQLite URL; None for other databases and for one in memory."""
-    parsed = _parsed(url)
-    if parsed.get_backend_name() != "sqlite" or parsed.database in (None, "", ":memory:"):
-        return None
-    return Path(str(parsed.database))
 
 
 def immediate(engine: Engine) -> None:
@@ -110,7 +58,7 @@ def _enforce_foreign_keys(engine: Engine) -> None:
 
 def engine_arguments(url: str) -> dict[str, Any]:
     """Arguments of the engines on `url`, both mtdlab's and Optuna's."""
-    parsed = _parsed(url)
+    parsed = parse_url(url)
     backend = parsed.get_backend_name()
     if backend == "sqlite":
         return {"connect_args": {"timeout": LOCK_TIMEOUT_SECONDS}}
@@ -140,10 +88,10 @@ def report_errors(engine: Engine, url: str) -> None:
 @contextmanager
 def creation_lock(url: str) -> Iterator[None]:
     """Hold the lock for the creation of tables, on a database that has advisory locks."""
-    if _parsed(url).get_backend_name() != "postgresql":
+    if parse_url(url).get_backend_name() != "postgresql":
         yield
         return
-    with create_engine(_parsed(url), **engine_arguments(url)).begin() as connection:
+    with create_engine(parse_url(url), **engine_arguments(url)).begin() as connection:
         lock_writers(connection)
         yield
 
@@ -169,7 +117,7 @@ def writing_engine(url: str) -> Engine:
     if path is not None:
         check_file(path)
     with explained(url):
-        engine = create_engine(_parsed(url), **engine_arguments(url))
+        engine = create_engine(parse_url(url), **engine_arguments(url))
         immediate(engine)
         _enforce_foreign_keys(engine)
         with engine.begin() as connection:
@@ -192,7 +140,7 @@ def reading_engine(url: str) -> Engine:
     not exist, for a newer schema, and for an older schema that is not in a SQLite file.
     """
     path = sqlite_file(url)
-    target: URL | str = _parsed(url)
+    target: URL | str = parse_url(url)
     if path is not None:
         if not path.exists():
             raise StorageError(

@@ -21,7 +21,7 @@ from analysis.frames import (
     empty,
 )
 from mtdlab.errors import NothingToReport, nearest
-from mtdlab.store.database import explained, reading_engine, shown, storage_url, without_passwords
+from mtdlab.store.database import explained, reading_engine
 from mtdlab.store.setting_names import present_settings
 from mtdlab.store.tables import (
     Array,
@@ -32,6 +32,7 @@ from mtdlab.store.tables import (
     StudyRow,
     TrialRow,
 )
+from mtdlab.store.urls import shown, storage_url, without_passwords
 
 
 def load_study(

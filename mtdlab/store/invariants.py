@@ -17,10 +17,11 @@ from sqlalchemy.orm import Session
 
 from mtdlab.errors import NothingToReport, nearest
 from mtdlab.store.claims import Owner
-from mtdlab.store.database import explained, reading_engine, shown
+from mtdlab.store.database import explained, reading_engine
 from mtdlab.store.progress import FINISHED
 from mtdlab.store.store import FinishedRow, find_best, find_ranking
 from mtdlab.store.tables import ArrayRow, StudyRow, TrialRow
+from mtdlab.store.urls import shown
 
 RERUN = "rerun mtdlab sweep on its file"
 RESTORE = "stop every sweep and restore the database from a backup"

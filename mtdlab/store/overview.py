@@ -8,10 +8,11 @@ from typing import Literal
 from sqlalchemy import DateTime, column, func, inspect, select, table
 from sqlalchemy.orm import Session
 
-from mtdlab.store.database import explained, reading_engine, storage_url
+from mtdlab.store.database import explained, reading_engine
 from mtdlab.store.progress import FINISHED
 from mtdlab.store.store import FinishedRow, find_best
 from mtdlab.store.tables import StudyRow, TrialRow
+from mtdlab.store.urls import storage_url
 
 State = Literal["planned", "running", "paused", "complete", "failed"]
 

@@ -8,9 +8,10 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from mtdlab.errors import NothingToReport, nearest
-from mtdlab.store.database import explained, reading_engine, shown
+from mtdlab.store.database import explained, reading_engine
 from mtdlab.store.setting_names import present_settings
 from mtdlab.store.tables import Array, ArrayRow, LookRow, ScoreRow, StudyRow, TrialRow
+from mtdlab.store.urls import shown
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ from sqlalchemy import ColumnElement, Select, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from mtdlab.config import Unit
-from mtdlab.store.database import explained, lock_writers, without_passwords
+from mtdlab.store.database import explained, lock_writers
 from mtdlab.store.looks import Looks
 from mtdlab.store.progress import FINISHED
 from mtdlab.store.tables import ScoreRow, StudyRow, TrialRow
+from mtdlab.store.urls import without_passwords
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from sqlalchemy import Engine, column, delete, inspect, select, table, update
 from sqlalchemy.orm import DeclarativeBase, Session
 
 from mtdlab.errors import NothingToReport, StorageError, nearest
-from mtdlab.store.database import explained, lock_writers, reading_engine, shown, writing_engine
+from mtdlab.store.database import explained, lock_writers, reading_engine, writing_engine
 from mtdlab.store.tables import ArrayRow, LookRow, PlanRow, ScoreRow, StudyRow, TrialRow
+from mtdlab.store.urls import shown
 
 Record = dict[str, Any]
 _OPTUNA = table("studies", column("study_name"), column("study_id"))

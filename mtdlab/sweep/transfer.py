@@ -12,7 +12,7 @@ from optuna.storages import RDBStorage
 from mtdlab.config.study import is_study_name
 from mtdlab.errors import MtdlabError, NothingToReport, nearest
 from mtdlab.store import Store, study_names
-from mtdlab.store.database import explained, shown, writing_engine
+from mtdlab.store.database import explained, writing_engine
 from mtdlab.store.transfer import (
     delete_records,
     names_in,
@@ -20,6 +20,7 @@ from mtdlab.store.transfer import (
     rename_records,
     write_records,
 )
+from mtdlab.store.urls import shown
 from mtdlab.sweep.checkpoints import CHECKPOINTS
 from mtdlab.sweep.optuna_study import open_storage
 from mtdlab.sweep.owner import is_dead

@@ -8,7 +8,8 @@ from mtdlab import load_study
 from mtdlab.cli import main
 from mtdlab.errors import StorageError
 from mtdlab.store import Store, list_studies
-from mtdlab.store.database import shown, without_passwords, writing_engine
+from mtdlab.store.database import writing_engine
+from mtdlab.store.urls import shown, without_passwords
 from tests.postgresql import PASSWORD
 
 SECRET = "s3cr3t/x:y"

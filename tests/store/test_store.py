@@ -15,8 +15,9 @@ from mtdlab import load_study
 from mtdlab.config import Unit
 from mtdlab.errors import NothingToReport, StorageError
 from mtdlab.store import ProgressReader, Result, Store, list_studies
-from mtdlab.store.database import explained, storage_url, writing_engine
+from mtdlab.store.database import explained, writing_engine
 from mtdlab.store.tables import ArrayRow, TrialRow
+from mtdlab.store.urls import storage_url
 
 OWNER = {"host": "here", "boot": "1", "pid": 1, "started": "1"}
 GRID = {"sampler": "grid"}
