@@ -65,9 +65,11 @@ def _fields(found: "Examination") -> dict[str, Any]:
 def _lines(found: "Examination") -> Iterator[str]:
     for name, problems in {"database": found.database, **found.studies}.items():
         what = found.storage if name == "database" else f"study {name}"
-        yield f"{what}: {'no problem' if not problems else f'{len(problems)} problems'}"
+        count = f"{len(problems) or 'no'} problem{'s' if len(problems) > 1 else ''}"
+        yield f"{what}: {count}"
         for problem in problems:
-            yield f"  {problem.invariant}: no, {problem.found}"
+            yield f"  {problem.found}"
+            yield f"    expected: {problem.invariant}"
             yield f"    to repair: {problem.repair}"
     if not found.studies:
         yield "no study yet"

@@ -21,12 +21,14 @@ def model_is_that_of_the_best_trial(record: Record, models: Path) -> Iterator[Pr
             found = f"{folder} is there, but no trial is complete"
             yield Problem(name, found, f"move {folder} away")
         return
+    if not folder.exists():
+        return  # saved in another folder or on another machine, or the study was imported
     again = f"mtdlab reproduce {record.study.name} {best.number} computes its scores again"
     try:
         run = json.loads((folder / "mtdlab" / "run.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         found = f"{folder} holds no model of trial {best.number} ({type(error).__name__})"
-        yield Problem(name, found, f"look in the folder that --models named; {again}")
+        yield Problem(name, found, f"move {folder} away; {again}")
         return
     saved = (run.get("study"), run.get("trial"))
     if saved != (record.study.name, best.number):

@@ -196,8 +196,8 @@ def matches(pattern: str, text: str) -> bool:
     return re.search(pattern, text) is not None
 
 
-def remove_model(folder: Path) -> None:
-    shutil.rmtree(folder / "models" / "a")
+def remove_origin(folder: Path) -> None:
+    (folder / "models" / "a" / "mtdlab" / "run.json").unlink()
 
 
 def save_another(folder: Path) -> None:
@@ -226,10 +226,19 @@ def complete_none(folder: Path) -> None:
     )
 
 
+def test_a_model_kept_elsewhere_is_no_problem(healthy: Path) -> None:
+    shutil.rmtree(healthy / "models" / "a")
+    assert check(healthy).holds
+
+
 @pytest.mark.parametrize(
     ("change_folder", "found", "repair"),
     [
-        (remove_model, r"models/a holds no model of trial 1 \(FileNotFoundError\)", "--models"),
+        (
+            remove_origin,
+            r"models/a holds no model of trial 1 \(FileNotFoundError\)",
+            "move .*models/a",
+        ),
         (save_another, "models/a holds trial 0 of a, the best is trial 1", "note of trial 1"),
         (complete_none, "models/a is there, but no trial is complete", "move .*models/a away"),
         (leave_checkpoint, "0123456789abcdef-0 holds checkpoints of a trial that has", "rm -r .*"),
@@ -304,7 +313,10 @@ def test_the_command_prints_problems_and_the_machine(
     save_another(healthy)
     code, text = run(monkeypatch, capsys, "--storage", "a.db")
     assert code == 6
-    assert "study a: 1 problems\n  the saved model is that of the best trial: no, models/a " in text
+    assert (
+        "study a: 1 problem\n  models/a holds trial 0 of a, the best is trial 1\n    expected: "
+        in text
+    )
     code, text = run(monkeypatch, capsys, "--storage", "a.db", "--json")
     fields = json.loads(text)
     assert (code, fields["holds"]) == (6, False)
