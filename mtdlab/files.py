@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from safetensors import SafetensorError
+
 _OLD = "-old"
 """Ends the name of an earlier folder while it is replaced."""
 _unfinished: set[Path] = set()
@@ -34,6 +36,9 @@ def new_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
         else:
             building.rename(target)
         _sync(target.parent)
+    except SafetensorError as error:
+        # that of a full disk is none of Python's own
+        raise OSError(str(error)) from error
     finally:
         shutil.rmtree(building, ignore_errors=True)
         _unfinished.discard(building)

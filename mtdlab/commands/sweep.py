@@ -56,10 +56,10 @@ def sweep(
     from mtdlab.store.urls import storage_url, without_passwords
     from mtdlab.sweep.finished import describe_look
     from mtdlab.sweep.run import sweep as run
-    from mtdlab.sweep.signals import ended_by_ctrl_c
+    from mtdlab.sweep.signals import ended_by_signals
 
     command = without_passwords(shlex.join(["mtdlab", *sys.argv[1:]]))
-    with ended_by_ctrl_c():
+    with ended_by_signals():
         spec = read_study(file, set_ or [], profile, import_named(import_, file))
         url = storage_url(storage)
         result = run(

@@ -125,7 +125,9 @@ def _run(
 
 
 def _processors(jobs: int) -> int:
-    return min(jobs, len(os.sched_getaffinity(0)))
+    # macOS has no affinity
+    available = getattr(os, "sched_getaffinity", None)
+    return min(jobs, len(available(0)) if available else os.cpu_count() or 1)
 
 
 def _accuracies(data: Examples, job: _Job) -> list[float]:

@@ -129,6 +129,13 @@ class Claims:
                 _reset(row)
             return row is not None
 
+    def restart(self, claim: Claim) -> None:
+        """Reset a trial to one that has never begun, if the claim's owner still owns it."""
+        with self._owned_row(claim.row, claim.owner) as row:
+            if row is not None:
+                _reset(row)
+                row.optuna_id = row.number = None
+
     def record_death(self, row_id: int, owner: Owner, how: str) -> str | None:
         """Count the death of the worker of a trial; the trial's state then.
 

@@ -3,18 +3,20 @@
 SQLite: rollback journal, synchronous=FULL, and every writing transaction begins with BEGIN
 IMMEDIATE, since a deferred transaction reads before it has the lock and two workers could claim the
 same trial. A crash loses at most the transaction that it interrupts. Commands that only read open
-the file read-only and never create one; they read the last committed state.
+the file read-only and never create one; they read the last committed state, after the transaction
+of a killed process is rolled back.
 
 PostgreSQL: every transaction has a connection of its own, so that a connection that is cut between
 two transactions is not noticed, and idle workers hold none. Tables are created under an advisory
 lock. It waits for a lock as long as SQLite does.
 """
 
+import os
 import sqlite3
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +149,7 @@ def reading_engine(url: str) -> Engine:
                 f"no database at {path}; run mtdlab sweep first, or name another with --storage"
             )
         check_file(path)
+        roll_back_journal(path)
         target = f"sqlite:///file:{path.resolve()}?mode=ro&uri=true"
     with explained(url):
         engine = create_engine(target, **engine_arguments(url))
@@ -173,6 +176,18 @@ def _refuse_newer(version: int, url: str) -> None:
             f"{shown(url)} has schema {version}, this version of mtdlab supports {SCHEMA_VERSION}; "
             "install a newer version of mtdlab"
         )
+
+
+def roll_back_journal(path: Path) -> None:
+    """Undo the transaction that a killed process left in the journal of a SQLite file.
+
+    A read-only connection cannot do it, and would fail.
+    """
+    journal = path.with_name(f"{path.name}-journal")
+    if journal.exists() and os.access(path, os.W_OK):
+        uri = f"{path.resolve().as_uri()}?mode=rw"
+        with closing(sqlite3.connect(uri, uri=True, timeout=LOCK_TIMEOUT_SECONDS)) as connection:
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
 
 
 def check_file(path: Path) -> None:

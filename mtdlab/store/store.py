@@ -176,7 +176,9 @@ class Store(Looks):
             ranking = find_ranking(session, self.study_id)
             rows = session.execute(_finished(self.study_id, ranking))
             ended = [FinishedRow(*row[1:]) for row in rows]
-        return sorted((row for row in ended if row.state == "FAIL"), key=lambda row: row.number)
+        # one whose workers died before it began has no number
+        failed = (row for row in ended if row.state == "FAIL")
+        return sorted(failed, key=lambda row: (row.number is None, row.number or 0))
 
     def begun(self) -> set[int]:
         """The Optuna ids of all trials that have one."""

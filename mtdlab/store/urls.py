@@ -10,7 +10,7 @@ from sqlalchemy.exc import ArgumentError
 
 from mtdlab.errors import StorageError
 
-_BEFORE_HOST = re.compile(r"(\w://[^/:@]*:)[^@]*@")
+_BEFORE_HOST = re.compile(r"(\w://[^/:@]*:).*@")
 _IN_QUERY = re.compile(r"([?&](?:ssl)?pass\w*=)[^&\s]*")
 """Where a URL has a password: scheme://user:PASSWORD@host, ?password=PASSWORD."""
 DEFAULT_STORAGE = "sqlite:///mtdlab.db"

@@ -50,7 +50,7 @@ def plan_confirmation(
     except NothingToReport:
         text = _write(frames, url, name, seeds)
     else:
-        text = _with_seeds(begun.text, seeds)
+        text = _with_seeds(begun.text, name, seeds)
     spec = parse_study(name, text, modules, recorded_folder(study, url))
     if (recorded := read_recorded(url, study).imports) != spec.imports:
         listed = ", ".join(recorded) or "none"
@@ -117,9 +117,11 @@ def _mixed(
     ]
 
 
-def _with_seeds(text: str, seeds: int) -> str:
+def _with_seeds(text: str, name: str, seeds: int) -> str:
     """The file of a confirmation that is begun, with more seeds if more are asked for."""
     values = yaml.safe_load(text)
+    # the study may have been renamed since
+    values["study"] = name
     first, count = values["seeds"][0], max(seeds, len(values["seeds"]))
     values["seeds"] = list(range(first, first + count))
     return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)

@@ -30,9 +30,9 @@ def model_is_that_of_the_best_trial(record: Record, models: Path) -> Iterator[Pr
         found = f"{folder} holds no model of trial {best.number} ({type(error).__name__})"
         yield Problem(name, found, f"move {folder} away; {again}")
         return
-    saved = (run.get("study"), run.get("trial"))
-    if saved != (record.study.name, best.number):
-        found = f"{folder} holds trial {saved[1]} of {saved[0]}, the best is trial {best.number}"
+    # not by the study's name, which may have changed since
+    if run.get("trial") != best.number:
+        found = f"{folder} holds trial {run.get('trial')}, the best is trial {best.number}"
         yield Problem(name, found, f"see the note of trial {best.number}; {again}")
 
 
@@ -55,8 +55,9 @@ def nothing_temporary_is_left(record: Record, models: Path) -> Iterator[Problem]
     ):
         return
     name, checkpoints = record.study.name, models / CHECKPOINTS / record.study.name
-    found = [*models.glob(f".{name}.building-*"), *models.glob(f".{name}*.claim")]
-    found += [*checkpoints.glob("*/.step-*"), *checkpoints.glob("**/*.claim")]
+    found = [*models.glob(f".{name}.building-*"), *models.glob(f".{name}.claim")]
+    for pattern in ("*/.step-*", "*/.result.building-*", "**/*.claim"):
+        found += checkpoints.glob(pattern)
     for path in sorted(found):
         text = f"{path} was left by a process that was killed"
         yield Problem("no temporary folder is left", text, f"rm -r {path}")

@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
 from mtdlab.config import StudySpec, TrainerSettings
 from mtdlab.store import Claim, Store
+from mtdlab.store.damage import refuse_damaged
 from mtdlab.store.database import (
     creation_lock,
     engine_arguments,
@@ -123,6 +124,8 @@ class OptunaStudy:
         A trial that is running in Optuna's tables and has no owner was lost between two
         transactions: it failed, and its configuration runs again as another trial.
         """
+        # read first: a trial that is claimed now is not among these
+        before = self._unfinished()
         owned = store.owned()
         dead = [trial for trial in owned if is_dead(trial.owner, trial.heartbeat)]
         for each in dead:
@@ -135,7 +138,7 @@ class OptunaStudy:
                 self.record(trial._trial_id, ended.state, ended.ranking, ended.score)
         if len(dead) == len(owned):
             known = store.begun()
-            for trial in self._unfinished():
+            for trial in before:
                 if trial._trial_id not in known:
                     self.record(trial._trial_id, "FAIL", reason="its worker ended before it began")
 
@@ -165,6 +168,7 @@ def recorded_folder(study: str, url: str) -> Path | None:
 
     May raise StorageError; the study is there.
     """
+    refuse_damaged(url)
     with explained(url):
         recorded = optuna.load_study(study_name=study, storage=open_storage(url)).user_attrs.get(
             FOLDER

@@ -71,8 +71,9 @@ def check_requirements(spec: StudySpec, models: Path) -> None:
 
 def check_writable(folder: Path) -> None:
     """Raise MtdlabError if files cannot be written to a folder, or it cannot be created."""
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    existing = folder
     try:
+        existing = next(path for path in (folder, *folder.parents) if path.exists())
         # a file without a name where the system has them: nothing is left behind
         with tempfile.TemporaryFile(dir=existing):
             pass

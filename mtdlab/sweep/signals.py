@@ -72,18 +72,24 @@ def stop_on_signals() -> Iterator[StopRequest]:
 
 
 @contextmanager
-def ended_by_ctrl_c() -> Iterator[None]:
-    """Let Ctrl-C end the process at once in this block, as the other signals do.
+def ended_by_signals() -> Iterator[None]:
+    """Let every signal end the process at once in this block, without its temporary folders.
 
-    Nothing is running yet. KeyboardInterrupt in an import of torch would end it by an abort signal.
+    No trial is running yet. KeyboardInterrupt in an import of torch would abort the process.
     """
-    previous = signal.getsignal(signal.SIGINT)
-    if previous is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        remove_unfinished()
+        os._exit(128 + number)
+
+    defaults = (signal.default_int_handler, signal.SIG_DFL)
+    replaced = [each for each in handled_signals() if signal.getsignal(each) in defaults]
+    previous = {number: signal.signal(number, end) for number in replaced}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

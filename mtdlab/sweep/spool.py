@@ -21,10 +21,11 @@ RESULT = "result"
 _ARRAYS, _VALUES = "arrays.safetensors", "values.json"
 
 
-def save_result(folder: Path, result: Result, settings: str) -> None:
+def save_result(folder: Path, result: Result, identity: str) -> None:
     """Write a result and sync it to the disk. A disk that fails is ignored: the database is next.
 
-    folder    of the trial's checkpoints; settings: the trial's, as JSON.
+    folder    of the trial's checkpoints.
+    identity  what the result depends on: a trial of another identity does not take it.
     """
     values: dict[str, Any] = {
         field.name: getattr(result, field.name)
@@ -33,15 +34,15 @@ def save_result(folder: Path, result: Result, settings: str) -> None:
     }
     with suppress(OSError), new_folder(folder / RESULT, replace=True) as building:
         save_file(dict(result.arrays), building / _ARRAYS)
-        text = json.dumps({"settings": settings, "result": values})
+        text = json.dumps({"identity": identity, "result": values})
         (building / _VALUES).write_text(text, encoding="utf-8")
 
 
-def load_result(folder: Path, settings: str) -> Result | None:
-    """The result that was saved for these settings; None without one, or where it is damaged."""
+def load_result(folder: Path, identity: str) -> Result | None:
+    """The result that was saved for this identity; None without one, or where it is damaged."""
     try:
         found = json.loads((folder / RESULT / _VALUES).read_text(encoding="utf-8"))
-        if found["settings"] != settings:
+        if found["identity"] != identity:
             return None
         return Result(**found["result"], arrays=load_file(folder / RESULT / _ARRAYS))
     except (OSError, ValueError, KeyError, TypeError, SafetensorError):

@@ -4,14 +4,17 @@ import os
 import shlex
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import optuna
+from optuna.exceptions import DuplicatedStudyError
 from optuna.storages import RDBStorage
 
 from mtdlab.config.study import is_study_name
-from mtdlab.errors import MtdlabError, NothingToReport, nearest
+from mtdlab.errors import MtdlabError, NothingToReport, StorageError, nearest
 from mtdlab.store import Store, study_names
+from mtdlab.store.damage import refuse_damaged
 from mtdlab.store.database import explained, writing_engine
 from mtdlab.store.transfer import (
     delete_records,
@@ -32,6 +35,7 @@ def delete_study(study: str, url: str, models: Path) -> None:
     Its model and its page are kept. Raises NothingToReport if there is no such study, MtdlabError
     while a sweep runs one of its trials, StorageError if the database fails.
     """
+    refuse_damaged(url)
     _find(study, url)
     _refuse_live(study, url)
     # Optuna's study first: if this process is killed in between, the next sweep of that name
@@ -42,7 +46,9 @@ def delete_study(study: str, url: str, models: Path) -> None:
         if study in ids:
             storage.delete_study(ids[study])
     delete_records(url, study)
-    shutil.rmtree(models / CHECKPOINTS / study, ignore_errors=True)
+    # Optuna's own studies may have any name, such as a path
+    if is_study_name(study):
+        shutil.rmtree(models / CHECKPOINTS / study, ignore_errors=True)
 
 
 def rename_study(old: str, new: str, url: str, models: Path) -> list[Path]:
@@ -52,7 +58,9 @@ def rename_study(old: str, new: str, url: str, models: Path) -> list[Path]:
     or a folder of that name exists, and while a sweep runs one of its trials; StorageError if
     the database fails or has a study `new`.
     """
-    _check_name(new)
+    for name in (old, new):
+        _check_name(name)
+    refuse_damaged(url)
     _find(old, url)
     _refuse_live(old, url)
     folders = {each / old: each / new for each in (models, models / CHECKPOINTS)}
@@ -61,7 +69,10 @@ def rename_study(old: str, new: str, url: str, models: Path) -> list[Path]:
         if after.exists():
             raise MtdlabError(f"{after} exists; move it, or choose another name")
     command = read_records(url, old).study["command"]
-    if command:
+    # confirm takes no --set
+    if not command.startswith("mtdlab sweep "):
+        command = ""
+    else:
         command = shlex.join([*shlex.split(command), "--set", f"study={new}"])
     rename_records(url, old, new, command)
     for before, after in present.items():
@@ -123,12 +134,12 @@ def import_study(file: Path, url: str, name: str | None = None) -> str:
 
 def _copy(study: str, source: str, target: str, name: str) -> None:
     """Copy a study from one database to another that has none of this name."""
+    refuse_damaged(source)
     records = read_records(source, study)
     writing_engine(target).dispose()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     with explained(target):
         before, after = open_storage(source), open_storage(target)
-        study_id = -1
         try:
             optuna.copy_study(
                 from_study_name=study, from_storage=before, to_storage=after, to_study_name=name
@@ -138,9 +149,11 @@ def _copy(study: str, source: str, target: str, name: str) -> None:
             new = {number: identity for identity, number in _trial_ids(after, study_id).items()}
             ids = {identity: new[number] for identity, number in numbers.items()}
             write_records(target, records, name, study_id, ids)
+        except DuplicatedStudyError:
+            raise StorageError(f"{shown(target)} has a study {name} already") from None
         except BaseException:
-            if study_id >= 0:
-                after.delete_study(study_id)
+            with suppress(KeyError):
+                after.delete_study(after.get_study_id_from_name(name))
             raise
         finally:
             before.engine.dispose()

@@ -1,6 +1,8 @@
 """One trial is one function: claim, run, classify, record."""
 
+import json
 import math
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from mtdlab.methods.user_modules import ensure_imported
 from mtdlab.settings import first_error
 from mtdlab.store import Claim, Result, Store
 from mtdlab.sweep.best_model import Trained, save_if_best
-from mtdlab.sweep.checkpoints import CHECKPOINTS, TrialCheckpoints, describe_run
+from mtdlab.sweep.checkpoints import CHECKPOINTS, SAME, TrialCheckpoints, describe_run
 from mtdlab.sweep.environment import environment
 from mtdlab.sweep.finished import FinishedTrial
 from mtdlab.sweep.heartbeat import ClaimLost, Heartbeat
@@ -36,7 +38,8 @@ def _open_study(url: str, spec: StudySpec, models: Path) -> OpenStudy:
     opened = OptunaStudy(url, spec)
     store = Store(url, opened.study_id)
     row = store.study()
-    assert row is not None, "a worker starts after its study was written"
+    if row is None:
+        raise MtdlabError(f"study {spec.name} was deleted or renamed while this sweep ran")
     return OpenStudy(
         opened,
         store,
@@ -64,14 +67,15 @@ def run_next(spec: StudySpec, url: str, models: Path, stop: StopRequest) -> Fini
         return None
     try:
         check_unchanged(spec, study.store)
-    except MtdlabError:
-        study.store.release(claim.row, study.owner)
-        raise
-    with Heartbeat(study.store, claim, study.owner) as heartbeat:
-        try:
+        with Heartbeat(study.store, claim, study.owner) as heartbeat:
             return _run(spec, study, claim, stop, heartbeat)
-        except ClaimLost:
-            return None
+    except ClaimLost:
+        return None
+    except BaseException:
+        # this process may live on, as that of a notebook, and would own the trial for ever
+        with suppress(StorageError):
+            study.store.release(claim.row, study.owner)
+        raise
 
 
 def _run(
@@ -81,7 +85,9 @@ def _run(
     try:
         trial, parameters = study.optuna.begin(claim)
     except UpdateFinishedTrialError:
-        # another worker ended it while this process was suspended after its claim
+        # another worker ended it while this process was suspended after its claim, or it ended
+        # in Optuna's tables alone: then it begins anew
+        study.store.restart(claim)
         raise ClaimLost from None
     settings, mistake = _settings(spec, parameters, claim.seed)
     known = (None, None) if settings is None else (attributes(settings), settings.mtd)
@@ -157,13 +163,16 @@ def _train(
     study = monitor.study
     settings = _with_precision(settings, study.precision)
     folder = study.checkpoints / f"{monitor.claim.setting}-{monitor.claim.seed}"
-    if (kept := load_result(folder, settings.model_dump_json())) is not None:
-        monitor.checkpoints.notes.append("its result was kept on the disk; its model was not saved")
-        return kept, None
     try:
         inputs = load_inputs(located(settings, spec.places))
+        run = describe_run(settings, inputs)
+        identity = json.dumps([spec.metric, study.select_by, *(run[name] for name in SAME)])
+        if (kept := load_result(folder, identity)) is not None:
+            note = "its result was kept on the disk; its model was not saved"
+            monitor.checkpoints.notes.append(note)
+            return kept, None
         state = start(settings, inputs)
-        with monitor.checkpoints.continued(state, describe_run(settings, inputs)):
+        with monitor.checkpoints.continued(state, run):
             outcome = train(settings, inputs, monitor, state)
             facts = environment(settings, inputs)
         result = complete(spec.metric, study.select_by, outcome, facts)
@@ -172,9 +181,11 @@ def _train(
     except Exception as error:
         # any other error ends this trial, not the study
         return ended_early(error, monitor.step), None
-    save_result(folder, result, settings.model_dump_json())
     if result.state != "COMPLETE":
         return result, None
+    monitor.heartbeat.beat()
+    monitor.heartbeat.check()
+    save_result(folder, result, identity)
     select_by = study.select_by or spec.metric
     origin = {
         "study": spec.name,

@@ -3,6 +3,8 @@
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -13,7 +15,8 @@ import pytest
 
 from mtdlab.cli import main
 from mtdlab.errors import StorageError
-from mtdlab.store import Store
+from mtdlab.store import Store, list_studies
+from mtdlab.store.damage import refuse_damaged
 from mtdlab.store.tables import SCHEMA_VERSION
 from mtdlab.sweep import worker as workers
 from tests.store import damaging
@@ -150,3 +153,27 @@ def test_many_damaged_databases(
         capsys.readouterr()
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     assert not wrong, "\n".join(wrong)
+
+
+def test_a_transaction_of_a_killed_process_is_rolled_back(tmp_path: Path) -> None:
+    """Its journal is left, which no read-only connection can undo."""
+    path = tmp_path / "studies.db"
+    shutil.copy(RECORDED, path)
+    before = list_studies(f"sqlite:///{path}")
+    script = f"""
+import os, signal, sqlite3
+connection = sqlite3.connect({str(path)!r})
+connection.execute("PRAGMA cache_size = 2")
+connection.execute("UPDATE mtdlab_arrays SET name = name || 'x'")
+connection.execute("UPDATE mtdlab_trials SET state = 'FAIL', reason = hex(randomblob(9999))")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    subprocess.run([sys.executable, "-c", script], check=False)
+    assert path.with_name("studies.db-journal").exists()
+    copies = [path.with_name(f"{name}.db") for name in ("read", "swept")]
+    for copy in copies:
+        shutil.copy(path, copy)
+        shutil.copy(f"{path}-journal", f"{copy}-journal")
+    assert list_studies(f"sqlite:///{copies[0]}") == before
+    refuse_damaged(f"sqlite:///{copies[1]}")
+    assert list_studies(f"sqlite:///{copies[1]}") == before

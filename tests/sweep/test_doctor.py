@@ -239,7 +239,7 @@ def test_a_model_kept_elsewhere_is_no_problem(healthy: Path) -> None:
             r"models/a holds no model of trial 1 \(FileNotFoundError\)",
             "move .*models/a",
         ),
-        (save_another, "models/a holds trial 0 of a, the best is trial 1", "note of trial 1"),
+        (save_another, "models/a holds trial 0, the best is trial 1", "note of trial 1"),
         (complete_none, "models/a is there, but no trial is complete", "move .*models/a away"),
         (leave_checkpoint, "0123456789abcdef-0 holds checkpoints of a trial that has", "rm -r .*"),
         (leave_temporary, r"\.a\.building-x1y2 was left by a process", r"rm -r .*building-x1y2"),
@@ -314,8 +314,7 @@ def test_the_command_prints_problems_and_the_machine(
     code, text = run(monkeypatch, capsys, "--storage", "a.db")
     assert code == 6
     assert (
-        "study a: 1 problem\n  models/a holds trial 0 of a, the best is trial 1\n    expected: "
-        in text
+        "study a: 1 problem\n  models/a holds trial 0, the best is trial 1\n    expected: " in text
     )
     code, text = run(monkeypatch, capsys, "--storage", "a.db", "--json")
     fields = json.loads(text)

@@ -1,5 +1,7 @@
 """A finished trial's result survives a database that cannot be written at that moment."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -83,3 +85,22 @@ def test_a_trial_whose_result_could_not_be_recorded_is_not_trained_again(
     assert trials["note"][0] == "its result was kept on the disk; its model was not saved"
     assert trials["score"].notna().all()
     assert not list((models / ".checkpoints").glob("**/result"))
+
+
+def test_a_full_disk_loses_no_result(tmp_path: Path) -> None:
+    """safetensors reports it by an error that is none of Python's own."""
+    script = f"""
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+import numpy as np
+from pathlib import Path
+from mtdlab.store import Result
+from mtdlab.sweep.spool import load_result, save_result
+large = Result("COMPLETE", arrays={{"curve/loss": np.zeros(100_000, np.float32)}})
+save_result(Path({str(tmp_path)!r}), large, "a")
+assert load_result(Path({str(tmp_path)!r}), "a") is None
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -244,6 +244,34 @@ def test_an_interrupted_trial_goes_back_to_waiting_and_is_taken_again(
     assert len(optuna.load_study(study_name="small", storage=url).trials) == 8
 
 
+@pytest.mark.usefixtures("objective")
+def test_a_trial_that_has_ended_in_optunas_tables_alone_begins_anew(study, url) -> None:
+    spec = read_study(study(GRID))
+    open_study(spec, url, "")
+    optuna_study = OptunaStudy(url, spec)
+    store = Store(url, optuna_study.study_id)
+    claim = store.claim(owners.this_process())
+    trial, parameters = optuna_study.begin(claim)
+    store.begin(claim, trial._trial_id, trial.number, parameters, {}, None)
+    store.release(claim.row, claim.owner)
+    optuna_study.record(trial._trial_id, "FAIL", reason="ended by another process")
+    assert sweep(study(GRID), url).counts == {"COMPLETE": 8}
+    assert len(optuna.load_study(study_name="small", storage=url).trials) == 9
+
+
+def test_an_error_that_ends_a_sweep_releases_its_trial(study, url, objective) -> None:
+    """The process may live on, as that of a notebook."""
+
+    def locked(_settings: TrainerSettings, _watch: Any) -> Result:
+        raise StorageError("the database is locked")
+
+    objective(locked)
+    with pytest.raises(StorageError, match="is locked"):
+        sweep(study(GRID), url)
+    objective(score)
+    assert sweep(study(GRID), url).counts == {"COMPLETE": 8}
+
+
 @pytest.mark.parametrize("killed_after", ["claim", "ask", "begin", "finish"])
 @pytest.mark.usefixtures("objective")
 def test_what_a_killed_worker_left_is_repaired(study, url, killed_after: str) -> None:

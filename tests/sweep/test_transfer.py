@@ -203,3 +203,18 @@ def test_the_commands(
     assert "resume it with: mtdlab sweep FILE --set study=third" in printed.out
     assert "kept: models/third" in printed.out
     assert "mtdlab: study third was not deleted" in printed.err
+
+
+@pytest.mark.parametrize("name", ["..", "{folder}/kept"])
+def test_a_name_that_is_a_path_removes_no_folder(tmp_path: Path, name: str) -> None:
+    """Optuna's own studies may have any name."""
+    kept, models = tmp_path / "kept", tmp_path / "models"
+    (models / ".checkpoints").mkdir(parents=True)
+    kept.mkdir()
+    database, name = f"sqlite:///{tmp_path / 'a.db'}", name.format(folder=tmp_path)
+    optuna.create_study(study_name=name, storage=open_storage(database))
+    Store(database, 1)
+    delete_study(name, database, models)
+    assert kept.is_dir()
+    assert models.is_dir()
+    assert optuna.get_all_study_names(open_storage(database)) == []
