@@ -1,11 +1,12 @@
 """The Optuna study beside mtdlab's tables: created, written to, and synchronised with them."""
 
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import optuna
-from optuna.exceptions import DuplicatedStudyError
+from optuna.exceptions import DuplicatedStudyError, UpdateFinishedTrialError
 from optuna.storages import BaseStorage, RDBStorage, get_storage
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
@@ -78,7 +79,7 @@ class OptunaStudy:
 
     def release(self, optuna_id: int) -> None:
         """Put an interrupted trial back as waiting."""
-        if not self.storage.get_trial(optuna_id).state.is_finished():
+        with suppress(UpdateFinishedTrialError):
             self.storage.set_trial_state_values(optuna_id, TrialState.WAITING)
 
     def name_scores(self, select_by: str) -> None:
@@ -110,13 +111,16 @@ class OptunaStudy:
         trial = self.storage.get_trial(optuna_id)
         if trial.state.is_finished():
             return
-        for name, text in (("reason", reason), ("note", note)):
-            if text:
-                self.storage.set_trial_user_attr(optuna_id, name, text)
+        named: dict[str, str | float | None] = {"reason": reason, "note": note}
         if state == "COMPLETE":
-            self.storage.set_trial_user_attr(optuna_id, self.spec.metric, score)
+            named[self.spec.metric] = score
         value = ranking if state == "COMPLETE" else None
-        self.study.tell(trial.number, value, state=TrialState[state], skip_if_finished=True)
+        # another sweep that repairs the study may record the same end at the same time
+        with suppress(UpdateFinishedTrialError):
+            for name, content in named.items():
+                if content != "":
+                    self.storage.set_trial_user_attr(optuna_id, name, content)
+            self.study.tell(trial.number, value, state=TrialState[state], skip_if_finished=True)
 
     def synchronise(self, store: Store) -> None:
         """Repair what dead processes left: their trials, results not recorded here.

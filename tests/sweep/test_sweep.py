@@ -259,6 +259,20 @@ def test_a_trial_that_has_ended_in_optunas_tables_alone_begins_anew(study, url) 
     assert len(optuna.load_study(study_name="small", storage=url).trials) == 9
 
 
+def test_an_end_that_another_sweep_recorded_first_is_no_error(study, url, monkeypatch) -> None:
+    spec = read_study(study(GRID))
+    store = open_study(spec, url, "")
+    optuna_study = OptunaStudy(url, spec)
+    trial, _ = optuna_study.begin(store.claim(owners.this_process()))
+    before = optuna_study.storage.get_trial(trial._trial_id)
+    optuna_study.record(trial._trial_id, "COMPLETE", 1.0, 2.0)
+    monkeypatch.setattr(optuna_study.storage, "get_trial", lambda _: before)
+    optuna_study.record(trial._trial_id, "COMPLETE", 1.0, 2.0, note="later")
+    optuna_study.release(trial._trial_id)
+    [recorded] = optuna.load_study(study_name="small", storage=url).trials
+    assert (recorded.state.name, recorded.value) == ("COMPLETE", 1.0)
+
+
 def test_an_error_that_ends_a_sweep_releases_its_trial(study, url, objective) -> None:
     """The process may live on, as that of a notebook."""
 
