@@ -7,7 +7,7 @@ is damage: created anew, it would be empty, and recorded results would appear to
 from sqlalchemy import Connection, create_engine, func, inspect, select
 
 from mtdlab.errors import StorageError
-from mtdlab.store.database import check_file, engine_arguments, explained, roll_back_journal
+from mtdlab.store.database import check_file, engine_arguments, explained, read_only
 from mtdlab.store.migrations import schema_version
 from mtdlab.store.tables import SCHEMA_VERSION, Base, Schema, StudyRow
 from mtdlab.store.urls import shown, sqlite_file
@@ -26,10 +26,8 @@ def refuse_damaged(url: str) -> None:
         return
     if path is not None:
         check_file(path)
-    target = url if path is None else f"sqlite:///file:{path.resolve()}?mode=ro&uri=true"
     with explained(url):
-        if path is not None:
-            roll_back_journal(path)
+        target = url if path is None else read_only(path)
         engine = create_engine(target, **engine_arguments(url))
         with engine.connect() as connection:
             problem = _problem(connection)

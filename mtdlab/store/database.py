@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event, insert, text
-from sqlalchemy.engine import URL
 from sqlalchemy.engine.interfaces import ExceptionContext
 from sqlalchemy.exc import DBAPIError, IntegrityError, NoSuchModuleError
 
@@ -142,16 +141,14 @@ def reading_engine(url: str) -> Engine:
     not exist, for a newer schema, and for an older schema that is not in a SQLite file.
     """
     path = sqlite_file(url)
-    target: URL | str = parse_url(url)
     if path is not None:
         if not path.exists():
             raise StorageError(
                 f"no database at {path}; run mtdlab sweep first, or name another with --storage"
             )
         check_file(path)
-        roll_back_journal(path)
-        target = f"sqlite:///file:{path.resolve()}?mode=ro&uri=true"
     with explained(url):
+        target = parse_url(url) if path is None else read_only(path)
         engine = create_engine(target, **engine_arguments(url))
         with engine.connect() as connection:
             version = schema_version(connection)
@@ -178,7 +175,13 @@ def _refuse_newer(version: int, url: str) -> None:
         )
 
 
-def roll_back_journal(path: Path) -> None:
+def read_only(path: Path) -> str:
+    """The URL of read-only connections to a SQLite file, whose last commit they can read."""
+    _roll_back_journal(path)
+    return f"sqlite:///file:{path.resolve()}?mode=ro&uri=true"
+
+
+def _roll_back_journal(path: Path) -> None:
     """Undo the transaction that a killed process left in the journal of a SQLite file.
 
     A read-only connection cannot do it, and would fail.

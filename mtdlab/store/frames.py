@@ -20,9 +20,9 @@ from analysis.frames import (
     StudyFrames,
     empty,
 )
-from mtdlab.errors import NothingToReport, nearest
 from mtdlab.store.database import explained, reading_engine
 from mtdlab.store.setting_names import present_settings
+from mtdlab.store.store import find_study
 from mtdlab.store.tables import (
     Array,
     ArrayRow,
@@ -32,7 +32,7 @@ from mtdlab.store.tables import (
     StudyRow,
     TrialRow,
 )
-from mtdlab.store.urls import shown, storage_url, without_passwords
+from mtdlab.store.urls import storage_url, without_passwords
 
 
 def load_study(
@@ -48,7 +48,7 @@ def load_study(
     """
     url = storage_url(storage)
     with explained(url), Session(reading_engine(url)) as session:
-        row = _find(session, study, url)
+        row = find_study(session, study, url)
         methods = _methods(row)
         begun = (TrialRow.study_id == row.id) & TrialRow.number.is_not(None)
         trials = session.scalars(select(TrialRow).where(begun).order_by(TrialRow.number)).all()
@@ -76,14 +76,6 @@ def load_study(
             looks=_looks(session, row.id),
             plans=_plans(session, row.name),
         )
-
-
-def _find(session: Session, name: str, url: str) -> StudyRow:
-    row = session.scalars(select(StudyRow).where(StudyRow.name == name)).first()
-    if row is not None:
-        return row
-    names = list(session.scalars(select(StudyRow.name)))
-    raise NothingToReport(f"no study {name} in {shown(url)}; {nearest(name, names)}")
 
 
 def _trials(rows: Sequence[TrialRow]) -> pd.DataFrame:

@@ -15,13 +15,11 @@ from typing import Any
 from sqlalchemy import column, inspect, select, table, text
 from sqlalchemy.orm import Session
 
-from mtdlab.errors import NothingToReport, nearest
 from mtdlab.store.claims import Owner
 from mtdlab.store.database import explained, reading_engine
 from mtdlab.store.progress import FINISHED
-from mtdlab.store.store import FinishedRow, find_best, find_ranking
+from mtdlab.store.store import FinishedRow, find_best, find_ranking, find_study
 from mtdlab.store.tables import ArrayRow, StudyRow, TrialRow
-from mtdlab.store.urls import shown
 
 RERUN = "rerun mtdlab sweep on its file"
 RESTORE = "stop every sweep and restore the database from a backup"
@@ -71,10 +69,7 @@ def read_record(
     session: Session, study: str, url: str, is_dead: Callable[[Owner, float], bool]
 ) -> Record:
     """Read what is recorded of a study. Raises NothingToReport where there is no such study."""
-    row = session.scalars(select(StudyRow).where(StudyRow.name == study)).first()
-    if row is None:
-        names = session.scalars(select(StudyRow.name))
-        raise NothingToReport(f"no study {study} in {shown(url)}; {nearest(study, names)}")
+    row = find_study(session, study, url)
     mine = TrialRow.study_id == row.id
     loss = select(ArrayRow.trial_id).join(TrialRow).where(mine, ArrayRow.name == LOSS)
     ranked = select(TrialRow.id, find_ranking(session, row.id)).where(mine)

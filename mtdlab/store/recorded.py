@@ -7,11 +7,11 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from mtdlab.errors import NothingToReport, nearest
+from mtdlab.errors import NothingToReport
 from mtdlab.store.database import explained, reading_engine
 from mtdlab.store.setting_names import present_settings
+from mtdlab.store.store import find_study
 from mtdlab.store.tables import Array, ArrayRow, LookRow, ScoreRow, StudyRow, TrialRow
-from mtdlab.store.urls import shown
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def read_trial(url: str, study: str, number: int) -> RecordedTrial:
     Raises StorageError, and NothingToReport where there is no such study or trial.
     """
     with explained(url), Session(reading_engine(url)) as session:
-        mine = TrialRow.study_id == _find(session, study, url).id
+        mine = TrialRow.study_id == find_study(session, study, url).id
         row = session.scalars(select(TrialRow).where(mine, TrialRow.number == number)).first()
         if row is None:
             last = session.scalar(select(func.max(TrialRow.number)).where(mine))
@@ -109,18 +109,10 @@ def read_trial(url: str, study: str, number: int) -> RecordedTrial:
         )
 
 
-def _find(session: Session, study: str, url: str) -> StudyRow:
-    row = session.scalars(select(StudyRow).where(StudyRow.name == study)).first()
-    if row is None:
-        names = session.scalars(select(StudyRow.name))
-        raise NothingToReport(f"no study {study} in {shown(url)}; {nearest(study, names)}")
-    return row
-
-
 def read_recorded(url: str, study: str, numbers: Collection[int] = ()) -> RecordedStudy:
     """Read a study. Raises StorageError, and NothingToReport if there is no such study."""
     with explained(url), Session(reading_engine(url)) as session:
-        row = _find(session, study, url)
+        row = find_study(session, study, url)
         mine = TrialRow.study_id == row.id
         chosen = session.scalars(select(TrialRow).where(mine, TrialRow.number.in_(numbers)))
         settings = {each.number or 0: present_settings(each.settings or {}) for each in chosen}

@@ -8,11 +8,12 @@ from sqlalchemy import ColumnElement, Select, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from mtdlab.config import Unit
+from mtdlab.errors import NothingToReport, nearest
 from mtdlab.store.database import explained, lock_writers
 from mtdlab.store.looks import Looks
 from mtdlab.store.progress import FINISHED
 from mtdlab.store.tables import ScoreRow, StudyRow, TrialRow
-from mtdlab.store.urls import without_passwords
+from mtdlab.store.urls import shown, without_passwords
 
 
 @dataclass(frozen=True)
@@ -218,6 +219,15 @@ class Store(Looks):
                 )
             )
             return count
+
+
+def find_study(session: Session, name: str, url: str) -> StudyRow:
+    """The row of a study. Raises NothingToReport where there is no such study."""
+    row = session.scalars(select(StudyRow).where(StudyRow.name == name)).first()
+    if row is None:
+        names = session.scalars(select(StudyRow.name))
+        raise NothingToReport(f"no study {name} in {shown(url)}; {nearest(name, names)}")
+    return row
 
 
 def find_best(session: Session, study_id: int) -> FinishedRow | None:

@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Engine, column, delete, inspect, select, table, update
+from sqlalchemy import column, delete, inspect, select, table, update
 from sqlalchemy.orm import DeclarativeBase, Session
 
-from mtdlab.errors import NothingToReport, StorageError, nearest
+from mtdlab.errors import StorageError
 from mtdlab.store.database import explained, lock_writers, reading_engine, writing_engine
+from mtdlab.store.store import find_study
 from mtdlab.store.tables import ArrayRow, LookRow, PlanRow, ScoreRow, StudyRow, TrialRow
 from mtdlab.store.urls import shown
 
@@ -30,12 +31,8 @@ class StudyRecords:
 
 def read_records(url: str, name: str) -> StudyRecords:
     """Read a study. Raises StorageError, and NothingToReport if there is no such study."""
-    engine = reading_engine(url)
-    with explained(url), Session(engine) as session:
-        row = session.scalars(select(StudyRow).where(StudyRow.name == name)).first()
-        if row is None:
-            names = session.scalars(select(StudyRow.name))
-            raise NothingToReport(f"no study {name} in {shown(url)}; {nearest(name, names)}")
+    with explained(url), Session(reading_engine(url)) as session:
+        row = find_study(session, name, url)
         mine = TrialRow.study_id == row.id
         of_study = select(TrialRow.id).where(mine)
         return StudyRecords(
@@ -61,14 +58,14 @@ def write_records(
         lock_writers(session.connection())
         session.add(StudyRow(**records.study | {"id": study_id, "name": name}))
         session.flush()
-        ids = {}
-        for record in records.trials:
-            row = TrialRow(**_moved(record, study_id, optuna_ids))
-            session.add(row)
-            session.flush()
-            ids[record["id"]] = row.id
+        trials = {
+            record["id"]: TrialRow(**_moved(record, study_id, optuna_ids))
+            for record in records.trials
+        }
+        session.add_all(trials.values())
+        session.flush()
         for kind, each in ((ScoreRow, records.scores), (ArrayRow, records.arrays)):
-            session.add_all(kind(**row | {"trial_id": ids[row["trial_id"]]}) for row in each)
+            session.add_all(kind(**row | {"trial_id": trials[row["trial_id"]].id}) for row in each)
         session.add_all(LookRow(**row | {"study_id": study_id}) for row in records.looks)
         session.execute(delete(PlanRow).where(PlanRow.study == name))
         session.add_all(PlanRow(**row | {"study": name}) for row in records.plans)
@@ -101,8 +98,7 @@ def rename_records(url: str, old: str, new: str, command: str) -> None:
 
 def names_in(url: str) -> set[str]:
     """The names of all studies, mtdlab's and Optuna's. Raises StorageError."""
-    engine: Engine = reading_engine(url)
-    with explained(url), Session(engine) as session:
+    with explained(url), Session(reading_engine(url)) as session:
         return _names(session)
 
 
