@@ -1,13 +1,11 @@
 """The command show: a study or one of its trials."""
 
-import json
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mtdlab.commands.fields import format_value, in_fields, in_list, in_scores
+from mtdlab.commands.fields import format_value, in_fields, in_list, in_scores, kept_trial
 from mtdlab.commands.options import AsJson, Models, Storage, StudyName
 from mtdlab.commands.printing import print_json
 from mtdlab.commands.studies import best_fields, rounded_mtd, study_fields
@@ -89,7 +87,7 @@ def _study_fields(frames: "StudyFrames", study: "StudyOverview", model: Path) ->
                 failed["number"], failed["reason"], failed["reason_code"], strict=True
             )
         ],
-        "model": str(model) if _kept_trial(model) is not None else None,
+        "model": str(model) if kept_trial(model) is not None else None,
         "next": next_command(frames, study),
     }
 
@@ -100,7 +98,7 @@ def _describe_study(
     varied = [f"{name} {_list_values(values)}" for name, values in _varied(frames).items()]
     seeds = _list_values(sorted(frames.trials["seed"].unique().tolist()))
     ranked = "" if study.select_by == study.metric else f"; {study.select_by} ranks the trials"
-    best = _describe_best(study, _kept_trial(model), model)
+    best = _describe_best(study, kept_trial(model), model)
     return [
         ("question", study.description),
         ("varied", "; ".join(varied)),
@@ -188,7 +186,7 @@ def _trial_fields(study: str, trial: "RecordedTrial", model: Path) -> dict[str, 
         "reason_code": trial.reason_code or None,
         "note": trial.note or None,
         "traceback": trial.traceback or None,
-        "model": str(model) if _kept_trial(model) == trial.number else None,
+        "model": str(model) if kept_trial(model) == trial.number else None,
         "settings": _other_settings(trial) | dict(trial.parameters),
         "environment": dict(trial.environment),
     }
@@ -198,7 +196,7 @@ def _describe_trial(study: str, trial: "RecordedTrial", model: Path) -> list[tup
     from analysis.runs import format_mtd
     from mtdlab.sweep.finished import clock
 
-    kept = _kept_trial(model)
+    kept = kept_trial(model)
     where = str(model) if kept == trial.number else ""
     if kept not in (None, trial.number):
         where = f"not kept; {model} is the model of trial {kept}"
@@ -229,10 +227,3 @@ def _other_settings(trial: "RecordedTrial") -> dict[str, Any]:
 
 def _state(state: str) -> str:
     return "failed" if state == "FAIL" else state.lower()
-
-
-def _kept_trial(model: Path) -> int | None:
-    """The number of the trial whose model is kept in a folder; None where there is none."""
-    with suppress(OSError, ValueError, KeyError):
-        return int(json.loads((model / "mtdlab" / "run.json").read_text("utf-8"))["trial"])
-    return None

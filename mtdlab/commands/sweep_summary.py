@@ -1,6 +1,5 @@
 """What a sweep prints at its end: the best trial, its model, failures, the next command."""
 
-import json
 import shlex
 import textwrap
 from dataclasses import asdict
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.runs import format_mtd
+from mtdlab.commands.fields import kept_trial
 from mtdlab.commands.printing import rounded_mtd
 from mtdlab.store import FinishedRow
 from mtdlab.store.urls import shown, storage_url
@@ -90,11 +90,7 @@ def _best_fields(result: SweepResult) -> dict[str, Any] | None:
 def _model(result: SweepResult, models: Path) -> str | None:
     """The folder of the best trial's model; None where it was not saved there."""
     folder = models / result.study
-    try:
-        run = json.loads((folder / "mtdlab" / "run.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    is_best = result.best is not None and run.get("trial") == result.best.number
+    is_best = result.best is not None and kept_trial(folder) == result.best.number
     return str(folder) if is_best else None
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from mtdlab.commands.options import Models, Storage, StudyName
+from mtdlab.terminal import print_text
 
 
 def delete(
@@ -26,10 +27,10 @@ def delete(
     if not yes and not typer.confirm(f"Delete study {study} from {shown(url)}?", err=True):
         raise MtdlabError(f"study {study} was not deleted")
     delete_study(study, url, models)
-    print(f"deleted study {study} from {shown(url)}, and its checkpoints")
+    print_text(f"deleted study {study} from {shown(url)}, and its checkpoints")
     kept = [str(each) for each in (models / study, Path("reports") / study) if each.exists()]
     if kept:
-        print(f"kept: {', '.join(kept)}")
+        print_text(f"kept: {', '.join(kept)}")
 
 
 def rename(
@@ -48,10 +49,10 @@ def rename(
 
     url = storage_url(storage)
     renamed = rename_study(old, new, url, models)
-    print(f"renamed study {old} to {new} in {shown(url)}")
+    print_text(f"renamed study {old} to {new} in {shown(url)}")
     if renamed:
-        print(f"renamed folders: {', '.join(map(str, renamed))}")
-    print(f"resume it with: mtdlab sweep FILE --set study={new}")
+        print_text(f"renamed folders: {', '.join(map(str, renamed))}")
+    print_text(f"resume it with: mtdlab sweep FILE --set study={new}")
 
 
 def export_study(
@@ -72,7 +73,7 @@ def export_study(
 
     target = out or Path(f"{study}.db")
     export(study, storage_url(storage), target)
-    print(f"exported study {study} to {target}; models and checkpoints are not part of it")
+    print_text(f"exported study {study} to {target}; models and checkpoints are not part of it")
 
 
 def import_study(
@@ -94,4 +95,4 @@ def import_study(
 
     url = storage_url(storage)
     added = import_(file, url, name)
-    print(f"imported study {added} into {shown(url)}")
+    print_text(f"imported study {added} into {shown(url)}")

@@ -51,7 +51,7 @@ class TrialCheckpoints:
     """The checkpoints of one trial, in a folder of its own."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._facts: Facts = {}
         self._state: RunState | None = None
         self._saved_at, self._cost = time.monotonic(), 0.0
@@ -67,7 +67,7 @@ class TrialCheckpoints:
         another number of threads end with other bits.
         """
         self._state, self._facts = state, facts
-        found = find_checkpoint(self._folder)
+        found = find_checkpoint(self.folder)
         self.notes.extend(found.damaged)
         threads = torch.get_num_threads()
         if found.checkpoint is not None and self._fits(found.checkpoint):
@@ -92,7 +92,7 @@ class TrialCheckpoints:
             return
         started = time.monotonic()
         try:
-            save_checkpoint(self._folder, self._state.step, self._state.state_dict(), self._facts)
+            save_checkpoint(self.folder, self._state.step, self._state.state_dict(), self._facts)
         except OSError as error:
             note = f"checkpoint not saved: {describe(error)}"
             if note not in self.notes:
@@ -102,11 +102,11 @@ class TrialCheckpoints:
 
     def remove(self) -> None:
         """Remove the checkpoints of a trial that has ended, and the folders of none."""
-        remove_checkpoints(self._folder)
+        remove_checkpoints(self.folder)
         # not empty while other trials have checkpoints; missing where there never was one
         with suppress(OSError):
-            self._folder.parent.rmdir()
-            self._folder.parent.parent.rmdir()
+            self.folder.parent.rmdir()
+            self.folder.parent.parent.rmdir()
 
     def _fits(self, checkpoint: Checkpoint) -> bool:
         others = [name for name in SAME if checkpoint.facts.get(name) != self._facts[name]]

@@ -162,12 +162,11 @@ def _train(
 ) -> tuple[Result, Trained | None]:
     study = monitor.study
     settings = _with_precision(settings, study.precision)
-    folder = study.checkpoints / f"{monitor.claim.setting}-{monitor.claim.seed}"
     try:
         inputs = load_inputs(located(settings, spec.places))
         run = describe_run(settings, inputs)
         identity = json.dumps([spec.metric, study.select_by, *(run[name] for name in SAME)])
-        if (kept := load_result(folder, identity)) is not None:
+        if (kept := load_result(monitor.checkpoints.folder, identity)) is not None:
             note = "its result was kept on the disk; its model was not saved"
             monitor.checkpoints.notes.append(note)
             return kept, None
@@ -185,7 +184,7 @@ def _train(
         return result, None
     monitor.heartbeat.beat()
     monitor.heartbeat.check()
-    save_result(folder, result, identity)
+    save_result(monitor.checkpoints.folder, result, identity)
     select_by = study.select_by or spec.metric
     origin = {
         "study": spec.name,

@@ -22,6 +22,8 @@ seeds: [{seeds}]
 """
 COMMAND = "from mtdlab.__main__ import main; main()"
 ENDED = ("Z", "X")
+PARENT, GROUP = 1, 2
+"""Fields of /proc/PID/stat after the name of the process; the first is its state."""
 POINTS = (
     "claim",
     "optuna",
@@ -155,26 +157,23 @@ class StubSweep:
 
 def children(process: int) -> list[int]:
     """The processes that a process has started and that have not ended."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if int(fields[1]) == process and fields[0] not in ENDED:
-            found.append(int(path.parent.name))
-    return found
+    return _running(PARENT, process)
 
 
 def group_members(group: int) -> list[int]:
     """The processes of a process group that have not ended."""
+    return _running(GROUP, group)
+
+
+def _running(field: int, value: int) -> list[int]:
+    """The processes with this value in a field of /proc/PID/stat that have not ended."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text().rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
             continue
-        if int(fields[2]) == group and fields[0] not in ENDED:
+        if int(fields[field]) == value and fields[0] not in ENDED:
             found.append(int(path.parent.name))
     return found
 
