@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mtdlab.api import evaluate, plan, report, run_study, train
+    from mtdlab.encoders.saved import load_encoder
     from mtdlab.store import load_study
 
-__all__ = ["evaluate", "load_study", "plan", "report", "run_study", "train"]
+__all__ = ["evaluate", "load_encoder", "load_study", "plan", "report", "run_study", "train"]
+_ELSEWHERE = {"load_study": "mtdlab.store", "load_encoder": "mtdlab.encoders.saved"}
 __version__ = "0.1.0"
 
 
@@ -34,7 +36,7 @@ _check_analysis()
 def __getattr__(name: str) -> Any:
     # pandas, SQLAlchemy and torch only where they are used: the command line answers at once
     if name in __all__:
-        module = import_module("mtdlab.store" if name == "load_study" else "mtdlab.api")
+        module = import_module(_ELSEWHERE.get(name, "mtdlab.api"))
         return getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

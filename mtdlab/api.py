@@ -163,7 +163,7 @@ def evaluate(
     *,
     tasks: str | None = None,
     data: str | Path | None = None,
-    pooling: str = "cls",
+    pooling: str | None = None,
     whiten: int | None = None,
     pairs: str | Path | None = None,
     mteb: str | Path | None = None,

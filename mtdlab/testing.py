@@ -203,7 +203,7 @@ def check_export(settings: TrainerSettings, inputs: RunInputs) -> None:
         save_model(folder, settings, inputs, outcome, {})
         encoder = load_encoder(str(folder), settings.dropout)
         device = choose_device(settings)
-        vectors = inputs.dev.embed(encoder.model, settings.pooling, device)
+        vectors = inputs.dev.embed(encoder.model, settings.representation, device)
         score = inputs.dev.evaluate(vectors).score
     assert abs(score - outcome.after.dev.score) < 0.01, (
         f"the exported model scores {score:.2f} on dev, the trained one "

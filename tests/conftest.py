@@ -46,7 +46,7 @@ def branch_of(encoder: PreTrainedModel, settings: TrainerSettings) -> Branch:
     """A branch as the settings' method builds it."""
     return Branch(
         encoder,
-        pooling=settings.pooling,
+        representation=settings.representation,
         dropout=settings.dropout,
         projection_layers=getattr(settings, "projection_layers", 0),
         activation=nn.Tanh() if settings.method == "simcse" else None,

@@ -75,7 +75,14 @@ def evaluate(
             show_default=False,
         ),
     ] = None,
-    pooling: Annotated[str, typer.Option(help="cls, mean, first-last or last2.")] = "cls",
+    pooling: Annotated[
+        str | None,
+        typer.Option(
+            help="cls, mean, first-last or last2. Default: that of a model saved by mtdlab, with "
+            "its prompt and segments, else cls.",
+            show_default=False,
+        ),
+    ] = None,
     whiten: Annotated[
         int | None,
         typer.Option(

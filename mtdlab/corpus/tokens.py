@@ -23,6 +23,7 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from mtdlab.corpus.chunks import chunks
 from mtdlab.corpus.corpus import Corpus
 from mtdlab.corpus.lines import Tally
+from mtdlab.encoders.tokenising import token_ids
 from mtdlab.errors import MtdlabError
 from mtdlab.files import new_folder
 from mtdlab.terminal import print_text
@@ -73,15 +74,17 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mtdlab"
 
 
-def tokenise(corpus: Corpus, tokenizer: PreTrainedTokenizerBase, max_length: int) -> TokenStore:
+def tokenise(
+    corpus: Corpus, tokenizer: PreTrainedTokenizerBase, max_length: int, prompt: str = ""
+) -> TokenStore:
     """The corpus' tokens, from the cache where they are there, else prepared and kept there.
 
     Prints on standard error what of the corpus was left out or replaced. Raises MtdlabError where
     a file turns out damaged, or the cache's folder cannot be read or written.
     """
-    folder = token_folder(corpus, tokenizer, max_length)
+    folder = token_folder(corpus, tokenizer, max_length, prompt)
     if not folder.is_dir():
-        _prepare(corpus, tokenizer, max_length, folder)
+        _prepare(corpus, tokenizer, max_length, prompt, folder)
     try:
         # unlike np.load it reads nothing else than an array
         ids, lengths = (
@@ -95,9 +98,13 @@ def tokenise(corpus: Corpus, tokenizer: PreTrainedTokenizerBase, max_length: int
     return TokenStore(ids, lengths, folder.name)
 
 
-def token_folder(corpus: Corpus, tokenizer: PreTrainedTokenizerBase, max_length: int) -> Path:
+def token_folder(
+    corpus: Corpus, tokenizer: PreTrainedTokenizerBase, max_length: int, prompt: str = ""
+) -> Path:
     """Where a corpus' tokens are kept once they are prepared."""
     key = f"{FORMAT}-{corpus.fingerprint}-{_fingerprint(tokenizer)}-{max_length}"
+    if prompt:
+        key += f"-{hashlib.sha256(prompt.encode()).hexdigest()[:16]}"
     return cache_folder() / "tokens" / key
 
 
@@ -114,11 +121,15 @@ def _fingerprint(tokenizer: PreTrainedTokenizerBase) -> str:
 
 
 def _prepare(
-    corpus: Corpus, tokenizer: PreTrainedTokenizerBase, max_length: int, folder: Path
+    corpus: Corpus,
+    tokenizer: PreTrainedTokenizerBase,
+    max_length: int,
+    prompt: str,
+    folder: Path,
 ) -> None:
     try:
         with new_folder(folder) as building:
-            tally = _write(corpus, tokenizer, max_length, building)
+            tally = _write(corpus, tokenizer, max_length, prompt, building)
         if remarks := tally.remarks():
             print_text(f"corpus {corpus.name}: {'; '.join(remarks)}", file=sys.stderr)
     except OSError as error:
@@ -132,7 +143,11 @@ def _prepare(
 
 
 def _write(
-    corpus: Corpus, tokenizer: PreTrainedTokenizerBase, max_length: int, folder: Path
+    corpus: Corpus,
+    tokenizer: PreTrainedTokenizerBase,
+    max_length: int,
+    prompt: str,
+    folder: Path,
 ) -> Tally:
     """Write ids.npy (S, L) and lengths.npy (S,), chunk by chunk, reading the corpus once.
 
@@ -146,13 +161,7 @@ def _write(
     lengths = GrowingArray(folder / "lengths.npy", np.dtype(np.int32), ())
     with ids, lengths:
         for chunk in chunks(corpus, tally, corpus.doing):
-            encoded = tokenizer(
-                chunk,
-                truncation=True,
-                max_length=max_length,
-                return_attention_mask=False,
-                return_token_type_ids=False,
-            )["input_ids"]
+            encoded = token_ids(tokenizer, chunk, max_length, prompt)
             counts = np.fromiter(map(len, encoded), np.int32, len(encoded))
             rows = np.full((len(encoded), max_length), padding, kind)
             real = np.arange(max_length) < counts[:, None]

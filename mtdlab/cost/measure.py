@@ -112,9 +112,9 @@ def _seconds_a_token(
     limit, rate = inputs.encoder.token_limit(MAX_LENGTH), 0.0
     while taken * 4 < left:
         first = max(0, len(sample.embedded) - count) // 2
-        some = Sentences(sample.embedded[first : first + count], tokenizer, limit)
+        some = Sentences(sample.embedded[first : first + count], tokenizer, limit, settings.prompt)
         started = time.perf_counter()
-        some.embed(model, settings.pooling, device)
+        some.embed(model, settings.representation, device)
         taken = time.perf_counter() - started
         left -= taken
         rate = taken / sum(map(len, some.tokens))

@@ -84,7 +84,7 @@ def take_sample(settings: TrainerSettings, folder: Path) -> Sample:
         evaluate=_seconds_to_evaluate(splits, width),
         score=_seconds_to_score(suite, width),
         load=load,
-        tokenise=_seconds_to_tokenise(opened.corpus, encoder, settings.max_length, folder),
+        tokenise=_seconds_to_tokenise(opened.corpus, encoder, settings, folder),
     )
 
 
@@ -141,19 +141,21 @@ def _vectors(sentences: Sentences, width: int) -> Any:
     return np.random.default_rng(0).standard_normal((len(sentences), width), dtype=np.float32)
 
 
-def _seconds_to_tokenise(corpus: Corpus, encoder: Encoder, max_length: int, folder: Path) -> float:
+def _seconds_to_tokenise(
+    corpus: Corpus, encoder: Encoder, settings: TrainerSettings, folder: Path
+) -> float:
     """For the whole corpus, estimated from its beginning; 0 where it is tokenised already."""
     tally = Tally()
     beginning = list(itertools.islice(corpus.sentences(tally), SENTENCES))
     path = folder / "sentences.txt"
     path.write_text("\n".join(beginning) + "\n", encoding="utf-8")
-    limit = encoder.token_limit(max_length)
+    limit = encoder.token_limit(settings.max_length)
     sampled = open_corpus(str(path))
     started = time.perf_counter()
     with cache_in(folder):
-        tokenise(sampled, encoder.tokenizer, limit)
+        tokenise(sampled, encoder.tokenizer, limit, settings.prompt)
     seconds = time.perf_counter() - started
-    if token_folder(corpus, encoder.tokenizer, limit).is_dir():
+    if token_folder(corpus, encoder.tokenizer, limit, settings.prompt).is_dir():
         return 0.0
     whole = len(beginning) < SENTENCES or not tally.done
     return seconds if whole else seconds * tally.total / tally.done

@@ -13,7 +13,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from mtdlab.device import Device
 from mtdlab.encoders.pooling import encode
-from mtdlab.settings import Pooling
+from mtdlab.encoders.tokenising import token_ids
+from mtdlab.settings import Representation
 
 Vectors = NDArray[np.float32]
 Rows = NDArray[np.intp]
@@ -30,20 +31,14 @@ class Sentences:
     """Distinct sentences, sorted and tokenised once, which several encoders can embed."""
 
     def __init__(
-        self, sentences: Iterable[str], tokenizer: PreTrainedTokenizerBase, max_length: int
+        self,
+        sentences: Iterable[str],
+        tokenizer: PreTrainedTokenizerBase,
+        max_length: int,
+        prompt: str = "",
     ) -> None:
         distinct = sorted(set(sentences))
-        self.tokens: list[list[int]] = (
-            tokenizer(
-                distinct,
-                truncation=True,
-                max_length=max_length,
-                return_token_type_ids=False,
-                return_attention_mask=False,
-            )["input_ids"]
-            if distinct
-            else []
-        )
+        self.tokens = token_ids(tokenizer, distinct, max_length, prompt)
         self.padding = int(tokenizer.pad_token_id or 0)
         self._position = {sentence: row for row, sentence in enumerate(distinct)}
 
@@ -57,7 +52,7 @@ class Sentences:
     def embed(
         self,
         model: PreTrainedModel,
-        pooling: Pooling,
+        representation: Representation,
         device: Device,
         *,
         advance: Callable[[int], None] = _nothing,
@@ -76,7 +71,9 @@ class Sentences:
         with torch.no_grad(), device.autocast():
             for rows in batches(order, lengths):
                 ids, mask = self._padded(rows, device.device)
-                vectors[rows] = encode(model, mask, pooling, input_ids=ids).float().cpu().numpy()
+                vectors[rows] = (
+                    encode(model, mask, representation, input_ids=ids).float().cpu().numpy()
+                )
                 advance(len(rows))
         model.train(training)
         return vectors

@@ -11,13 +11,14 @@ from mtdlab.data_paths import VARIABLE
 from mtdlab.device import choose_device
 from mtdlab.encoders.embed import MAX_LENGTH
 from mtdlab.encoders.loading import load_encoder
+from mtdlab.encoders.saved import saved_representation
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.mteb_tree import write_mteb
 from mtdlab.evaluation.pairs import Pairs, read_table
 from mtdlab.evaluation.suite import Advance, Embedder, Suite
 from mtdlab.evaluation.table import Report
 from mtdlab.evaluation.tasks import sts_benchmark_pairs
-from mtdlab.settings import Pooling, TrainerSettings
+from mtdlab.settings import Pooling, Representation, TrainerSettings
 from mtdlab.settings.tasks import BUILTIN, KNOWN, parse_tasks
 
 SENTEVAL = "senteval"
@@ -29,7 +30,7 @@ def evaluate(
     *,
     tasks: str | None,
     data: Path | None,
-    pooling: str,
+    pooling: str | None,
     whiten: int | None,
     pairs: Path | None,
     mteb: Path | None,
@@ -37,6 +38,7 @@ def evaluate(
 ) -> Report:
     """Score `builtin`, a folder or a Hugging Face name.
 
+    pooling  None: that of a model saved by mtdlab with its prompt and segments, else cls.
     tasks    names separated by commas, `sts`, `transfer`; None: all, or without data `builtin`.
     data     a folder in SentEval's layout; None: MTDLAB_DATA, if it is set, or the folder
              `senteval` in it.
@@ -46,13 +48,14 @@ def evaluate(
     Raises MtdlabError for what is unknown, damaged or cannot be loaded, and where no task's
     data are there.
     """
-    settings = TrainerSettings(encoder=model, pooling=_pooling(pooling))
+    settings, representation = TrainerSettings(encoder=model), _representation(model, pooling)
     named = data is not None or bool(tasks)
     data = senteval_folder(data)
     chosen = _tasks(tasks) or (KNOWN if data else (BUILTIN,))
     spaces = _spaces(chosen, data, pairs)
     encoder = load_encoder(model, settings.dropout)
-    suite = Suite(chosen, data, encoder.tokenizer, encoder.token_limit(MAX_LENGTH), spaces)
+    limit = encoder.token_limit(MAX_LENGTH)
+    suite = Suite(chosen, data, encoder.tokenizer, limit, spaces, representation.prompt)
     if suite.missing and (not suite.loaded or (named and suite.loaded.keys() == {BUILTIN})):
         name, reason = next(iter(suite.missing.items()))
         raise MtdlabError(
@@ -61,12 +64,12 @@ def evaluate(
         )
     device = choose_device(settings)
     nn.Module.to(encoder.model, device.device)
-    embedder = Embedder(encoder.model, settings.pooling, device, whiten)
+    embedder = Embedder(encoder.model, representation, device, whiten)
     vectors = suite.embed(embedder, advance=advance)
     scores = suite.score_all(vectors, whiten, advance=advance)
     found = [suite.space(name, vectors, whiten) for name in suite.spaces]
     files = write_mteb(mteb, model, encoder.model, scores) if mteb else []
-    return Report(model, settings.pooling, whiten, str(device), scores, found, files)
+    return Report(model, representation, whiten, str(device), scores, found, files)
 
 
 def _tasks(text: str | None) -> tuple[str, ...]:
@@ -76,11 +79,15 @@ def _tasks(text: str | None) -> tuple[str, ...]:
         raise MtdlabError(str(error)) from None
 
 
-def _pooling(text: str) -> Pooling:
-    known: dict[str, Pooling] = {name: name for name in get_args(Pooling)}
-    if text not in known:
-        raise MtdlabError(f"unknown pooling {text!r}; choose from {', '.join(known)}")
-    return known[text]
+def _representation(model: str, pooling: str | None) -> Representation:
+    """That of a saved model, or of a pooling; `mask` needs the prompt of a saved model."""
+    saved = saved_representation(model)
+    if pooling is None or (saved and pooling == saved.pooling):
+        return saved or Representation()
+    known: dict[str, Pooling] = {name: name for name in get_args(Pooling) if name != "mask"}
+    if pooling not in known:
+        raise MtdlabError(f"unknown pooling {pooling!r}; choose from {', '.join(known)}")
+    return Representation(known[pooling])
 
 
 def senteval_folder(data: Path | None) -> Path | None:

@@ -15,7 +15,7 @@ from mtdlab.device import Device
 from mtdlab.encoders.embed import Sentences, Vectors
 from mtdlab.errors import TrialError
 from mtdlab.evaluation.pairs import Pairs
-from mtdlab.settings import Pooling
+from mtdlab.settings import Representation
 
 NAN = float("nan")
 POSITIVE_ABOVE = 4.0
@@ -35,18 +35,26 @@ class Evaluation:
 class StsTask:
     """One set of graded pairs, tokenised once; each distinct sentence is encoded once."""
 
-    def __init__(self, pairs: Pairs, tokenizer: PreTrainedTokenizerBase, max_length: int) -> None:
-        self.sentences = Sentences([*pairs.first, *pairs.second], tokenizer, max_length)
+    def __init__(
+        self,
+        pairs: Pairs,
+        tokenizer: PreTrainedTokenizerBase,
+        max_length: int,
+        prompt: str = "",
+    ) -> None:
+        self.sentences = Sentences([*pairs.first, *pairs.second], tokenizer, max_length, prompt)
         self.gold = pairs.gold
         self.first = self.sentences.rows(pairs.first)
         self.second = self.sentences.rows(pairs.second)
 
-    def embed(self, model: PreTrainedModel, pooling: Pooling, device: Device) -> Vectors:
+    def embed(
+        self, model: PreTrainedModel, representation: Representation, device: Device
+    ) -> Vectors:
         """Sentence vectors (S, D), see `Sentences.embed`.
 
         Raises TrialError where one of them is not finite.
         """
-        vectors = self.sentences.embed(model, pooling, device)
+        vectors = self.sentences.embed(model, representation, device)
         if not np.isfinite(vectors).all():
             raise TrialError("sentence vectors are not finite", "nan_loss")
         return vectors

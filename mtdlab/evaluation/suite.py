@@ -21,7 +21,7 @@ from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.sts import POSITIVE_ABOVE, spearman
 from mtdlab.evaluation.tasks import Task, load_task, parts_of, task_folder
 from mtdlab.evaluation.transfer import Examples, nested_accuracy, split_accuracy
-from mtdlab.settings import Pooling
+from mtdlab.settings import Representation
 from mtdlab.settings.tasks import BUILTIN
 
 Floats = NDArray[np.float64]
@@ -64,14 +64,14 @@ class Space:
 
 @dataclass(frozen=True)
 class Embedder:
-    """An encoder and how its sentence vectors are read: pooling, device, whitening.
+    """An encoder and how its sentence vectors are read: representation, device, whitening.
 
     whiten  dimensions kept; each task is whitened by its own sentences, each as often as it
             occurs there, as published. None: not at all.
     """
 
     model: PreTrainedModel
-    pooling: Pooling
+    representation: Representation
     device: Device
     whiten: int | None = None
 
@@ -89,6 +89,7 @@ class Suite:
         tokenizer: PreTrainedTokenizerBase,
         max_length: int,
         spaces: Mapping[str, Pairs] | None = None,
+        prompt: str = "",
     ) -> None:
         """Read what `data`, a folder in SentEval's layout, holds of the tasks.
 
@@ -111,7 +112,7 @@ class Suite:
             for text in (*part.first, *part.second)
         ]
         texts += [text for pairs in self.spaces.values() for text in (*pairs.first, *pairs.second)]
-        self.sentences = Sentences(texts, tokenizer, max_length)
+        self.sentences = Sentences(texts, tokenizer, max_length, prompt)
 
     def embed(self, embedder: Embedder, *, advance: Advance = nothing) -> Vectors:
         """Sentence vectors (S, D) of all tasks and sets, each sentence encoded once."""
@@ -123,7 +124,7 @@ class Suite:
             advance("sentences", done, len(self.sentences))
 
         return self.sentences.embed(
-            embedder.model, embedder.pooling, embedder.device, advance=encoded
+            embedder.model, embedder.representation, embedder.device, advance=encoded
         )
 
     def score_all(

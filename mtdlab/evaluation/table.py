@@ -7,7 +7,8 @@ from typing import Any
 
 from analysis.tasks import STS, TRANSFER
 from mtdlab.evaluation.suite import Space, TaskScore
-from mtdlab.settings import Pooling
+from mtdlab.settings import Representation
+from mtdlab.settings.representation import describe
 from mtdlab.settings.tasks import BUILTIN
 from mtdlab.terminal import in_columns
 
@@ -23,7 +24,7 @@ class Report:
     """What an encoder scored, in the tasks' order, and where its sentence vectors lie."""
 
     model: str
-    pooling: Pooling
+    representation: Representation
     whiten: int | None
     device: str
     scores: list[TaskScore]
@@ -59,7 +60,7 @@ def as_json(report: Report) -> dict[str, Any]:
         averages[title] = {"mean": mean, "n": count, "of": size, "complete": count == size}
     return {
         "model": report.model,
-        "pooling": report.pooling,
+        **asdict(report.representation),
         "whiten": report.whiten,
         "device": report.device,
         "tasks": [asdict(score) | {"metric": score.metric} for score in report.scores],
@@ -72,7 +73,7 @@ def as_json(report: Report) -> dict[str, Any]:
 def as_text(report: Report) -> list[str]:
     """The report as lines: SimCSE's tables, what has no score and why, the geometry."""
     kept = f", whitened to {report.whiten} dimensions" if report.whiten else ""
-    lines = [f"{report.model}, {report.pooling} pooling{kept}, {report.device}"]
+    lines = [f"{report.model}, {describe(report.representation)}{kept}, {report.device}"]
     for title, scores, size in tables(report):
         lines += ["", title, *_table(scores, size)]
         lines += [f"{one.task} has no score: {one.reason}" for one in scores if one.score is None]

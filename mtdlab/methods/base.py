@@ -6,8 +6,8 @@ Letters: N batch, L tokens, D dimension.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, cast
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,7 @@ from torch.nn.functional import normalize
 
 from mtdlab.methods.losses import at_least_float32
 from mtdlab.settings import TrainerSettings
+from mtdlab.settings.augmentation import text_level
 
 if TYPE_CHECKING:
     # transformers takes seconds to import, and reading a study file needs only the settings
@@ -27,8 +28,17 @@ S = TypeVar("S", bound=TrainerSettings)
 Tokens = tuple[Tensor, Tensor]
 """Token ids and attention mask of a batch, both (N, L); real tokens come first."""
 
-View = Literal["text", "augmented"]
-"""A version of the text of a batch: the original sentences, or changed by `augmentation`."""
+
+@dataclass(frozen=True)
+class View:
+    """A version of the text of a batch.
+
+    augmentation   the augmentations that change each sentence; "none": the original text.
+    prompt         the text around each sentence, see `mtdlab.settings.representation`.
+    """
+
+    augmentation: str = "none"
+    prompt: str = ""
 
 
 @dataclass(frozen=True)
@@ -72,16 +82,15 @@ class Method(nn.Module, ABC, Generic[S]):
         self.settings, self.device = settings, device
 
     @classmethod
-    def views(cls, settings: TrainerSettings, *, augmented: bool) -> tuple[View, ...]:
+    def views(cls, settings: TrainerSettings) -> tuple[View, ...]:
         """The views of a batch, in the order in which `forward` receives them.
 
-        augmented   whether the settings' augmentation changes the text.
-
         By default the online branch reads the augmented text and the target branch the original
-        text; one view without such an augmentation.
+        text; one view without an augmentation that changes the text.
         """
-        del settings
-        return ("augmented", "text") if augmented else ("text",)
+        text = View(prompt=settings.prompt)
+        changed = replace(text, augmentation=text_level(settings.augmentation))
+        return (text,) if changed == text else (changed, text)
 
     @abstractmethod
     def forward(self, step: int, views: Sequence[Tokens]) -> Step:
@@ -107,7 +116,7 @@ class Method(nn.Module, ABC, Generic[S]):
         from mtdlab.encoders.pooling import encode
 
         with evaluation_mode(self.encoder), self.device.autocast():
-            vectors = encode(self.encoder, mask, self.settings.pooling, input_ids=ids)
+            vectors = encode(self.encoder, mask, self.settings.representation, input_ids=ids)
         return normalize(at_least_float32(vectors), dim=1)
 
     @property

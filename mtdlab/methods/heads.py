@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 
 from mtdlab.encoders.dropout import Dropout
-from mtdlab.settings import Pooling
+from mtdlab.settings import Representation
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -49,7 +49,7 @@ class Branch(nn.Module):
         self,
         encoder: "PreTrainedModel",
         *,
-        pooling: Pooling,
+        representation: Representation,
         dropout: float,
         projection_layers: int = 0,
         activation: nn.Module | None = None,
@@ -57,7 +57,7 @@ class Branch(nn.Module):
         super().__init__()
         dimension = int(encoder.config.hidden_size)
         self.encoder = encoder
-        self.pooling = pooling
+        self.representation = representation
         self.pooler = nn.Linear(dimension, dimension)
         self.activation = activation or nn.Identity()
         self.projection = projection(dimension, projection_layers, dropout)
@@ -73,7 +73,7 @@ class Branch(nn.Module):
         sentence = encode(
             self.encoder,
             attention_mask,
-            self.pooling,
+            self.representation,
             inputs_embeds=word_embeddings,
             dropout=dropout,
         )

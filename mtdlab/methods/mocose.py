@@ -215,7 +215,7 @@ class MoCoSE(Method[MoCoSESettings]):
         width = int(encoder.config.hidden_size)
         self.online = Branch(
             encoder,
-            pooling=settings.pooling,
+            representation=settings.representation,
             dropout=settings.dropout,
             projection_layers=settings.projection_layers,
         ).to(device.device)

@@ -29,7 +29,10 @@ class TwoPass(Method[S]):
         """The head is initialised from torch's global generator."""
         super().__init__(encoder, settings, device)
         self.branch = Branch(
-            encoder, pooling=settings.pooling, dropout=settings.dropout, activation=nn.Tanh()
+            encoder,
+            representation=settings.representation,
+            dropout=settings.dropout,
+            activation=nn.Tanh(),
         ).to(device.device)
         self.dropout = Dropout(settings.dropout, settings.seed)
         self.noise = EmbeddingNoise(settings.augmentation, settings.seed, device.device)

@@ -2,6 +2,15 @@
 
 from mtdlab.settings.fields import Setting, setting, settings_of
 from mtdlab.settings.messages import first_error
-from mtdlab.settings.trainer import Pooling, TrainerSettings
+from mtdlab.settings.representation import Pooling, Representation
+from mtdlab.settings.trainer import TrainerSettings
 
-__all__ = ["Pooling", "Setting", "TrainerSettings", "first_error", "setting", "settings_of"]
+__all__ = [
+    "Pooling",
+    "Representation",
+    "Setting",
+    "TrainerSettings",
+    "first_error",
+    "setting",
+    "settings_of",
+]

@@ -49,6 +49,13 @@ def parse_augmentation(text: str) -> list[Augmentation]:
     return found
 
 
+def text_level(text: str) -> str:
+    """The augmentations that change the text, spelled as in the setting; "none" without any."""
+    return "+".join(str(each) for each in parse_augmentation(text) if each.name in TEXT_LEVEL) or (
+        "none"
+    )
+
+
 def _parse(part: str) -> Augmentation:
     name, colon, argument = (piece.strip() for piece in part.partition(":"))
     if name in SHARED:

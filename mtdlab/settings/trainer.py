@@ -20,11 +20,11 @@ from pydantic import (
 from mtdlab.settings import limits
 from mtdlab.settings.augmentation import parse_augmentation
 from mtdlab.settings.fields import setting
+from mtdlab.settings.representation import Pooling, Representation
 from mtdlab.settings.tasks import parse_tasks
 
 Positive = Annotated[int, Field(ge=1, le=limits.COUNT)]
 Count = Annotated[int, Field(ge=0, le=limits.COUNT)]
-Pooling = Literal["cls", "mean", "first-last", "last2"]
 
 
 def _checked_augmentation(text: str) -> str:
@@ -54,6 +54,19 @@ class TrainerSettings(BaseModel):
         "builtin", "`builtin`, a folder, or a Hugging Face name", loaded=True, min_length=1
     )
     pooling: Pooling = setting("cls", "how token vectors become a sentence vector", loaded=True)
+    prompt: str = setting(
+        "",
+        "text around each sentence, in training and evaluation: `{sentence}` stands for the "
+        "sentence, `{mask}` for the mask token that the pooling `mask` reads; empty: none",
+        loaded=True,
+    )
+    segment_length: Count = setting(
+        0,
+        "tokens of the segments into which a sentence is cut; its vector is the mean of theirs, "
+        "weighted by length; 0: not cut",
+        unit="tokens",
+        loaded=True,
+    )
     corpus: str = setting(
         "builtin",
         "training text: `builtin`, a file, a folder, or `dataset:NAME#COLUMN`",
@@ -154,6 +167,7 @@ class TrainerSettings(BaseModel):
     def _together(self, info: ValidationInfo) -> Self:
         if not (info.context or {}).get("partial"):
             self._check_probes()
+            self.representation.check()
             self.check()
         return self
 
@@ -166,6 +180,11 @@ class TrainerSettings(BaseModel):
 
     def check(self) -> None:
         """Raise ValueError for an invalid combination of values."""
+
+    @property
+    def representation(self) -> Representation:
+        """How sentences become vectors, in training and evaluation."""
+        return Representation(self.pooling, self.prompt, self.segment_length)
 
     @property
     def mtd(self) -> float | None:

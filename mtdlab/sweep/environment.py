@@ -12,6 +12,7 @@ import torch
 
 from mtdlab.config import TrainerSettings
 from mtdlab.device import choose_device
+from mtdlab.settings.representation import describe
 from mtdlab.training.inputs import RunInputs
 
 PACKAGES = ("mtdlab", "torch", "transformers", "optuna", "numpy")
@@ -24,7 +25,7 @@ def environment(settings: TrainerSettings, inputs: RunInputs) -> dict[str, str]:
         "corpus": f"{settings.corpus}: {len(inputs.tokens):,} sentences, "
         f"SHA-256 {inputs.corpus.fingerprint}",
         "encoder": f"{settings.encoder}: {weights / 1e6:.2f} million weights, "
-        f"{settings.pooling} pooling",
+        f"{describe(settings.representation)}",
         "evaluation": f"{settings.evaluation}: {len(inputs.dev.gold):,} dev pairs (sts_dev) and "
         f"{len(inputs.test.gold):,} test pairs (sts_test)"
         + (f"; tasks {settings.tasks}" if settings.tasks else ""),

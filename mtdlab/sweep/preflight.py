@@ -65,7 +65,7 @@ def check_requirements(spec: StudySpec, models: Path) -> None:
     check_model_folder(models / spec.name)
     check_writable(models)
     augmentations = locate_augmentations(spec.augmentations(), spec.places)
-    for settings in _inputs(spec):
+    for settings in itertools.chain.from_iterable(_inputs(spec, each) for each in spec.methods):
         check_inputs(located(settings, spec.places), augmentations, spec.smallest_batch())
 
 
@@ -86,9 +86,9 @@ def check_writable(folder: Path) -> None:
         ) from None
 
 
-def _inputs(spec: StudySpec) -> Iterator[TrainerSettings]:
-    """The fixed settings with each combination of the searched inputs."""
-    fixed = spec.fixed()
+def _inputs(spec: StudySpec, method: str) -> Iterator[TrainerSettings]:
+    """The fixed settings of a method with each combination of the searched inputs."""
+    fixed = spec.fixed(method)
     searched = {name: spec.search[name] for name in INPUTS if name in spec.search}
     columns = [each.values for each in searched.values() if isinstance(each, Choices)]
     for values in itertools.product(*columns):

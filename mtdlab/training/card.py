@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtdlab.methods.registry import find_method
-from mtdlab.settings import TrainerSettings
+from mtdlab.settings import Representation, TrainerSettings
+from mtdlab.settings.representation import describe
 
 _FACTS = (
     "corpus",
@@ -45,7 +46,7 @@ used nor changed the encoder's pooler.
 
 ## Scores
 
-Spearman x 100 of cosine similarity; {pooling} pooling.
+Spearman x 100 of cosine similarity; {representation}.
 
 {scores}
 
@@ -67,10 +68,11 @@ from sentence_transformers import SentenceTransformer
 vectors = SentenceTransformer("this folder").encode(["A sentence.", "Another one."])"""
 
 _OTHER = """\
-from mtdlab.encoders.loading import load_encoder
+import mtdlab
 
-# SentenceTransformer has no {pooling} pooling
-encoder = load_encoder("this folder", dropout=0.1)"""
+# SentenceTransformer opens this folder too, but its vectors are others: the scores below need
+# {representation}
+vectors = mtdlab.load_encoder("this folder").encode(["A sentence.", "Another one."])"""
 
 
 @dataclass(frozen=True)
@@ -96,14 +98,20 @@ def model_card(run: Mapping[str, Any], method: MethodText, saved: Iterable[str])
     """The card as Markdown. run: content of `run.json`; saved: names of the other saved parts."""
     settings = run["settings"]
     preset = settings.get("preset")
-    known = settings["pooling"] in ("cls", "mean")
+    representation = Representation(
+        settings["pooling"], settings.get("prompt", ""), settings.get("segment_length", 0)
+    )
+    known = representation in (Representation("cls"), Representation("mean"))
     return _CARD.format(
         **vars(method),
-        **{name: settings[name] for name in ("steps", "select_on", "pooling")},
+        **{name: settings[name] for name in ("steps", "select_on")},
+        representation=describe(representation),
         preset=f", preset {preset}" if preset else "",
         saved=", ".join(saved),
         best_step=run["best_step"],
-        use=_SENTENCE_TRANSFORMER if known else _OTHER.format(pooling=settings["pooling"]),
+        use=_SENTENCE_TRANSFORMER
+        if known
+        else _OTHER.format(representation=describe(representation)),
         scores=_table("task", "score", {k: f"{v:.2f}" for k, v in run["scores"].items()}),
         facts=_table("", "", {name: run[name] for name in _FACTS if name in run}),
         settings=_table("setting", "value", settings),

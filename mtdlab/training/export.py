@@ -103,7 +103,7 @@ def _write_encoder(
     inputs.encoder.tokenizer.save_pretrained(folder)
     kind = SENTENCE_TRANSFORMER_POOLING.get(settings.pooling)
     if kind is None:
-        return  # first and last layers: SentenceTransformer has no such pooling
+        return  # SentenceTransformer lacks the others: it opens the folder, with another pooling
     module = "sentence_transformers.models."
     width = int(model.config.hidden_size)
     (folder / "1_Pooling").mkdir()
@@ -155,7 +155,7 @@ def _verify_score(
     encoder = load_encoder(str(folder), settings.dropout)
     device = choose_device(settings)
     encoder.model.to(device.device)  # type: ignore[arg-type]
-    vectors = inputs.dev.embed(encoder.model, settings.pooling, device)
+    vectors = inputs.dev.embed(encoder.model, settings.representation, device)
     score = inputs.dev.evaluate(vectors).score
     if not abs(score - outcome.after.dev.score) < SAME_SCORE:
         raise TrialError(

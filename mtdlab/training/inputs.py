@@ -16,11 +16,13 @@ from mtdlab.corpus.tokens import TokenStore, tokenise
 from mtdlab.device import Device, choose_device
 from mtdlab.encoders.embed import MAX_LENGTH, Vectors
 from mtdlab.encoders.loading import Encoder, load_encoder
+from mtdlab.encoders.tokenising import check_prompt
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.pairs import Pairs, evaluation_folder, load_pairs
 from mtdlab.evaluation.sts import Evaluation, StsTask
 from mtdlab.evaluation.suite import Embedder, Suite, TaskScore, score_tasks
 from mtdlab.methods.base import View
+from mtdlab.methods.registry import find_method
 from mtdlab.settings import TrainerSettings, settings_of
 from mtdlab.settings.augmentation import parse_augmentation
 from mtdlab.settings.tasks import parse_tasks
@@ -63,10 +65,6 @@ class OpenedInputs:
     test: StsTask
     suite: Suite
 
-    def tokens(self, max_length: int) -> TokenStore:
-        """The corpus as token ids. Raises MtdlabError as `tokenise` does."""
-        return _tokens(self.corpus, self.encoder, max_length)
-
 
 @dataclass(frozen=True)
 class RunInputs:
@@ -74,8 +72,8 @@ class RunInputs:
 
     before, scores_before  scores of the encoder before training: on dev and test, and on the tasks
                            of the suite.
-    augmented              tokens of the augmented text; row i is the same sentence as in `tokens`.
-                           None if the augmentation does not change the text.
+    views                  tokens of the views that the method reads; row i of each is the same
+                           sentence as in `tokens`.
     """
 
     encoder: Encoder
@@ -86,20 +84,14 @@ class RunInputs:
     suite: Suite
     before: EncoderScores
     scores_before: tuple[TaskScore, ...]
-    augmented: TokenStore | None = None
+    views: tuple[TokenStore, ...] = ()
 
-    def batches(self, size: int, seed: int, views: Iterable[View] = ("text",)) -> BatchOrder:
-        """Endless batches of the corpus, each with the views that a method reads.
+    def batches(self, size: int, seed: int) -> BatchOrder:
+        """Endless batches of the corpus, each with the views that the method reads.
 
         Raises MtdlabError if the corpus is smaller than a batch.
         """
-        stores = [self._store(view) for view in views]
-        return BatchOrder(stores, size, seed)
-
-    def _store(self, view: View) -> TokenStore:
-        if view == "augmented" and self.augmented is not None:
-            return self.augmented
-        return self.tokens
+        return BatchOrder(self.views or (self.tokens,), size, seed)
 
 
 def open_inputs(settings: TrainerSettings) -> OpenedInputs:
@@ -111,7 +103,11 @@ def open_inputs(settings: TrainerSettings) -> OpenedInputs:
     corpus = open_corpus(settings.corpus)
     encoder = load_encoder(settings.encoder, settings.dropout)
     limit = encoder.token_limit(MAX_LENGTH)
-    dev, test = (StsTask(pairs, encoder.tokenizer, limit) for pairs in (dev_pairs, test_pairs))
+    check_prompt(encoder.tokenizer, settings.representation)
+    dev, test = (
+        StsTask(pairs, encoder.tokenizer, limit, settings.prompt)
+        for pairs in (dev_pairs, test_pairs)
+    )
     suite = _open_suite(settings, encoder)
     return OpenedInputs(encoder, corpus, dev_pairs, test_pairs, dev, test, suite)
 
@@ -123,8 +119,9 @@ def load_inputs(settings: TrainerSettings) -> RunInputs:
     are missing or cannot be used.
     """
     loaded = TrainerSettings(**settings.model_dump(include=set(LOADED)))
-    inputs, augmented = _load(loaded), _augmented_tokens(settings.augmentation, loaded)
-    return inputs if augmented is None else replace(inputs, augmented=augmented)
+    inputs = _load(loaded)
+    views = find_method(settings.method).views(settings)
+    return replace(inputs, views=tuple(_view_tokens(view, loaded) for view in views))
 
 
 def check_inputs(
@@ -140,47 +137,56 @@ def check_inputs(
     """
     device = choose_device(settings)
     opened = open_inputs(settings)
-    BatchOrder([opened.tokens(settings.max_length)], batch_size or settings.batch_size, seed=0)
+    tokens = _tokens(opened.corpus, opened.encoder, settings.max_length, settings.prompt)
+    BatchOrder([tokens], batch_size or settings.batch_size, seed=0)
+    kind = find_method(settings.method)
     for augmentation in augmentations or (settings.augmentation,):
-        _augment(opened.corpus, opened.encoder, augmentation, settings.max_length, device)
+        changed = settings.model_copy(update={"augmentation": augmentation})
+        for view in kind.views(changed):
+            _tokens_of(view, opened.corpus, opened.encoder, settings.max_length, device)
 
 
 @lru_cache(maxsize=1)
 def _load(settings: TrainerSettings) -> RunInputs:
-    pooling, device = settings.pooling, choose_device(settings)
+    representation, device = settings.representation, choose_device(settings)
     opened = open_inputs(settings)
     encoder, dev, test = opened.encoder, opened.dev, opened.test
-    tokens = opened.tokens(settings.max_length)
+    tokens = _tokens(opened.corpus, encoder, settings.max_length, settings.prompt)
     nn.Module.to(encoder.model, device.device)
-    dev_vectors, test_vectors = (task.embed(encoder.model, pooling, device) for task in (dev, test))
+    dev_vectors, test_vectors = (
+        task.embed(encoder.model, representation, device) for task in (dev, test)
+    )
     before = EncoderScores.of(dev, dev_vectors, test, test_vectors)
-    scores = score_tasks(Embedder(encoder.model, pooling, device), opened.suite)
+    scores = score_tasks(Embedder(encoder.model, representation, device), opened.suite)
     return RunInputs(encoder, opened.corpus, tokens, dev, test, opened.suite, before, tuple(scores))
 
 
 @lru_cache(maxsize=8)
-def _augmented_tokens(augmentation: str, settings: TrainerSettings) -> TokenStore | None:
+def _view_tokens(view: View, settings: TrainerSettings) -> TokenStore:
     """Cached separately from `_load`, so that a study of augmentations loads its encoder once."""
     inputs, device = _load(settings), choose_device(settings)
-    return _augment(inputs.corpus, inputs.encoder, augmentation, settings.max_length, device)
+    if view == View(prompt=settings.prompt):
+        return inputs.tokens
+    return _tokens_of(view, inputs.corpus, inputs.encoder, settings.max_length, device)
 
 
-def _augment(
-    corpus: Corpus, encoder: Encoder, augmentation: str, max_length: int, device: Device
-) -> TokenStore | None:
-    """Tokens of the augmented text; None if the augmentation does not change the text."""
-    changed = augment(corpus, parse_augmentation(augmentation), device)
-    return None if changed is None else _tokens(changed, encoder, max_length)
+def _tokens_of(
+    view: View, corpus: Corpus, encoder: Encoder, max_length: int, device: Device
+) -> TokenStore:
+    changed = augment(corpus, parse_augmentation(view.augmentation), device)
+    return _tokens(changed or corpus, encoder, max_length, view.prompt)
 
 
-def _tokens(corpus: Corpus, encoder: Encoder, max_length: int) -> TokenStore:
-    return tokenise(corpus, encoder.tokenizer, encoder.token_limit(max_length))
+def _tokens(corpus: Corpus, encoder: Encoder, max_length: int, prompt: str) -> TokenStore:
+    return tokenise(corpus, encoder.tokenizer, encoder.token_limit(max_length), prompt)
 
 
 def _open_suite(settings: TrainerSettings, encoder: Encoder) -> Suite:
     """The tasks of a run. Raises MtdlabError if data of a task are missing."""
     data, limit = evaluation_folder(settings.evaluation), encoder.token_limit(MAX_LENGTH)
-    suite = Suite(parse_tasks(settings.tasks), data, encoder.tokenizer, limit)
+    suite = Suite(
+        parse_tasks(settings.tasks), data, encoder.tokenizer, limit, prompt=settings.prompt
+    )
     if suite.missing:
         lacking = "; ".join(f"{task}: {reason}" for task, reason in suite.missing.items())
         raise MtdlabError(

@@ -34,8 +34,7 @@ def start(settings: TrainerSettings, inputs: RunInputs) -> RunState:
     device = choose_device(settings)
     kind = find_method(settings.method)
     method = kind(copy.deepcopy(inputs.encoder.model), settings, device)
-    views = kind.views(settings, augmented=inputs.augmented is not None)
-    batches = inputs.batches(settings.batch_size, settings.seed, views)
+    batches = inputs.batches(settings.batch_size, settings.seed)
     every = settings.probe_every
     probe = Probe(inputs.tokens, every, device.device) if every else None
     return RunState(method, batches, settings, device.device, probe)
@@ -79,7 +78,7 @@ def train(
         evaluation = None
         if (step + 1) % settings.evaluate_every == 0 or step + 1 == settings.steps:
             curve.check(step)
-            vectors = chosen_on.embed(encoder, settings.pooling, device)
+            vectors = chosen_on.embed(encoder, settings.representation, device)
             evaluation = chosen_on.evaluate(vectors)
             curve.record_evaluation(step, evaluation)
             state.best.consider(step, evaluation.score, vectors, method.parts())
@@ -117,11 +116,11 @@ def _finish(
     dev_vectors, test_vectors = (
         best.vectors
         if split == settings.select_on
-        else pairs.embed(encoder, settings.pooling, device)
+        else pairs.embed(encoder, settings.representation, device)
         for split, pairs in (("dev", inputs.dev), ("test", inputs.test))
     )
     after = EncoderScores.of(inputs.dev, dev_vectors, inputs.test, test_vectors)
-    scores = score_tasks(Embedder(encoder, settings.pooling, device), inputs.suite)
+    scores = score_tasks(Embedder(encoder, settings.representation, device), inputs.suite)
     return Outcome(
         best_step=best.step + 1,
         before=inputs.before,

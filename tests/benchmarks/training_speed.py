@@ -22,6 +22,7 @@ from mtdlab.encoders.loading import Encoder, load_tokenizer
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.sts import Evaluation, StsTask
 from mtdlab.evaluation.suite import Suite
+from mtdlab.settings import Representation
 from mtdlab.training.inputs import EncoderScores, RunInputs
 from mtdlab.training.loop import train
 
@@ -108,7 +109,7 @@ def inputs_of(size: Size, tokens: TokenStore, device: Device) -> RunInputs:
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     tokenizer = BertTokenizer(vocab={word: at for at, word in enumerate(special + words)})
     task = StsTask(Pairs(words[:PAIRS], words[PAIRS:], np.linspace(0, 5, PAIRS)), tokenizer, LENGTH)
-    vectors = task.embed(model, "cls", device)
+    vectors = task.embed(model, Representation("cls"), device)
     before = EncoderScores.of(task, vectors, task, vectors)
     return RunInputs(
         encoder=Encoder(model, tokenizer),

@@ -16,6 +16,7 @@ from mtdlab.builtin.definitions import defining_sentences
 from mtdlab.builtin.events import Event, draw_event, similarity
 from mtdlab.builtin.render import conjugate, draw_wording, render, reword
 from mtdlab.builtin.scenes import scenes
+from mtdlab.settings import Representation
 
 SPLITS = ("dev", "test")
 # Change these only together with the built-in encoder, which was pre-trained on these sentences.
@@ -119,7 +120,7 @@ def test_a_pretrained_encoder_agrees_with_the_gold_similarity():
                 rows = order[start : start + 128]
                 batch = tokenizer([texts[r] for r in rows], padding=True, return_tensors="pt")
                 hidden = model(**batch).last_hidden_state
-                vectors[rows] = pool([hidden], batch["attention_mask"], "mean")
+                vectors[rows] = pool([hidden], batch["attention_mask"], Representation("mean"))
         return vectors
 
     left, right, gold = zip(*builtin_pairs("test"), strict=True)

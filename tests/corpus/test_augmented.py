@@ -32,9 +32,9 @@ NOISE = "typos:0.4+repetition:0.32"
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A cache of the test's own, on disk and in this process."""
     monkeypatch.setenv("MTDLAB_CACHE", str(tmp_path / "cache"))
-    inputs._augmented_tokens.cache_clear()
+    inputs._view_tokens.cache_clear()
     yield tmp_path / "cache"
-    inputs._augmented_tokens.cache_clear()
+    inputs._view_tokens.cache_clear()
 
 
 def augmented(corpus: Path, text: str = NOISE) -> AugmentedCorpus:
@@ -179,16 +179,15 @@ def settings_of(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> Sett
 
 def test_run_inputs_hold_the_augmented_tokens(settings_of: Settings, tiny_corpus: Path) -> None:
     plain, changed = load_inputs(settings_of("position-shuffle")), load_inputs(settings_of(NOISE))
-    assert plain.augmented is None
+    assert plain.views == (plain.tokens,)
     assert plain.encoder is changed.encoder
     assert plain.tokens is changed.tokens
     expected = tokenise(augmented(tiny_corpus), plain.encoder.tokenizer, 16)
-    assert changed.augmented is not None
-    assert np.array_equal(changed.augmented.ids, expected.ids)
-    assert not np.array_equal(changed.augmented.ids, changed.tokens.ids)
-    shorter = load_inputs(settings_of(NOISE, max_length=8)).augmented
-    assert shorter is not None
-    assert shorter.ids.shape == (60, 8)
+    online, target = changed.views
+    assert target is changed.tokens
+    assert np.array_equal(online.ids, expected.ids)
+    assert not np.array_equal(online.ids, changed.tokens.ids)
+    assert load_inputs(settings_of(NOISE, max_length=8)).views[0].ids.shape == (60, 8)
 
 
 def test_a_study_of_augmentations_loads_its_encoder_once_and_augments_each_once(
@@ -213,10 +212,10 @@ def test_a_study_of_augmentations_loads_its_encoder_once_and_augments_each_once(
     check_inputs(settings_of("none"), values)
     assert (len(read), len(loaded)) == (2, 1)
     settings = [settings_of(value, seed=seed) for seed in (0, 1) for value in values]
-    stores = [load_inputs(each).augmented for each in settings]
+    stores = [load_inputs(each).views[0] for each in settings]
     assert (len(read), len(loaded)) == (2, 2)
     assert stores[:3] == stores[3:]
-    assert len({store.fingerprint for store in stores if store}) == 2
+    assert len({store.fingerprint for store in stores}) == 3
 
 
 def test_a_missing_model_is_said_before_anything_is_trained(
@@ -239,10 +238,9 @@ def test_the_online_branch_reads_the_changed_text_and_the_target_the_original(
     settings_of: Settings,
 ) -> None:
     named = load_inputs(settings_of(NOISE))
-    assert named.augmented is not None
     rows = BatchOrder([named.tokens], 8, seed=5).next_rows()
-    online, target = next(named.batches(8, 5, ("augmented", "text")))
-    for view, store in ((online, named.augmented), (target, named.tokens)):
+    online, target = next(named.batches(8, seed=5))
+    for view, store in zip((online, target), named.views, strict=True):
         assert torch.equal(view[0], store.batch(rows)[0])
         assert torch.equal(view[1], store.batch(rows)[1])
     (both,) = next(load_inputs(settings_of("none")).batches(8, seed=5))

@@ -17,7 +17,7 @@ from transformers import T5Config, T5EncoderModel
 from mtdlab.encoders.loading import PACKAGED, encoder_path, load_encoder
 from mtdlab.encoders.pooling import encode, pool
 from mtdlab.errors import MtdlabError
-from mtdlab.settings import Pooling
+from mtdlab.settings import Pooling, Representation
 
 
 @pytest.fixture
@@ -134,10 +134,10 @@ EMBEDDED = torch.full_like(FIRST, 7)
 
 def test_pooling_by_hand() -> None:
     layers = [EMBEDDED, FIRST, EMBEDDED, HIDDEN]
-    assert pool(layers, MASK, "cls").tolist() == [[1, 2], [4, 0]]
-    assert pool(layers, MASK, "mean").tolist() == [[2, 4], [2, 2]]
-    assert pool(layers, MASK, "first-last").tolist() == [[1.5, 2.5], [2, 2]]
-    assert pool(layers, MASK, "last2").tolist() == [[4.5, 5.5], [4.5, 4.5]]
+    assert pool(layers, MASK, Representation("cls")).tolist() == [[1, 2], [4, 0]]
+    assert pool(layers, MASK, Representation("mean")).tolist() == [[2, 4], [2, 2]]
+    assert pool(layers, MASK, Representation("first-last")).tolist() == [[1.5, 2.5], [2, 2]]
+    assert pool(layers, MASK, Representation("last2")).tolist() == [[4.5, 5.5], [4.5, 4.5]]
 
 
 @pytest.mark.parametrize("pooling", get_args(Pooling))
@@ -147,9 +147,9 @@ def test_padding_does_not_matter(tiny_encoder: Path, pooling: Pooling) -> None:
     padded, mask = torch.zeros(1, 9, dtype=torch.long), torch.zeros(1, 9, dtype=torch.long)
     padded[:, :5], mask[:, :5] = ids, 1
     with torch.no_grad():
-        expected = encode(model, mask[:, :5], pooling, input_ids=ids)
-        among = encode(model, mask, pooling, input_ids=padded)
+        expected = encode(model, mask[:, :5], Representation(pooling), input_ids=ids)
+        among = encode(model, mask, Representation(pooling), input_ids=padded)
         words = model.get_input_embeddings()(padded)
-        embedded = encode(model, mask, pooling, inputs_embeds=words)
+        embedded = encode(model, mask, Representation(pooling), inputs_embeds=words)
     assert torch.allclose(among, expected, atol=1e-6)
     assert torch.allclose(embedded, expected, atol=1e-6)

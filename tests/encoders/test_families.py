@@ -25,7 +25,7 @@ from mtdlab.config import make_settings
 from mtdlab.device import Device
 from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.evaluation.suite import Embedder, Suite, score_tasks
-from mtdlab.settings import Pooling
+from mtdlab.settings import Pooling, Representation
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
 
@@ -110,6 +110,7 @@ def test_a_short_run(folder: Path, tiny_corpus: Path, tiny_pairs: Path, pooling:
         precision="float32",
         max_length=16,
         pooling=pooling,
+        prompt="the {sentence} {mask}" if pooling == "mask" else "",
     )
     outcome = train(settings, load_inputs(settings), lambda _step, _evaluation: None)
     assert np.isfinite(outcome.curve["loss"]).all()
@@ -131,6 +132,6 @@ def test_an_encoder_of_another_family_is_evaluated(
     scored: tuple[Encoder, Suite], pooling: Pooling
 ) -> None:
     encoder, suite = scored
-    [score] = score_tasks(Embedder(encoder.model, pooling, CPU), suite)
+    [score] = score_tasks(Embedder(encoder.model, Representation(pooling), CPU), suite)
     assert score.score is not None
     assert (score.n, score.metric) == (1500, "spearman")

@@ -27,6 +27,7 @@ from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.suite import Embedder, Suite, TaskScore, nothing, score_tasks
 from mtdlab.evaluation.table import Report, as_json, as_text
 from mtdlab.evaluation.transfer import Examples, nested_accuracy, split_accuracy
+from mtdlab.settings import Representation
 
 CPU = Device(torch.device("cpu"), torch.float32)
 SHARED = Path(__file__).parents[3] / "shared/data/senteval"
@@ -65,7 +66,10 @@ def test_each_sentence_is_encoded_once_over_all_tasks(
     }
     assert len(suite.sentences) == len(texts | {*PAIRS.first, *PAIRS.second})
     heard: list[tuple[str, int, int]] = []
-    suite.embed(Embedder(encoder.model, "cls", CPU), advance=lambda *step: heard.append(step))
+    suite.embed(
+        Embedder(encoder.model, Representation("cls"), CPU),
+        advance=lambda *step: heard.append(step),
+    )
     assert heard[-1] == ("sentences", len(suite.sentences), len(suite.sentences))
 
 
@@ -74,7 +78,7 @@ def test_a_score_is_scipys_spearman(
     suite_of: Callable[..., Suite], encoder: Encoder, whiten: int | None
 ) -> None:
     suite = suite_of("STSB")
-    vectors = suite.embed(Embedder(encoder.model, "mean", CPU))
+    vectors = suite.embed(Embedder(encoder.model, Representation("mean"), CPU))
     pairs = suite.loaded["STSB"]
     first, second = (
         vectors[suite.sentences.rows(side)].astype(np.float64)
@@ -92,7 +96,9 @@ def test_a_score_is_scipys_spearman(
 
 
 def test_a_task_without_data_is_named(suite_of: Callable[..., Suite], encoder: Encoder) -> None:
-    [there, absent] = score_tasks(Embedder(encoder.model, "cls", CPU), suite_of("STSB"))
+    [there, absent] = score_tasks(
+        Embedder(encoder.model, Representation("cls"), CPU), suite_of("STSB")
+    )
     assert there.score is not None
     assert (absent.task, absent.score, absent.n) == ("STS14", None, 0)
     assert absent.reason.startswith("no folder ")
@@ -124,7 +130,9 @@ def test_broken_vectors_have_a_reason_and_no_score(
             np.arange(12.0) if task == "STSB" else PAIRS.gold,
         )
     }
-    vectors = spoil(suite.embed(Embedder(encoder.model, "cls", CPU))).astype(np.float32)
+    vectors = spoil(suite.embed(Embedder(encoder.model, Representation("cls"), CPU))).astype(
+        np.float32
+    )
     if reason == "are not finite":
         vectors[:] = np.nan
     score = suite.score(task, vectors, None)
@@ -140,13 +148,13 @@ def test_more_dimensions_than_there_are_give_a_reason(
     suite_of: Callable[..., Suite], encoder: Encoder
 ) -> None:
     suite = suite_of("STSB")
-    vectors = suite.embed(Embedder(encoder.model, "cls", CPU))
+    vectors = suite.embed(Embedder(encoder.model, Representation("cls"), CPU))
     assert "k is 99; these embeddings span" in suite.score("STSB", vectors, 99).reason
 
 
 def test_the_space_of_a_set_of_pairs(suite_of: Callable[..., Suite], encoder: Encoder) -> None:
     suite = suite_of("STSB")
-    vectors = suite.embed(Embedder(encoder.model, "cls", CPU))
+    vectors = suite.embed(Embedder(encoder.model, Representation("cls"), CPU))
     at = {text: vectors[suite.sentences.rows([text])[0]] for text in PAIRS.first + PAIRS.second}
     space = suite.space("mine", vectors, None)
     assert (space.positives, space.sentences) == (2, 5)
@@ -229,7 +237,7 @@ def test_nested_folds_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def report(scores: list[TaskScore]) -> Report:
-    return Report("some/model", "cls", None, "cpu", scores, [], [])
+    return Report("some/model", Representation("cls"), None, "cpu", scores, [], [])
 
 
 def test_the_table_is_simcses() -> None:
@@ -340,5 +348,5 @@ def test_published_scores() -> None:
     """all-MiniLM-L6-v2, mean pooling: 72.37, 82.03, 77.15 as sentence-transformers has them."""
     encoder = load_encoder(MINILM, 0.1)
     suite = Suite(("STS12", "STSB", "SICKR"), SHARED, encoder.tokenizer, 512)
-    scores = score_tasks(Embedder(encoder.model, "mean", CPU), suite)
+    scores = score_tasks(Embedder(encoder.model, Representation("mean"), CPU), suite)
     assert [f"{score.score:.2f}" for score in scores] == ["72.37", "82.03", "77.15"]

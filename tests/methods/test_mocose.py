@@ -200,7 +200,7 @@ def test_augmentations_are_on_in_training_only(settings_of: Settings, augmentati
     assert not outcome.curve["fgsm_changed"].any()
     encoder = copy.deepcopy(inputs.encoder.model)
     encoder.load_state_dict(outcome.weights)
-    vectors = inputs.test.embed(encoder, settings.pooling, CPU)
+    vectors = inputs.test.embed(encoder, settings.representation, CPU)
     assert inputs.test.evaluate(vectors) == outcome.after.test
     assert plain.before == outcome.before
 

@@ -23,6 +23,7 @@ from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.evaluation.pairs import load_pairs
 from mtdlab.methods.heads import predictor
 from mtdlab.methods.queue import KeyQueue, PublishedQueue
+from mtdlab.settings import Representation
 from mtdlab.training import export
 from mtdlab.training.card import MethodText, model_card
 from mtdlab.training.export import locked, save_model
@@ -79,7 +80,7 @@ def test_the_exported_model_has_the_trained_score(
 ) -> None:
     settings, inputs, outcome = run
     encoder = load_encoder(str(folder), settings.dropout)
-    vectors = inputs.test.embed(encoder.model, "cls", CPU)
+    vectors = inputs.test.embed(encoder.model, Representation("cls"), CPU)
     assert inputs.test.evaluate(vectors).score == pytest.approx(outcome.after.test.score)
     assert outcome.after.test != outcome.before.test
     assert capfd.readouterr().err == ""
@@ -137,7 +138,7 @@ def test_sentence_transformer_loads_the_model_with_the_same_pooling(
     pairs = load_pairs(settings.evaluation, "test")
     theirs = library.SentenceTransformer(str(tmp_path / pooling), device="cpu")
     encoder = load_encoder(str(tmp_path / pooling), 0.1)
-    ours = inputs.test.embed(encoder.model, pooling, CPU)
+    ours = inputs.test.embed(encoder.model, Representation(pooling), CPU)
     assert np.allclose(theirs.encode(sorted({*pairs.first, *pairs.second})), ours, atol=1e-5)
 
 

@@ -1,0 +1,80 @@
+"""Encoders with the representation that they were trained with: `mtdlab.load_encoder`.
+
+Letters: S sentences, D dimension.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from mtdlab.device import choose_device
+from mtdlab.encoders.embed import MAX_LENGTH, Sentences, Vectors
+from mtdlab.encoders.loading import load_encoder as load
+from mtdlab.errors import MtdlabError
+from mtdlab.settings import Representation, TrainerSettings
+
+RUN = Path("mtdlab") / "run.json"
+"""Description of the run in the folder of a saved model."""
+
+
+def saved_representation(name: str) -> Representation | None:
+    """The representation of a model saved by mtdlab; None for another encoder.
+
+    Raises MtdlabError if the description of its run is damaged.
+    """
+    path = Path(name) / RUN
+    if not path.is_file():
+        return None
+    try:
+        settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["settings"]
+        fields = Representation.__dataclass_fields__
+        found = Representation(**{key: settings[key] for key in fields if key in settings})
+        found.check()
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise MtdlabError(
+            f"{path}: is damaged ({error}); name the pooling, or save the model again"
+        ) from None
+    return found
+
+
+class SentenceEncoder:
+    """An encoder that turns sentences into vectors, as in its evaluation during training."""
+
+    def __init__(
+        self, name: str, representation: Representation | None = None, device: str = "auto"
+    ) -> None:
+        """Load a folder, `builtin` or a Hugging Face name.
+
+        representation  by default that of a model saved by mtdlab, else [CLS] pooling.
+        device          `auto`, `cpu`, `cuda` or `cuda:1`.
+
+        Raises MtdlabError if the encoder cannot be loaded.
+        """
+        found = representation or saved_representation(name) or Representation()
+        settings = TrainerSettings(encoder=name, device=device)
+        self.representation, self.device = found, choose_device(settings)
+        self._encoder = load(name, settings.dropout)
+        nn.Module.to(self._encoder.model, self.device.device)
+
+    def encode(self, sentences: Sequence[str]) -> Vectors:
+        """Vectors (S, D) of sentences, in their order, in float32 and not normalised."""
+        encoder = self._encoder
+        limit = encoder.token_limit(MAX_LENGTH)
+        distinct = Sentences(sentences, encoder.tokenizer, limit, self.representation.prompt)
+        vectors = distinct.embed(encoder.model, self.representation, self.device)
+        return vectors[distinct.rows(sentences)]
+
+
+def load_encoder(name: str, *, device: str = "auto") -> SentenceEncoder:
+    """An encoder with the representation that it was trained with.
+
+    name    the folder of a model saved by mtdlab, `builtin`, another folder or a Hugging Face
+            name; the latter are read with [CLS] pooling.
+    device  `auto`, `cpu`, `cuda` or `cuda:1`.
+
+    Raises MtdlabError if it cannot be loaded.
+    """
+    return SentenceEncoder(name, device=device)

@@ -1,0 +1,79 @@
+"""Token ids of sentences, with a prompt around them if there is one."""
+
+from collections.abc import Sequence
+from typing import cast
+
+from transformers import PreTrainedTokenizerBase
+
+from mtdlab.errors import MtdlabError
+from mtdlab.settings.representation import MASK, SENTENCE, Representation
+
+TokenIds = list[list[int]]
+
+
+def token_ids(
+    tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str], max_length: int, prompt: str = ""
+) -> TokenIds:
+    """Token ids of each sentence, special tokens included, at most `max_length` of them.
+
+    A sentence that is too long loses tokens at its end, never the prompt around it. Raises
+    MtdlabError if the prompt alone is longer.
+    """
+    if not sentences:
+        return []
+    if not prompt:
+        return _encoded(tokenizer, sentences, max_length)
+    before, after = _filled(tokenizer, prompt).split(SENTENCE)
+    tail = _tail_length(tokenizer, after)
+    if (needed := len(_encoded(tokenizer, [before + after])[0])) >= max_length:
+        raise MtdlabError(
+            f"prompt {prompt!r} has {needed} tokens, but at most {max_length} are allowed with the "
+            "sentence; raise max_length or shorten the prompt"
+        )
+    whole = _encoded(tokenizer, [before + sentence + after for sentence in sentences])
+    return [
+        ids if len(ids) <= max_length else [*ids[: max_length - tail], *ids[-tail:]]
+        for ids in whole
+    ]
+
+
+def check_prompt(tokenizer: PreTrainedTokenizerBase, representation: Representation) -> None:
+    """Raise MtdlabError if the position of the mask token does not follow from the prompt.
+
+    The pooling `mask` reads a fixed number of tokens before the end, so that it needs no token ids:
+    each word after {mask} must be one token.
+    """
+    if representation.pooling != "mask":
+        return
+    if tokenizer.mask_token_id is None:
+        raise MtdlabError("pooling mask: the encoder's tokenizer has no mask token; choose another")
+    [ids] = _encoded(tokenizer, [_filled(tokenizer, representation.prompt)])
+    after = representation.tokens_after_mask
+    if len(ids) <= after or ids[-1 - after] != tokenizer.mask_token_id:
+        raise MtdlabError(
+            f"prompt {representation.prompt!r}: each word after {MASK} must be a single token of "
+            "the encoder's vocabulary, and words are separated by spaces"
+        )
+
+
+def _filled(tokenizer: PreTrainedTokenizerBase, prompt: str) -> str:
+    return prompt.replace(MASK, str(tokenizer.mask_token))
+
+
+def _tail_length(tokenizer: PreTrainedTokenizerBase, after: str) -> int:
+    """Tokens after the sentence: those of the prompt's end, and special tokens at the end."""
+    alone = _encoded(tokenizer, [after])[0]
+    return len(alone) - int(alone[:1] == [tokenizer.cls_token_id])
+
+
+def _encoded(
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_length: int | None = None
+) -> TokenIds:
+    encoded = tokenizer(
+        list(texts),
+        truncation=max_length is not None,
+        max_length=max_length,
+        return_token_type_ids=False,
+        return_attention_mask=False,
+    )
+    return cast("TokenIds", encoded["input_ids"])

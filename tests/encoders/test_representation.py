@@ -1,0 +1,148 @@
+"""Prompts, the mask token, segments: how a sentence becomes a vector."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+
+import mtdlab
+from mtdlab.config import make_settings
+from mtdlab.encoders.loading import Encoder, load_encoder
+from mtdlab.encoders.pooling import cut, encode
+from mtdlab.encoders.saved import SentenceEncoder, saved_representation
+from mtdlab.encoders.tokenising import check_prompt, token_ids
+from mtdlab.errors import MtdlabError
+from mtdlab.settings import Representation
+from mtdlab.settings.representation import describe
+
+PROMPT = "the {sentence} is a {mask} dog"
+
+
+@pytest.fixture(scope="module")
+def encoder(tiny_encoder: Path) -> Encoder:
+    """The tiny encoder, in evaluation mode."""
+    loaded = load_encoder(str(tiny_encoder), 0.1)
+    loaded.model.eval()
+    return loaded
+
+
+def words(encoder: Encoder, ids: list[int]) -> str:
+    return " ".join(encoder.tokenizer.convert_ids_to_tokens(ids))
+
+
+def test_a_prompt_surrounds_the_sentence(encoder: Encoder) -> None:
+    [ids] = token_ids(encoder.tokenizer, ["cat sleeps"], 32, PROMPT)
+    assert words(encoder, ids) == "[CLS] the cat sleeps [UNK] a [MASK] dog [SEP]"
+    assert token_ids(encoder.tokenizer, [], 32, PROMPT) == []
+
+
+def test_a_long_sentence_is_cut_and_its_prompt_is_not(encoder: Encoder) -> None:
+    [ids] = token_ids(encoder.tokenizer, ["cat sleeps in park"], 9, PROMPT)
+    assert words(encoder, ids) == "[CLS] the cat sleeps [UNK] a [MASK] dog [SEP]"
+    with pytest.raises(MtdlabError, match="has 7 tokens, but at most 7 are allowed"):
+        token_ids(encoder.tokenizer, ["cat"], 7, PROMPT)
+
+
+def test_the_mask_token_is_found_by_its_distance_from_the_end(encoder: Encoder) -> None:
+    representation = Representation("mask", PROMPT)
+    check_prompt(encoder.tokenizer, representation)
+    both = token_ids(encoder.tokenizer, ["cat", "red bird sings"], 32, PROMPT)
+    longest = max(map(len, both))
+    ids = torch.tensor([each + [0] * (longest - len(each)) for each in both])
+    mask = (torch.arange(longest) < torch.tensor([[len(each)] for each in both])).long()
+    with torch.no_grad():
+        found = encode(encoder.model, mask, representation, input_ids=ids)
+        hidden = encoder.model(input_ids=ids, attention_mask=mask).last_hidden_state
+    at = ids == encoder.tokenizer.mask_token_id
+    assert torch.allclose(found, hidden[at], atol=1e-6)
+
+
+@pytest.mark.parametrize("after", ["a.b", "dog sleeps."])
+def test_a_prompt_whose_end_is_not_one_token_a_word_is_refused(
+    encoder: Encoder, after: str
+) -> None:
+    representation = Representation("mask", "the {sentence} {mask} " + after)
+    with pytest.raises(MtdlabError, match=r"each word after \{mask\} must be a single token"):
+        check_prompt(encoder.tokenizer, representation)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"pooling": "mask"}, "pooling mask needs a prompt"),
+        ({"pooling": "mask", "prompt": "the {sentence}"}, "pooling mask needs a prompt"),
+        ({"prompt": "the"}, "must contain {sentence} once"),
+        ({"prompt": "{sentence} {sentence}"}, "must contain {sentence} once"),
+        ({"prompt": "{mask} {sentence}"}, "at most once, after {sentence}"),
+        ({"prompt": "{sentence} {mask} {mask}"}, "at most once, after {sentence}"),
+    ],
+)
+def test_wrong_prompts_are_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        make_settings(**values)
+
+
+def test_segments_by_hand() -> None:
+    tokens = torch.arange(2 * 7 * 1.0).view(2, 7, 1)
+    mask = torch.tensor([[1] * 7, [1] * 3 + [0] * 4])
+    segments = cut(tokens, mask, 3)
+    assert segments.sentence.tolist() == [0, 0, 0, 1]
+    assert segments.mask.sum(dim=1).tolist() == [3, 3, 1, 3]
+    assert segments.words[2, 0].tolist() == [6.0]
+    vectors = torch.tensor([[1.0], [2.0], [9.0], [5.0]])
+    assert segments.mean(vectors).tolist() == [[pytest.approx((3 + 6 + 9) / 7)], [5.0]]
+
+
+@pytest.mark.parametrize(("tokens", "count"), [(1, 1), (3, 1), (4, 2), (6, 2), (7, 3)])
+def test_the_number_of_segments(tokens: int, count: int) -> None:
+    mask = (torch.arange(7) < tokens).long().unsqueeze(0)
+    assert len(cut(torch.zeros(1, 7, 2), mask, 3).sentence) == count
+
+
+def test_a_sentence_in_segments_is_their_mean_weighted_by_length(encoder: Encoder) -> None:
+    representation = Representation("mean", segment_length=4)
+    [ids] = token_ids(encoder.tokenizer, ["cat sleeps in park house today"], 32)
+    parts = [torch.tensor([ids[at : at + 4]]) for at in range(0, len(ids), 4)]
+    with torch.no_grad():
+        found = encode(
+            encoder.model,
+            torch.ones(1, len(ids), dtype=torch.long),
+            representation,
+            input_ids=torch.tensor([ids]),
+        )
+        single = [
+            encode(encoder.model, torch.ones_like(part), Representation("mean"), input_ids=part)
+            * part.shape[1]
+            for part in parts
+        ]
+    assert torch.allclose(found, sum(single) / len(ids), atol=1e-6)
+
+
+def test_a_saved_model_is_read_with_its_representation(tiny_encoder: Path, tmp_path: Path) -> None:
+    assert saved_representation(str(tiny_encoder)) is None
+    assert saved_representation("builtin") is None
+    run = tmp_path / "mtdlab" / "run.json"
+    run.parent.mkdir()
+    run.write_text('{"settings": {"pooling": "mask", "prompt": "the {sentence} {mask}"}}')
+    assert saved_representation(str(tmp_path)) == Representation("mask", "the {sentence} {mask}")
+    run.write_text('{"settings": {"pooling": "mask"}}')
+    with pytest.raises(MtdlabError, match=r"run\.json: is damaged \(pooling mask needs a prompt"):
+        saved_representation(str(tmp_path))
+
+
+def test_encode_returns_a_vector_per_sentence_in_order(tiny_encoder: Path) -> None:
+    sentences = ["the dog runs", "a cat", "the dog runs"]
+    vectors = mtdlab.load_encoder(str(tiny_encoder), device="cpu").encode(sentences)
+    assert vectors.shape == (3, 16)
+    assert np.array_equal(vectors[0], vectors[2])
+    other = SentenceEncoder(str(tiny_encoder), Representation("mean"), "cpu").encode(sentences)
+    assert not np.allclose(vectors, other)
+
+
+def test_a_representation_in_words() -> None:
+    assert describe(Representation()) == "cls pooling"
+    text = "mean pooling, prompt 'a {sentence}', segments of 32 tokens"
+    assert describe(Representation("mean", "a {sentence}", 32)) == text
