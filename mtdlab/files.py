@@ -25,7 +25,7 @@ def new_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
     leaves the new folder with its contents, or the earlier one. Raises OSError if writing fails,
     or if `target` contains files and `replace` is False.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     building = Path(tempfile.mkdtemp(prefix=_prefix(target), dir=target.parent))
     _unfinished.add(building)
     try:
@@ -35,13 +35,21 @@ def new_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
             _swap(target, building)
         else:
             building.rename(target)
-        _sync(target.parent)
+            _sync(target.parent)
     except SafetensorError as error:
         # that of a full disk is none of Python's own
         raise OSError(str(error)) from error
     finally:
         shutil.rmtree(building, ignore_errors=True)
         _unfinished.discard(building)
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder and those above it, each synced to the disk. Raises OSError if that fails."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        _sync(folder.parent)
 
 
 def remove_unfinished() -> None:
@@ -94,4 +102,6 @@ def _swap(target: Path, building: Path) -> None:
     if target.exists():
         target.rename(old)
     building.rename(target)
+    # first, else a power failure could leave the earlier folder under its name without its files
+    _sync(target.parent)
     shutil.rmtree(old, ignore_errors=True)
