@@ -49,7 +49,8 @@ def save_model(
     folder = folder.absolute()
     check_model_folder(folder)
     run = _run(settings, outcome, facts)
-    with new_folder(folder, replace=True) as building:
+    needed = sum(tensor.nbytes for state in outcome.states.values() for tensor in state.values())
+    with new_folder(folder, replace=True, needed=needed) as building:
         _write_encoder(building, settings, inputs, outcome)
         _write_other_parts(building / "mtdlab", outcome, run)
         card = model_card(run, method_text(settings), sorted(_other_parts(outcome)))

@@ -11,6 +11,14 @@ from disk_recorder import KILLED, LOSSES
 from mtdlab import files
 from mtdlab.sweep import spool
 from mtdlab.training import checkpoint, export
+from tests.sweep.test_full_disk import (
+    CHECKPOINT,
+    CHECKPOINT_SIZES,
+    EVERY,
+    Kept,
+    assert_earlier_stays,
+    kept_model,
+)
 from tests.sweep.test_interrupted_writes import (
     MODEL,
     assert_models_are_whole,
@@ -20,7 +28,7 @@ from tests.sweep.test_interrupted_writes import (
     save_numbered,
 )
 
-__all__ = ["save_numbered"]
+__all__ = ["kept_model", "save_numbered"]
 NumberedSave = Callable[[Path, int], None]
 
 
@@ -35,11 +43,13 @@ def in_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """Folders are written under their own names."""
 
     @contextmanager
-    def write(target: Path, *, replace: bool = False) -> Iterator[Path]:
-        if replace:
-            shutil.rmtree(target, ignore_errors=True)
-        target.mkdir(parents=True)
-        yield target
+    def write(target: Path, *, replace: bool = False, needed: int = 0) -> Iterator[Path]:
+        with files._naming_space(target.parent, needed):
+            if replace:
+                shutil.rmtree(target, ignore_errors=True)
+            target.mkdir(parents=True)
+            yield target
+            files._sync_all(target)
 
     for module in (checkpoint, export, spool):
         monkeypatch.setattr(module, "new_folder", write)
@@ -85,3 +95,17 @@ def test_a_kill_damages_a_model_that_is_written_in_place(
     moments = record_models(folder, lambda number: save_numbered(folder / MODEL, number))
     with pytest.raises(AssertionError, match="the model is damaged"):
         assert_models_are_whole(moments, KILLED, tmp_path / "restored")
+
+
+@pytest.mark.usefixtures("in_place")
+def test_a_full_disk_damages_a_checkpoint_that_is_written_in_place(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=r"what was saved first is damaged: .*step-0000000002"):
+        assert_earlier_stays(CHECKPOINT, tmp_path, CHECKPOINT_SIZES)
+
+
+@pytest.mark.usefixtures("in_place")
+def test_a_full_disk_damages_a_model_that_is_written_in_place(
+    tmp_path: Path, kept_model: Kept
+) -> None:
+    with pytest.raises(AssertionError, match="what was saved first is damaged"):
+        assert_earlier_stays(kept_model, tmp_path, (), EVERY)
