@@ -201,6 +201,21 @@ def test_jobs_share_the_work_and_json_stays_alone_on_standard_output(run: Run, t
     assert (listed[0]["metric"], listed[0]["select_by"]) == ("sts_test", "sts_dev")
     assert [(row["study"], row["planned"], row["complete"]) for row in listed] == [("mtd", 4, 4)]
 
+    # the same trials in one process have the same scores, bit for bit
+    run(f"sweep studies/mtd.yaml --jobs 1 --storage one.db {tiny}")
+    assert len(trial_scores("mtdlab.db")) == 4 * 2
+    assert trial_scores("mtdlab.db") == trial_scores("one.db")
+
+
+def trial_scores(database: str) -> dict[tuple[str, int, str], float]:
+    """Each trial's scores, by configuration, seed and task."""
+    query = (
+        "SELECT setting, seed, task, scores.score FROM mtdlab_trials AS trials "
+        "JOIN mtdlab_scores AS scores ON trials.id = scores.trial_id"
+    )
+    with closing(sqlite3.connect(database)) as opened:
+        return {tuple(key): score for *key, score in opened.execute(query)}
+
 
 def test_the_plan_shows_every_setting_by_its_mtd(run: Run) -> None:
     found = json.loads(run("plan studies/mtd.yaml --json --no-measure").stdout)
