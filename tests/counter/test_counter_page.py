@@ -32,5 +32,5 @@ def test_a_page_that_is_not_escaped_has_handlers(
     monkeypatch.setattr("analysis.report.page.Environment", Unescaped)
     trials = trials_of()
     report = write_hostile(study_of(trials), trials, tmp_path)
-    with pytest.raises(AssertionError, match="handlers or elements: .*onerror"):
+    with pytest.raises(AssertionError, match=r"handlers or elements: .*onerror"):
         assert_names_are_text(report)
