@@ -120,7 +120,7 @@ def begin() -> Iterator[Begin]:
 
     def call(command: str) -> subprocess.Popen[str]:
         pipe, words = subprocess.PIPE, [MTDLAB, *shlex.split(command)]
-        begun.append(subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True))
+        begun.append(subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, process_group=0))
         return begun[-1]
 
     yield call
@@ -398,16 +398,31 @@ LONG = "--set trainer.steps=100 --set trainer.evaluate_every=100"
 
 
 @pytest.mark.parametrize(
-    ("number", "code", "jobs"),
-    [(signal.SIGINT, 130, 2), (signal.SIGTERM, 143, 1), (signal.SIGKILL, -9, 2)],
+    ("number", "code", "jobs", "send"),
+    [
+        # Ctrl-C in a terminal reaches the group
+        (signal.SIGINT, 130, 2, os.killpg),
+        (signal.SIGTERM, 143, 1, os.kill),
+        (signal.SIGKILL, -9, 2, os.kill),
+        pytest.param(signal.SIGTERM, 143, 2, os.killpg, marks=pytest.mark.slow),
+        pytest.param(signal.SIGUSR1, 138, 2, os.killpg, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, 129, 2, os.kill, marks=pytest.mark.slow),
+    ],
 )
 def test_a_sweep_cut_short_goes_on_where_it_was(
-    run: Run, begin: Begin, place: Path, tiny: str, number: signal.Signals, code: int, jobs: int
+    run: Run,
+    begin: Begin,
+    place: Path,
+    tiny: str,
+    number: signal.Signals,
+    code: int,
+    jobs: int,
+    send: Callable[[int, int], None],
 ) -> None:
     """With worker processes, and with trials in the sweep's own process."""
     process = begin(f"sweep studies/mtd.yaml {tiny} {LONG} --jobs {jobs}")
     workers = wait_for_trials(jobs, process)
-    process.send_signal(number)
+    send(process.pid, number)
     _, error = process.communicate(timeout=60)
     assert process.returncode == code
     assert "Traceback" not in error
