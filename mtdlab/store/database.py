@@ -25,6 +25,7 @@ from sqlalchemy.engine.interfaces import ExceptionContext
 from sqlalchemy.exc import DBAPIError, IntegrityError, NoSuchModuleError
 
 from mtdlab.errors import StorageError
+from mtdlab.files import free_space
 from mtdlab.store.migrations import copy_and_migrate, migrated_copy, schema_version
 from mtdlab.store.tables import SCHEMA_VERSION, Base, Schema
 from mtdlab.store.urls import parse_url, shown, sqlite_file
@@ -233,6 +234,9 @@ def explained(url: str) -> Iterator[None]:
         hint = ""
         if "lock" in reason and ("locked" in reason or "timeout" in reason):
             hint = f" after {LOCK_TIMEOUT_SECONDS:.0f} s; stop the process that has the lock"
+        path = sqlite_file(url)
+        if "is full" in reason and path is not None:
+            hint = f"; {free_space(path.absolute().parent)}; free some, then rerun the sweep"
         raise StorageError(f"{shown(url)}: {reason}{hint}") from None
     except (ValueError, LookupError, TypeError) as error:
         if not _is_of_decoding(error):

@@ -34,6 +34,8 @@ SAME = ("settings", "corpus", "encoder", "evaluation")
 """Facts in which a checkpoint must agree with the trial that continues from it."""
 MAY_DIFFER = ("device", "processor", "versions")
 """Facts in which it may differ, at the price of equal bits."""
+NOT_SAVED = "checkpoint not saved: "
+"""Begins the note of a disk that fails; a trial has one."""
 THREADS = "threads"
 """Taken over from the checkpoint."""
 
@@ -94,9 +96,8 @@ class TrialCheckpoints:
         try:
             save_checkpoint(self.folder, self._state.step, self._state.state_dict(), self._facts)
         except OSError as error:
-            note = f"checkpoint not saved: {describe(error)}"
-            if note not in self.notes:
-                self.notes.append(note)
+            if not any(note.startswith(NOT_SAVED) for note in self.notes):
+                self.notes.append(f"{NOT_SAVED}{describe(error)}")
         self._saved_at = time.monotonic()
         self._cost = self._saved_at - started
 

@@ -2,12 +2,12 @@
 
 import os
 import platform
-import shutil
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from mtdlab.files import free_bytes
 from mtdlab.store import study_names
 from mtdlab.store.invariants import Problem, check_database, find_problems, read_record, reading
 from mtdlab.store.tables import SCHEMA_VERSION
@@ -78,11 +78,5 @@ def describe_machine(models: Path, database: Path | None) -> dict[str, Any]:
         "gpus": torch.cuda.device_count(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
-        "disk": {name: _free(folder) for name, folder in folders.items()},
+        "disk": {name: free_bytes(folder) for name, folder in folders.items()},
     }
-
-
-def _free(folder: Path) -> int:
-    """Free bytes on the disk that a folder is on, or would be."""
-    whole = folder.absolute()
-    return shutil.disk_usage(next(path for path in (whole, *whole.parents) if path.exists())).free
