@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from mtdlab.store import study_names
-from mtdlab.store.invariants import Problem, check_database, find_problems, read_record, reading
+from mtdlab.store.invariants import Problem, check_database, find_problems
+from mtdlab.store.owner import is_dead
+from mtdlab.store.record import read_record, reading
 from mtdlab.store.tables import SCHEMA_VERSION
 from mtdlab.store.urls import shown, sqlite_file
 from mtdlab.sweep.leftovers import find_leftovers
-from mtdlab.sweep.owner import is_dead
 
 PACKAGES = ("mtdlab", "torch", "transformers", "optuna", "sqlalchemy", "numpy", "pandas")
 

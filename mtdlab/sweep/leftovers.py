@@ -1,11 +1,12 @@
 """What holds of the folders of a study: the saved model, checkpoints and temporary folders."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from mtdlab.store.invariants import Problem, Record
+from mtdlab.store.invariants import Problem
+from mtdlab.store.record import Record
 from mtdlab.sweep.checkpoints import CHECKPOINTS
+from mtdlab.sweep.kept_model import read_kept_trial
 
 
 def find_leftovers(record: Record, models: Path) -> list[Problem]:
@@ -25,14 +26,14 @@ def model_is_that_of_the_best_trial(record: Record, models: Path) -> Iterator[Pr
         return  # saved in another folder or on another machine, or the study was imported
     again = f"mtdlab reproduce {record.study.name} {best.number} computes its scores again"
     try:
-        run = json.loads((folder / "mtdlab" / "run.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        kept = read_kept_trial(folder)
+    except (OSError, ValueError, KeyError, TypeError) as error:
         found = f"{folder} holds no model of trial {best.number} ({type(error).__name__})"
         yield Problem(name, found, f"move {folder} away; {again}")
         return
     # not by the study's name, which may have changed since
-    if run.get("trial") != best.number:
-        found = f"{folder} holds trial {run.get('trial')}, the best is trial {best.number}"
+    if kept != best.number:
+        found = f"{folder} holds trial {kept}, the best is trial {best.number}"
         yield Problem(name, found, f"see the note of trial {best.number}; {again}")
 
 

@@ -10,10 +10,10 @@ import optuna
 from mtdlab.config import TrainerSettings
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.store import Claim, Store
+from mtdlab.store.owner import this_process
 from mtdlab.sweep.checkpoints import TrialCheckpoints
 from mtdlab.sweep.heartbeat import Heartbeat
 from mtdlab.sweep.optuna_study import OptunaStudy
-from mtdlab.sweep.owner import this_process
 from mtdlab.sweep.signals import Interrupted, StopRequest
 
 

@@ -21,7 +21,7 @@ from mtdlab.store.database import (
     immediate,
     report_errors,
 )
-from mtdlab.sweep.owner import is_dead
+from mtdlab.store.owner import is_dead
 from mtdlab.sweep.samplers import distributions, pruner, sampler, suggest
 
 OPEN_ATTEMPTS = 20

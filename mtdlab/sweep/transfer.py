@@ -16,6 +16,7 @@ from mtdlab.errors import MtdlabError, NothingToReport, StorageError, nearest
 from mtdlab.store import Store, study_names
 from mtdlab.store.damage import refuse_damaged
 from mtdlab.store.database import explained, writing_engine
+from mtdlab.store.owner import is_dead
 from mtdlab.store.transfer import (
     delete_records,
     names_in,
@@ -26,7 +27,6 @@ from mtdlab.store.transfer import (
 from mtdlab.store.urls import shown
 from mtdlab.sweep.checkpoints import CHECKPOINTS
 from mtdlab.sweep.optuna_study import open_storage
-from mtdlab.sweep.owner import is_dead
 
 
 def delete_study(study: str, url: str, models: Path) -> None:
@@ -180,13 +180,12 @@ def _check_name(name: str) -> None:
 
 
 def _refuse_live(study: str, url: str) -> None:
-    """Raise MtdlabError while a process that may be alive runs a trial of the study."""
+    """Raise MtdlabError while a process that may be alive runs a sweep or a trial of the study."""
     if study not in study_names(url):
         return
     store = Store(url, read_records(url, study).study["id"])
-    live = [trial for trial in store.owned() if not is_dead(trial.owner, trial.heartbeat)]
+    live = [each.owner for each in store.owned() if not is_dead(each.owner, each.heartbeat)]
+    live += store.live_sweeps()
     if live:
-        hosts = ", ".join(sorted({str(trial.owner.get("host")) for trial in live}))
-        raise MtdlabError(
-            f"a sweep runs {len(live)} trials of study {study} (on {hosts}); stop it first"
-        )
+        hosts = ", ".join(sorted({str(owner.get("host")) for owner in live}))
+        raise MtdlabError(f"study {study} is run by a sweep (on {hosts}); stop it first")

@@ -16,10 +16,10 @@ from mtdlab.cli import main
 from mtdlab.config import read_study
 from mtdlab.errors import NothingToReport, StorageError
 from mtdlab.store import Result
+from mtdlab.store.owner import this_process
 from mtdlab.sweep.doctor import Examination, examine
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.optuna_study import OptunaStudy
-from mtdlab.sweep.owner import this_process
 
 STUDY = """\
 study: a

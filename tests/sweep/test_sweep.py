@@ -16,7 +16,7 @@ from mtdlab.errors import MtdlabError, StorageError, TrialError
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.evaluation.suite import TaskScore
 from mtdlab.store import Result, Store
-from mtdlab.sweep import owner as owners
+from mtdlab.store import owner as owners
 from mtdlab.sweep import results
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import worker as workers

@@ -13,10 +13,11 @@ from mtdlab import load_study
 from mtdlab.cli import main
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError
 from mtdlab.store import Store, study_names
+from mtdlab.store.owner import this_process
 from mtdlab.store.tables import SCHEMA_VERSION
 from mtdlab.store.transfer import names_in, read_records
+from mtdlab.sweep.heartbeat import recorded_sweep
 from mtdlab.sweep.optuna_study import open_storage
-from mtdlab.sweep.owner import this_process
 from mtdlab.sweep.transfer import delete_study, export_study, import_study, rename_study
 from tests.postgresql import url
 
@@ -166,7 +167,7 @@ def test_a_study_that_a_sweep_runs_is_neither_deleted_nor_renamed(two: str, tmp_
         lambda: delete_study("grid", two, tmp_path),
         lambda: rename_study("grid", "other", two, tmp_path),
     ):
-        with pytest.raises(MtdlabError, match=r"a sweep runs 1 trials of study grid .*stop it"):
+        with pytest.raises(MtdlabError, match=r"study grid is run by a sweep \(on .*\); stop it"):
             call()
     export_study("grid", two, tmp_path / "running.db")
     [trial] = [
@@ -175,6 +176,35 @@ def test_a_study_that_a_sweep_runs_is_neither_deleted_nor_renamed(two: str, tmp_
         if (each["setting"], each["seed"]) == (claim.setting, claim.seed)
     ]
     assert (trial["state"], trial["owner"]) == ("WAITING", None)
+
+
+def test_a_sweep_between_two_trials_keeps_its_study(two: str, tmp_path: Path) -> None:
+    """No trial is running; its owner on another machine is alive by its heartbeat alone."""
+    store = Store(two, read_records(two, "grid").study["id"])
+    with recorded_sweep(store):
+        with pytest.raises(MtdlabError, match=r"study grid is run by a sweep \(on .*\); stop it"):
+            delete_study("grid", two, tmp_path)
+        with pytest.raises(MtdlabError, match=r"study grid is run by a sweep \(on .*\); stop it"):
+            rename_study("grid", "other", two, tmp_path)
+    assert store.live_sweeps() == []
+    elsewhere = store.begin_sweep({"host": "elsewhere", "pid": 1})
+    assert store.live_sweeps() == [{"host": "elsewhere", "pid": 1}]
+    with store._engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE mtdlab_sweeps SET heartbeat = heartbeat - 700")
+    assert store.live_sweeps() == []
+    store.continue_sweep(elsewhere)
+    assert len(store.live_sweeps()) == 1
+    store.end_sweep(elsewhere)
+    killed = this_process() | {"started": "0"}
+    store.begin_sweep(killed)
+    assert rename_study("grid", "other", two, tmp_path) == []
+    # the next sweep removes the row that the killed one left
+    store.end_sweep(store.begin_sweep(this_process()))
+    with store._engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM mtdlab_sweeps").scalar() == 0
+    delete_study("other", two, tmp_path)
+    with pytest.raises(MtdlabError, match=r"the study was deleted while this sweep started"):
+        store.begin_sweep(this_process())
 
 
 def run(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
