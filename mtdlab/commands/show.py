@@ -9,7 +9,7 @@ from mtdlab.commands.fields import format_value, in_fields, in_list, in_scores
 from mtdlab.commands.options import AsJson, Models, Storage, StudyName
 from mtdlab.commands.printing import print_json
 from mtdlab.commands.studies import best_fields, rounded_mtd, study_fields
-from mtdlab.sweep.kept_model import kept_trial
+from mtdlab.sweep.model_folders import kept_trial
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from mtdlab.commands.printing import rounded_mtd
 from mtdlab.store import FinishedRow
 from mtdlab.store.urls import shown, storage_url
 from mtdlab.sweep.finished import clock
-from mtdlab.sweep.kept_model import kept_trial
+from mtdlab.sweep.model_folders import kept_trial
 from mtdlab.sweep.run import SweepResult
 
 WIDTH = 100

@@ -8,8 +8,11 @@ from sqlalchemy.orm import Session
 
 from mtdlab.config import Unit
 from mtdlab.errors import NothingToReport, nearest
+from mtdlab.store.claims import Claim
 from mtdlab.store.database import explained, lock_writers
 from mtdlab.store.looks import Looks
+from mtdlab.store.names import OPTUNA_STUDIES
+from mtdlab.store.progress import FINISHED
 from mtdlab.store.ranking import FinishedRow, find_best, find_ranking, select_finished
 from mtdlab.store.saved_model import SavedModel
 from mtdlab.store.sweeps import Sweeps
@@ -34,6 +37,17 @@ class Store(Looks, Sweeps):
         if known and known.isdisjoint(optuna_ids()):
             with explained(self.url), Session(self._engine) as session, session.begin():
                 session.execute(delete(StudyRow).where(mine))
+
+    def forget_vanished(self) -> None:
+        """Delete the rows of a study that was deleted through Optuna and whose id is used again.
+
+        Its name is not that of Optuna's study, also if none of its trials had begun.
+        """
+        with explained(self.url), Session(self._engine) as session, session.begin():
+            known = select(OPTUNA_STUDIES.c.study_name)
+            known = known.where(OPTUNA_STUDIES.c.study_id == self.study_id)
+            other = (StudyRow.id == self.study_id) & StudyRow.name.not_in(known)
+            session.execute(delete(StudyRow).where(other))
 
     def forget_unbegun(self) -> bool:
         """Delete the study's rows if no trial has begun; returns whether none had."""
@@ -193,6 +207,17 @@ class Store(Looks, Sweeps):
             ranking = find_ranking(session, self.study_id)
             rows = session.execute(select_finished(self.study_id, ranking))
             return {optuna_id: FinishedRow(*row) for optuna_id, *row in rows if optuna_id}
+
+    def ended(self) -> list[Claim]:
+        """The trials that have ended and cannot be resumed, without an owner."""
+        columns = (TrialRow.id, TrialRow.setting, TrialRow.seed, TrialRow.parameters)
+        known = select(*columns, TrialRow.optuna_id, TrialRow.number).where(
+            TrialRow.study_id == self.study_id,
+            TrialRow.state.in_(FINISHED),
+            TrialRow.reason_code != "interrupted",
+        )
+        with explained(self.url), Session(self._engine) as session:
+            return [Claim(*row) for row in session.execute(known)]
 
     def retry_failed(self) -> int:
         """Reset failed trials to waiting, to run as new Optuna trials; returns their number."""

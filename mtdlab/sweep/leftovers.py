@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from mtdlab.store.invariants import Problem
+from mtdlab.store.invariants import RERUN, Problem
 from mtdlab.store.record import Record
-from mtdlab.sweep.checkpoints import CHECKPOINTS
-from mtdlab.sweep.kept_model import read_kept_trial
+from mtdlab.sweep.model_folders import CHECKPOINTS, read_kept_trial
 
 
 def find_leftovers(record: Record, models: Path) -> list[Problem]:
@@ -38,14 +37,16 @@ def model_is_that_of_the_best_trial(record: Record, models: Path) -> Iterator[Pr
 
 
 def checkpoints_belong_to_unfinished_trials(record: Record, models: Path) -> Iterator[Problem]:
-    """Every folder of checkpoints is that of a trial that waits or runs."""
+    """Every folder of checkpoints is that of a trial that waits, runs or may be resumed."""
     unfinished = {
-        f"{row.setting}-{row.seed}" for row in record.trials if row.state in ("WAITING", "RUNNING")
+        f"{row.setting}-{row.seed}"
+        for row in record.trials
+        if row.state in ("WAITING", "RUNNING") or row.reason_code == "interrupted"
     }
     for folder in sorted((models / CHECKPOINTS / record.study.name).glob("*")):
         if folder.name not in unfinished:
             found = f"{folder} holds checkpoints of a trial that has ended or is not planned"
-            yield Problem("checkpoints are those of unfinished trials", found, f"rm -r {folder}")
+            yield Problem("checkpoints are those of unfinished trials", found, RERUN)
 
 
 def nothing_temporary_is_left(record: Record, models: Path) -> Iterator[Problem]:

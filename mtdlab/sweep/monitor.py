@@ -77,7 +77,8 @@ class TrialMonitor:
         # not into the folder of another worker, which may have claimed the trial since
         self.heartbeat.beat()
         self.heartbeat.check()
-        self.checkpoints.save()
+        if self.checkpoints.save() and self.claim.deaths:
+            self.study.store.forget_deaths(self.claim)
 
     def _evaluated(self, step: int, evaluation: Evaluation) -> None:
         if math.isfinite(evaluation.score):

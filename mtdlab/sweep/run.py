@@ -14,6 +14,7 @@ from mtdlab.config import StudySpec
 from mtdlab.files import has_leftovers
 from mtdlab.store import FinishedRow, Look, SavedModel
 from mtdlab.sweep.heartbeat import recorded_sweep
+from mtdlab.sweep.model_folders import CHECKPOINTS
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.preflight import check_before_sweep, check_requirements
 from mtdlab.sweep.signals import stop_on_signals
@@ -86,6 +87,11 @@ def sweep(
         trials = Trials(spec, url, models.absolute(), store, stop, (jobs, jobs_per_gpu), max_failed)
         with closing(trials):
             trials.run_all()
+        if not stop.requested() and (models / CHECKPOINTS / spec.name).exists():
+            # imported here, since it imports torch
+            from mtdlab.sweep.restore import restore_model
+
+            restore_model(spec, url, models.absolute(), store, stop)
     counts = store.counts()
     code = 3 if counts.get("FAIL") else 0
     return SweepResult(

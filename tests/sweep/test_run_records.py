@@ -55,6 +55,7 @@ def test_a_trial_whose_process_was_killed_is_shown_as_waiting(url: str) -> None:
     assert store.counts() == {"RUNNING": 2, "WAITING": 1}
 
 
+@pytest.mark.slow
 def test_a_killed_sweep_is_paused_at_once(tmp_path: Path) -> None:
     study = StubSweep(tmp_path, configurations=1, seeds=2, steps=200, options={"seconds": 0.05})
     process = study.start("--jobs", "1")

@@ -1,8 +1,11 @@
-"""Which trial's model a folder holds."""
+"""The folders of models: that of the checkpoints in it, and which trial's model a folder holds."""
 
 import json
 from contextlib import suppress
 from pathlib import Path
+
+CHECKPOINTS = ".checkpoints"
+"""Folder of the models' folder in which each study has one for its trials' checkpoints."""
 
 
 def read_kept_trial(model: Path) -> int:
