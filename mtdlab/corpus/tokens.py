@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
+from mtdlab.corpus.abandoned import held, remove_abandoned
 from mtdlab.corpus.chunks import chunks
 from mtdlab.corpus.corpus import Corpus
 from mtdlab.corpus.lines import Tally
@@ -80,6 +81,7 @@ def tokenise(corpus: Corpus, tokenizer: PreTrainedTokenizerBase, max_length: int
     a file turns out damaged, or the cache's folder cannot be read or written.
     """
     folder = token_folder(corpus, tokenizer, max_length)
+    remove_abandoned(folder.parent)
     if not folder.is_dir():
         _prepare(corpus, tokenizer, max_length, folder)
     try:
@@ -117,7 +119,7 @@ def _prepare(
     corpus: Corpus, tokenizer: PreTrainedTokenizerBase, max_length: int, folder: Path
 ) -> None:
     try:
-        with new_folder(folder) as building:
+        with new_folder(folder) as building, held(building):
             tally = _write(corpus, tokenizer, max_length, building)
         if remarks := tally.remarks():
             print_text(f"corpus {corpus.name}: {'; '.join(remarks)}", file=sys.stderr)

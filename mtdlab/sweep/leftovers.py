@@ -5,7 +5,9 @@ from pathlib import Path
 
 from mtdlab.store.invariants import RERUN, Problem
 from mtdlab.store.record import Record
+from mtdlab.store.saved_model import SavedModel
 from mtdlab.sweep.model_folders import CHECKPOINTS, read_kept_trial
+from mtdlab.sweep.spool import RESULT
 
 
 def find_leftovers(record: Record, models: Path) -> list[Problem]:
@@ -63,6 +65,17 @@ def nothing_temporary_is_left(record: Record, models: Path) -> Iterator[Problem]
     for path in sorted(found):
         text = f"{path} was left by a process that was killed"
         yield Problem("no temporary folder is left", text, f"rm -r {path}")
+
+
+def find_notes(record: Record, models: Path) -> Iterator[str]:
+    """What is as it should be, and worth to be known: a model elsewhere, results to be recorded."""
+    name, model = record.study.name, SavedModel.of(record.study.model)
+    if model is not None and not (models / name).exists():
+        yield str(model)
+    for row in record.trials:
+        result = models / CHECKPOINTS / name / f"{row.setting}-{row.seed}" / RESULT
+        if row.state in ("WAITING", "RUNNING") and result.exists():
+            yield f"{result} holds the result of a trial, which the next sweep records"
 
 
 LEFTOVERS = (

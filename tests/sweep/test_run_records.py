@@ -5,6 +5,7 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
 from stub_sweep import StubSweep, ended_at_last
 
 from analysis.report.status import describe_status
