@@ -103,7 +103,7 @@ def test_no_command_prints_the_password(
     assert not [text for text in (printed, *texts) if PASSWORD in text]
 
 
-@pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg2"])
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql+psycopg2"])
 def test_a_url_of_another_driver_names_that_of_mtdlab(scheme: str) -> None:
     match = r"postgresql\+psycopg://\.\.\., the URL of the driver"
     with pytest.raises(StorageError, match=match) as caught:

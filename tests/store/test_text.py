@@ -9,7 +9,7 @@ def test_reasons_and_notes_may_hold_any_character(url: str) -> None:
     """PostgreSQL has no NUL in text; a name of a file that is not UTF-8 has lone surrogates."""
     store = Store(url, study_id=1)
     store.write_study("a", "sts_test", {"sampler": "grid"}, "", "", description="a\0b")
-    store.add_units([Unit("x", 0, {})])
+    store.add_units([Unit("x", 0, {"corpus": "a\0b"})])
     owner = {"pid": 1}
     claim = store.claim(owner)
     assert claim is not None
