@@ -252,7 +252,8 @@ def test_a_trial_that_has_ended_in_optunas_tables_alone_begins_anew(study, url) 
     store = Store(url, optuna_study.study_id)
     claim = store.claim(owners.this_process())
     trial, parameters = optuna_study.begin(claim)
-    store.begin(claim, trial._trial_id, trial.number, parameters, {}, None)
+    settings = {"steps": 4, "evaluate_every": 2}
+    store.begin(claim, trial._trial_id, trial.number, parameters, settings, None)
     store.release(claim.row, claim.owner)
     optuna_study.record(trial._trial_id, "FAIL", reason="ended by another process")
     assert sweep(study(GRID), url).counts == {"COMPLETE": 8}
