@@ -21,6 +21,7 @@ from analysis.frames import (
     empty,
 )
 from mtdlab.store.database import explained, reading_engine
+from mtdlab.store.progress import living_state
 from mtdlab.store.setting_names import present_settings
 from mtdlab.store.store import find_study
 from mtdlab.store.tables import (
@@ -75,6 +76,7 @@ def load_study(
             description=row.description,
             looks=_looks(session, row.id),
             plans=_plans(session, row.name),
+            model=row.model or {},
         )
 
 
@@ -85,6 +87,7 @@ def _trials(rows: Sequence[TrialRow]) -> pd.DataFrame:
     records = [
         present_settings(row.settings or {})
         | {name: getattr(row, name) for name in TRIAL_COLUMNS if hasattr(TrialRow, name)}
+        | {"state": living_state(row)}
         for row in rows
     ]
     frame = pd.DataFrame.from_records(records)

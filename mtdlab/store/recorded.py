@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from mtdlab.errors import NothingToReport
 from mtdlab.store.database import explained, reading_engine
+from mtdlab.store.progress import living_state
 from mtdlab.store.setting_names import present_settings
 from mtdlab.store.store import find_study
 from mtdlab.store.tables import Array, ArrayRow, LookRow, ScoreRow, StudyRow, TrialRow
@@ -91,7 +92,7 @@ def read_trial(url: str, study: str, number: int) -> RecordedTrial:
         return RecordedTrial(
             number=number,
             seed=row.seed,
-            state=row.state,
+            state=living_state(row),
             parameters=present_settings(row.parameters or {}),
             settings=present_settings(row.settings or {}),
             mtd=row.mtd,

@@ -15,6 +15,7 @@ from mtdlab.methods.registry import BUILTIN, describe_method
 from mtdlab.store import Store
 from mtdlab.store.damage import refuse_damaged
 from mtdlab.store.database import writing_engine
+from mtdlab.store.names import find_twin, names_in
 from mtdlab.store.plans import record_plan
 from mtdlab.store.setting_names import present_settings
 from mtdlab.store.tables import StudyRow
@@ -44,8 +45,11 @@ def open_study(
     refuse_damaged(url)
     # mtdlab's tables first: a file that is no database is refused before Optuna opens it
     writing_engine(url)
+    if twin := find_twin(spec.name, names_in(url), url):
+        raise MtdlabError(f"{twin}; choose another name")
     optuna_study = OptunaStudy(url, spec)
     store = Store(url, optuna_study.study_id)
+    store.forget_vanished()
     store.forget_deleted(spec.name, optuna_study.trial_ids)
     try:
         identity = _record(store, spec, command)

@@ -30,9 +30,9 @@ import torch
 from mtdlab.errors import TrialError
 from mtdlab.files import new_folder
 from mtdlab.methods.simcse import SimCSE
-from mtdlab.store import Result, Store
+from mtdlab.store import Result, Store, owner
 from mtdlab.store.claims import Claims
-from mtdlab.sweep import best_model, checkpoints, owner, worker
+from mtdlab.sweep import best_model, checkpoints, worker
 from mtdlab.sweep.best_model import Trained
 from mtdlab.sweep.heartbeat import ClaimLost
 from mtdlab.sweep.optuna_study import OptunaStudy

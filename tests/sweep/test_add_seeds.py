@@ -16,8 +16,8 @@ from analysis.sequential import compute_boundaries
 from mtdlab import load_study
 from mtdlab.config import TrainerSettings, read_study
 from mtdlab.errors import MtdlabError
-from mtdlab.store import Look, Result
-from mtdlab.sweep import looks, owner, run, worker
+from mtdlab.store import Look, Result, owner
+from mtdlab.sweep import looks, run, worker
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.optuna_study import OptunaStudy
 from mtdlab.sweep.signals import Interrupted, StopRequest

@@ -8,10 +8,10 @@ import pytest
 from mtdlab.config import read_study
 from mtdlab.errors import MtdlabError
 from mtdlab.store import list_studies
+from mtdlab.store.owner import this_process
 from mtdlab.sweep import worker
 from mtdlab.sweep.open_study import check_unchanged, open_study
 from mtdlab.sweep.optuna_study import OptunaStudy, recorded_folder
-from mtdlab.sweep.owner import this_process
 from mtdlab.sweep.signals import stop_on_signals
 
 BEGUN = "study: a\ntrainer: {steps: 4, pooling: mean}\nsearch: {ema_decay: [0.5, 0.75]}\n"

@@ -17,6 +17,7 @@ from mtdlab.errors import StorageError
 from mtdlab.store import Claim, Result, Store
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import worker as workers
+from mtdlab.sweep.model_folders import kept_trial
 from mtdlab.sweep.spool import RESULT, load_result, save_result
 from tests.sweep.test_best_model import STUDY
 
@@ -159,10 +160,14 @@ def test_a_trial_whose_result_could_not_be_recorded_is_not_trained_again(
     database.free()
     # the process that ran the trial would have ended
     monkeypatch.setattr("mtdlab.sweep.optuna_study.is_dead", lambda *_: True)
-    assert runs.sweep(spec, database.url, models=models, jobs=1).counts == {"COMPLETE": 3}
-    assert sorted(trained) == [0.5, 0.75, 0.9]
+    result = runs.sweep(spec, database.url, models=models, jobs=1)
+    assert (result.counts, result.ran) == ({"COMPLETE": 3}, 3)
+    # the first is the best: it is trained again at the end, for its model alone
+    assert trained == [0.5, 0.75, 0.9, 0.5]
+    assert result.best is not None
+    assert kept_trial(models / "kept") == result.best.number == 0
     trials = load_study("kept", database.url).trials
-    assert trials["note"][0] == "its result was kept on the disk; its model was not saved"
+    assert trials["note"][0] == "its result was kept on the disk"
     assert trials["score"].notna().all()
     assert not list((models / ".checkpoints").glob("**/result"))
 

@@ -16,7 +16,7 @@ from mtdlab.errors import MtdlabError, StorageError, TrialError
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.evaluation.suite import TaskScore
 from mtdlab.store import Result, Store
-from mtdlab.sweep import owner as owners
+from mtdlab.store import owner as owners
 from mtdlab.sweep import results
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import worker as workers
@@ -252,7 +252,8 @@ def test_a_trial_that_has_ended_in_optunas_tables_alone_begins_anew(study, url) 
     store = Store(url, optuna_study.study_id)
     claim = store.claim(owners.this_process())
     trial, parameters = optuna_study.begin(claim)
-    store.begin(claim, trial._trial_id, trial.number, parameters, {}, None)
+    settings = {"steps": 4, "evaluate_every": 2}
+    store.begin(claim, trial._trial_id, trial.number, parameters, settings, None)
     store.release(claim.row, claim.owner)
     optuna_study.record(trial._trial_id, "FAIL", reason="ended by another process")
     assert sweep(study(GRID), url).counts == {"COMPLETE": 8}
