@@ -62,14 +62,14 @@ def _save(spec: StudySpec, url: str, models: Path, claim: Claim, stop: StopReque
     )
     take_gpu()
     ensure_imported(spec.user_modules)
-    study = worker._open_study(url, spec, models)
+    study = worker.open_in_process(url, spec, models)
     settings = spec.settings(claim.parameters or {}, claim.seed)
     checkpoints = TrialCheckpoints(study.checkpoints / f"{claim.setting}-{claim.seed}")
     # it would be taken for the end of the training
     shutil.rmtree(checkpoints.folder / RESULT, ignore_errors=True)
     monitor = _Watch(study, claim, stop, settings, checkpoints)
     try:
-        result, trained = worker._train(spec, settings, monitor)
+        result, trained = worker.train_trial(spec, settings, monitor)
     except Interrupted:
         return False
     if trained is None:

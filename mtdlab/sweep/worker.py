@@ -35,7 +35,11 @@ from mtdlab.training.loop import start, train
 
 
 @lru_cache(maxsize=1)
-def _open_study(url: str, spec: StudySpec, models: Path) -> OpenStudy:
+def open_in_process(url: str, spec: StudySpec, models: Path) -> OpenStudy:
+    """A study, opened once per process: connections must not be shared between processes.
+
+    Raises MtdlabError if it is no longer in the database.
+    """
     opened = OptunaStudy(url, spec)
     store = Store(url, opened.study_id)
     row = store.study()
@@ -62,7 +66,7 @@ def run_next(spec: StudySpec, url: str, models: Path, stop: StopRequest) -> Fini
         return None
     take_gpu()
     ensure_imported(spec.user_modules)
-    study = _open_study(url, spec, models)
+    study = open_in_process(url, spec, models)
     claim = study.store.claim(study.owner)
     if claim is None:
         return None
@@ -99,7 +103,7 @@ def _run(
     if settings is not None:
         monitor = TrialMonitor(study, claim, trial, stop, settings, checkpoints, heartbeat)
         try:
-            result, trained = _train(spec, settings, monitor)
+            result, trained = train_trial(spec, settings, monitor)
         except Interrupted:
             if study.store.release(claim.row, study.owner):
                 study.optuna.release(trial._trial_id)
@@ -160,7 +164,7 @@ def _record(
     return note
 
 
-def _train(
+def train_trial(
     spec: StudySpec, settings: TrainerSettings, monitor: TrialMonitor
 ) -> tuple[Result, Trained | None]:
     study = monitor.study

@@ -186,7 +186,7 @@ def test_a_cache_that_cannot_be_made_is_one_sentence(
     corpus: Corpus, tokenizer: PreTrainedTokenizerBase, folder: Path
 ) -> None:
     folder.write_text("a file stands here")
-    with pytest.raises(MtdlabError, match=r"tokens cannot be kept in .*: file exists; free some"):
+    with pytest.raises(MtdlabError, match=r"tokens cannot be kept in .*: File exists; free some"):
         tokenise(corpus, tokenizer, 8)
 
 

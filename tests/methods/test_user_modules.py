@@ -81,7 +81,7 @@ def forget() -> None:
     """As in a new process."""
     registry._imported.clear()
     user_modules._import_once.cache_clear()
-    worker._open_study.cache_clear()
+    worker.open_in_process.cache_clear()
     for name in [name for name in sys.modules if name.startswith("toy_")]:
         del sys.modules[name]
 

@@ -139,7 +139,7 @@ def save_model(folder: Path, *_: object) -> None:
         (building / "mtdlab" / "run.json").write_text("{}")
 
 
-worker._train = train
+worker.train_trial = train
 if "host" in options():
     owner.platform = SimpleNamespace(node=partial(str, options()["host"]))
 owner.SILENT_SECONDS = options().get("silent_seconds", owner.SILENT_SECONDS)

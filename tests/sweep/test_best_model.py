@@ -42,7 +42,7 @@ def spec(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path, tmp_path: Path
     text = STUDY.replace("ENCODER", str(tiny_encoder)).replace("CORPUS", str(tiny_corpus))
     (tmp_path / "study.yaml").write_text(text.replace("PAIRS", str(tiny_pairs)))
     yield read_study(tmp_path / "study.yaml")
-    workers._open_study.cache_clear()
+    workers.open_in_process.cache_clear()
 
 
 def sweep(spec: Any, place: Path) -> runs.SweepResult:
@@ -76,7 +76,7 @@ def test_a_model_that_a_killed_process_did_not_save_is_saved_by_the_next_sweep(
 ) -> None:
     (tmp_path / "straight").mkdir()
     best = sweep(spec, tmp_path / "straight").best
-    workers._open_study.cache_clear()
+    workers.open_in_process.cache_clear()
     save, saved = best_model.save_model, []
 
     def killed(folder: Path, *arguments: Any) -> None:
@@ -88,7 +88,7 @@ def test_a_model_that_a_killed_process_did_not_save_is_saved_by_the_next_sweep(
     monkeypatch.setattr(best_model, "save_model", killed)
     with pytest.raises(Killed, match=r"^$"):
         sweep(spec, tmp_path)
-    workers._open_study.cache_clear()
+    workers.open_in_process.cache_clear()
     before = load_study("kept", f"sqlite:///{tmp_path / 's.db'}").trials
     assert before["state"][best.number] == "COMPLETE"
     result = sweep(spec, tmp_path)

@@ -132,4 +132,4 @@ def test_workers_of_a_sweep_whose_study_was_replaced_run_nothing(
     with stop_on_signals() as stop, pytest.raises(MtdlabError, match="was replaced by that of"):
         worker.run_next(first, url, tmp_path / "models", stop)
     assert store.counts() == {"WAITING": 2}
-    worker._open_study.cache_clear()
+    worker.open_in_process.cache_clear()

@@ -116,7 +116,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
 
     monkeypatch.setattr(workers, "train", counted)
     yield trained
-    workers._open_study.cache_clear()
+    workers.open_in_process.cache_clear()
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ def test_a_trial_whose_result_could_not_be_recorded_is_not_trained_again(
         patch.setattr(Store, "finish", prevented)
         with pytest.raises(StorageError, match=message):
             runs.sweep(spec, database.url, models=models, jobs=1)
-    workers._open_study.cache_clear()
+    workers.open_in_process.cache_clear()
     assert len(trained) == 1
     database.free()
     # the process that ran the trial would have ended

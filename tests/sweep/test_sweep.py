@@ -76,7 +76,7 @@ def fresh_study(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: None)
     yield
-    workers._open_study.cache_clear()
+    workers.open_in_process.cache_clear()
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def objective(monkeypatch: pytest.MonkeyPatch) -> Callable[[Objective], None]:
     def replace(function: Objective) -> None:
         monkeypatch.setattr(
             workers,
-            "_train",
+            "train_trial",
             lambda _spec, settings, watch: (function(settings, watch), None),
         )
 
@@ -371,7 +371,7 @@ def test_random_draws_do_not_depend_on_who_draws(study, tmp_path) -> None:
     for name in ("one.db", "two.db"):
         url = f"sqlite:///{tmp_path / name}"
         sweep(path, url)
-        workers._open_study.cache_clear()
+        workers.open_in_process.cache_clear()
         drawn.append(load_study("drawn", url).trials["ema_decay"].tolist())
     assert drawn[0] == drawn[1]
 
@@ -429,7 +429,7 @@ def test_a_setting_that_is_newer_than_the_study_has_its_default(study, url) -> N
 def test_a_study_deleted_through_optuna_starts_anew(study, url) -> None:
     sweep(study(GRID), url)
     optuna.delete_study(study_name="small", storage=url)
-    workers._open_study.cache_clear()
+    workers.open_in_process.cache_clear()
     again = sweep(study(GRID), url)
     assert (again.ran, again.counts) == (8, {"COMPLETE": 8})
 
