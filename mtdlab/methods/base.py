@@ -83,6 +83,12 @@ class Method(nn.Module, ABC, Generic[S]):
         del settings
         return ("augmented", "text") if augmented else ("text",)
 
+    def use_pooler(self, pooler: nn.Module | None) -> None:
+        """Called once before training with the pooler that was pre-trained with the encoder.
+
+        None for an encoder without one. By default it is not used.
+        """
+
     @abstractmethod
     def forward(self, step: int, views: Sequence[Tokens]) -> Step:
         """The loss of a step (0 is the first) on the views of a batch.

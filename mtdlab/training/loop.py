@@ -18,6 +18,7 @@ from mtdlab.methods.registry import find_method
 from mtdlab.settings import TrainerSettings
 from mtdlab.settings.schedules import learning_rate_at
 from mtdlab.training.inputs import EncoderScores, RunInputs
+from mtdlab.training.optimizer import clip_gradients
 from mtdlab.training.outcome import Outcome
 from mtdlab.training.probe import Probe
 from mtdlab.training.state import RunState
@@ -34,6 +35,7 @@ def start(settings: TrainerSettings, inputs: RunInputs) -> RunState:
     device = choose_device(settings)
     kind = find_method(settings.method)
     method = kind(copy.deepcopy(inputs.encoder.model), settings, device)
+    method.use_pooler(inputs.encoder.pooler)
     views = kind.views(settings, augmented=inputs.augmented is not None)
     batches = inputs.batches(settings.batch_size, settings.seed, views)
     every = settings.probe_every
@@ -71,6 +73,7 @@ def train(
             group["lr"] = learning_rate_at(step, settings)
         result = method(step, _moved(next(state.batches), device))
         result.loss.backward()
+        clip_gradients(optimizer, settings)
         optimizer.step()
         optimizer.zero_grad()
         method.update(step, result)

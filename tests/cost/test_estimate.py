@@ -132,6 +132,7 @@ def test_kinds_differ_by_what_a_step_costs() -> None:
         {"queue_clusters": 5},
         {"method": "simcse"},
         {"fgsm_gradient": "current"},
+        {"max_gradient_norm": 1.0},
     ]
     assert {kind_of(base.model_copy(update=each)) for each in same} == {kind_of(base)}
     kinds = {kind_of(base.model_copy(update=each)) for each in other}

@@ -123,6 +123,35 @@ def test_both_branches_read_one_tensor_unless_keys_take_gradients(settings_of: S
     assert torch.equal(first, second)
 
 
+@pytest.mark.parametrize(
+    ("branch", "expected"), [("online", ("augmented", "text")), ("target", ("text", "augmented"))]
+)
+def test_one_branch_reads_the_augmented_text(
+    settings_of: Settings, branch: str, expected: tuple[str, ...]
+) -> None:
+    settings = settings_of(augmented_branch=branch, augmentation="typos:0.3")
+    assert MoCoSE.views(settings, augmented=True) == expected
+    assert MoCoSE.views(settings, augmented=False) == ("text",)
+
+
+@pytest.mark.parametrize("branch", ["online", "target"])
+def test_the_first_view_is_of_the_online_branch(settings_of: Settings, branch: str) -> None:
+    """The keys of the first step are those of the target's view, by the first weights."""
+    settings = settings_of(
+        augmented_branch=branch, augmentation="typos:0.5", dropout=0.0, fgsm_epsilon=0.0
+    )
+    inputs = load_inputs(settings)
+    model, *_ = model_of(settings)
+    views = model.views(settings, augmented=True)
+    batch = next(inputs.batches(settings.batch_size, settings.seed, views))
+    changed = next(inputs.batches(settings.batch_size, settings.seed, ("augmented",)))[0]
+    read = {"online": batch[0], "target": batch[-1]}
+    assert torch.equal(read[branch][0], changed[0])
+    result = model(0, batch)
+    assert torch.allclose(result.keys, model.keys(*read["target"]), atol=1e-6)
+    assert not torch.allclose(result.keys, model.keys(*read["online"]), atol=1e-3)
+
+
 def test_views_have_different_augmentations(settings_of: Settings) -> None:
     """Without dropout and predictor, queries and keys differ only by the feature cut-off."""
     bare = {"dropout": 0.0, "projection_layers": 0, "prediction_layers": 0}
