@@ -1,6 +1,6 @@
 """Projection and prediction heads, and the branch of encoder and heads.
 
-Letters: N batch, L tokens, D dimension.
+Letters: N batch, L tokens, D dimension of the encoder, P of the projection's output.
 """
 
 import itertools
@@ -22,10 +22,16 @@ BERT_DEVIATION = 0.02
 """Standard deviation of BERT's initial weights."""
 
 
-def projection(dimension: int, layers: int, dropout: float, eps: float = NORM_EPS) -> nn.Sequential:
-    """`layers` times Linear, LayerNorm, dropout, all of the encoder's dimension."""
+def projection(
+    dimension: int, layers: int, dropout: float, eps: float = NORM_EPS, *, output: int | None = None
+) -> nn.Sequential:
+    """`layers` times Linear, LayerNorm, dropout, of the dimension `output`.
+
+    By default that of the encoder. Without layers it is the identity.
+    """
+    widths = [dimension] + [output or dimension] * layers
     return nn.Sequential(
-        *(_normed(dimension, dimension, dropout, eps) for _ in range(layers)),
+        *(_normed(before, after, dropout, eps) for before, after in itertools.pairwise(widths)),
     )
 
 
@@ -34,8 +40,8 @@ def predictor(
 ) -> nn.Sequential:
     """Linear, LayerNorm, dropout for every layer but the last, then Linear and tanh.
 
-    `hidden` is the dimension of the hidden layers; the output has the keys' dimension, D. With no
-    layers it is the identity, and the two branches are symmetric.
+    `dimension` is that of the projection's vectors, the keys and the output, `hidden` that of the
+    hidden layers. With no layers it is the identity, and the two branches are symmetric.
     """
     if layers == 0:
         return nn.Sequential()
@@ -88,6 +94,7 @@ class Branch(nn.Module):
         projection_layers: int = 0,
         activation: nn.Module | None = None,
         eps: float = NORM_EPS,
+        output: int | None = None,
     ) -> None:
         super().__init__()
         dimension = int(encoder.config.hidden_size)
@@ -95,10 +102,10 @@ class Branch(nn.Module):
         self.pooling = pooling
         self.pooler = nn.Linear(dimension, dimension)
         self.activation = activation or nn.Identity()
-        self.projection = projection(dimension, projection_layers, dropout, eps)
+        self.projection = projection(dimension, projection_layers, dropout, eps, output=output)
 
     def forward(self, word_embeddings: Tensor, attention_mask: Tensor, dropout: Dropout) -> Tensor:
-        """Projected vectors (N, D) of word embeddings (N, L, D) under a mask (N, L).
+        """Projected vectors (N, P) of word embeddings (N, L, D) under a mask (N, L).
 
         dropout  a random stream that both branches share; their masks differ.
         """

@@ -1,6 +1,7 @@
 """MoCoSE (Cao et al., Findings of ACL 2022): momentum contrast with a negative queue.
 
-Letters: N batch, L tokens, V queue rows in use, D dimension.
+Letters: N batch, L tokens, V queue rows in use, P dimension of queries, keys and queue
+(`prediction_dim`, by default the encoder's D).
 """
 
 from collections.abc import Sequence
@@ -52,17 +53,18 @@ class MoCoSE(Method[MoCoSESettings]):
     ) -> None:
         """The order of construction fixes the order of random draws."""
         super().__init__(encoder, settings, device)
-        width = int(encoder.config.hidden_size)
+        width = settings.prediction_dim or int(encoder.config.hidden_size)
         self.online = Branch(
             encoder,
             pooling=settings.pooling,
             dropout=settings.dropout,
             projection_layers=settings.projection_layers,
             eps=settings.head_norm_eps,
+            output=width,
         ).to(device.device)
         head = predictor(
             width,
-            settings.prediction_dim or width,
+            settings.predictor_hidden_dim or width,
             settings.prediction_layers,
             settings.dropout,
             settings.head_norm_eps,
@@ -137,7 +139,7 @@ class MoCoSE(Method[MoCoSESettings]):
 
     @torch.no_grad()
     def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Unit vectors (N, D) of sentences by the target branch, in evaluation mode."""
+        """Unit vectors (N, P) of sentences by the target branch, in evaluation mode."""
         with evaluation_mode(self.target), self.device.autocast():
             keys = self.target(word_table(self.online.encoder)(ids), mask, NO_DROPOUT)
         return normalize(at_least_float32(keys), dim=1)
@@ -183,7 +185,7 @@ class MoCoSE(Method[MoCoSESettings]):
         return [table(one) for one in ids]
 
     def encode(self, words: Sequence[Tensor], masks: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """Queries and keys, both (N, D), of word embeddings (N, L, D) under masks (N, L)."""
+        """Queries and keys, both (N, P), of word embeddings (N, L, D) under masks (N, L)."""
         noisy = self.noise(words[0], masks[0])
         twin = self.noise(words[-1], masks[-1])
         with self.device.autocast():
@@ -194,7 +196,7 @@ class MoCoSE(Method[MoCoSESettings]):
         return queries, keys
 
     def loss(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """InfoNCE () of queries (N, D) and keys (N, D) against the queue, or its clusters."""
+        """InfoNCE () of queries (N, P) and keys (N, P) against the queue, or its clusters."""
         negatives = self.queue.negatives()
         if self.settings.queue_clusters:
             negatives = centroids(negatives, self.settings.queue_clusters)

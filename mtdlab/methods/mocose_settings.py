@@ -87,7 +87,15 @@ class MoCoSESettings(HistorySettings):
         2, "layers of the prediction head", unit="layers", step_cost="scales"
     )
     prediction_dim: Positive | None = setting(
-        None, "dimension inside the prediction head; by default the encoder's", step_cost="scales"
+        None,
+        "dimension of queries, keys and queue: of the outputs of projection and prediction head; "
+        "by default the encoder's",
+        step_cost="scales",
+    )
+    predictor_hidden_dim: Positive | None = setting(
+        None,
+        "dimension inside the prediction head; by default that of its output",
+        step_cost="scales",
     )
 
     head_norm_eps: float = setting(1e-5, "ε of the LayerNorms in the heads", step_cost="none", gt=0)
@@ -115,6 +123,11 @@ class MoCoSESettings(HistorySettings):
             raise ValueError(
                 f"ema_decay {self.ema_decay} is above ema_decay_end {self.ema_decay_end}, but a "
                 "schedule must rise; for a constant decay set ema_decay_end: null"
+            )
+        if self.prediction_dim and not self.projection_layers:
+            raise ValueError(
+                f"prediction_dim {self.prediction_dim} is the dimension of the projection's output "
+                "and needs projection_layers of 1 or more"
             )
         if self.queue_size == 0 and not (self.in_batch_negatives and self.batch_size > 1):
             raise ValueError(
@@ -153,9 +166,11 @@ class MoCoSESettings(HistorySettings):
 
     def head_operations(self, width: int) -> float:
         """Multiplications per sentence outside the encoder: heads, and similarity to the queue."""
-        projection = self.projection_layers * width**2
+        output = self.prediction_dim or width
+        # the first layer of the projection changes the dimension; without layers there is none
+        projection = output * (width + (self.projection_layers - 1) * output)
         return (
-            super().head_operations(width)
-            + projection
-            + self.prediction_layers * width * (self.prediction_dim or width)
+            float(width**2 + self.queue_size * output)
+            + bool(self.projection_layers) * projection
+            + self.prediction_layers * output * (self.predictor_hidden_dim or output)
         )

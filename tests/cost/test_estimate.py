@@ -128,6 +128,7 @@ def test_kinds_differ_by_what_a_step_costs() -> None:
         {"fgsm_epsilon": 0.0},
         {"max_length": 16},
         {"prediction_dim": 3},
+        {"predictor_hidden_dim": 3},
         {"augmentation": "position-shuffle"},
         {"queue_clusters": 5},
         {"method": "simcse"},

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
 from torch import Tensor, nn
 
-from mtdlab.config import TrainerSettings
+from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.device import Device
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.methods.base import Tokens
@@ -245,3 +246,27 @@ def test_the_average_before_the_target_changes_nothing_at_the_first_step(
     )
     # with a constant decay, both orders have averaged once before the second step's pass
     assert np.array_equal(first, second)
+
+
+def test_every_key_has_the_prediction_dimension(settings_of: Settings) -> None:
+    model, ids, mask = model_of(settings_of(prediction_dim=6, predictor_hidden_dim=9))
+    queries, keys = model.encode(model.look_up([ids]), [mask])
+    assert queries.shape == keys.shape == model.keys(ids, mask).shape == (len(ids), 6)
+    assert model.queue.negatives().shape[1] == 6
+    sizes = {one.out_features for one in model.predictor.modules() if isinstance(one, nn.Linear)}
+    assert sizes == {9, 6}
+
+
+def test_without_a_projection_the_dimension_is_the_encoders() -> None:
+    with pytest.raises(ValidationError, match="needs projection_layers of 1 or more"):
+        make_settings(prediction_dim=6, projection_layers=0)
+
+
+def test_operations_of_the_heads_by_hand() -> None:
+    """Pooler 16 x 16, projection 16 x 6 and 6 x 6, predictor 6 x 9 and 9 x 6, queue 20 x 6."""
+    settings = make_settings(
+        queue_size=20, projection_layers=2, prediction_dim=6, predictor_hidden_dim=9
+    )
+    assert settings.head_operations(16) == 256 + (96 + 36) + 2 * 54 + 120
+    bare = make_settings(queue_size=20, projection_layers=0, prediction_layers=0)
+    assert bare.head_operations(16) == 256 + 320

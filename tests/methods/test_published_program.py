@@ -232,6 +232,18 @@ def test_the_preset_is_the_published_program(published: Settings) -> None:
     assert min(expected.norms) > 1
 
 
+@pytest.mark.usefixtures("double")
+@pytest.mark.parametrize("projected", [8, 24])
+def test_the_prediction_dimension_is_that_of_queries_keys_and_queue(
+    published: Settings, projected: int
+) -> None:
+    settings = published(prediction_dim=projected)
+    expected = published_program(settings, projected).losses
+    assert losses_of(settings) == pytest.approx(expected, rel=1e-6)
+    other = losses_of(published(predictor_hidden_dim=projected))
+    assert other != pytest.approx(expected, rel=1e-3)
+
+
 def test_the_preset_is_the_published_program_in_float32(published: Settings) -> None:
     """To 1e-5, a hundred units in the last place; 4e-7 was measured on one processor."""
     settings = published()
