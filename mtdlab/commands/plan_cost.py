@@ -49,7 +49,10 @@ def find_costs(
         except Exception as error:
             # out of memory, a killed worker, a GPU error: the rest of the plan is shown
             return {"reason": one_line(error)[:200]}
-    return asdict(found) | {"warnings": _warnings(found.training, found.evaluation)}
+    from mtdlab.sweep.preflight import selection_warnings
+
+    warnings = _warnings(found.training, found.evaluation) + selection_warnings(spec)
+    return asdict(found) | {"warnings": warnings}
 
 
 def cost_lines(found: dict[str, Any]) -> list[str]:

@@ -1,15 +1,17 @@
 """A training run without a study, for the command train."""
 
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
 from mtdlab.commands.printing import rounded_mtd
 from mtdlab.config import TrainerSettings
 from mtdlab.evaluation.sts import Evaluation
+from mtdlab.evaluation.sts_average import warn_of_missing_sets
 from mtdlab.sweep.environment import environment
 from mtdlab.sweep.signals import Interrupted, stop_on_signals
-from mtdlab.terminal import progress_bar
+from mtdlab.terminal import print_text, progress_bar
 from mtdlab.training.export import check_model_folder, locked, save_model
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
@@ -27,6 +29,8 @@ def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, An
     with stop_on_signals() as stop, progress_bar(counts=True) as bar:
         task = bar.add_task("loading", total=settings.steps)
         inputs = load_inputs(settings)
+        if warning := _selection_warning(settings):
+            print_text(f"mtdlab: {warning}", file=sys.stderr)
         bar.reset(task, description="training")
 
         def on_step(step: int, evaluation: Evaluation | None) -> None:
@@ -60,3 +64,8 @@ def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, An
         "uniformity": after.test.uniformity,
         "seconds": outcome.wall_seconds,
     }
+
+
+def _selection_warning(settings: TrainerSettings) -> str:
+    is_average = settings.select_on == "sts_average"
+    return warn_of_missing_sets(settings.evaluation) if is_average else ""

@@ -35,7 +35,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "augmented_branch": "target",
         "fgsm_gradient": "previous",
         "queue_fill": "published",
-        "select_on": "test",
+        "select_on": "sts_average",
         # from the library that trains it and from BERT's configuration
         "max_gradient_norm": 1.0,
         "weight_decay_exceptions": "biases-and-norms",

@@ -4,6 +4,7 @@ A sweep that is refused leaves no study behind: the corrected file then begins o
 """
 
 import itertools
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from mtdlab.config.paths import locate_augmentations, located
 from mtdlab.config.search import Choices
 from mtdlab.errors import MtdlabError, StorageError
 from mtdlab.store.recorded import read_last_decision, read_states
+from mtdlab.terminal import print_text
 
 INPUTS = ("encoder", "corpus", "evaluation")
 """The settings that name files or folders; each combination of searched ones is checked."""
@@ -67,6 +69,22 @@ def check_requirements(spec: StudySpec, models: Path) -> None:
     augmentations = locate_augmentations(spec.augmentations(), spec.places)
     for settings in _inputs(spec):
         check_inputs(located(settings, spec.places), augmentations, spec.smallest_batch())
+    for warning in selection_warnings(spec):
+        print_text(f"mtdlab: {warning}", file=sys.stderr)
+
+
+def selection_warnings(spec: StudySpec) -> list[str]:
+    """A sentence for each value of `evaluation` that lacks sets of `select_on: sts_average`.
+
+    Raises MtdlabError for an evaluation folder that is not there.
+    """
+    # it imports transformers
+    from mtdlab.evaluation.sts_average import warn_of_missing_sets
+
+    if "sts_average" not in spec.selections():
+        return []
+    sources = dict.fromkeys(located(each, spec.places).evaluation for each in _inputs(spec))
+    return [warning for source in sources if (warning := warn_of_missing_sets(source))]
 
 
 def check_writable(folder: Path) -> None:

@@ -21,6 +21,7 @@ from mtdlab.training.inputs import EncoderScores, RunInputs
 from mtdlab.training.optimizer import clip_gradients
 from mtdlab.training.outcome import Outcome
 from mtdlab.training.probe import Probe
+from mtdlab.training.selection import selection_of
 from mtdlab.training.state import RunState
 
 OnStep = Callable[[int, Evaluation | None], None]
@@ -63,7 +64,7 @@ def train(
     began = time.perf_counter() - state.seconds
     method, optimizer, curve, probe = state.method, state.optimizer, state.curve, state.probe
     encoder = method.encoder
-    chosen_on = inputs.test if settings.select_on == "test" else inputs.dev
+    chosen_on = selection_of(settings, inputs)
 
     while state.step < settings.steps:
         step = state.step

@@ -48,7 +48,7 @@ def changed(**given: Any) -> dict[str, Any]:
                 "ema_order": "before-target",
                 "detach_keys": False,
                 "queue_fill": "published",
-                "select_on": "test",
+                "select_on": "sts_average",
                 "augmented_branch": "target",
                 "max_gradient_norm": 1.0,
                 "weight_decay_exceptions": "biases-and-norms",

@@ -1,7 +1,9 @@
 """What a study costs: counted by hand, and against a sweep's own database."""
 
+import dataclasses
 import json
 import math
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -92,6 +94,25 @@ def test_choosing_on_test_looks_at_test_more_often() -> None:
     seconds = clock([dev, test], seen(1.0)).trials
     # two evaluations of 100 more tokens, one last look of 100 less
     assert seconds[1] - seconds[0] == pytest.approx(1.0)
+
+
+def test_choosing_on_the_average_looks_at_all_its_sets() -> None:
+    """Three evaluations of 500 tokens and 3 s each, a last look at dev and test."""
+    trial = make_settings(steps=10, evaluate_every=4, select_on="sts_average")
+    sample = dataclasses.replace(SAMPLE, average=500, evaluate_average=3.0)
+    found = estimates._Clock([trial], sample, [seen(4.0)], 2.0)
+    assert found.trials == [pytest.approx(10 * 4 + 3 * (5 + 3) + (3 + 2 * 2) + (10 + 7))]
+
+
+def test_the_sets_of_an_average_are_counted(tiny: TrainerSettings, tmp_path: Path) -> None:
+    folder, sample = tmp_path / "senteval", tmp_path / "sample"
+    sample.mkdir()
+    shutil.copytree(tiny.evaluation, folder / "STS" / "STSBenchmark")
+    settings = tiny.model_copy(update={"evaluation": str(folder)})
+    found = take_sample(settings, sample, sts_average=True)
+    assert found.average == found.test > 0
+    assert found.evaluate_average > 0
+    assert take_sample(settings, sample).average == 0
 
 
 def test_workers_share_trials_as_they_come() -> None:
