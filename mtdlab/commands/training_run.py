@@ -13,7 +13,7 @@ from mtdlab.sweep.environment import environment
 from mtdlab.sweep.signals import Interrupted, stop_on_signals
 from mtdlab.terminal import print_text, progress_bar
 from mtdlab.training.export import check_model_folder, locked, save_model
-from mtdlab.training.inputs import load_inputs
+from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import train
 
 
@@ -29,7 +29,7 @@ def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, An
     with stop_on_signals() as stop, progress_bar(counts=True) as bar:
         task = bar.add_task("loading", total=settings.steps)
         inputs = load_inputs(settings)
-        if warning := _selection_warning(settings):
+        for warning in _warnings(settings, inputs):
             print_text(f"mtdlab: {warning}", file=sys.stderr)
         bar.reset(task, description="training")
 
@@ -66,6 +66,11 @@ def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, An
     }
 
 
-def _selection_warning(settings: TrainerSettings) -> str:
-    is_average = settings.select_on == "sts_average"
-    return warn_of_missing_sets(settings.evaluation) if is_average else ""
+def _warnings(settings: TrainerSettings, inputs: RunInputs) -> list[str]:
+    """The sets that `sts_average` lacks, and the tasks whose files are shorter than published."""
+    found = [f"task {name}: {text}" for name, text in inputs.suite.shortfalls.items()]
+    if settings.select_on == "sts_average" and (
+        warning := warn_of_missing_sets(settings.evaluation)
+    ):
+        found.append(warning)
+    return found

@@ -29,7 +29,8 @@ def environment(settings: TrainerSettings, inputs: RunInputs) -> dict[str, str]:
         "evaluation": f"{settings.evaluation}: {len(inputs.dev.gold):,} dev pairs (sts_dev) and "
         f"{len(inputs.test.gold):,} test pairs (sts_test)"
         + (f"; tasks {settings.tasks}" if settings.tasks else "")
-        + _selection(settings),
+        + _selection(settings)
+        + "".join(f"; {name}: {text}" for name, text in inputs.suite.shortfalls.items()),
         "device": f"{choose_device(settings)}, threads a trial: {torch.get_num_threads()}",
         "processor": _processor(),
         "versions": _versions(),

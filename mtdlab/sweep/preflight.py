@@ -69,7 +69,7 @@ def check_requirements(spec: StudySpec, models: Path) -> None:
     augmentations = locate_augmentations(spec.augmentations(), spec.places)
     for settings in _inputs(spec):
         check_inputs(located(settings, spec.places), augmentations, spec.smallest_batch())
-    for warning in selection_warnings(spec):
+    for warning in (*selection_warnings(spec), *shortfall_warnings(spec)):
         print_text(f"mtdlab: {warning}", file=sys.stderr)
 
 
@@ -85,6 +85,29 @@ def selection_warnings(spec: StudySpec) -> list[str]:
         return []
     sources = dict.fromkeys(located(each, spec.places).evaluation for each in _inputs(spec))
     return [warning for source in sources if (warning := warn_of_missing_sets(source))]
+
+
+def shortfall_warnings(spec: StudySpec) -> list[str]:
+    """A sentence for each task of the study whose files are shorter than published.
+
+    Raises MtdlabError for evaluation data that are missing or damaged.
+    """
+    # they import scikit-learn and torch
+    from mtdlab.evaluation.pairs import evaluation_folder
+    from mtdlab.evaluation.sizes import describe_shortfall
+    from mtdlab.evaluation.tasks import load_task, task_folder
+    from mtdlab.settings.tasks import BUILTIN, parse_tasks
+
+    found: dict[str, None] = {}
+    for settings in _inputs(spec):
+        data = evaluation_folder(located(settings, spec.places).evaluation)
+        for name in parse_tasks(settings.tasks):
+            folder = task_folder(name, data)
+            if name == BUILTIN or folder is None:
+                continue
+            if text := describe_shortfall(name, load_task(name, folder)):
+                found[f"task {name}: {text}"] = None
+    return list(found)
 
 
 def check_writable(folder: Path) -> None:
