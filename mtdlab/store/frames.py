@@ -22,7 +22,7 @@ from analysis.frames import (
 )
 from mtdlab.store.database import explained, reading_engine
 from mtdlab.store.progress import living_state
-from mtdlab.store.setting_names import present_settings
+from mtdlab.store.setting_names import present_methods, present_settings, present_text
 from mtdlab.store.store import find_study
 from mtdlab.store.tables import (
     Array,
@@ -66,7 +66,7 @@ def load_study(
             scores=_scores(session, of_study),
             probes=_probes(session, of_study),
             sampler=row.identity["sampler"],
-            study_file=row.file_text,
+            study_file=present_text(row.file_text, row.identity),
             # an earlier version recorded passwords
             command=without_passwords(row.command),
             facts=_facts(trials),
@@ -190,7 +190,7 @@ def _plans(session: Session, study: str) -> tuple[Plan, ...]:
 def _methods(row: StudyRow) -> Mapping[str, Any]:
     """The recorded methods of a study; the built-in methods if none were recorded."""
     if row.methods:
-        return row.methods
+        return present_methods(row.methods)
     # imported here: it imports torch, which studies of the present schema do not need
     from mtdlab.methods.registry import BUILTIN, describe_method
 

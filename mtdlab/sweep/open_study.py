@@ -17,7 +17,7 @@ from mtdlab.store.damage import refuse_damaged
 from mtdlab.store.database import writing_engine
 from mtdlab.store.names import find_twin, names_in
 from mtdlab.store.plans import record_plan
-from mtdlab.store.setting_names import present_settings
+from mtdlab.store.setting_names import present_identity
 from mtdlab.store.tables import StudyRow
 from mtdlab.sweep.optuna_study import OptunaStudy
 
@@ -163,8 +163,7 @@ def _differences_from(
     new = identity | {"imports": spec.imports}
     if _keeps_metric(spec, recorded):
         new.pop("select_by", None)
-    old = recorded.identity | {"imports": recorded.imports}
-    old |= {name: present_settings(old[name]) for name in ("trainer", "search")}
+    old = present_identity(recorded.identity) | {"imports": recorded.imports}
     old["trainer"] = _with_present_settings(old["trainer"], new["trainer"], spec)
     if "select_by" in new:
         old.setdefault("select_by", recorded.metric)

@@ -104,7 +104,10 @@ def test_a_fraction_of_a_batch_is_rounded(read: Read) -> None:
             "sts_average needs tasks that trainer.tasks lacks: STS13, STS14, STS15, STS16, SICKR",
         ),
         ("trainer: {tasks: STS17}", "task 'STS17': not known; write sts, transfer or any of STS12"),
-        ("trainer: {select_on: train}", "unknown select_on 'train'; choose from dev, test"),
+        (
+            "trainer: {select_on: train}",
+            "unknown select_on 'train'; choose from dev, test, sts_average",
+        ),
         ("search: [ema_decay]", "must be a section of keys and values"),
     ],
 )

@@ -148,6 +148,8 @@ def test_the_curve_has_a_loss_per_step_and_scores_at_evaluations(settings_of: Se
         {"queue_slice": "0-3,10-12"},
         {"pooling": "mean"},
         {"prediction_dim": 24},
+        {"predictor_hidden_dim": 24},
+        {"prediction_dim": 6, "predictor_hidden_dim": 24, "queue_clusters": 4},
         {"batch_size": 1, "steps": 3},
         {"queue_size": 3, "initial_queue_size": 3},
         {"preset": "paper"},
