@@ -24,7 +24,7 @@ from mtdlab.cost.step_timer import _line
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.sweep.run import sweep
-from mtdlab.training.inputs import load_inputs
+from mtdlab.training.inputs import check_inputs, load_inputs
 
 
 @pytest.fixture
@@ -246,6 +246,8 @@ def test_real_steps_grow_with_the_batch(tiny: TrainerSettings, tmp_path: Path) -
 
 
 def test_a_sample_knows_the_whole(tiny: TrainerSettings, tmp_path: Path) -> None:
+    # tokenises the corpus, whichever tests ran before
+    check_inputs(tiny)
     sample = take_sample(tiny, tmp_path)
     inputs = load_inputs(tiny)
     assert sample.dev == sum(map(len, inputs.dev.sentences.tokens))

@@ -84,7 +84,8 @@ def test_the_score_is_the_mean_of_the_tasks(settings_of: Settings, senteval: Pat
     average = StsAverage(str(senteval), inputs.encoder, inputs.test)
     found = average.evaluate(average.embed(model, Representation("cls"), device))
     scores: list[Any] = [
-        each.score for each in score_tasks(Embedder(model, "cls", device), inputs.suite)
+        each.score
+        for each in score_tasks(Embedder(model, Representation("cls"), device), inputs.suite)
     ]
     assert found.score == pytest.approx(np.mean(scores))
     test = inputs.test.evaluate(inputs.test.embed(model, Representation("cls"), device))
