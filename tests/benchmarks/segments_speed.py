@@ -53,12 +53,21 @@ def step(state: RunState) -> float:
     return time.perf_counter() - began
 
 
-def settings_for(method: str, corpus: Path, length: int, batch: int) -> TrainerSettings:
+def write_texts(folder: Path, corpus: str, length: int) -> None:
+    """The documents, and a few graded pairs: nothing is evaluated, but a run loads some."""
+    text = "\n".join(documents(corpus, length)) + "\n"
+    (folder / "documents.txt").write_text(text, encoding="utf-8")
+    for split in ("dev", "test"):
+        (folder / f"{split}.tsv").write_text("a dog\ta cat\t1\na dog\ta dog\t5\na cat\ta cow\t2\n")
+
+
+def settings_for(method: str, folder: Path, length: int, batch: int) -> TrainerSettings:
     """The method's defaults on documents of `length` tokens."""
     return make_settings(
         method=method,
         encoder=MINILM,
-        corpus=str(corpus),
+        corpus=str(folder / "documents.txt"),
+        evaluation=str(folder),
         max_length=length,
         batch_size=batch,
         device="cpu",
@@ -69,11 +78,10 @@ def settings_for(method: str, corpus: Path, length: int, batch: int) -> TrainerS
 def measure(corpus: str, length: int, batch: int, steps: int) -> dict[str, list[float]]:
     """Seconds of each timed step, by method."""
     with tempfile.TemporaryDirectory() as folder:
-        text = Path(folder) / "documents.txt"
-        text.write_text("\n".join(documents(corpus, length)) + "\n", encoding="utf-8")
+        write_texts(Path(folder), corpus, length)
         states = {}
         for method in ("simcse", "hicl"):
-            settings = settings_for(method, text, length, batch)
+            settings = settings_for(method, Path(folder), length, batch)
             states[method] = start(settings, load_inputs(settings))
         for state in states.values():
             for _ in range(UNTIMED):
