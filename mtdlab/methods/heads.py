@@ -15,6 +15,8 @@ from mtdlab.settings import Representation
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+    from mtdlab.encoders.pooling import Segments
+
 
 NORM_EPS = 1e-5
 """torch's ε of LayerNorm."""
@@ -78,11 +80,20 @@ def copy_pooler(source: nn.Module | None, pooler: nn.Linear) -> None:
         pooler.bias.copy_(dense.bias)
 
 
+class SegmentMean(nn.Module):
+    """The mean of segment vectors, weighted by length: a module, so that hooks receive both."""
+
+    def forward(self, vectors: Tensor, segments: "Segments") -> Tensor:
+        """Vectors (N, D) of the sentences from those (S, D) of their segments."""
+        return segments.mean(vectors)
+
+
 class Branch(nn.Module):
     """A branch: encoder, pooler (Linear with an optional activation), projection head.
 
     The pooler is newly initialised (`copy_pooler` takes the encoder's own); it is not used for
-    sentence embeddings.
+    sentence embeddings. Of a sentence in segments, each segment passes the heads, and `mean`
+    averages the results.
     """
 
     def __init__(
@@ -103,6 +114,7 @@ class Branch(nn.Module):
         self.pooler = nn.Linear(dimension, dimension)
         self.activation = activation or nn.Identity()
         self.projection = projection(dimension, projection_layers, dropout, eps, output=output)
+        self.mean = SegmentMean()
 
     def forward(self, word_embeddings: Tensor, attention_mask: Tensor, dropout: Dropout) -> Tensor:
         """Projected vectors (N, P) of word embeddings (N, L, D) under a mask (N, L).
@@ -110,16 +122,14 @@ class Branch(nn.Module):
         dropout  a random stream that both branches share; their masks differ.
         """
         # imported here: transformers takes seconds to import, and study files are read without it
-        from mtdlab.encoders.pooling import encode
+        from mtdlab.encoders.pooling import encode_segments
 
-        sentence = encode(
-            self.encoder,
-            attention_mask,
-            self.representation,
-            inputs_embeds=word_embeddings,
-            dropout=dropout,
+        vectors, segments = encode_segments(
+            self.encoder, word_embeddings, attention_mask, self.representation, dropout
         )
-        projected: Tensor = self.projection(self.activation(self.pooler(sentence)))
+        projected: Tensor = self.projection(self.activation(self.pooler(vectors)))
+        if segments is not None:
+            projected = self.mean(projected, segments)
         return projected
 
 
