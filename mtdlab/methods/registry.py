@@ -27,6 +27,7 @@ BUILTIN: Mapping[str, str] = {
     "simcse": "mtdlab.methods.simcse:SimCSE",
     "esimcse": "mtdlab.methods.esimcse:ESimCSE",
     "mixcse": "mtdlab.methods.mixcse:MixCSE",
+    "consert": "mtdlab.methods.consert:ConSERT",
 }
 """Built-in methods, imported at first use because they import torch."""
 
