@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Annotated
 import torch
 from pydantic import AfterValidator
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, normalize
 
 from mtdlab.encoders.dropout import Dropout
 from mtdlab.methods.base import Method, Step, Tokens
 from mtdlab.methods.heads import word_table
-from mtdlab.methods.losses import nt_xent
+from mtdlab.methods.losses import at_least_float32
 from mtdlab.methods.perturbations import (
     EmbeddingNoise,
     cut_features,
     cut_tokens,
-    drop_elements,
     shuffle_positions,
 )
 from mtdlab.settings import Pooling, TrainerSettings, limits, setting
@@ -40,6 +40,18 @@ if TYPE_CHECKING:
 
 OFFSET = 3_000_017
 """Added to a run's seed for the generator of perturbations; other generators have other offsets."""
+
+
+def drop_elements(
+    words: Tensor,
+    mask: Tensor,  # noqa: ARG001
+    share: float,
+    generator: torch.Generator,
+) -> Tensor:
+    """Inverted dropout: set each element to zero with probability `share`, scale the others."""
+    draws = torch.rand(words.shape, generator=generator, device=words.device)
+    return words * (draws >= share) / (1 - share)
+
 
 SHUFFLE = "position-shuffle"
 CHANGES = {"token-cutoff": cut_tokens, "feature-cutoff": cut_features, "dropout": drop_elements}
@@ -89,7 +101,10 @@ class ConSERTSettings(TrainerSettings):
         0.1, "temperature of the contrastive loss", symbol="τ", step_cost="none", gt=0
     )
     learning_rate: float = setting(
-        5e-7, "initial learning rate of AdamW; it decays linearly to 0", step_cost="none", gt=0
+        5e-7,
+        "highest learning rate of AdamW; after `warmup_steps` it decays linearly to 0",
+        step_cost="none",
+        gt=0,
     )
     dropout: float = setting(0.0, "dropout rate of the encoder", loaded=True, ge=0, lt=1)
     max_length: int = setting(
@@ -213,3 +228,16 @@ class Perturbation(nn.Module):
     def set_extra_state(self, state: Tensor) -> None:
         """Restore the generator's state."""
         self._generator.set_state(state.cpu())
+
+
+def nt_xent(first: Tensor, second: Tensor, temperature: float) -> Tensor:
+    """NT-Xent () of two views (N, D): each of the 2N vectors is compared with all others.
+
+    For a vector a and its other view b, −log [exp(cos(a, b)/τ) / Σ_{c ≠ a} exp(cos(a, c)/τ)]
+    (SimCLR, ConSERT); mean over the 2N vectors, in float32 or wider. Symmetric in the views.
+    """
+    vectors = normalize(at_least_float32(torch.cat([first, second])), dim=1)
+    itself = torch.eye(len(vectors), dtype=torch.bool, device=vectors.device)
+    logits = (vectors @ vectors.T / temperature).masked_fill(itself, -torch.inf)
+    partners = torch.arange(len(vectors), device=vectors.device).roll(len(first))
+    return cross_entropy(logits, partners)

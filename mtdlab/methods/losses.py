@@ -1,4 +1,4 @@
-"""The contrastive losses.
+"""The contrastive loss.
 
 Letters: N batch, V queue rows in use, D dimension.
 """
@@ -36,16 +36,3 @@ def info_nce(
         others = logits.new_ones(len(queries), len(keys), dtype=torch.bool).fill_diagonal_(False)
         logits[:, : len(keys)].masked_fill_(others, -torch.inf)
     return cross_entropy(logits, positives)
-
-
-def nt_xent(first: Tensor, second: Tensor, temperature: float) -> Tensor:
-    """NT-Xent () of two views (N, D): each of the 2N vectors is compared with all others.
-
-    For a vector a and its other view b, −log [exp(cos(a, b)/τ) / Σ_{c ≠ a} exp(cos(a, c)/τ)]
-    (SimCLR, ConSERT); mean over the 2N vectors, in float32 or wider. Symmetric in the views.
-    """
-    vectors = normalize(at_least_float32(torch.cat([first, second])), dim=1)
-    itself = torch.eye(len(vectors), dtype=torch.bool, device=vectors.device)
-    logits = (vectors @ vectors.T / temperature).masked_fill(itself, -torch.inf)
-    partners = torch.arange(len(vectors), device=vectors.device).roll(len(first))
-    return cross_entropy(logits, partners)

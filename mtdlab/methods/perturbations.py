@@ -131,17 +131,6 @@ def cut_features(words: Tensor, mask: Tensor, share: float, generator: torch.Gen
     return words * ~(cut & mask.bool().unsqueeze(-1))
 
 
-def drop_elements(
-    words: Tensor,
-    mask: Tensor,  # noqa: ARG001
-    share: float,
-    generator: torch.Generator,
-) -> Tensor:
-    """Inverted dropout: set each element to zero with probability `share`, scale the others."""
-    draws = torch.rand(words.shape, generator=generator, device=words.device)
-    return words * (draws >= share) / (1 - share)
-
-
 def _movable(mask: Tensor, generator: torch.Generator) -> Tensor:
     """(N, L): uniform draws for real tokens except [CLS], infinity elsewhere."""
     draws = torch.rand(mask.shape, generator=generator, device=mask.device)

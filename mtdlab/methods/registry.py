@@ -28,6 +28,7 @@ BUILTIN: Mapping[str, str] = {
     "esimcse": "mtdlab.methods.esimcse:ESimCSE",
     "mixcse": "mtdlab.methods.mixcse:MixCSE",
     "consert": "mtdlab.methods.consert:ConSERT",
+    "contriever": "mtdlab.methods.contriever:Contriever",
 }
 """Built-in methods, imported at first use because they import torch."""
 

@@ -12,6 +12,7 @@ from torch import nn
 from analysis.spectrum import singular_values
 from mtdlab.corpus.augmented import augment
 from mtdlab.corpus.corpus import Corpus, open_corpus
+from mtdlab.corpus.documents import join_documents
 from mtdlab.corpus.tokens import TokenStore, tokenise
 from mtdlab.device import Device, choose_device
 from mtdlab.encoders.embed import MAX_LENGTH, Vectors
@@ -73,7 +74,7 @@ class RunInputs:
     before, scores_before  scores of the encoder before training: on dev and test, and on the tasks
                            of the suite.
     views                  tokens of the views that the method reads; row i of each is the same
-                           sentence as in `tokens`.
+                           sentence as in `tokens`, or in all views the same document.
     """
 
     encoder: Encoder
@@ -138,12 +139,16 @@ def check_inputs(
     device = choose_device(settings)
     opened = open_inputs(settings)
     tokens = _tokens(opened.corpus, opened.encoder, settings.max_length, settings.prompt)
+    # before models change a large corpus; documents are fewer than sentences
     BatchOrder([tokens], batch_size or settings.batch_size, seed=0)
     kind = find_method(settings.method)
     for augmentation in augmentations or (settings.augmentation,):
         changed = settings.model_copy(update={"augmentation": augmentation})
-        for view in kind.views(changed):
+        views = [
             _tokens_of(view, opened.corpus, opened.encoder, settings.max_length, device)
+            for view in kind.views(changed)
+        ]
+        BatchOrder(views, batch_size or settings.batch_size, seed=0)
 
 
 @lru_cache(maxsize=1)
@@ -173,6 +178,8 @@ def _view_tokens(view: View, settings: TrainerSettings) -> TokenStore:
 def _tokens_of(
     view: View, corpus: Corpus, encoder: Encoder, max_length: int, device: Device
 ) -> TokenStore:
+    if view.document:
+        corpus = join_documents(corpus, encoder.tokenizer, encoder.token_limit(max_length))
     changed = augment(corpus, parse_augmentation(view.augmentation), device)
     return _tokens(changed or corpus, encoder, max_length, view.prompt)
 

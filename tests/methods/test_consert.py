@@ -19,9 +19,13 @@ from mtdlab.encoders import pooling
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.encoders.pooling import encode
 from mtdlab.errors import MtdlabError
-from mtdlab.methods.consert import ConSERT, ConSERTSettings, Perturbation
-from mtdlab.methods.losses import nt_xent
-from mtdlab.methods.perturbations import drop_elements
+from mtdlab.methods.consert import (
+    ConSERT,
+    ConSERTSettings,
+    Perturbation,
+    drop_elements,
+    nt_xent,
+)
 from mtdlab.settings import Representation
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
