@@ -146,7 +146,8 @@ def planned(spec: "StudySpec") -> list[dict[str, Any]]:
             return []
         settings = spec.settings(unit.parameters, unit.seed)
         names = dict.fromkeys((*MAIN_SETTINGS, *spec.search))
-        row = {name: getattr(settings, name, None) for name in names if name in spec.known}
+        values = settings.model_dump()
+        row = {name: values.get(name) for name in names if name in spec.known}
         rows.append({"mtd": rounded_mtd(settings.mtd)} | row)
     return sorted(rows, key=lambda row: (row["mtd"] is None, row["mtd"]))
 

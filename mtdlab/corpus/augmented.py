@@ -14,13 +14,14 @@ from random import Random
 
 from mtdlab.corpus.corpus import Corpus
 from mtdlab.corpus.lines import Tally
+from mtdlab.corpus.negation import negate
 from mtdlab.corpus.noise import repetition, typos
 from mtdlab.corpus.rewrite import Rewriter
 from mtdlab.corpus.synonyms import Synonyms
 from mtdlab.data_paths import is_folder
 from mtdlab.device import Device
 from mtdlab.errors import MtdlabError
-from mtdlab.settings.augmentation import TEXT_LEVEL, Augmentation
+from mtdlab.settings.augmentation import NEGATION, TEXT_LEVEL, Augmentation
 
 SEED = 0
 RULES = 1
@@ -69,7 +70,7 @@ def augment(
     while the corpus is read: a million sentences need a GPU. A model in a folder is known by its
     files' content, one of the hub by its name. Raises MtdlabError where a folder cannot be read.
     """
-    on_text = tuple(each for each in augmentations if each.name in TEXT_LEVEL)
+    on_text = tuple(each for each in augmentations if each.name in (*TEXT_LEVEL, NEGATION))
     if not on_text:
         return None
     spelled = "+".join(map(str, on_text))
@@ -102,6 +103,8 @@ def _draws(name: str, number: int) -> Random:
 def _change(augmentation: Augmentation, device: Device) -> Change:
     """Raises MtdlabError where a model that it names is not there."""
     name, share, models = augmentation.name, augmentation.share or 0.0, augmentation.models
+    if name == NEGATION:
+        return lambda lines: [negate(text) for _, text in lines]
     if name in ("typos", "repetition"):
         noise = typos if name == "typos" else repetition
         return lambda lines: [noise(text, share, _draws(name, number)) for number, text in lines]

@@ -35,6 +35,7 @@ class Survey:
     bad_bytes    that are not UTF-8, each replaced by U+FFFD
     nuls         characters removed
     duplicates   sentences that occurred before, by a 64-bit hash
+    unknown      tokens for words that the encoder's vocabulary lacks ([UNK])
     too_long     sentences of more than `max_length` tokens, which training cuts there
     overlaps     of each evaluation set with the corpus
     """
@@ -52,6 +53,7 @@ class Survey:
     duplicates: int
     characters: int
     tokens: int
+    unknown: int
     longest: int
     too_long: int
     histogram: tuple[Bin, ...]
@@ -73,7 +75,7 @@ def survey(
     """
     sets = [EvaluationSet(name, texts) for name, texts in (evaluated or {}).items()]
     corpus, tokenizer = open_corpus(corpus_name), load_tokenizer(encoder_name)
-    tally, hashes, characters = Tally(), array("q"), 0
+    tally, hashes, characters, unknown = Tally(), array("q"), 0, 0
     # by how many tokens: as many entries as the longest sentence has tokens
     lengths = np.zeros(0, np.int64)
     for chunk in chunks(corpus, tally, "sentences"):
@@ -86,6 +88,7 @@ def survey(
         encoded = tokenizer(
             chunk, return_attention_mask=False, return_token_type_ids=False, verbose=False
         )["input_ids"]
+        unknown += sum(ids.count(tokenizer.unk_token_id) for ids in encoded)
         counts = np.bincount([len(ids) for ids in encoded], minlength=len(lengths))
         counts[: len(lengths)] += lengths
         lengths = counts
@@ -103,6 +106,7 @@ def survey(
         duplicates=_duplicates(hashes),
         characters=characters,
         tokens=int(lengths @ np.arange(len(lengths))),
+        unknown=unknown,
         longest=len(lengths) - 1,
         too_long=int(lengths[max_length + 1 :].sum()),
         histogram=_histogram(lengths),

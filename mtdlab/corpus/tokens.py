@@ -34,6 +34,9 @@ FORMAT = 2
 MAPPED = 1 << 27
 """Bytes of token ids that a process may keep in its memory: two million sentences, 32 long."""
 
+ROWS = 1 << 18
+"""Sentences that are counted at once."""
+
 Batch = tuple[Tensor, Tensor]
 """Token ids and attention mask, both (N, L)."""
 
@@ -57,6 +60,14 @@ class TokenStore:
         self._unmap()
         mask = torch.arange(longest) < torch.from_numpy(lengths.astype(np.int64)).unsqueeze(1)
         return ids, mask.long()
+
+    def share_of(self, token: int) -> float:
+        """Share, 0 to 1, of a token id among all tokens, special ones included, not padding."""
+        found = sum(
+            int(np.count_nonzero(self.ids[first : first + ROWS] == token))
+            for first in range(0, len(self), ROWS)
+        )
+        return found / int(self.lengths.sum())
 
     def _unmap(self) -> None:
         """Unmap a large file after a batch, some 0.4 ms: the system keeps its pages for all

@@ -142,7 +142,7 @@ def _smaller(settings: TrainerSettings, batch: int) -> TrainerSettings:
     """The same step with a smaller batch and a queue that is full from the first step."""
     changed = {"batch_size": batch}
     if "initial_queue_size" in type(settings).model_fields:
-        changed["initial_queue_size"] = settings.model_dump()["queue_size"]
+        changed["initial_queue_size"] = getattr(settings, "queue_size", 0)
     return settings.model_copy(update=changed)
 
 

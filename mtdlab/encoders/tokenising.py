@@ -38,11 +38,14 @@ def token_ids(
 
 
 def check_prompt(tokenizer: PreTrainedTokenizerBase, representation: Representation) -> None:
-    """Raise MtdlabError if the position of the mask token does not follow from the prompt.
+    """Raise MtdlabError if positions in a sentence's tokens do not follow from the prompt.
 
     The pooling `mask` reads a fixed number of tokens before the end, so that it needs no token ids:
-    each word after {mask} must be one token.
+    each word after {mask} must be one token. A prompt around segments is found in the same way:
+    each word of it must be one token.
     """
+    if representation.prompt and representation.segment_length:
+        _check_words(tokenizer, representation)
     if representation.pooling != "mask":
         return
     if tokenizer.mask_token_id is None:
@@ -53,6 +56,18 @@ def check_prompt(tokenizer: PreTrainedTokenizerBase, representation: Representat
         raise MtdlabError(
             f"prompt {representation.prompt!r}: each word after {MASK} must be a single token of "
             "the encoder's vocabulary, and words are separated by spaces"
+        )
+
+
+def _check_words(tokenizer: PreTrainedTokenizerBase, representation: Representation) -> None:
+    prompt = representation.prompt
+    before, after = _filled(tokenizer, prompt).split(SENTENCE)
+    [ids] = _encoded(tokenizer, [before])
+    expected = representation.tokens_before, representation.tokens_after
+    if (len(ids) - 1, _tail_length(tokenizer, after)) != expected:
+        raise MtdlabError(
+            f"prompt {prompt!r} with segment_length: each word must be a single token of the "
+            "encoder's vocabulary, and words are separated by spaces"
         )
 
 

@@ -14,6 +14,8 @@ from mtdlab.settings import Representation
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+    from mtdlab.encoders.pooling import Segments
+
 
 def projection(dimension: int, layers: int, dropout: float) -> nn.Sequential:
     """`layers` times Linear, LayerNorm, dropout, all of the encoder's dimension."""
@@ -39,10 +41,19 @@ def _normed(before: int, after: int, dropout: float) -> nn.Sequential:
     return nn.Sequential(nn.Linear(before, after), nn.LayerNorm(after), nn.Dropout(dropout))
 
 
+class SegmentMean(nn.Module):
+    """The mean of segment vectors, weighted by length: a module, so that hooks receive both."""
+
+    def forward(self, vectors: Tensor, segments: "Segments") -> Tensor:
+        """Vectors (N, D) of the sentences from those (S, D) of their segments."""
+        return segments.mean(vectors)
+
+
 class Branch(nn.Module):
     """A branch: encoder, pooler (Linear with an optional activation), projection head.
 
-    The pooler is newly initialised; the encoder's pooler is not used for sentence embeddings.
+    The pooler is newly initialised; the encoder's pooler is not used for sentence embeddings. Of a
+    sentence in segments, each segment passes the heads, and `mean` averages the results.
     """
 
     def __init__(
@@ -61,6 +72,7 @@ class Branch(nn.Module):
         self.pooler = nn.Linear(dimension, dimension)
         self.activation = activation or nn.Identity()
         self.projection = projection(dimension, projection_layers, dropout)
+        self.mean = SegmentMean()
 
     def forward(self, word_embeddings: Tensor, attention_mask: Tensor, dropout: Dropout) -> Tensor:
         """Projected vectors (N, D) of word embeddings (N, L, D) under a mask (N, L).
@@ -68,16 +80,14 @@ class Branch(nn.Module):
         dropout  a random stream that both branches share; their masks differ.
         """
         # imported here: transformers takes seconds to import, and study files are read without it
-        from mtdlab.encoders.pooling import encode
+        from mtdlab.encoders.pooling import encode_segments
 
-        sentence = encode(
-            self.encoder,
-            attention_mask,
-            self.representation,
-            inputs_embeds=word_embeddings,
-            dropout=dropout,
+        vectors, segments = encode_segments(
+            self.encoder, word_embeddings, attention_mask, self.representation, dropout
         )
-        projected: Tensor = self.projection(self.activation(self.pooler(sentence)))
+        projected: Tensor = self.projection(self.activation(self.pooler(vectors)))
+        if segments is not None:
+            projected = self.mean(projected, segments)
         return projected
 
 

@@ -27,6 +27,8 @@ BUILTIN: Mapping[str, str] = {
     "simcse": "mtdlab.methods.simcse:SimCSE",
     "esimcse": "mtdlab.methods.esimcse:ESimCSE",
     "mixcse": "mtdlab.methods.mixcse:MixCSE",
+    "sncse": "mtdlab.methods.sncse:SNCSE",
+    "hicl": "mtdlab.methods.hicl:HiCL",
     "consert": "mtdlab.methods.consert:ConSERT",
     "contriever": "mtdlab.methods.contriever:Contriever",
 }

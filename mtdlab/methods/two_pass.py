@@ -43,15 +43,22 @@ class TwoPass(Method[S]):
 
         The passes have different dropout masks.
         """
+        first, second = self.passes(views, (0, -1))
+        return first, second
+
+    def passes(self, views: Sequence[Tokens], order: Sequence[int]) -> list[Tensor]:
+        """Head vectors (N, D) of the views at these indices, each with a new dropout mask."""
         table = word_table(self.branch.encoder)
         words = [table(ids) for ids, _ in views]
         masks = [mask for _, mask in views]
-        noisy = [self.noise(words[at], masks[at]) for at in (0, -1)]
+        noisy = [self.noise(words[at], masks[at]) for at in order]
         # one context: each weight is cast once, and its gradients are summed before they are cast
         # back
         with self.device.autocast():
-            first, second = (self.branch(noisy[at], masks[at], self.dropout) for at in (0, -1))
-        return first, second
+            return [
+                self.branch(each, masks[at], self.dropout)
+                for each, at in zip(noisy, order, strict=True)
+            ]
 
     def parts(self) -> dict[str, nn.Module]:
         """Encoder, head, dropout generator."""

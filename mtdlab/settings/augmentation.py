@@ -13,6 +13,9 @@ SHARED = ("token-cutoff", "feature-cutoff", "typos", "repetition")
 MODELS = {"synonyms": 1, "paraphrase": 1, "back-translation": 2}
 """Number of models that each of these takes."""
 
+NEGATION = "negation"
+"""Text-level, but it changes the meaning: for the views of methods that use it as a negative, not
+for the setting."""
 EMBEDDING_LEVEL = ("position-shuffle", "token-cutoff", "feature-cutoff")
 """Applied to word embeddings, with separate random draws for each view."""
 TEXT_LEVEL = ("typos", "repetition", "synonyms", "paraphrase", "back-translation")
@@ -62,7 +65,7 @@ def _parse(part: str) -> Augmentation:
         return Augmentation(name, share=_share(part, name, argument))
     if name in MODELS:
         return Augmentation(name, models=_models(part, name, argument))
-    if name not in EMBEDDING_LEVEL:
+    if name not in (*EMBEDDING_LEVEL, NEGATION):
         known = ", ".join((*EMBEDDING_LEVEL, *TEXT_LEVEL))
         raise ValueError(
             f"unknown augmentation {part!r}; choose none, or one or several of {known}, joined by +"

@@ -17,7 +17,8 @@ class Representation:
     prompt          a template around each sentence, with the placeholder {sentence} and, for the
                     pooling `mask`, {mask} after it. Empty: the sentence alone.
     segment_length  tokens of the segments that are encoded separately and averaged, weighted by
-                    their lengths; 0: a sentence is not cut.
+                    their lengths; 0: a sentence is not cut. With a prompt each segment is a part
+                    of the sentence with the whole prompt around it.
     """
 
     pooling: Pooling = "cls"
@@ -25,8 +26,18 @@ class Representation:
     segment_length: int = 0
 
     @property
+    def tokens_before(self) -> int:
+        """The start token, and the prompt's tokens before {sentence}, separated by spaces."""
+        return len(self.prompt.partition(SENTENCE)[0].split()) + 1
+
+    @property
+    def tokens_after(self) -> int:
+        """The prompt's tokens after {sentence}, separated by spaces, and the end token."""
+        return len(self.prompt.partition(SENTENCE)[2].split()) + 1
+
+    @property
     def tokens_after_mask(self) -> int:
-        """Tokens of the prompt after {mask}, each separated by spaces, and the end token."""
+        """The prompt's tokens after {mask}, separated by spaces, and the end token."""
         return len(self.prompt.partition(MASK)[2].split()) + 1
 
     def check(self) -> None:
@@ -41,6 +52,12 @@ class Representation:
         if self.pooling == "mask" and MASK not in after:
             raise ValueError(
                 f"pooling mask needs a prompt with {SENTENCE} and {MASK}, not {self.prompt!r}"
+            )
+        around = self.tokens_before + self.tokens_after
+        if self.prompt and 0 < self.segment_length <= around:
+            raise ValueError(
+                f"segment_length {self.segment_length} leaves no tokens for the sentence: its "
+                f"prompt takes {around}; it must be larger, or 0 for no segments"
             )
 
 

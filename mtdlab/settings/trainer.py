@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from mtdlab.settings import limits
-from mtdlab.settings.augmentation import parse_augmentation
+from mtdlab.settings.augmentation import NEGATION, parse_augmentation
 from mtdlab.settings.fields import setting
 from mtdlab.settings.representation import Pooling, Representation
 from mtdlab.settings.tasks import parse_tasks
@@ -28,7 +28,13 @@ Count = Annotated[int, Field(ge=0, le=limits.COUNT)]
 
 
 def _checked_augmentation(text: str) -> str:
-    return "+".join(map(str, parse_augmentation(text))) or "none"
+    found = parse_augmentation(text)
+    if NEGATION in {each.name for each in found}:
+        raise ValueError(
+            f"augmentation {NEGATION} reverses the meaning of a sentence, so it gives no positive "
+            "pair; only methods that train with negations, such as sncse, apply it"
+        )
+    return "+".join(map(str, found)) or "none"
 
 
 def _checked_tasks(text: str) -> str:

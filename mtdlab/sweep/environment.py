@@ -23,7 +23,7 @@ def environment(settings: TrainerSettings, inputs: RunInputs) -> dict[str, str]:
     weights = sum(parameter.numel() for parameter in inputs.encoder.model.parameters())
     return {
         "corpus": f"{settings.corpus}: {len(inputs.tokens):,} sentences, "
-        f"SHA-256 {inputs.corpus.fingerprint}",
+        f"SHA-256 {inputs.corpus.fingerprint}{_unknown(inputs)}",
         "encoder": f"{settings.encoder}: {weights / 1e6:.2f} million weights, "
         f"{describe(settings.representation)}",
         "evaluation": f"{settings.evaluation}: {len(inputs.dev.gold):,} dev pairs (sts_dev) and "
@@ -33,6 +33,19 @@ def environment(settings: TrainerSettings, inputs: RunInputs) -> dict[str, str]:
         "processor": _processor(),
         "versions": _versions(),
     }
+
+
+def _unknown(inputs: RunInputs) -> str:
+    """The share of [UNK] in the tokens of each view, prompts included; empty if there are none."""
+    tokenizer = inputs.encoder.tokenizer
+    if tokenizer.unk_token_id is None or tokenizer.unk_token_id == tokenizer.pad_token_id:
+        return ""
+    shares = [100 * view.share_of(int(tokenizer.unk_token_id)) for view in inputs.views]
+    if not any(shares):
+        return ""
+    listed = ", ".join(f"{share:.2f} %" for share in shares)
+    kind = "each view" if len(shares) > 1 else "it"
+    return f"; {tokenizer.unk_token} (words that the vocabulary lacks), of {kind}: {listed}"
 
 
 @lru_cache(maxsize=1)

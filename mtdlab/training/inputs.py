@@ -145,7 +145,7 @@ def check_inputs(
     for augmentation in augmentations or (settings.augmentation,):
         changed = settings.model_copy(update={"augmentation": augmentation})
         views = [
-            _tokens_of(view, opened.corpus, opened.encoder, settings.max_length, device)
+            _tokens_of(view, settings, opened.corpus, opened.encoder, device)
             for view in kind.views(changed)
         ]
         BatchOrder(views, batch_size or settings.batch_size, seed=0)
@@ -172,16 +172,18 @@ def _view_tokens(view: View, settings: TrainerSettings) -> TokenStore:
     inputs, device = _load(settings), choose_device(settings)
     if view == View(prompt=settings.prompt):
         return inputs.tokens
-    return _tokens_of(view, inputs.corpus, inputs.encoder, settings.max_length, device)
+    return _tokens_of(view, settings, inputs.corpus, inputs.encoder, device)
 
 
 def _tokens_of(
-    view: View, corpus: Corpus, encoder: Encoder, max_length: int, device: Device
+    view: View, settings: TrainerSettings, corpus: Corpus, encoder: Encoder, device: Device
 ) -> TokenStore:
+    check_prompt(encoder.tokenizer, replace(settings.representation, prompt=view.prompt))
     if view.document:
-        corpus = join_documents(corpus, encoder.tokenizer, encoder.token_limit(max_length))
+        limit = encoder.token_limit(settings.max_length)
+        corpus = join_documents(corpus, encoder.tokenizer, limit)
     changed = augment(corpus, parse_augmentation(view.augmentation), device)
-    return _tokens(changed or corpus, encoder, max_length, view.prompt)
+    return _tokens(changed or corpus, encoder, settings.max_length, view.prompt)
 
 
 def _tokens(corpus: Corpus, encoder: Encoder, max_length: int, prompt: str) -> TokenStore:

@@ -15,7 +15,7 @@ SIZES = {
     "queue-and-decay": (9, 3),
     "sufficiency": (16, 8),
     "robustness": (28, 3),
-    "methods": (4, 5),
+    "methods": (6, 5),
     "collapse": (4, 5),
     "staleness": (4, 5),
     "history": (12, 4),

@@ -54,6 +54,13 @@ def test_above_the_last_edge_a_bin_is_open(tiny_encoder: Path, tmp_path: Path) -
     assert survey(str(path), str(tiny_encoder), 512).too_long == 1
 
 
+def test_words_that_the_vocabulary_lacks_are_counted(tiny_encoder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "corpus.txt"
+    path.write_text("a zebra sees the dog\nthe cat\nzebra\n")
+    found = survey(str(path), str(tiny_encoder), 32)
+    assert (found.unknown, found.tokens) == (3, 7 + 4 + 3)
+
+
 def test_a_missing_encoder_is_said(tiny_corpus: Path) -> None:
     with pytest.raises(MtdlabError, match="encoder no/such: neither a folder here nor in the"):
         survey(str(tiny_corpus), "no/such", 32)

@@ -74,6 +74,10 @@ def test_a_prompt_whose_end_is_not_one_token_a_word_is_refused(
     [
         ({"pooling": "mask"}, "pooling mask needs a prompt"),
         ({"pooling": "mask", "prompt": "the {sentence}"}, "pooling mask needs a prompt"),
+        (
+            {"pooling": "mask", "prompt": "a {sentence} {mask}", "segment_length": 4},
+            "segment_length 4 leaves no tokens for the sentence: its prompt takes 4",
+        ),
         ({"prompt": "the"}, "must contain {sentence} once"),
         ({"prompt": "{sentence} {sentence}"}, "must contain {sentence} once"),
         ({"prompt": "{mask} {sentence}"}, "at most once, after {sentence}"),
@@ -88,7 +92,7 @@ def test_wrong_prompts_are_refused(values: dict[str, Any], message: str) -> None
 def test_segments_by_hand() -> None:
     tokens = torch.arange(2 * 7 * 1.0).view(2, 7, 1)
     mask = torch.tensor([[1] * 7, [1] * 3 + [0] * 4])
-    segments = cut(tokens, mask, 3)
+    segments = cut(tokens, mask, Representation(segment_length=3))
     assert segments.sentence.tolist() == [0, 0, 0, 1]
     assert segments.mask.sum(dim=1).tolist() == [3, 3, 1, 3]
     assert segments.words[2, 0].tolist() == [6.0]
@@ -96,10 +100,62 @@ def test_segments_by_hand() -> None:
     assert segments.mean(vectors).tolist() == [[pytest.approx((3 + 6 + 9) / 7)], [5.0]]
 
 
+def test_with_a_prompt_each_segment_has_all_of_it() -> None:
+    representation = Representation("mask", "a {sentence} is {mask} b", 8)
+    # [CLS] a X X X X X is [MASK] b [SEP], two tokens before the sentence, four after it
+    tokens = torch.arange(2 * 12 * 1.0).view(2, 12, 1)
+    mask = torch.tensor([[1] * 11 + [0], [1] * 7 + [0] * 5])
+    segments = cut(tokens, mask, representation)
+    assert segments.sentence.tolist() == [0, 0, 0, 1]
+    assert segments.lengths.tolist() == [2, 2, 1, 1]
+    real = [
+        row[each.bool()].flatten().tolist()
+        for row, each in zip(segments.words, segments.mask, strict=True)
+    ]
+    assert real == [
+        [0, 1, 2, 3, 7, 8, 9, 10],
+        [0, 1, 4, 5, 7, 8, 9, 10],
+        [0, 1, 6, 7, 8, 9, 10],
+        [12, 13, 14, 15, 16, 17, 18],
+    ]
+
+
+def test_a_sentence_without_tokens_has_a_segment_with_its_prompt() -> None:
+    representation = Representation("mask", "a {sentence} {mask}", 6)
+    mask = torch.tensor([[1] * 4 + [0] * 2])
+    segments = cut(torch.arange(6.0).view(1, 6, 1), mask, representation)
+    assert segments.words[segments.mask.bool()].flatten().tolist() == [0, 1, 2, 3]
+    assert segments.mean(torch.tensor([[5.0]])).tolist() == [[5.0]]
+
+
+def test_the_vector_of_prompted_segments_is_the_mean_of_prompted_sentences(
+    encoder: Encoder,
+) -> None:
+    long, parts = "cat sleeps in park today", ["cat sleeps", "in park", "today"]
+    representation = Representation("mask", "the {sentence} {mask} dog", 7)
+    check_prompt(encoder.tokenizer, representation)
+
+    def vector(sentence: str, how: Representation) -> torch.Tensor:
+        ids = torch.tensor(token_ids(encoder.tokenizer, [sentence], 32, how.prompt))
+        with torch.no_grad():
+            return encode(encoder.model, torch.ones_like(ids), how, input_ids=ids)
+
+    whole = Representation("mask", representation.prompt)
+    mean = sum(len(part.split()) * vector(part, whole) for part in parts) / 5
+    assert torch.allclose(vector(long, representation), mean, atol=1e-6)
+
+
+def test_a_prompt_around_segments_has_a_token_a_word(encoder: Encoder) -> None:
+    representation = Representation("mean", "the, {sentence}", 8)
+    with pytest.raises(MtdlabError, match="with segment_length: each word must be a single token"):
+        check_prompt(encoder.tokenizer, representation)
+    check_prompt(encoder.tokenizer, Representation("mean", "the, {sentence}"))
+
+
 @pytest.mark.parametrize(("tokens", "count"), [(1, 1), (3, 1), (4, 2), (6, 2), (7, 3)])
 def test_the_number_of_segments(tokens: int, count: int) -> None:
     mask = (torch.arange(7) < tokens).long().unsqueeze(0)
-    assert len(cut(torch.zeros(1, 7, 2), mask, 3).sentence) == count
+    assert len(cut(torch.zeros(1, 7, 2), mask, Representation(segment_length=3)).sentence) == count
 
 
 def test_a_sentence_in_segments_is_their_mean_weighted_by_length(encoder: Encoder) -> None:

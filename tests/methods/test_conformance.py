@@ -34,11 +34,18 @@ def tiny(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> dict[str, A
     }
 
 
+SHORT_PROMPTS = {"prompt": "a {sentence} {mask}", "second_prompt": "the {sentence} {mask}"}
+"""With long ones all vectors of a random encoder's mask token are equal in float32."""
 VARIANTS: dict[str, dict[str, Any]] = {
     "mocose": {"queue_size": 20, "initial_queue_size": 5, "fgsm_epsilon": 1e-3},
     "mocose-paper": {"preset": "paper", "queue_size": 20, "fgsm_epsilon": 1e-3},
     "mocose-published": {"preset": "published-code", "queue_size": 20, "initial_queue_size": 5},
     "mocose-noise": {"queue_size": 20, "augmentation": "token-cutoff:0.2+position-shuffle"},
+    "sncse": SHORT_PROMPTS,
+    "hicl": {"segment_length": 4, "entailment_weight": 0.01},
+    "hicl-esimcse": {"backbone": "esimcse", "segment_length": 4, "queue_size": 20},
+    "hicl-mocose": {"backbone": "mocose", "segment_length": 4, "fgsm_epsilon": 1e-3},
+    "hicl-sncse": {"backbone": "sncse", "segment_length": 8, **SHORT_PROMPTS},
 }
 CASES = {name: {} for name in BUILTIN if name not in VARIANTS} | VARIANTS
 

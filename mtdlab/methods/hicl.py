@@ -1,0 +1,267 @@
+"""HiCL (Wu et al., Findings of EMNLP 2023): contrast of segments within another method.
+
+Every sentence is cut into segments that are encoded separately, which takes time linear in its
+length; its vector is the mean of theirs, weighted by length. The loss of another method, the
+backbone, on these vectors (global) is combined with a loss on the segments (local) and, as version
+2, with one between segments and sentences (entailment).
+
+The published program was not available. Where the paper leaves something open: the heads used in
+training are applied to each segment, and the mean is taken of their results; the segments of
+MoCoSE's online branch are taken before its predictor, which is applied to the mean; a segment's
+loss terms are summed over the segments of a sentence and averaged over the batch; the entailment
+term compares segments of the first pass with sentences of the second, since in the same pass a
+sentence of one segment would be compared with itself; with a prompt (SNCSE) each segment has the
+whole prompt around it. Where a second view has other segments (ESimCSE's repetition), the twin of
+a segment is the one at the same place; a segment without a twin has no local loss.
+
+Letters: N batch, S segments of all sentences of a batch, D dimension.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import torch
+from pydantic import SerializerFunctionWrapHandler, model_serializer
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, normalize
+
+from mtdlab.methods.base import Method, Step, Tokens, View
+from mtdlab.methods.esimcse import ESimCSE, ESimCSESettings
+from mtdlab.methods.heads import SegmentMean
+from mtdlab.methods.losses import at_least_float32
+from mtdlab.methods.mocose import MoCoSE, MoCoSESettings
+from mtdlab.methods.simcse import SimCSE
+from mtdlab.methods.sncse import SNCSE, SNCSESettings
+from mtdlab.settings import TrainerSettings, setting
+from mtdlab.settings.trainer import Positive
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from mtdlab.device import Device
+    from mtdlab.encoders.pooling import Segments
+
+Backbone = Literal["simcse", "esimcse", "mocose", "sncse"]
+BACKBONES: Mapping[str, type[Method[Any]]] = {
+    each.name: each for each in (SimCSE, ESimCSE, MoCoSE, SNCSE)
+}
+
+
+class HiCLSettings(MoCoSESettings, ESimCSESettings, SNCSESettings):
+    """The settings of every backbone, of which those of the chosen one apply, and HiCL's own.
+
+    Settings that are not given have the defaults of the backbone.
+    """
+
+    backbone: Backbone = setting("simcse", "method whose loss is applied to sequence vectors")
+    segment_length: Positive = setting(
+        32,
+        "tokens of the segments into which a sentence is cut; its vector is the mean of theirs, "
+        "weighted by length",
+        unit="tokens",
+        loaded=True,
+    )
+    local_weight: float = setting(
+        0.05,
+        "weight of the loss on segments; that of the backbone's loss is 1 − α",
+        symbol="α",
+        step_cost="switch",
+        ge=0,
+        le=1,
+    )
+    entailment_weight: float = setting(
+        0.0,
+        "weight of the loss between segments and sentences; above 0: version 2 of the method",
+        symbol="β",
+        step_cost="switch",
+        ge=0,
+    )
+
+    @classmethod
+    def fill(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The defaults of the backbone."""
+        method = BACKBONES.get(str(values.get("backbone", "simcse")))
+        if method is None:
+            return {}
+        kind = method.Settings
+        defaults = {
+            name: field.default for name, field in kind.model_fields.items() if name not in _OWN
+        }
+        return {**defaults, **kind.fill(values)}
+
+    def check(self) -> None:
+        """Raise ValueError for settings of another backbone, or those that the backbone refuses."""
+        kind = BACKBONES[self.backbone].Settings
+        for name, field in type(self).model_fields.items():
+            if name in _OWN or name in kind.model_fields or getattr(self, name) == field.default:
+                continue
+            raise ValueError(f"{name} is not a setting of the backbone {self.backbone}; remove it")
+        self.inner.check()
+        if self.backbone == "mocose" and self.fgsm_gradient == "current" and self.fgsm_epsilon:
+            raise ValueError(
+                "fgsm_gradient current: its extra pass has no loss on segments; with hicl choose "
+                "previous, or fgsm_epsilon 0"
+            )
+
+    @model_serializer(mode="wrap")
+    def _applying(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without the settings that the backbone lacks, so that records do not state them."""
+        kind = BACKBONES[self.backbone].Settings
+        values: dict[str, Any] = handler(self)
+        return {
+            name: value
+            for name, value in values.items()
+            if name in _OWN or name in kind.model_fields
+        }
+
+    @property
+    def inner(self) -> TrainerSettings:
+        """The settings of the backbone."""
+        kind = BACKBONES[self.backbone].Settings
+        values = {name: getattr(self, name) for name in kind.model_fields}
+        return kind.partial({**values, "method": self.backbone})
+
+    @property
+    def mtd(self) -> float | None:  # type: ignore[override]  # a backbone may have no queue
+        """Maximum traceable distance of the backbone in steps; None if it has none."""
+        return self.inner.mtd
+
+    @property
+    def encoder_copies(self) -> int:
+        """Number of sets of encoder weights in a checkpoint of the backbone."""
+        return self.inner.encoder_copies
+
+    def head_operations(self, width: int) -> float:
+        """Multiplications per sentence outside the encoder, by the backbone."""
+        return self.inner.head_operations(width)
+
+
+_OWN = frozenset(["method", *HiCLSettings.__annotations__])
+"""The settings that are not passed on as defaults of a backbone."""
+
+
+class HiCL(Method[HiCLSettings]):
+    """A backbone whose sentences are encoded in segments, with a loss on the segments."""
+
+    name = "hicl"
+    title = "HiCL"
+    source = "Wu et al., Findings of EMNLP 2023"
+    Settings = HiCLSettings
+
+    def __init__(
+        self, encoder: "PreTrainedModel", settings: HiCLSettings, device: "Device"
+    ) -> None:
+        """Only the backbone makes random draws."""
+        super().__init__(encoder, settings, device)
+        self.backbone = BACKBONES[settings.backbone](encoder, settings.inner, device)
+
+    @classmethod
+    def views(cls, settings: TrainerSettings) -> tuple[View, ...]:
+        """The views of the backbone."""
+        wrapping = cast("HiCLSettings", settings)
+        return BACKBONES[wrapping.backbone].views(wrapping.inner)
+
+    def forward(self, step: int, views: Sequence[Tokens]) -> Step:
+        """α times the local loss, 1 − α times the backbone's, and β times the entailment term."""
+        settings = self.settings
+        with recorded(self.backbone) as passes:
+            result: Step = self.backbone(step, views)
+        # the passes of a backbone begin with the two of the positive pair
+        first, second = passes[:2]
+        local = local_loss(first, second, settings.temperature)
+        loss = settings.local_weight * local + (1 - settings.local_weight) * result.loss
+        if settings.entailment_weight:
+            entailment = entailment_loss(first, second, settings.temperature)
+            loss = loss + settings.entailment_weight * entailment
+        return replace(result, loss=loss)
+
+    def update(self, step: int, result: Step) -> None:
+        """The updates of the backbone."""
+        self.backbone.update(step, result)
+
+    def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """The keys of the backbone, unit vectors (N, D)."""
+        return self.backbone.keys(ids, mask)
+
+    def parts(self) -> dict[str, nn.Module]:
+        """The parts of the backbone."""
+        return self.backbone.parts()
+
+    @classmethod
+    def describe(cls, settings: HiCLSettings) -> str:
+        """Sentences for the model card: the source of the negatives."""
+        backbone = BACKBONES[settings.backbone]
+        return (
+            f"Its loss was that of {backbone.title} on sentences in segments of "
+            f"{settings.segment_length} tokens, with a loss on the segments (weight "
+            f"{settings.local_weight}). {backbone.describe(settings.inner)}"
+        )
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A forward pass of a branch.
+
+    segments   (S, D) vectors of the segments.
+    sentence   (S,) the sentence that each belongs to, in ascending order.
+    sentences  (N, D) vectors of the sentences, the means of their segments.
+    """
+
+    segments: Tensor
+    sentence: Tensor
+    sentences: Tensor
+
+
+@contextmanager
+def recorded(backbone: nn.Module) -> Iterator[list[Pass]]:
+    """The forward passes of all branches of `backbone` meanwhile, in their order."""
+    passes: list[Pass] = []
+
+    def record(_module: nn.Module, inputs: "tuple[Tensor, Segments]", output: Tensor) -> None:
+        vectors, segments = inputs
+        passes.append(Pass(vectors, segments.sentence, output))
+
+    means = [module for module in backbone.modules() if isinstance(module, SegmentMean)]
+    hooks = [module.register_forward_hook(record) for module in means]
+    try:
+        yield passes
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def local_loss(first: Pass, second: Pass, temperature: float) -> Tensor:
+    """InfoNCE () of the segments of one pass against those of the other.
+
+    −log [exp(s·s'/τ) / (exp(s·s'/τ) + Σ exp(s·t'/τ))] with normalised vectors: s' is the segment
+    at the same place of the same sentence, t' runs over the segments of all other sentences.
+    Summed over the segments of a sentence, mean over the sentences.
+    """
+    # imported here: transformers takes seconds to import, and study files are read without it
+    from mtdlab.encoders.pooling import places_of
+
+    logits = _cosines(first.segments, second.segments) / temperature
+    same = first.sentence.unsqueeze(1) == second.sentence
+    twins = same & (places_of(first.sentence).unsqueeze(1) == places_of(second.sentence))
+    logits = logits.masked_fill(same & ~twins, -torch.inf)
+    paired = twins.any(dim=1)
+    labels = twins.int().argmax(dim=1)
+    total = cross_entropy(logits[paired], labels[paired], reduction="sum")
+    return total / len(first.sentences)
+
+
+def entailment_loss(first: Pass, second: Pass, temperature: float) -> Tensor:
+    """InfoNCE () of the segments of one pass against the sentences of the other.
+
+    The positive of a segment is its own sentence, its negatives are all others. Summed over the
+    segments of a sentence, mean over the sentences.
+    """
+    logits = _cosines(first.segments, second.sentences) / temperature
+    return cross_entropy(logits, first.sentence, reduction="sum") / len(first.sentences)
+
+
+def _cosines(first: Tensor, second: Tensor) -> Tensor:
+    """Cosines (A, B) of vectors (A, D) and (B, D), in float32 or wider."""
+    return normalize(at_least_float32(first), dim=1) @ normalize(at_least_float32(second), dim=1).T

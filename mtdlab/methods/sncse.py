@@ -1,0 +1,148 @@
+"""SNCSE (Wang and Dou, ICIC 2023): prompts, and negated sentences as soft negatives.
+
+The vector of a sentence is that of the mask token of a prompt around it, in training and
+evaluation. The positive is the same sentence in a second prompt. The soft negative is its negation
+in the second prompt: near the sentence in words, not in meaning. It is no negative of InfoNCE; a
+bidirectional margin loss keeps its cosine with the sentence between α and β below the positive's.
+
+Deviations from the published program: it finds the verb to negate with a dependency parser, here
+`mtdlab.corpus.negation` does by the forms of words; it appends a full stop to sentences without
+punctuation at their end, in training and evaluation; it looks up negations by the sentence with
+this full stop, so that those sentences get "Not" in front whatever their verb; by default it clips
+gradients at a norm of 1 and has no weight decay, which is a setting here.
+
+Letters: N batch, D dimension.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from torch import Tensor
+from torch.nn.functional import cosine_similarity, relu
+
+from mtdlab.methods.base import Step, Tokens, View
+from mtdlab.methods.losses import at_least_float32, info_nce
+from mtdlab.methods.simcse import SimCSESettings
+from mtdlab.methods.two_pass import TwoPass
+from mtdlab.settings import Pooling, TrainerSettings, setting
+from mtdlab.settings.augmentation import NEGATION
+from mtdlab.settings.trainer import Positive
+
+PROMPT = 'This sentence : " {sentence} " means {mask} .'
+SECOND_PROMPT = 'This sentence of " {sentence} " means {mask} .'
+PASSES = 3
+"""Forward passes of the encoder per sentence; other methods with one encoder have two."""
+
+
+class SNCSESettings(SimCSESettings):
+    """The settings of SimCSE with SNCSE's defaults, its second prompt and its margins."""
+
+    pooling: Pooling = setting("mask", "how token vectors become a sentence vector", loaded=True)
+    prompt: str = setting(
+        PROMPT,
+        "text around each sentence, in training and evaluation: `{sentence}` stands for the "
+        "sentence, `{mask}` for the mask token that the pooling `mask` reads; empty: none",
+        loaded=True,
+    )
+    second_prompt: str = setting(
+        SECOND_PROMPT,
+        "prompt of the positive and of the soft negative, in training only",
+        step_cost="none",
+    )
+    batch_size: Positive = setting(
+        256, "sentences per training step", symbol="N", unit="sentences", step_cost="scales"
+    )
+    learning_rate: float = setting(
+        1e-5, "initial learning rate of AdamW; it decays linearly to 0", step_cost="none", gt=0
+    )
+    margin_low: float = setting(
+        0.1,
+        "minimum by which the soft negative's cosine stays below the positive's",
+        symbol="α",
+        step_cost="none",
+        ge=0,
+    )
+    margin_high: float = setting(
+        0.3,
+        "maximum by which the soft negative's cosine stays below the positive's",
+        symbol="β",
+        step_cost="none",
+        ge=0,
+    )
+    margin_weight: float = setting(
+        1e-3, "weight of the bidirectional margin loss", symbol="λ", step_cost="none", ge=0
+    )
+
+    def check(self) -> None:
+        """Raise ValueError for margins in the wrong order, or prompts that differ in length."""
+        super().check()
+        if self.margin_low > self.margin_high:
+            raise ValueError(
+                f"margin_low {self.margin_low} is above margin_high {self.margin_high}; it must be "
+                "the smaller of the two"
+            )
+        first = self.representation
+        second = replace(first, prompt=self.second_prompt)
+        second.check()
+        places = ("tokens_before", "tokens_after", "tokens_after_mask")
+        if any(getattr(first, each) != getattr(second, each) for each in places):
+            raise ValueError(
+                f"second_prompt {self.second_prompt!r} must have as many words as prompt "
+                f"{self.prompt!r} before the sentence, after it and after the mask token"
+            )
+
+    def head_operations(self, width: int) -> float:
+        """Multiplications per sentence outside the encoder."""
+        return PASSES * super().head_operations(width)
+
+
+class SNCSE(TwoPass[SNCSESettings]):
+    """InfoNCE between a sentence in two prompts, and a margin loss for its negation."""
+
+    name = "sncse"
+    title = "SNCSE"
+    source = "Wang and Dou, ICIC 2023"
+    Settings = SNCSESettings
+
+    @classmethod
+    def views(cls, settings: TrainerSettings) -> tuple[View, ...]:
+        """The sentence in the first prompt, in the second, and its negation in the second.
+
+        Augmentations that change the text apply to the first.
+        """
+        second = str(getattr(settings, "second_prompt", SECOND_PROMPT))
+        online = super().views(settings)[0]
+        return (online, View(prompt=second), View(NEGATION, second))
+
+    def forward(self, step: int, views: Sequence[Tokens]) -> Step:  # noqa: ARG002
+        """The loss of three passes, of the views in their order."""
+        return Step(self.loss(*self.passes(views, range(PASSES))))
+
+    def loss(self, first: Tensor, second: Tensor, negated: Tensor) -> Tensor:
+        """InfoNCE of z1 and z2, and λ times the margin loss of z1, z2 and z3; all (N, D)."""
+        settings = self.settings
+        contrast = info_nce(first, second, None, settings.temperature)
+        margin = margin_loss(
+            first, second, negated, low=settings.margin_low, high=settings.margin_high
+        )
+        return contrast + settings.margin_weight * margin
+
+    @classmethod
+    def describe(cls, settings: SNCSESettings) -> str:
+        """A sentence for the model card: the source of the negatives."""
+        return (
+            f"Its negatives were the other sentences of a batch of {settings.batch_size}, and its "
+            "soft negatives the negations of the sentences."
+        )
+
+
+def margin_loss(
+    first: Tensor, second: Tensor, negated: Tensor, *, low: float, high: float
+) -> Tensor:
+    """The bidirectional margin loss () of vectors z1, z2, z3, (N, D) each.
+
+    Mean of relu(Δ + α) + relu(−Δ − β), Δ = cos(z1, z3) − cos(z1, z2): 0 where −β <= Δ <= −α.
+    """
+    first, second, negated = map(at_least_float32, (first, second, negated))
+    difference = cosine_similarity(first, negated) - cosine_similarity(first, second)
+    return (relu(difference + low) + relu(-difference - high)).mean()

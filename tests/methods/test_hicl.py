@@ -1,0 +1,223 @@
+"""HiCL: segments and negatives by hand, losses against slow transcriptions, its backbones."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from mtdlab.config import make_settings
+from mtdlab.evaluation.sts import Evaluation
+from mtdlab.methods.hicl import HiCL, Pass, entailment_loss, local_loss, recorded
+from mtdlab.training.inputs import load_inputs
+from mtdlab.training.loop import start, train
+
+Array = NDArray[np.float64]
+TEMPERATURE = 0.3
+
+
+def ignore(_step: int, _evaluation: Evaluation | None) -> None:
+    """A step callback that does nothing."""
+
+
+@pytest.fixture
+def tiny(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> dict[str, Any]:
+    return {
+        "encoder": str(tiny_encoder),
+        "corpus": str(tiny_corpus),
+        "evaluation": str(tiny_pairs),
+        "batch_size": 8,
+        "max_length": 16,
+        "steps": 3,
+        "evaluate_every": 3,
+        "learning_rate": 1e-3,
+        "device": "cpu",
+        "precision": "float32",
+    }
+
+
+def pass_of(segments: list[list[Array]]) -> Pass:
+    """A pass whose sentences have these segment vectors; their means are not weighted."""
+    sentence = [row for row, each in enumerate(segments) for _ in each]
+    return Pass(
+        torch.from_numpy(np.stack([vector for each in segments for vector in each])),
+        torch.tensor(sentence),
+        torch.from_numpy(np.stack([np.mean(each, axis=0) for each in segments])),
+    )
+
+
+def drawn(counts: list[int], seed: int) -> list[list[Array]]:
+    random = np.random.default_rng(seed)
+    return [[random.standard_normal(4) for _ in range(count)] for count in counts]
+
+
+def similarity(a: Array, b: Array) -> float:
+    return math.exp(float(a @ b) / math.sqrt(a @ a) / math.sqrt(b @ b) / TEMPERATURE)
+
+
+def slow_local(first: list[list[Array]], second: list[list[Array]]) -> float:
+    """Per segment: its twin against the twin and the segments of all other sentences; summed."""
+    total = 0.0
+    for row, segments in enumerate(first):
+        others = [each for at, every in enumerate(second) if at != row for each in every]
+        for segment, twin in zip(segments, second[row], strict=False):
+            negatives = sum(similarity(segment, other) for other in others)
+            positive = similarity(segment, twin)
+            total -= math.log(positive / (positive + negatives))
+    return total / len(first)
+
+
+def slow_entailment(first: list[list[Array]], second: list[list[Array]]) -> float:
+    """Per segment: its own sentence against all sentences, whose vectors are means; summed."""
+    sentences = [np.mean(each, axis=0) for each in second]
+    total = 0.0
+    for row, segments in enumerate(first):
+        for segment in segments:
+            similar = [similarity(segment, sentence) for sentence in sentences]
+            total -= math.log(similar[row] / sum(similar))
+    return total / len(first)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [([3, 1, 2], [3, 1, 2]), ([1, 1], [1, 1]), ([2, 1, 1], [3, 1, 2]), ([3, 2], [1, 2])],
+)
+def test_the_losses_are_those_of_slow_transcriptions(first: list[int], second: list[int]) -> None:
+    one, other = drawn(first, 0), drawn(second, 1)
+    local = local_loss(pass_of(one), pass_of(other), TEMPERATURE)
+    assert float(local) == pytest.approx(slow_local(one, other), rel=1e-12)
+    entailment = entailment_loss(pass_of(one), pass_of(other), TEMPERATURE)
+    assert float(entailment) == pytest.approx(slow_entailment(one, other), rel=1e-12)
+
+
+def test_segments_of_the_same_sentence_are_no_negatives() -> None:
+    x, y = np.array([1.0, 0.0]), np.array([0.0, 1.0])
+    first, second = [[x, y], [y]], [[x, x], [y]]
+    # x: twin x, of the other sentence y; y: twin x, negative y; y: twin y, negatives x and x
+    near, far = math.exp(1 / TEMPERATURE), 1.0
+    by_hand = [near / (near + far), far / (far + near), near / (near + 2 * far)]
+    expected = -sum(map(math.log, by_hand)) / 2
+    loss = local_loss(pass_of(first), pass_of(second), TEMPERATURE)
+    assert float(loss) == pytest.approx(expected, rel=1e-12)
+    # another vector of the same sentence changes only its own row
+    moved = local_loss(pass_of(first), pass_of([[x, -x], [y]]), TEMPERATURE)
+    by_hand[1:] = [far / (far + near), near / (near + 2 * far)]
+    assert float(moved) == pytest.approx(-sum(map(math.log, by_hand)) / 2, rel=1e-12)
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_the_loss_of_a_step_is_that_of_a_slow_transcription(
+    pooling: str, tiny: dict[str, Any]
+) -> None:
+    """SimCSE's loss on means of segments, each encoded alone by transformers' own forward pass."""
+    settings = make_settings(
+        method="hicl", segment_length=4, local_weight=0.3, entailment_weight=0.2, dropout=0.0,
+        pooling=pooling, temperature=TEMPERATURE, **tiny | {"steps": 1, "evaluate_every": 1},
+    )  # fmt: skip
+    inputs = load_inputs(settings)
+    state = start(settings, inputs)
+    branch = state.method.backbone.branch
+    [(ids, mask)] = next(inputs.batches(8, settings.seed))
+    segments, sentences = [], []
+    for row, length in zip(ids, mask.sum(dim=1).tolist(), strict=True):
+        parts = [row[at : min(at + 4, length)] for at in range(0, length, 4)]
+        vectors = []
+        for part in parts:
+            hidden = branch.encoder.eval()(input_ids=part.unsqueeze(0)).last_hidden_state[0]
+            pooled = hidden[0] if pooling == "cls" else hidden.mean(dim=0)
+            head = torch.tanh(branch.pooler.weight @ pooled + branch.pooler.bias)
+            vectors.append(head.detach().double().numpy())
+        segments.append(vectors)
+        weights = [len(part) / length for part in parts]
+        sentences.append(sum(w * v for w, v in zip(weights, vectors, strict=True)))
+    whole = [[each] for each in sentences]
+    entailment = 0.0
+    for row, vectors in enumerate(segments):
+        for vector in vectors:
+            similar = [similarity(vector, each) for each in sentences]
+            entailment -= math.log(similar[row] / sum(similar)) / len(sentences)
+    expected = (
+        0.3 * slow_local(segments, segments) + 0.7 * slow_local(whole, whole) + 0.2 * entailment
+    )
+    branch.train()
+    assert max(map(len, segments)) >= 3
+    loss = train(settings, inputs, ignore, state).curve["loss"][0]
+    assert loss == pytest.approx(expected, rel=1e-5)
+
+
+def test_with_one_segment_a_sentence_the_loss_is_that_of_the_backbone(
+    tiny: dict[str, Any],
+) -> None:
+    whole = make_settings(method="simcse", dropout=0.0, **tiny)
+    wrapped = make_settings(method="hicl", segment_length=16, dropout=0.0, **tiny)
+    losses = [
+        train(each, load_inputs(each), ignore).curve["loss"].tolist() for each in (whole, wrapped)
+    ]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("backbone", "passes", "given"),
+    [
+        ("simcse", 2, {}),
+        ("esimcse", 3, {}),
+        ("mocose", 2, {}),
+        ("sncse", 3, {"prompt": "a {sentence} {mask}", "second_prompt": "the {sentence} {mask}"}),
+    ],
+)
+def test_the_first_two_passes_of_a_step_are_the_positive_pair(
+    backbone: str, passes: int, given: dict[str, str], tiny: dict[str, Any]
+) -> None:
+    settings = make_settings(method="hicl", backbone=backbone, segment_length=7, **tiny, **given)
+    state = start(settings, load_inputs(settings))
+    method = state.method
+    assert isinstance(method, HiCL)
+    views = next(state.batches)
+    with recorded(method.backbone) as found:
+        method.backbone(0, views)
+    assert len(found) == passes
+    assert found[0].segments.requires_grad
+    assert found[1].segments.requires_grad == (backbone != "mocose")
+    for each in found:
+        assert each.sentence.tolist() == sorted(each.sentence.tolist())
+        assert len(each.sentences) == 8
+    method.backbone(0, views)
+    assert len(found) == passes, "a hook remained"
+
+
+def test_settings_are_those_of_the_backbone() -> None:
+    simcse, esimcse, mocose, sncse = (
+        make_settings(method="hicl", backbone=each)
+        for each in ("simcse", "esimcse", "mocose", "sncse")
+    )
+    assert (simcse.mtd, simcse.encoder_copies, simcse.evaluate_every) == (None, 1, 125)
+    assert esimcse.mtd == pytest.approx(202.5)
+    assert (esimcse.queue_size, esimcse.ema_decay, esimcse.encoder_copies) == (160, 0.995, 2)
+    assert mocose.mtd == pytest.approx(14.67, abs=0.01)
+    assert (sncse.batch_size, sncse.pooling) == (256, "mask")
+    assert {each.segment_length for each in (simcse, esimcse, mocose, sncse)} == {32}
+    assert "queue_size" not in simcse.model_dump()
+    assert {"queue_size", "repetition_rate"} < set(esimcse.model_dump())
+    for each in (simcse, esimcse, mocose, sncse):
+        assert make_settings(**each.model_dump()) == each
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"queue_size": 64}, "queue_size is not a setting of the backbone simcse"),
+        ({"backbone": "esimcse", "preset": "paper"}, "preset is not a setting of the backbone"),
+        ({"backbone": "mixcse"}, "Input should be 'simcse', 'esimcse', 'mocose' or 'sncse'"),
+        ({"backbone": "mocose", "preset": "paper"}, "fgsm_gradient current: its extra pass"),
+        ({"backbone": "esimcse", "batch_size": 1}, "batch_size 1 leaves the first step without"),
+        ({"segment_length": 0}, "greater than or equal to 1"),
+        ({"backbone": "sncse", "segment_length": 10}, "leaves no tokens for the sentence"),
+    ],
+)
+def test_invalid_settings_are_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        make_settings(method="hicl", **values)

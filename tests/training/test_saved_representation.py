@@ -1,0 +1,67 @@
+"""Saved models of methods whose vectors SentenceTransformer cannot express: SNCSE and HiCL."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mtdlab
+from mtdlab.config import make_settings
+from mtdlab.device import choose_device
+from mtdlab.encoders.embed import MAX_LENGTH, Sentences
+from mtdlab.evaluation.sts import Evaluation
+from mtdlab.training.export import save_model
+from mtdlab.training.inputs import load_inputs
+from mtdlab.training.loop import start, train
+
+PROMPTS = {"prompt": "a {sentence} {mask}", "second_prompt": "the {sentence} {mask}"}
+CASES: dict[str, dict[str, Any]] = {
+    "sncse": {"method": "sncse", **PROMPTS},
+    "hicl": {"method": "hicl", "segment_length": 4, "pooling": "mean"},
+    "hicl-sncse": {"method": "hicl", "backbone": "sncse", "segment_length": 8, **PROMPTS},
+}
+
+
+def ignore(_step: int, _evaluation: Evaluation | None) -> None:
+    """A step callback that does nothing."""
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_saved_model_gives_the_vectors_that_were_evaluated(
+    case: str, tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path, tmp_path: Path
+) -> None:
+    settings = make_settings(
+        **CASES[case],
+        encoder=str(tiny_encoder),
+        corpus=str(tiny_corpus),
+        evaluation=str(tiny_pairs),
+        batch_size=8,
+        max_length=16,
+        steps=2,
+        evaluate_every=2,
+        learning_rate=1e-3,
+        device="cpu",
+        precision="float32",
+    )
+    inputs = load_inputs(settings)
+    state = start(settings, inputs)
+    outcome = train(settings, inputs, ignore, state)
+    folder = tmp_path / "model"
+    save_model(folder, settings, inputs, outcome, {})
+
+    device = choose_device(settings)
+    sentences = ["the dog runs", "a cat sleeps in the garden again today", "the"]
+    own = Sentences(sentences, inputs.encoder.tokenizer, MAX_LENGTH, settings.prompt)
+    evaluated = own.embed(state.method.encoder, settings.representation, device)
+    vectors = mtdlab.load_encoder(str(folder), device="cpu").encode(sentences)
+    assert np.allclose(vectors, evaluated[own.rows(sentences)], atol=1e-6)
+
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert 'mtdlab.load_encoder("this folder")' in card
+    assert "SentenceTransformer opens this folder too, but its vectors are others" in card
+
+    library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is absent")
+    theirs = library.SentenceTransformer(str(folder), device="cpu").encode(sentences)
+    assert theirs.shape == vectors.shape
+    assert not np.allclose(theirs, vectors, atol=1e-3)
