@@ -13,15 +13,16 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from analysis.geometry import alignment, batched_uniformity, normalise_rows, uniformity
 from analysis.tasks import TRANSFER
-from analysis.whitening import fit_whitening
 from mtdlab.device import Device
 from mtdlab.encoders.embed import Sentences, Vectors
 from mtdlab.evaluation.labels import Labelled, Transfer
 from mtdlab.evaluation.pairs import Pairs
+from mtdlab.evaluation.processing import Processing
 from mtdlab.evaluation.sizes import describe_shortfall
 from mtdlab.evaluation.sts import POSITIVE_ABOVE, spearman
 from mtdlab.evaluation.tasks import Task, load_task, parts_of, task_folder
 from mtdlab.evaluation.transfer import Examples, nested_accuracy, split_accuracy
+from mtdlab.evaluation.word_vectors import WordAverages
 from mtdlab.settings import Representation
 from mtdlab.settings.tasks import BUILTIN
 
@@ -74,16 +75,16 @@ class Space:
 
 @dataclass(frozen=True)
 class Embedder:
-    """An encoder and how its sentence vectors are read: representation, device, whitening.
+    """An encoder and how its sentence vectors are read: representation, device, processing.
 
-    whiten  dimensions kept; each task is whitened by its own sentences, each as often as it
-            occurs there, as published. None: not at all.
+    processing  of vectors; fitted to each task's own sentences, each as often as it occurs
+                there, as published for whitening. None: none.
     """
 
     model: PreTrainedModel
     representation: Representation
     device: Device
-    whiten: int | None = None
+    processing: Processing | None = None
 
 
 class Suite:
@@ -97,12 +98,14 @@ class Suite:
         self,
         tasks: Sequence[str],
         data: Path | None,
-        tokenizer: PreTrainedTokenizerBase,
+        tokenizer: PreTrainedTokenizerBase | Path,
         max_length: int,
         spaces: Mapping[str, Pairs] | None = None,
         prompt: str = "",
     ) -> None:
         """Read what `data`, a folder in SentEval's layout, holds of the tasks.
+
+        tokenizer   of the encoder; or a file of word vectors, which are averaged.
 
         Raises MtdlabError for an unknown task, and with file and line for a damaged file.
         """
@@ -125,7 +128,11 @@ class Suite:
             for text in (*part.first, *part.second)
         ]
         texts += [text for pairs in self.spaces.values() for text in (*pairs.first, *pairs.second)]
-        self.sentences = Sentences(texts, tokenizer, max_length, prompt)
+        self.sentences: Sentences = (
+            WordAverages(texts, tokenizer)
+            if isinstance(tokenizer, Path)
+            else Sentences(texts, tokenizer, max_length, prompt)
+        )
 
     def embed(self, embedder: Embedder, *, advance: Advance = nothing) -> Vectors:
         """Sentence vectors (S, D) of all tasks and sets, each sentence encoded once."""
@@ -141,28 +148,33 @@ class Suite:
         )
 
     def score_all(
-        self, vectors: Vectors, whiten: int | None, *, advance: Advance = nothing
+        self, vectors: Vectors, processing: Processing | None, *, advance: Advance = nothing
     ) -> list[TaskScore]:
         """Every task's score, in the suite's order, from `embed`'s vectors."""
-        return [self.score(task, vectors, whiten, advance=advance) for task in self.tasks]
+        return [self.score(task, vectors, processing, advance=advance) for task in self.tasks]
 
     def score(
-        self, task: str, vectors: Vectors, whiten: int | None, *, advance: Advance = nothing
+        self,
+        task: str,
+        vectors: Vectors,
+        processing: Processing | None,
+        *,
+        advance: Advance = nothing,
     ) -> TaskScore:
         """One task's score from `embed`'s vectors; None with a reason where there is none."""
         if task in self.missing:
             return TaskScore(task, None, self.missing[task])
-        score = self._score(task, vectors, whiten, advance)
+        score = self._score(task, vectors, processing, advance)
         return replace(score, warning=self.shortfalls.get(task, ""))
 
     def _score(
-        self, task: str, vectors: Vectors, whiten: int | None, advance: Advance
+        self, task: str, vectors: Vectors, processing: Processing | None, advance: Advance
     ) -> TaskScore:
         loaded = self.loaded[task]
         scored = parts_of(loaded)[-1]
         count = len(scored)
         try:
-            parts = self._vectors(parts_of(loaded), vectors, whiten)
+            parts = self._vectors(parts_of(loaded), vectors, processing)
         except ValueError as error:
             return TaskScore(task, None, str(error), count)
         if isinstance(loaded, Transfer):
@@ -173,14 +185,14 @@ class Suite:
             return TaskScore(task, None, "every cosine, or every gold score, is the same", count)
         return TaskScore(task, correlation, n=count)
 
-    def space(self, name: str, vectors: Vectors, whiten: int | None) -> Space:
+    def space(self, name: str, vectors: Vectors, processing: Processing | None) -> Space:
         """Alignment (gold above 4) and uniformity of one set of pairs, from unit vectors."""
         pairs = self.spaces[name]
         positive = pairs.gold > POSITIVE_ABOVE
         distinct = {sentence: at for at, sentence in enumerate([*pairs.first, *pairs.second])}
         counts = int(positive.sum()), len(distinct)
         try:
-            [(first, second)] = self._vectors([pairs], vectors, whiten)
+            [(first, second)] = self._vectors([pairs], vectors, processing)
         except ValueError as error:
             return Space(name, None, None, None, *counts, str(error))
         aligned = alignment(first[positive], second[positive]) if positive.any() else None
@@ -190,7 +202,7 @@ class Suite:
         return Space(name, *measured, *counts, reason)
 
     def _vectors(
-        self, parts: Sequence[Pairs | Labelled], vectors: Vectors, whiten: int | None
+        self, parts: Sequence[Pairs | Labelled], vectors: Vectors, processing: Processing | None
     ) -> list[tuple[Floats, Floats]]:
         """First and second vectors of each part: of pairs at unit length, of classes as they are.
 
@@ -202,7 +214,7 @@ class Suite:
         every = vectors[np.concatenate([rows for side in sides for rows in side])]
         every = every.astype(np.float64)
         _check_directions(every)
-        shown = every if whiten is None else fit_whitening(every, whiten).apply(every)
+        shown = every if processing is None else processing(every)
         if isinstance(parts[0], Pairs):
             shown = normalise_rows(shown)
         lengths = np.cumsum([len(rows) for side in sides for rows in side])[:-1]
@@ -216,7 +228,7 @@ def score_tasks(embedder: Embedder, suite: Suite, *, advance: Advance = nothing)
     `advance(what, done, total)` follows the encoding and the classifiers.
     """
     vectors = suite.embed(embedder, advance=advance)
-    return suite.score_all(vectors, embedder.whiten, advance=advance)
+    return suite.score_all(vectors, embedder.processing, advance=advance)
 
 
 def _check_directions(vectors: Floats) -> None:

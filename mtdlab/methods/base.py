@@ -35,10 +35,13 @@ class View:
 
     augmentation   the augmentations that change each sentence; "none": the original text.
     prompt         the text around each sentence, see `mtdlab.settings.representation`.
+    document       consecutive sentences joined to at most `max_length` tokens instead of single
+                   ones, see `mtdlab.corpus.documents`. All views of a method, or none.
     """
 
     augmentation: str = "none"
     prompt: str = ""
+    document: bool = False
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,16 @@ class TrainerSettings(BaseModel):
         "none", "augmentations in addition to dropout, joined with `+`"
     )
     learning_rate: float = setting(
-        3e-5, "initial learning rate of AdamW; it decays linearly to 0", step_cost="none", gt=0
+        3e-5,
+        "highest learning rate of AdamW; after `warmup_steps` it decays linearly to 0",
+        step_cost="none",
+        gt=0,
+    )
+    warmup_steps: Count = setting(
+        0,
+        "steps over which the learning rate rises linearly from 0; 0: none",
+        unit="steps",
+        step_cost="none",
     )
     weight_decay: float = setting(1e-6, "weight decay of AdamW", step_cost="none", ge=0)
     weight_decay_exceptions: Literal["none", "biases-and-norms"] = setting(
@@ -183,6 +192,7 @@ class TrainerSettings(BaseModel):
     def _together(self, info: ValidationInfo) -> Self:
         if not (info.context or {}).get("partial"):
             self._check_probes()
+            self._check_warmup()
             self.representation.check()
             self.check()
         return self
@@ -192,6 +202,13 @@ class TrainerSettings(BaseModel):
             raise ValueError(
                 f"probe_every {self.probe_every} gives fewer than two probes in {self.steps} "
                 "steps; it must be below steps, or 0 for none"
+            )
+
+    def _check_warmup(self) -> None:
+        if self.warmup_steps >= self.steps:
+            raise ValueError(
+                f"warmup_steps {self.warmup_steps} leaves no step at the full learning rate in "
+                f"{self.steps} steps; it must be below steps"
             )
 
     def check(self) -> None:

@@ -24,6 +24,7 @@ from mtdlab.evaluation import transfer
 from mtdlab.evaluation.evaluate import evaluate
 from mtdlab.evaluation.mteb_tree import write_mteb
 from mtdlab.evaluation.pairs import Pairs
+from mtdlab.evaluation.processing import Whiten
 from mtdlab.evaluation.suite import Embedder, Suite, TaskScore, nothing, score_tasks
 from mtdlab.evaluation.table import Report, as_json, as_text
 from mtdlab.evaluation.transfer import Examples, nested_accuracy, split_accuracy
@@ -90,7 +91,7 @@ def test_a_score_is_scipys_spearman(
     cosines = [
         u @ v / np.linalg.norm(u) / np.linalg.norm(v) for u, v in zip(first, second, strict=True)
     ]
-    score = suite.score("STSB", vectors, whiten)
+    score = suite.score("STSB", vectors, Whiten(whiten) if whiten else None)
     assert score.score == pytest.approx(100 * spearmanr(cosines, pairs.gold).statistic)
     assert (score.n, score.reason, score.metric) == (12, "", "spearman")
 
@@ -149,7 +150,7 @@ def test_more_dimensions_than_there_are_give_a_reason(
 ) -> None:
     suite = suite_of("STSB")
     vectors = suite.embed(Embedder(encoder.model, Representation("cls"), CPU))
-    assert "k is 99; these embeddings span" in suite.score("STSB", vectors, 99).reason
+    assert "k is 99; these embeddings span" in suite.score("STSB", vectors, Whiten(99)).reason
 
 
 def test_the_space_of_a_set_of_pairs(suite_of: Callable[..., Suite], encoder: Encoder) -> None:
