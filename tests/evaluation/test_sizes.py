@@ -14,6 +14,7 @@ from mtdlab.evaluation.sizes import BY_CLASS, BY_SPLIT, PAIRS, describe_shortfal
 from mtdlab.evaluation.suite import Embedder, Suite, score_tasks
 from mtdlab.evaluation.table import Report, as_json, as_text
 from mtdlab.evaluation.tasks import load_task, task_folder
+from mtdlab.settings import Representation
 from mtdlab.sweep.preflight import shortfall_warnings
 
 SHARED = Path(__file__).parents[3] / "shared/data/senteval"
@@ -61,8 +62,8 @@ def test_the_score_carries_the_warning(tiny_encoder: Path, tmp_path: Path) -> No
     encoder = load_encoder(str(tiny_encoder), 0.1)
     suite = Suite(["STSB"], tmp_path, encoder.tokenizer, 32)
     device = Device(torch.device("cpu"), torch.float32)
-    scores = score_tasks(Embedder(encoder.model, "cls", device), suite)
-    report = Report("m", "cls", None, "cpu", scores, [], [])
+    scores = score_tasks(Embedder(encoder.model, Representation("cls"), device), suite)
+    report = Report("m", Representation("cls"), None, "cpu", scores, [], [])
     warning = "its test split has 12 of the 1,379 published pairs"
     assert scores[0].score is not None
     assert f"warning: STSB: {warning}" in as_text(report)

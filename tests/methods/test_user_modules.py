@@ -14,7 +14,7 @@ from mtdlab.cli import app
 from mtdlab.config import read_study
 from mtdlab.errors import MtdlabError
 from mtdlab.methods import registry, user_modules
-from mtdlab.methods.registry import find_method, method_names
+from mtdlab.methods.registry import BUILTIN, find_method, method_names
 from mtdlab.methods.user_modules import UserModule, ensure_imported, import_modules, named_modules
 from mtdlab.store import Store
 from mtdlab.store.owner import this_process
@@ -237,7 +237,7 @@ def test_the_commands_list_an_imported_method(tmp_path: Path) -> None:
     code, output = run("methods", "--import", "toy_listed", "--json")
     assert code == 0
     found: dict[str, Any] = json.loads(output)["methods"]
-    assert list(found) == ["mocose", "simcse", "esimcse", "mixcse", "toy"]
+    assert list(found) == [*BUILTIN, "toy"]
     assert found["toy"]["settings"]["factor"] == {
         "default": 2.0,
         "description": "factor of the loss",

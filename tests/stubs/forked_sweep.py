@@ -11,6 +11,7 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 from mtdlab.__main__ import main
 
@@ -30,6 +31,7 @@ class ForkedSweep:
 
     def __init__(self, words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
         self.returncode: int | None = None
+        self._printed: tuple[str, str] | None = None
         self._files = [tempfile.TemporaryFile("w+") for _ in range(2)]  # noqa: SIM115
         sys.stdout.flush()
         sys.stderr.flush()
@@ -53,10 +55,9 @@ class ForkedSweep:
             if time.monotonic() > deadline:
                 raise subprocess.TimeoutExpired("sweep", timeout or 3600)
             time.sleep(0.005)
-        for file in self._files:
-            file.seek(0)
-        output, error = (file.read() for file in self._files)
-        return output, error
+        if self._printed is None:
+            self._printed = _read(self._files[0]), _read(self._files[1])
+        return self._printed
 
     def _run(self, words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
         """In the child: run the command and end, without returning to the test."""
@@ -80,3 +81,10 @@ class ForkedSweep:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
+
+
+def _read(file: IO[str]) -> str:
+    """All that was written to a file, which is closed."""
+    with file:
+        file.seek(0)
+        return file.read()
