@@ -165,10 +165,11 @@ def evaluate(
     data: str | Path | None = None,
     pooling: str | None = None,
     whiten: int | None = None,
+    flow: int | None = None,
     pairs: str | Path | None = None,
     mteb: str | Path | None = None,
 ) -> "Evaluation":
-    """Score an encoder, as `mtdlab evaluate`: builtin, a folder or a Hugging Face name.
+    """Score an encoder, as `mtdlab evaluate`: builtin, a folder, a Hugging Face name, vectors:FILE.
 
     The arguments are those of `mtdlab.evaluation.evaluate.evaluate`, which states what it raises.
     """
@@ -182,6 +183,7 @@ def evaluate(
             data=None if data is None else Path(data),
             pooling=pooling,
             whiten=whiten,
+            flow=flow,
             pairs=None if pairs is None else Path(pairs),
             mteb=None if mteb is None else Path(mteb),
             advance=advance,

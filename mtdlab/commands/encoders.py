@@ -58,7 +58,12 @@ def train(
 
 
 def evaluate(
-    model: Annotated[str, typer.Argument(help="builtin, a folder, or a Hugging Face name.")],
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="builtin, a folder, a Hugging Face name, or vectors:FILE (word vectors, averaged)."
+        ),
+    ],
     tasks: Annotated[
         str | None,
         typer.Option(
@@ -92,6 +97,16 @@ def evaluate(
             help="Whiten by each task's own sentences, keep K dimensions.",
         ),
     ] = None,
+    flow: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="SEED",
+            show_default=False,
+            help="Map each task's own sentences to a normal distribution by a flow (BERT-flow), "
+            "trained with this seed.",
+        ),
+    ] = None,
     pairs: Annotated[
         Path | None,
         typer.Option(help="Tab-separated first, second, score: for alignment and uniformity."),
@@ -112,6 +127,7 @@ def evaluate(
             data=data,
             pooling=pooling,
             whiten=whiten,
+            flow=flow,
             pairs=pairs,
             mteb=mteb,
             advance=advance,

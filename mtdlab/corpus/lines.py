@@ -11,7 +11,7 @@ import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mtdlab.errors import MtdlabError
@@ -32,7 +32,10 @@ _ESCAPED = re.compile("[\udc80-\udcff]")
 
 @dataclass
 class Tally:
-    """What reading met: counts, and `done` of `total` bytes (of files) or rows (of a dataset)."""
+    """What reading met: counts, and `done` of `total` bytes (of files) or rows (of a dataset).
+
+    files   files that were begun.
+    """
 
     lines: int = 0
     blank: int = 0
@@ -41,6 +44,12 @@ class Tally:
     nuls: int = 0
     done: int = 0
     total: int = 0
+    files: int = field(default=0, compare=False)
+
+    @property
+    def breaks(self) -> int:
+        """Where a document ends: blank lines, and the beginning of each file."""
+        return self.blank + self.files
 
     def sentence(self, line: str) -> str:
         """A line without its end as a sentence, and counted; empty where it is left out."""
@@ -75,6 +84,7 @@ def read_file(path: Path, tally: Tally) -> Iterator[str]:
     Raises MtdlabError where it is UTF-16, damaged gzip, or cannot be read.
     """
     before = tally.done
+    tally.files += 1
     with reading(path), path.open("rb") as file:
         text = _decoded(file, path)
         while line := text.readline(CHARACTERS + 1):

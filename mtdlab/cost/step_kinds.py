@@ -32,6 +32,7 @@ def operations(settings: TrainerSettings, inputs: RunInputs) -> float:
         for name, weights in inputs.encoder.model.named_parameters()
         if "embeddings" not in name
     ]
-    longest = min(settings.max_length, int(inputs.tokens.lengths.max()))
+    stores = inputs.views or (inputs.tokens,)
+    longest = min(settings.max_length, max(int(store.lengths.max()) for store in stores))
     sentence = longest * sum(blocks) + settings.head_operations(width)
     return 8.0 * settings.batch_size * sentence

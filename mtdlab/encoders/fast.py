@@ -8,6 +8,7 @@ Letters: N batch, L tokens, P packed rows (real tokens, and a few of padding), D
 H heads, d = D / H.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,6 +18,9 @@ from transformers import BertModel, PreTrainedModel, RobertaModel
 
 from mtdlab.encoders.dropout import Dropout
 from mtdlab.encoders.packing import Packing
+
+OnEmbeddings = Callable[[Tensor, Tensor], Tensor]
+"""A change of the embedding block's output (N, L, D), under a mask (N, L), before layer 1."""
 
 
 def is_fast(model: PreTrainedModel) -> bool:
@@ -30,20 +34,50 @@ def is_fast(model: PreTrainedModel) -> bool:
     )
 
 
-def first_tokens(model: PreTrainedModel, words: Tensor, mask: Tensor, dropout: Dropout) -> Tensor:
+def first_tokens(
+    model: PreTrainedModel,
+    words: Tensor,
+    mask: Tensor,
+    dropout: Dropout,
+    change: OnEmbeddings | None = None,
+) -> Tensor:
     """The last layer's [CLS] vectors (N, D) of word embeddings (N, L, D) under a mask (N, L)."""
     packing = _packing(model, mask)
-    hidden = _embed(model, words, packing, dropout)
+    hidden = _embed(model, words, mask, packing, dropout, change)
     *layers, last = _layers(model)
     for layer in layers:
         hidden = _layer(layer, hidden, packing, dropout)
     return _layer(last, hidden, packing, dropout, packing.first)
 
 
-def all_tokens(model: PreTrainedModel, words: Tensor, mask: Tensor, dropout: Dropout) -> Tensor:
+def all_layers(
+    model: PreTrainedModel,
+    words: Tensor,
+    mask: Tensor,
+    dropout: Dropout,
+    change: OnEmbeddings | None = None,
+) -> list[Tensor]:
+    """The embedding block's output and every layer's, each (N, L, D), of words (N, L, D).
+
+    Rows of padding are undefined.
+    """
+    packing = _packing(model, mask)
+    packed = [_embed(model, words, mask, packing, dropout, change)]
+    for layer in _layers(model):
+        packed.append(_layer(layer, packed[-1], packing, dropout))
+    return [packing.pad(hidden) for hidden in packed]
+
+
+def all_tokens(
+    model: PreTrainedModel,
+    words: Tensor,
+    mask: Tensor,
+    dropout: Dropout,
+    change: OnEmbeddings | None = None,
+) -> Tensor:
     """The last layer (N, L, D) of words (N, L, D); rows of padding are undefined."""
     packing = _packing(model, mask)
-    hidden = _embed(model, words, packing, dropout)
+    hidden = _embed(model, words, mask, packing, dropout, change)
     for layer in _layers(model):
         hidden = _layer(layer, hidden, packing, dropout)
     return packing.pad(hidden)
@@ -57,7 +91,14 @@ def _layers(model: Any) -> list[Any]:
     return list(model.encoder.layer)
 
 
-def _embed(model: Any, words: Tensor, packing: Packing, dropout: Dropout) -> Tensor:
+def _embed(
+    model: Any,
+    words: Tensor,
+    mask: Tensor,
+    packing: Packing,
+    dropout: Dropout,
+    change: OnEmbeddings | None,
+) -> Tensor:
     block = model.embeddings
     # position ids of RoBERTa start at its padding id + 1
     table = block.position_embeddings
@@ -65,7 +106,8 @@ def _embed(model: Any, words: Tensor, packing: Packing, dropout: Dropout) -> Ten
     places = table.weight.index_select(0, packing.positions + first)
     kind = block.token_type_embeddings.weight[0]
     embedded = _norm(packing.pack(words) + (places + kind), block.LayerNorm)
-    return dropout.forward(embedded)
+    embedded = dropout.forward(embedded)
+    return embedded if change is None else packing.pack(change(packing.pad(embedded), mask))
 
 
 def _layer(

@@ -3,15 +3,17 @@
 Letters: N batch, L tokens, S segments of all sentences of a batch, D dimension.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
-from mtdlab.encoders.fast import all_tokens, first_tokens, is_fast
+from mtdlab.encoders.fast import OnEmbeddings, all_layers, all_tokens, first_tokens, is_fast
+from mtdlab.errors import MtdlabError
 from mtdlab.settings import Pooling, Representation
 
 
@@ -23,17 +25,22 @@ def encode(
     input_ids: Tensor | None = None,
     inputs_embeds: Tensor | None = None,
     dropout: Dropout = NO_DROPOUT,
+    change: OnEmbeddings | None = None,
 ) -> Tensor:
     """Sentence vectors (N, D) of token ids (N, L) or word embeddings (N, L, D).
 
     attention_mask  (N, L), 1 for real tokens, which come first.
     dropout         used by the fast forward pass; other encoders use their dropout modules,
                     which are active in training mode.
+    change          applied to the embedding block's output, (N, L, D), after its LayerNorm; of
+                    segments, to that of all segments, (S, L', D).
+
+    Raises MtdlabError for a change of an encoder without an embedding block.
     """
     if inputs_embeds is None:
         inputs_embeds = model.get_input_embeddings()(input_ids)
     vectors, segments = encode_segments(
-        model, inputs_embeds, attention_mask, representation, dropout
+        model, inputs_embeds, attention_mask, representation, dropout, change
     )
     return vectors if segments is None else segments.mean(vectors)
 
@@ -44,15 +51,17 @@ def encode_segments(
     mask: Tensor,
     representation: Representation,
     dropout: Dropout,
+    change: OnEmbeddings | None = None,
 ) -> "tuple[Tensor, Segments | None]":
     """Vectors (S, D) of the segments of words (N, L, D) under a mask (N, L), and the segments.
 
     Without segments: vectors (N, D) of the sentences, and None.
     """
     if not representation.segment_length:
-        return _encode(model, words, mask, representation, dropout), None
+        return _encode(model, words, mask, representation, dropout, change), None
     segments = cut(words, mask, representation)
-    return _encode(model, segments.words, segments.mask, representation, dropout), segments
+    vectors = _encode(model, segments.words, segments.mask, representation, dropout, change)
+    return vectors, segments
 
 
 @dataclass(frozen=True)
@@ -132,16 +141,41 @@ def _encode(
     mask: Tensor,
     representation: Representation,
     dropout: Dropout,
+    change: OnEmbeddings | None,
 ) -> Tensor:
     pooling = representation.pooling
-    if is_fast(model) and pooling in ("cls", "mean", "mask"):
-        if pooling == "cls":
-            return first_tokens(model, words, mask, dropout)
-        return pool([all_tokens(model, words, mask, dropout)], mask, representation)
     several = pooling in ("first-last", "last2")
-    output = model(inputs_embeds=words, attention_mask=mask, output_hidden_states=several)
+    if is_fast(model):
+        if pooling == "cls":
+            return first_tokens(model, words, mask, dropout, change)
+        if several:
+            return pool(all_layers(model, words, mask, dropout, change), mask, representation)
+        return pool([all_tokens(model, words, mask, dropout, change)], mask, representation)
+    with _changed_embeddings(model, mask, change):
+        output = model(inputs_embeds=words, attention_mask=mask, output_hidden_states=several)
     layers = output.hidden_states if several else (output.last_hidden_state,)
     return pool(layers, mask, representation)
+
+
+@contextmanager
+def _changed_embeddings(
+    model: PreTrainedModel, mask: Tensor, change: OnEmbeddings | None
+) -> Iterator[None]:
+    """Apply `change` to the output of the embedding block in transformers' forward pass."""
+    if change is None:
+        yield
+        return
+    block = getattr(model, "embeddings", None)
+    if not isinstance(block, nn.Module):
+        raise MtdlabError(
+            f"an encoder of the type {model.config.model_type} has no embedding block whose output "
+            "can be perturbed; choose BERT, RoBERTa, DistilBERT or MPNet"
+        )
+    hook = block.register_forward_hook(lambda _block, _inputs, output: change(output, mask))
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def pool(

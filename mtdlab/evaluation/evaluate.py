@@ -15,9 +15,11 @@ from mtdlab.encoders.saved import saved_representation
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.mteb_tree import write_mteb
 from mtdlab.evaluation.pairs import Pairs, read_table
+from mtdlab.evaluation.processing import Flow, Processing, Whiten
 from mtdlab.evaluation.suite import Advance, Embedder, Suite
 from mtdlab.evaluation.table import Report
 from mtdlab.evaluation.tasks import sts_benchmark_pairs
+from mtdlab.evaluation.word_vectors import PREFIX, WordAverages
 from mtdlab.settings import Pooling, Representation, TrainerSettings
 from mtdlab.settings.tasks import BUILTIN, KNOWN, parse_tasks
 
@@ -32,44 +34,72 @@ def evaluate(
     data: Path | None,
     pooling: str | None,
     whiten: int | None,
+    flow: int | None = None,
     pairs: Path | None,
     mteb: Path | None,
     advance: Advance,
 ) -> Report:
-    """Score `builtin`, a folder or a Hugging Face name.
+    """Score `builtin`, a folder, a Hugging Face name or `vectors:FILE`, averages of word vectors.
 
     pooling  None: that of a model saved by mtdlab with its prompt and segments, else cls.
     tasks    names separated by commas, `sts`, `transfer`; None: all, or without data `builtin`.
     data     a folder in SentEval's layout; None: MTDLAB_DATA, if it is set, or the folder
              `senteval` in it.
+    whiten   dimensions kept by whitening; None: none.
+    flow     seed of a flow (BERT-flow); None: none.
     pairs    a tab-separated file of first, second, score, for alignment and uniformity.
     mteb     a folder for MTEB's tree of results.
 
     Raises MtdlabError for what is unknown, damaged or cannot be loaded, and where no task's
     data are there.
     """
-    settings, representation = TrainerSettings(encoder=model), _representation(model, pooling)
+    processing = _processing(whiten, flow)
+    words = model.startswith(PREFIX)
+    if words and (pooling or mteb):
+        raise MtdlabError(f"{model}: word vectors have no --pooling and no --mteb; remove them")
+    representation = Representation() if words else _representation(model, pooling)
     named = data is not None or bool(tasks)
     data = senteval_folder(data)
     chosen = _tasks(tasks) or (KNOWN if data else (BUILTIN,))
     spaces = _spaces(chosen, data, pairs)
+    if words:
+        suite = Suite(chosen, data, Path(model.removeprefix(PREFIX)), MAX_LENGTH, spaces)
+        _check_data(suite, named=named)
+        assert isinstance(suite.sentences, WordAverages)
+        vectors, remark = suite.sentences.vectors, suite.sentences.remark()
+        scores = suite.score_all(vectors, processing, advance=advance)
+        found = [suite.space(name, vectors, processing) for name in suite.spaces]
+        return Report(model, None, processing, "cpu", scores, found, [], remark)
+    settings = TrainerSettings(encoder=model)
     encoder = load_encoder(model, settings.dropout)
     limit = encoder.token_limit(MAX_LENGTH)
     suite = Suite(chosen, data, encoder.tokenizer, limit, spaces, representation.prompt)
+    _check_data(suite, named=named)
+    device = choose_device(settings)
+    nn.Module.to(encoder.model, device.device)
+    vectors = suite.embed(Embedder(encoder.model, representation, device), advance=advance)
+    scores = suite.score_all(vectors, processing, advance=advance)
+    found = [suite.space(name, vectors, processing) for name in suite.spaces]
+    files = write_mteb(mteb, model, encoder.model, scores) if mteb else []
+    return Report(model, representation, processing, str(device), scores, found, files)
+
+
+def _processing(whiten: int | None, flow: int | None) -> Processing | None:
+    if whiten is not None and flow is not None:
+        raise MtdlabError("whitening and a flow cannot be combined; give --whiten or --flow")
+    if flow is not None:
+        return Flow(flow)
+    return None if whiten is None else Whiten(whiten)
+
+
+def _check_data(suite: Suite, *, named: bool) -> None:
+    """Raise MtdlabError where no task's data are there, or none of those that were named."""
     if suite.missing and (not suite.loaded or (named and suite.loaded.keys() == {BUILTIN})):
         name, reason = next(iter(suite.missing.items()))
         raise MtdlabError(
             f"evaluate: no task's data are there ({name}: {reason}); give SentEval's folder by "
             "--data or MTDLAB_DATA, or take --tasks builtin"
         )
-    device = choose_device(settings)
-    nn.Module.to(encoder.model, device.device)
-    embedder = Embedder(encoder.model, representation, device, whiten)
-    vectors = suite.embed(embedder, advance=advance)
-    scores = suite.score_all(vectors, whiten, advance=advance)
-    found = [suite.space(name, vectors, whiten) for name in suite.spaces]
-    files = write_mteb(mteb, model, encoder.model, scores) if mteb else []
-    return Report(model, representation, whiten, str(device), scores, found, files)
 
 
 def _tasks(text: str | None) -> tuple[str, ...]:

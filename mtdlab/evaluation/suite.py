@@ -4,23 +4,25 @@ Letters: S distinct sentences over all tasks, P pairs, D dimension.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from analysis.geometry import alignment, normalise_rows, uniformity
+from analysis.geometry import alignment, batched_uniformity, normalise_rows, uniformity
 from analysis.tasks import TRANSFER
-from analysis.whitening import fit_whitening
 from mtdlab.device import Device
 from mtdlab.encoders.embed import Sentences, Vectors
 from mtdlab.evaluation.labels import Labelled, Transfer
 from mtdlab.evaluation.pairs import Pairs
+from mtdlab.evaluation.processing import Processing
+from mtdlab.evaluation.sizes import describe_shortfall
 from mtdlab.evaluation.sts import POSITIVE_ABOVE, spearman
 from mtdlab.evaluation.tasks import Task, load_task, parts_of, task_folder
 from mtdlab.evaluation.transfer import Examples, nested_accuracy, split_accuracy
+from mtdlab.evaluation.word_vectors import WordAverages
 from mtdlab.settings import Representation
 from mtdlab.settings.tasks import BUILTIN
 
@@ -34,12 +36,16 @@ def nothing(_what: str, _done: int, _total: int) -> None:
 
 @dataclass(frozen=True)
 class TaskScore:
-    """One task's score x 100, or None and the reason; `n` pairs or tested sentences."""
+    """One task's score x 100, or None and the reason; `n` pairs or tested sentences.
+
+    warning  which of its files are shorter than published, with both counts; else empty.
+    """
 
     task: str
     score: float | None
     reason: str = ""
     n: int = 0
+    warning: str = ""
 
     @property
     def metric(self) -> str:
@@ -52,11 +58,16 @@ class Space:
     """Alignment over a set's positive pairs, uniformity over its distinct sentences.
 
     Each is None where there are no vectors to take it from; `reason` then says why.
+
+    uniformity_by_batch  as the notebook of MoCoSE's authors computes it (`batched_uniformity`), of
+                         the first sentences of the pairs, then the second; comparable with its
+                         published values, which `uniformity` is not.
     """
 
     name: str
     alignment: float | None
     uniformity: float | None
+    uniformity_by_batch: float | None
     positives: int
     sentences: int
     reason: str = ""
@@ -64,34 +75,37 @@ class Space:
 
 @dataclass(frozen=True)
 class Embedder:
-    """An encoder and how its sentence vectors are read: representation, device, whitening.
+    """An encoder and how its sentence vectors are read: representation, device, processing.
 
-    whiten  dimensions kept; each task is whitened by its own sentences, each as often as it
-            occurs there, as published. None: not at all.
+    processing  of vectors; fitted to each task's own sentences, each as often as it occurs
+                there, as published for whitening. None: none.
     """
 
     model: PreTrainedModel
     representation: Representation
     device: Device
-    whiten: int | None = None
+    processing: Processing | None = None
 
 
 class Suite:
     """Some tasks and some sets of pairs, read and tokenised, each sentence once.
 
-    `missing` names the tasks whose data are not there, each with what was looked for.
+    `missing` names the tasks whose data are not there, each with what was looked for; `shortfalls`
+    those with files shorter than published, each with both counts.
     """
 
     def __init__(
         self,
         tasks: Sequence[str],
         data: Path | None,
-        tokenizer: PreTrainedTokenizerBase,
+        tokenizer: PreTrainedTokenizerBase | Path,
         max_length: int,
         spaces: Mapping[str, Pairs] | None = None,
         prompt: str = "",
     ) -> None:
         """Read what `data`, a folder in SentEval's layout, holds of the tasks.
+
+        tokenizer   of the encoder; or a file of word vectors, which are averaged.
 
         Raises MtdlabError for an unknown task, and with file and line for a damaged file.
         """
@@ -104,6 +118,8 @@ class Suite:
                 self.loaded[name] = load_task(name, folder or Path())
             else:
                 self.missing[name] = f"no folder {folder}" if folder else "no data folder is given"
+        described = {name: describe_shortfall(name, task) for name, task in self.loaded.items()}
+        self.shortfalls = {name: text for name, text in described.items() if text}
         self.spaces = dict(spaces or {})
         texts = [
             text
@@ -112,7 +128,11 @@ class Suite:
             for text in (*part.first, *part.second)
         ]
         texts += [text for pairs in self.spaces.values() for text in (*pairs.first, *pairs.second)]
-        self.sentences = Sentences(texts, tokenizer, max_length, prompt)
+        self.sentences: Sentences = (
+            WordAverages(texts, tokenizer)
+            if isinstance(tokenizer, Path)
+            else Sentences(texts, tokenizer, max_length, prompt)
+        )
 
     def embed(self, embedder: Embedder, *, advance: Advance = nothing) -> Vectors:
         """Sentence vectors (S, D) of all tasks and sets, each sentence encoded once."""
@@ -128,22 +148,33 @@ class Suite:
         )
 
     def score_all(
-        self, vectors: Vectors, whiten: int | None, *, advance: Advance = nothing
+        self, vectors: Vectors, processing: Processing | None, *, advance: Advance = nothing
     ) -> list[TaskScore]:
         """Every task's score, in the suite's order, from `embed`'s vectors."""
-        return [self.score(task, vectors, whiten, advance=advance) for task in self.tasks]
+        return [self.score(task, vectors, processing, advance=advance) for task in self.tasks]
 
     def score(
-        self, task: str, vectors: Vectors, whiten: int | None, *, advance: Advance = nothing
+        self,
+        task: str,
+        vectors: Vectors,
+        processing: Processing | None,
+        *,
+        advance: Advance = nothing,
     ) -> TaskScore:
         """One task's score from `embed`'s vectors; None with a reason where there is none."""
         if task in self.missing:
             return TaskScore(task, None, self.missing[task])
+        score = self._score(task, vectors, processing, advance)
+        return replace(score, warning=self.shortfalls.get(task, ""))
+
+    def _score(
+        self, task: str, vectors: Vectors, processing: Processing | None, advance: Advance
+    ) -> TaskScore:
         loaded = self.loaded[task]
         scored = parts_of(loaded)[-1]
         count = len(scored)
         try:
-            parts = self._vectors(parts_of(loaded), vectors, whiten)
+            parts = self._vectors(parts_of(loaded), vectors, processing)
         except ValueError as error:
             return TaskScore(task, None, str(error), count)
         if isinstance(loaded, Transfer):
@@ -154,23 +185,24 @@ class Suite:
             return TaskScore(task, None, "every cosine, or every gold score, is the same", count)
         return TaskScore(task, correlation, n=count)
 
-    def space(self, name: str, vectors: Vectors, whiten: int | None) -> Space:
+    def space(self, name: str, vectors: Vectors, processing: Processing | None) -> Space:
         """Alignment (gold above 4) and uniformity of one set of pairs, from unit vectors."""
         pairs = self.spaces[name]
         positive = pairs.gold > POSITIVE_ABOVE
         distinct = {sentence: at for at, sentence in enumerate([*pairs.first, *pairs.second])}
         counts = int(positive.sum()), len(distinct)
         try:
-            [(first, second)] = self._vectors([pairs], vectors, whiten)
+            [(first, second)] = self._vectors([pairs], vectors, processing)
         except ValueError as error:
-            return Space(name, None, None, *counts, str(error))
+            return Space(name, None, None, None, *counts, str(error))
         aligned = alignment(first[positive], second[positive]) if positive.any() else None
         every = np.concatenate([first, second])[list(distinct.values())]
         reason = "" if positive.any() else f"no pair has a gold score above {POSITIVE_ABOVE:g}"
-        return Space(name, aligned, uniformity(every), *counts, reason)
+        measured = aligned, uniformity(every), batched_uniformity(every)
+        return Space(name, *measured, *counts, reason)
 
     def _vectors(
-        self, parts: Sequence[Pairs | Labelled], vectors: Vectors, whiten: int | None
+        self, parts: Sequence[Pairs | Labelled], vectors: Vectors, processing: Processing | None
     ) -> list[tuple[Floats, Floats]]:
         """First and second vectors of each part: of pairs at unit length, of classes as they are.
 
@@ -182,7 +214,7 @@ class Suite:
         every = vectors[np.concatenate([rows for side in sides for rows in side])]
         every = every.astype(np.float64)
         _check_directions(every)
-        shown = every if whiten is None else fit_whitening(every, whiten).apply(every)
+        shown = every if processing is None else processing(every)
         if isinstance(parts[0], Pairs):
             shown = normalise_rows(shown)
         lengths = np.cumsum([len(rows) for side in sides for rows in side])[:-1]
@@ -196,7 +228,7 @@ def score_tasks(embedder: Embedder, suite: Suite, *, advance: Advance = nothing)
     `advance(what, done, total)` follows the encoding and the classifiers.
     """
     vectors = suite.embed(embedder, advance=advance)
-    return suite.score_all(vectors, embedder.whiten, advance=advance)
+    return suite.score_all(vectors, embedder.processing, advance=advance)
 
 
 def _check_directions(vectors: Floats) -> None:

@@ -5,7 +5,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from analysis.geometry import NOTEBOOK_BATCH
 from analysis.tasks import STS, TRANSFER
+from mtdlab.evaluation.processing import Flow, Processing, Whiten
 from mtdlab.evaluation.suite import Space, TaskScore
 from mtdlab.settings import Representation
 from mtdlab.settings.representation import describe
@@ -21,15 +23,20 @@ TABLES = (
 
 @dataclass(frozen=True)
 class Report:
-    """What an encoder scored, in the tasks' order, and where its sentence vectors lie."""
+    """What an encoder scored, in the tasks' order, and where its sentence vectors lie.
+
+    representation  None for averages of word vectors.
+    remark          on the sentences; empty without one.
+    """
 
     model: str
-    representation: Representation
-    whiten: int | None
+    representation: Representation | None
+    processing: Processing | None
     device: str
     scores: list[TaskScore]
     spaces: list[Space]
     files: list[Path]
+    remark: str = ""
 
     @property
     def complete(self) -> bool:
@@ -54,14 +61,16 @@ def tables(report: Report) -> list[tuple[str, list[TaskScore], int]]:
 
 def as_json(report: Report) -> dict[str, Any]:
     """The report as one JSON object; `complete` where an average is over the whole table."""
-    averages = {}
+    averages, processing = {}, report.processing
     for title, scores, size in tables(report):
         mean, count = average(scores)
         averages[title] = {"mean": mean, "n": count, "of": size, "complete": count == size}
     return {
         "model": report.model,
-        **asdict(report.representation),
-        "whiten": report.whiten,
+        **(asdict(report.representation) if report.representation else {}),
+        "whiten": processing.dimensions if isinstance(processing, Whiten) else None,
+        "flow": processing.seed if isinstance(processing, Flow) else None,
+        "remark": report.remark,
         "device": report.device,
         "tasks": [asdict(score) | {"metric": score.metric} for score in report.scores],
         "averages": averages,
@@ -72,11 +81,14 @@ def as_json(report: Report) -> dict[str, Any]:
 
 def as_text(report: Report) -> list[str]:
     """The report as lines: SimCSE's tables, what has no score and why, the geometry."""
-    kept = f", whitened to {report.whiten} dimensions" if report.whiten else ""
-    lines = [f"{report.model}, {describe(report.representation)}{kept}, {report.device}"]
+    kind = describe(report.representation) if report.representation else "average of word vectors"
+    kept = f", {report.processing}" if report.processing else ""
+    lines = [f"{report.model}, {kind}{kept}, {report.device}"]
+    lines += [report.remark] if report.remark else []
     for title, scores, size in tables(report):
         lines += ["", title, *_table(scores, size)]
         lines += [f"{one.task} has no score: {one.reason}" for one in scores if one.score is None]
+        lines += [f"warning: {one.task}: {one.warning}" for one in scores if one.warning]
     for space in report.spaces:
         lines += ["", *_space(space)]
     return lines + [f"wrote {path}" for path in report.files]
@@ -96,7 +108,10 @@ def _table(scores: list[TaskScore], size: int) -> list[str]:
 def _space(space: Space) -> list[str]:
     lines = [
         f"{space.name}: alignment {_number(space.alignment, 4)} ({space.positives:,} positive "
-        f"pairs), uniformity {_number(space.uniformity, 4)} ({space.sentences:,} sentences)"
+        f"pairs), uniformity {_number(space.uniformity, 4)} ({space.sentences:,} sentences)",
+        f"uniformity in batches of {NOTEBOOK_BATCH}, their logarithms averaged, as the notebook of "
+        f"MoCoSE's authors: {_number(space.uniformity_by_batch, 4)}; compare published values with "
+        "this one",
     ]
     return lines + ([f"not all of it: {space.reason}"] if space.reason else [])
 

@@ -35,10 +35,13 @@ class View:
 
     augmentation   the augmentations that change each sentence; "none": the original text.
     prompt         the text around each sentence, see `mtdlab.settings.representation`.
+    document       consecutive sentences joined to at most `max_length` tokens instead of single
+                   ones, see `mtdlab.corpus.documents`. All views of a method, or none.
     """
 
     augmentation: str = "none"
     prompt: str = ""
+    document: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,12 @@ class Method(nn.Module, ABC, Generic[S]):
         text = View(prompt=settings.prompt)
         changed = replace(text, augmentation=text_level(settings.augmentation))
         return (text,) if changed == text else (changed, text)
+
+    def use_pooler(self, pooler: nn.Module | None) -> None:
+        """Called once before training with the pooler that was pre-trained with the encoder.
+
+        None for an encoder without one. By default it is not used.
+        """
 
     @abstractmethod
     def forward(self, step: int, views: Sequence[Tokens]) -> Step:

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 Module = TypeVar("Module", bound=nn.Module)
 
 
-def make_target(online: Module, shared: nn.Module) -> Module:
+def make_target(online: Module, shared: nn.Module | None = None) -> Module:
     """A copy of `online` without gradients, except that `shared`, a part of it, is not copied."""
-    target = copy.deepcopy(online, {id(shared): shared})
+    target = copy.deepcopy(online, {id(shared): shared} if shared else None)
     trained = {id(parameter) for parameter in online.parameters()}
     for parameter in target.parameters():
         if id(parameter) not in trained:

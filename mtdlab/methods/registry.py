@@ -29,6 +29,8 @@ BUILTIN: Mapping[str, str] = {
     "mixcse": "mtdlab.methods.mixcse:MixCSE",
     "sncse": "mtdlab.methods.sncse:SNCSE",
     "hicl": "mtdlab.methods.hicl:HiCL",
+    "consert": "mtdlab.methods.consert:ConSERT",
+    "contriever": "mtdlab.methods.contriever:Contriever",
 }
 """Built-in methods, imported at first use because they import torch."""
 

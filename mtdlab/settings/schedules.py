@@ -65,5 +65,11 @@ def _mean_trace(start: float, end: float, period: int, shift: int, steps: int) -
 
 
 def learning_rate_at(step: int, settings: TrainerSettings) -> float:
-    """The learning rate of a step (0 the first): linear to 0 over the run, no warm-up."""
-    return settings.learning_rate * (1 - step / settings.steps)
+    """The learning rate of a step (0 the first): linear warm-up from 0, then linear to 0.
+
+    step / W of it in the W warm-up steps, (T − step) / (T − W) in the others of T.
+    """
+    warmup, steps = settings.warmup_steps, settings.steps
+    if step < warmup:
+        return settings.learning_rate * step / warmup
+    return settings.learning_rate * (1 - (step - warmup) / (steps - warmup))

@@ -97,10 +97,11 @@ class TrainerSettings(BaseModel):
         loaded=True,
         step_cost="none",
     )
-    select_on: Literal["dev", "test"] = setting(
+    select_on: Literal["dev", "test", "sts_average"] = setting(
         "dev",
-        "pairs on which the checkpoint is selected; `test` is for reproducing published "
-        "selections and is stated in every figure",
+        "pairs on which the checkpoint is selected; `test`, and `sts_average`, the average of the "
+        "STS test sets in the folder of `evaluation` (its test pairs where there are none), are "
+        "for reproducing published selections and are stated in every figure",
         step_cost="none",
     )
     batch_size: Positive = setting(
@@ -113,9 +114,27 @@ class TrainerSettings(BaseModel):
         "none", "augmentations in addition to dropout, joined with `+`"
     )
     learning_rate: float = setting(
-        3e-5, "initial learning rate of AdamW; it decays linearly to 0", step_cost="none", gt=0
+        3e-5,
+        "highest learning rate of AdamW; after `warmup_steps` it decays linearly to 0",
+        step_cost="none",
+        gt=0,
+    )
+    warmup_steps: Count = setting(
+        0,
+        "steps over which the learning rate rises linearly from 0; 0: none",
+        unit="steps",
+        step_cost="none",
     )
     weight_decay: float = setting(1e-6, "weight decay of AdamW", step_cost="none", ge=0)
+    weight_decay_exceptions: Literal["none", "biases-and-norms"] = setting(
+        "none", "parameters without weight decay: none, or biases and LayerNorms", step_cost="none"
+    )
+    max_gradient_norm: float = setting(
+        0.0,
+        "L2 norm of all gradients together above which they are scaled down to it; 0: no clipping",
+        step_cost="switch",
+        ge=0,
+    )
     dropout: float = setting(0.1, "dropout rate of encoder and heads", loaded=True, ge=0, lt=1)
     max_length: int = setting(
         32,
@@ -173,6 +192,7 @@ class TrainerSettings(BaseModel):
     def _together(self, info: ValidationInfo) -> Self:
         if not (info.context or {}).get("partial"):
             self._check_probes()
+            self._check_warmup()
             self.representation.check()
             self.check()
         return self
@@ -182,6 +202,13 @@ class TrainerSettings(BaseModel):
             raise ValueError(
                 f"probe_every {self.probe_every} gives fewer than two probes in {self.steps} "
                 "steps; it must be below steps, or 0 for none"
+            )
+
+    def _check_warmup(self) -> None:
+        if self.warmup_steps >= self.steps:
+            raise ValueError(
+                f"warmup_steps {self.warmup_steps} leaves no step at the full learning rate in "
+                f"{self.steps} steps; it must be below steps"
             )
 
     def check(self) -> None:

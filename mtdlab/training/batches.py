@@ -40,7 +40,8 @@ class BatchOrder:
         assert all(len(store) == count for store in stores), "row i of each is the same sentence"
         if count < size:
             raise MtdlabError(
-                f"batch_size is {size}, but the corpus has {count} sentences; reduce batch_size"
+                f"batch_size is {size}, but the corpus has {count} sentences (or documents, for a "
+                "method that joins them); reduce batch_size"
             )
         self._stores, self._size, self._count = tuple(stores), size, count
         self._random = np.random.PCG64(seed)

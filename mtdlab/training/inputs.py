@@ -12,6 +12,7 @@ from torch import nn
 from analysis.spectrum import singular_values
 from mtdlab.corpus.augmented import augment
 from mtdlab.corpus.corpus import Corpus, open_corpus
+from mtdlab.corpus.documents import join_documents
 from mtdlab.corpus.tokens import TokenStore, tokenise
 from mtdlab.device import Device, choose_device
 from mtdlab.encoders.embed import MAX_LENGTH, Vectors
@@ -73,7 +74,7 @@ class RunInputs:
     before, scores_before  scores of the encoder before training: on dev and test, and on the tasks
                            of the suite.
     views                  tokens of the views that the method reads; row i of each is the same
-                           sentence as in `tokens`.
+                           sentence as in `tokens`, or in all views the same document.
     """
 
     encoder: Encoder
@@ -138,12 +139,16 @@ def check_inputs(
     device = choose_device(settings)
     opened = open_inputs(settings)
     tokens = _tokens(opened.corpus, opened.encoder, settings.max_length, settings.prompt)
+    # before models change a large corpus; documents are fewer than sentences
     BatchOrder([tokens], batch_size or settings.batch_size, seed=0)
     kind = find_method(settings.method)
     for augmentation in augmentations or (settings.augmentation,):
         changed = settings.model_copy(update={"augmentation": augmentation})
-        for view in kind.views(changed):
+        views = [
             _tokens_of(view, settings, opened.corpus, opened.encoder, device)
+            for view in kind.views(changed)
+        ]
+        BatchOrder(views, batch_size or settings.batch_size, seed=0)
 
 
 @lru_cache(maxsize=1)
@@ -174,6 +179,9 @@ def _tokens_of(
     view: View, settings: TrainerSettings, corpus: Corpus, encoder: Encoder, device: Device
 ) -> TokenStore:
     check_prompt(encoder.tokenizer, replace(settings.representation, prompt=view.prompt))
+    if view.document:
+        limit = encoder.token_limit(settings.max_length)
+        corpus = join_documents(corpus, encoder.tokenizer, limit)
     changed = augment(corpus, parse_augmentation(view.augmentation), device)
     return _tokens(changed or corpus, encoder, settings.max_length, view.prompt)
 

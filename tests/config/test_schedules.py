@@ -49,3 +49,9 @@ def test_the_learning_rate_falls_linearly_to_zero(step: int, rate: float) -> Non
 
 def test_a_single_step_has_the_full_rate() -> None:
     assert learning_rate_at(0, make_settings(steps=1, learning_rate=1e-3)) == 1e-3
+
+
+@pytest.mark.parametrize(("step", "share"), [(0, 0), (5, 0.5), (10, 1), (30, 0.5), (49, 0.025)])
+def test_the_learning_rate_rises_over_the_warm_up(step: int, share: float) -> None:
+    settings = make_settings(steps=50, warmup_steps=10, learning_rate=2e-5)
+    assert learning_rate_at(step, settings) == pytest.approx(2e-5 * share, rel=1e-12)

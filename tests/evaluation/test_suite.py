@@ -24,6 +24,7 @@ from mtdlab.evaluation import transfer
 from mtdlab.evaluation.evaluate import evaluate
 from mtdlab.evaluation.mteb_tree import write_mteb
 from mtdlab.evaluation.pairs import Pairs
+from mtdlab.evaluation.processing import Whiten
 from mtdlab.evaluation.suite import Embedder, Suite, TaskScore, nothing, score_tasks
 from mtdlab.evaluation.table import Report, as_json, as_text
 from mtdlab.evaluation.transfer import Examples, nested_accuracy, split_accuracy
@@ -90,7 +91,7 @@ def test_a_score_is_scipys_spearman(
     cosines = [
         u @ v / np.linalg.norm(u) / np.linalg.norm(v) for u, v in zip(first, second, strict=True)
     ]
-    score = suite.score("STSB", vectors, whiten)
+    score = suite.score("STSB", vectors, Whiten(whiten) if whiten else None)
     assert score.score == pytest.approx(100 * spearmanr(cosines, pairs.gold).statistic)
     assert (score.n, score.reason, score.metric) == (12, "", "spearman")
 
@@ -140,7 +141,7 @@ def test_broken_vectors_have_a_reason_and_no_score(
     assert reason in score.reason
     assert score.n > 0
     space = suite.space("mine", vectors, None)
-    assert (space.alignment, space.uniformity) == (None, None)
+    assert (space.alignment, space.uniformity, space.uniformity_by_batch) == (None, None, None)
     assert reason in space.reason
 
 
@@ -149,7 +150,7 @@ def test_more_dimensions_than_there_are_give_a_reason(
 ) -> None:
     suite = suite_of("STSB")
     vectors = suite.embed(Embedder(encoder.model, Representation("cls"), CPU))
-    assert "k is 99; these embeddings span" in suite.score("STSB", vectors, 99).reason
+    assert "k is 99; these embeddings span" in suite.score("STSB", vectors, Whiten(99)).reason
 
 
 def test_the_space_of_a_set_of_pairs(suite_of: Callable[..., Suite], encoder: Encoder) -> None:
@@ -161,6 +162,8 @@ def test_the_space_of_a_set_of_pairs(suite_of: Callable[..., Suite], encoder: En
     first, second = [at["the dog"]] * 2, [at["a cat"], at["a man"]]
     assert space.alignment == pytest.approx(alignment(first, second))
     assert space.uniformity == pytest.approx(uniformity(normalise_rows(list(at.values()))))
+    # five sentences are one batch
+    assert space.uniformity_by_batch == pytest.approx(space.uniformity)
 
 
 @pytest.fixture

@@ -1,0 +1,129 @@
+"""Sentence vectors that are averages of word vectors, read from a text file.
+
+Each line of the file is a word and its D numbers, separated by spaces (GloVe); a first line of two
+whole numbers, count and dimension, is skipped (word2vec's text format).
+
+Letters: S distinct sentences, D dimension.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtdlab.encoders.embed import Sentences, Vectors
+from mtdlab.errors import MtdlabError
+
+PREFIX = "vectors:"
+"""In place of an encoder's name: `vectors:FILE`."""
+LINE_BYTES = 1 << 20
+"""A longer line is no word vector; the limit keeps a damaged file from filling the memory."""
+
+_WORD = re.compile(r"\w+(?:'\w+)?|[^\w\s]")
+
+
+def words_of(sentence: str) -> list[str]:
+    """Lower-case words, numbers and punctuation marks."""
+    return _WORD.findall(sentence.lower())
+
+
+class WordAverages(Sentences):
+    """The distinct sentences of some texts, each the mean of its known words' vectors.
+
+    vectors   (S, D); zeros for a sentence without a known word.
+    words     number of words of the distinct sentences; unknown: those without a vector.
+    empty     distinct sentences without a known word.
+    """
+
+    def __init__(self, texts: Iterable[str], path: Path) -> None:
+        """Read the vectors of the words of `texts`, one line of the file in memory at a time.
+
+        Raises MtdlabError if the file cannot be read, or a line is damaged.
+        """
+        distinct = sorted(set(texts))
+        self._position = {sentence: row for row, sentence in enumerate(distinct)}
+        split = [words_of(sentence) for sentence in distinct]
+        table = read_vectors(path, {word for words in split for word in words})
+        dimension = len(next(iter(table.values()), np.zeros(1)))
+        self.vectors: Vectors = np.zeros((len(distinct), dimension), dtype=np.float32)
+        self.words = self.unknown = self.empty = 0
+        for row, words in enumerate(split):
+            known = [table[word] for word in words if word in table]
+            self.words += len(words)
+            self.unknown += len(words) - len(known)
+            self.empty += not known
+            if known:
+                self.vectors[row] = np.mean(known, axis=0, dtype=np.float64)
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def remark(self) -> str:
+        """How many words have no vector."""
+        share = self.unknown / self.words if self.words else 0.0
+        text = f"{self.unknown:,} of {self.words:,} words ({share:.1%}) have no vector"
+        return f"{text}, nor has any word of {self.empty:,} sentences" if self.empty else text
+
+
+def read_vectors(path: Path, wanted: set[str]) -> dict[str, NDArray[np.float32]]:
+    """The vectors (D,) of the wanted words that a file has; of a repeated word the first.
+
+    Every line must have as many numbers as the first, but only those of wanted words are read as
+    numbers. Raises MtdlabError with the line's number where one is damaged.
+    """
+    found: dict[str, NDArray[np.float32]] = {}
+    dimension = 0
+    try:
+        for number, line in _lines(path):
+            fields = line.split(" ")
+            if number == 1 and _is_header(fields):
+                dimension = int(fields[1])
+                continue
+            dimension = dimension or len(fields) - 1
+            # a word may contain spaces, as some of GloVe's do
+            word = " ".join(fields[:-dimension])
+            if dimension < 1 or not word:
+                raise MtdlabError(
+                    f"{path}: line {number} has {len(fields) - 1} numbers; it must have a word and "
+                    f"{dimension or 'its'} numbers, separated by spaces"
+                )
+            if word in wanted and word not in found:
+                found[word] = _numbers(fields[-dimension:], path, number)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise MtdlabError(f"{path}: cannot be read: {reason}; name a text file") from None
+    if not dimension:
+        raise MtdlabError(f"{path}: holds no word vector; give GloVe's or word2vec's text format")
+    return found
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    with path.open("rb") as file:
+        number = 0
+        while line := file.readline(LINE_BYTES):
+            number += 1
+            if len(line) == LINE_BYTES or b"\0" in line:
+                raise MtdlabError(
+                    f"{path}: line {number} is no text of a word and numbers; binary files are not "
+                    "read, convert it to the text format"
+                )
+            yield number, line.decode("utf-8", errors="replace").strip(" \r\n")
+
+
+def _is_header(fields: list[str]) -> bool:
+    return len(fields) == 2 and all(field.isascii() and field.isdigit() for field in fields)
+
+
+def _numbers(fields: Sequence[str], path: Path, number: int) -> NDArray[np.float32]:
+    try:
+        values = np.array([float(field) for field in fields], dtype=np.float32)
+    except ValueError:
+        values = np.array([np.nan], dtype=np.float32)
+    if not np.isfinite(values).all():
+        raise MtdlabError(
+            f"{path}: line {number} contains a value that is not a finite number; "
+            f"it must have a word and {len(fields)} numbers, separated by spaces"
+        )
+    return values

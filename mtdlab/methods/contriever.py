@@ -1,0 +1,325 @@
+"""Contriever (Izacard et al., TMLR 2022): momentum contrast of two crops of a document.
+
+The positive pair of a document is two random crops, each with some tokens deleted. The keys are a
+momentum encoder's, the average of all weights; there is no head. Vectors are means over tokens and
+are compared by dot product. Negatives are the queue alone, which starts full of random unit
+vectors, as in the published program.
+
+The published values are the defaults. A batch of 2,048 documents is that of 32 GPUs: smaller ones
+keep the queue at 64 batches and the warm-up at 4 % of the steps, unless these are given.
+
+Deviation from the published program: documents are lines joined to at most `max_length` tokens,
+not pieces of equal length of the whole text, and an incomplete document is not left out.
+
+Letters: N batch, L tokens, K queue, V rows of it in use, D dimension.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, normalize
+
+from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
+from mtdlab.methods.base import Method, Step, Tokens, View, evaluation_mode
+from mtdlab.methods.heads import word_table
+from mtdlab.methods.history import Decay, HistorySettings
+from mtdlab.methods.losses import at_least_float32
+from mtdlab.methods.momentum import averaged_pairs, ema_update, make_target
+from mtdlab.methods.perturbations import EmbeddingNoise
+from mtdlab.methods.queue import KeyQueue
+from mtdlab.settings import Pooling, TrainerSettings, limits, setting
+from mtdlab.settings.trainer import Count, Positive
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from mtdlab.device import Device
+
+QUEUED_BATCHES = 64
+"""Size of the queue in batches if not given."""
+WARMUP = 25
+"""The warm-up takes one of so many steps if not given."""
+OFFSET = 4_000_037
+"""Added to a run's seed for the generator of crops; other generators have other offsets."""
+
+Share = Annotated[float, Field(gt=0, le=1)]
+
+
+class ContrieverSettings(HistorySettings):
+    """The settings of Contriever: crops, momentum encoder, queue, and its published values."""
+
+    pooling: Pooling = setting("mean", "how token vectors become a sentence vector", loaded=True)
+    ema_decay: Decay = setting(
+        0.9995,
+        "decay of the moving average of weights (momentum encoder) per step",
+        symbol="η",
+        step_cost="none",
+    )
+    queue_size: Positive = setting(
+        131_072,
+        "keys of earlier batches, the only negatives; by default 64 batches",
+        symbol="K",
+        unit="keys",
+        step_cost="scales",
+        relative_to="batch_size",
+    )
+    initial_queue_size: Count = setting(
+        131_072,
+        "random unit vectors that the queue starts with; by default K",
+        symbol="K_s",
+        unit="keys",
+        step_cost="none",
+        relative_to="queue_size",
+    )
+    batch_size: Positive = setting(
+        2048, "documents per training step", symbol="N", unit="documents", step_cost="scales"
+    )
+    crop_min: Share = setting(0.05, "least share of a document in a crop", step_cost="none")
+    crop_max: Share = setting(0.5, "greatest share of a document in a crop", step_cost="scales")
+    deletion_rate: float = setting(
+        0.1, "probability that a token of a crop is deleted", step_cost="none", ge=0, lt=1
+    )
+    normalise: bool = setting(
+        False,
+        "whether vectors are compared by cosine; false: by dot product, as they are",
+        step_cost="none",
+    )
+    target_dropout: bool = setting(False, "whether keys are encoded with dropout")
+    learning_rate: float = setting(
+        5e-5,
+        "highest learning rate of AdamW; after `warmup_steps` it decays linearly to 0",
+        step_cost="none",
+        gt=0,
+    )
+    warmup_steps: Count = setting(
+        20_000,
+        "steps over which the learning rate rises linearly from 0; by default steps / 25",
+        unit="steps",
+        step_cost="none",
+    )
+    max_length: int = setting(
+        256,
+        "tokens per document, into which consecutive sentences are joined",
+        unit="tokens",
+        loaded=True,
+        step_cost="scales",
+        ge=3,
+        le=limits.COUNT,
+    )
+    steps: int = setting(
+        500_000, "training steps", unit="steps", step_cost="none", ge=1, le=limits.STEPS
+    )
+
+    @classmethod
+    def fill(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """A queue of 64 batches that starts full; a warm-up of 4 % of the steps."""
+        defaults = {name: field.default for name, field in cls.model_fields.items()}
+        filled: dict[str, Any] = {}
+        size, steps = (values.get(name, defaults[name]) for name in ("batch_size", "steps"))
+        if isinstance(size, int) and size >= 1:
+            filled["queue_size"] = min(QUEUED_BATCHES * size, limits.COUNT)
+        if isinstance(steps, int) and steps >= 1:
+            filled["warmup_steps"] = steps // WARMUP
+        queue = values.get("queue_size", filled.get("queue_size"))
+        if isinstance(queue, int) and queue >= 1:
+            filled["initial_queue_size"] = queue
+        return filled
+
+    def check(self) -> None:
+        """Raise ValueError for an invalid combination of values."""
+        if self.initial_queue_size > self.queue_size:
+            raise ValueError(
+                f"initial_queue_size {self.initial_queue_size} exceeds queue_size "
+                f"{self.queue_size}; it may be 0 to queue_size"
+            )
+        if self.crop_min > self.crop_max:
+            raise ValueError(
+                f"crop_min {self.crop_min} exceeds crop_max {self.crop_max}; lower crop_min"
+            )
+        if self.prompt:
+            raise ValueError("contriever crops documents, which have no prompt; remove prompt")
+
+    def head_operations(self, width: int) -> float:
+        """Multiplications per document outside the encoder: similarity to the queue, no head."""
+        return float(self.queue_size * width)
+
+
+class Contriever(Method[ContrieverSettings]):
+    """InfoNCE of two crops of a document, by dot product, with the queue's keys as negatives."""
+
+    name = "contriever"
+    title = "Contriever"
+    source = "Izacard et al., TMLR 2022"
+    Settings = ContrieverSettings
+
+    def __init__(
+        self, encoder: "PreTrainedModel", settings: ContrieverSettings, device: "Device"
+    ) -> None:
+        """The momentum encoder starts as a copy of `encoder`."""
+        super().__init__(encoder, settings, device)
+        nn.Module.to(encoder, device.device)
+        self.online = encoder
+        self.target = make_target(encoder)
+        width = int(encoder.config.hidden_size)
+        self.queue = KeyQueue(settings.queue_size, width, initial=settings.initial_queue_size).to(
+            device.device
+        )
+        self.dropout = Dropout(settings.dropout, settings.seed)
+        self.noise = EmbeddingNoise(settings.augmentation, settings.seed, device.device)
+        self.crops = Crops(
+            (settings.crop_min, settings.crop_max),
+            settings.deletion_rate,
+            settings.seed,
+            device.device,
+        )
+        self._averaged = averaged_pairs(self.target, encoder)
+        self.train()
+
+    @classmethod
+    def views(cls, settings: TrainerSettings) -> tuple[View, ...]:
+        """Documents: the augmented text and the original, or only the latter."""
+        return tuple(replace(view, document=True) for view in super().views(settings))
+
+    def forward(self, step: int, views: Sequence[Tokens]) -> Step:  # noqa: ARG002
+        """InfoNCE of one crop of the first view by the encoder and one of the last as its key.
+
+        The momentum encoder is updated before it encodes the keys.
+        """
+        ids, mask = self.crops(*views[0])
+        queries = self._vectors(self.online, ids, mask, self.dropout)
+        ema_update(*self._averaged, self.settings.ema_decay)
+        keys = self._target_vectors(*self.crops(*views[-1]))
+        loss = queue_loss(queries, keys, self.queue.negatives(), self.settings.temperature)
+        return Step(loss, keys, {"queue_fill": self.queue.fill})
+
+    def update(self, step: int, result: Step) -> None:  # noqa: ARG002
+        """Enqueue the keys."""
+        if result.keys is not None:
+            self.queue.enqueue(result.keys)
+
+    @torch.no_grad()
+    def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Unit vectors (N, D) of sentences by the momentum encoder, without dropout and crops."""
+        with evaluation_mode(self.target):
+            return normalize(self._vectors(self.target, ids, mask, NO_DROPOUT, noisy=False), dim=1)
+
+    def parts(self) -> dict[str, nn.Module]:
+        """Encoder, dropout generator, momentum encoder, queue."""
+        return {
+            "encoder": self.online,
+            "dropout": self.dropout,
+            "target": self.target,
+            "queue": self.queue,
+        }
+
+    @classmethod
+    def describe(cls, settings: ContrieverSettings) -> str:
+        """A sentence for the model card: the source of the negatives."""
+        return (
+            f"Its positives were pairs of crops of a document, its negatives a queue of "
+            f"{settings.queue_size} keys of a momentum encoder (EMA decay {settings.ema_decay}), "
+            f"in batches of {settings.batch_size}: a maximum traceable distance of "
+            f"{settings.mtd:.2f} steps."
+        )
+
+    @torch.no_grad()
+    def _target_vectors(self, ids: Tensor, mask: Tensor) -> Tensor:
+        if self.settings.target_dropout:
+            return self._vectors(self.target, ids, mask, self.dropout)
+        with evaluation_mode(self.target):
+            return self._vectors(self.target, ids, mask, NO_DROPOUT)
+
+    def _vectors(
+        self,
+        encoder: "PreTrainedModel",
+        ids: Tensor,
+        mask: Tensor,
+        dropout: Dropout,
+        *,
+        noisy: bool = True,
+    ) -> Tensor:
+        """Vectors (N, D) in float32 or wider, of unit length with `normalise`."""
+        # imported here: transformers takes seconds to import, and study files are read without it
+        from mtdlab.encoders.pooling import encode
+
+        words = word_table(encoder)(ids)
+        words = self.noise(words, mask) if noisy else words
+        with self.device.autocast():
+            vectors = encode(
+                encoder,
+                mask,
+                self.settings.representation,
+                inputs_embeds=words,
+                dropout=dropout,
+            )
+        vectors = at_least_float32(vectors)
+        return normalize(vectors, dim=1) if self.settings.normalise else vectors
+
+
+def queue_loss(queries: Tensor, keys: Tensor, negatives: Tensor, temperature: float) -> Tensor:
+    """InfoNCE () by dot product of queries and keys (N, D) against negatives (V, D) alone.
+
+    −log [exp(q·k/τ) / (exp(q·k/τ) + Σ_l exp(q·l/τ))], mean over the batch.
+    """
+    positive = (queries * keys).sum(dim=1, keepdim=True)
+    logits = torch.cat([positive, queries @ negatives.T.to(queries.dtype)], dim=1) / temperature
+    first = torch.zeros(len(queries), dtype=torch.long, device=queries.device)
+    return cross_entropy(logits, first)
+
+
+class Crops(nn.Module):
+    """Random crops of documents, with deleted tokens; the generator is in the state dict."""
+
+    def __init__(
+        self, shares: tuple[float, float], deletion: float, seed: int, device: torch.device
+    ) -> None:
+        """`shares`: the least and the greatest share of a document's tokens in a crop."""
+        super().__init__()
+        self.shares, self.deletion = shares, deletion
+        self._generator = torch.Generator(device).manual_seed(seed + OFFSET)
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tokens:
+        """Ids and mask (N, L') of one crop of each document, from ids and mask (N, L).
+
+        Of n tokens between [CLS] and [SEP], which stay, a crop has ⌊u n⌋ consecutive ones, at least
+        one, u uniform in `shares`, at a uniform place. Then each is deleted with the probability
+        `deletion`; at least one remains.
+        """
+        lengths = mask.sum(dim=1, keepdim=True) - 2
+        least, most = self.shares
+        share = least + (most - least) * self._uniform(lengths)
+        size = (share * lengths).long().clamp(min=1).minimum(lengths)
+        begin = 1 + (self._uniform(lengths) * (lengths - size + 1)).long()
+        places = torch.arange(mask.shape[1], device=mask.device)
+        inside = (places >= begin) & (places < begin + size)
+        draws = self._uniform(inside)
+        # the token with the greatest draw remains
+        spared = draws == draws.masked_fill(~inside, -1).amax(dim=1, keepdim=True)
+        kept = inside & ((draws >= self.deletion) | spared)
+        return keep_tokens(ids, kept | (places == 0) | (places == lengths + 1))
+
+    def get_extra_state(self) -> Tensor:
+        """The generator's state, for the state dict."""
+        return self._generator.get_state()
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Restore the generator's state."""
+        self._generator.set_state(state.cpu())
+
+    def _uniform(self, like: Tensor) -> Tensor:
+        return torch.rand(
+            like.shape, generator=self._generator, device=like.device, dtype=torch.float64
+        )
+
+
+def keep_tokens(ids: Tensor, kept: Tensor) -> Tokens:
+    """Ids and mask (N, L') of the tokens marked in `kept` (N, L), in their order."""
+    counts = kept.sum(dim=1, keepdim=True)
+    mask = torch.arange(int(counts.max()), device=ids.device) < counts
+    result = ids.new_zeros(mask.shape)
+    result[mask] = ids[kept]
+    return result, mask.long()

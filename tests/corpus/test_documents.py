@@ -1,0 +1,102 @@
+"""Documents: which lines are joined, and that they are cached under their own key."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from transformers import PreTrainedTokenizerBase
+
+from mtdlab.config import TrainerSettings
+from mtdlab.corpus.corpus import open_corpus
+from mtdlab.corpus.documents import DocumentCorpus, join_documents
+from mtdlab.corpus.tokens import token_folder, tokenise
+from mtdlab.encoders.loading import load_encoder
+from mtdlab.errors import MtdlabError
+from mtdlab.training.inputs import check_inputs, load_inputs
+
+
+@pytest.fixture
+def tokenizer(tiny_encoder: Path) -> PreTrainedTokenizerBase:
+    return load_encoder(str(tiny_encoder), 0.1).tokenizer
+
+
+def documents(
+    path: Path, text: str, tokenizer: PreTrainedTokenizerBase, length: int
+) -> DocumentCorpus:
+    path.write_text(text)
+    return join_documents(open_corpus(str(path)), tokenizer, length)
+
+
+def test_lines_are_joined_until_the_next_one_no_longer_fits(
+    tmp_path: Path, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    """8 tokens, [CLS] and [SEP] included: 6 words; 2 + 3 + 1 fit, a line of 7 stands alone."""
+    text = "a dog\nthe red cat\nsleeps\nbird\nthe old man reads in the park\nruns\nquietly\n"
+    found = documents(tmp_path / "text.txt", text, tokenizer, 8)
+    assert list(found.sentences()) == [
+        "a dog the red cat sleeps",
+        "bird",
+        "the old man reads in the park",
+        "runs quietly",
+    ]
+    store = tokenise(found, tokenizer, 8)
+    assert store.lengths.tolist() == [8, 3, 8, 4]
+
+
+def test_blank_lines_and_files_keep_documents_apart(
+    tmp_path: Path, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    text = "\na dog\ncat\n\n  \nbird\nsleeps\n\n"
+    assert list(documents(tmp_path / "one.txt", text, tokenizer, 32).sentences()) == [
+        "a dog cat",
+        "bird sleeps",
+    ]
+    (tmp_path / "two.txt").write_text("runs\nquietly")
+    whole = join_documents(open_corpus(str(tmp_path)), tokenizer, 32)
+    assert list(whole.sentences()) == ["a dog cat", "bird sleeps", "runs quietly"]
+
+
+def test_many_lines_are_joined_as_one_by_one(
+    tmp_path: Path, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    """More than are tokenised at once; every line stands in exactly one document."""
+    lines = [f"{'the ' * (at % 7)}dog" for at in range(3000)]
+    found = list(documents(tmp_path / "text.txt", "\n".join(lines), tokenizer, 20).sentences())
+    assert " ".join(found) == " ".join(lines)
+    sizes = [len(text.split()) for text in found]
+    assert max(sizes) <= 18
+    following = [text.split(" dog")[0].count("the") + 1 for text in found[1:]]
+    assert all(size + more > 18 for size, more in zip(sizes, following, strict=False))
+
+
+def test_documents_have_their_own_cache(
+    tiny_corpus: Path, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    corpus = open_corpus(str(tiny_corpus))
+    joined = join_documents(corpus, tokenizer, 24)
+    keys = {
+        token_folder(corpus, tokenizer, 24),
+        token_folder(joined, tokenizer, 24),
+        token_folder(join_documents(corpus, tokenizer, 16), tokenizer, 16),
+    }
+    assert len(keys) == 3
+
+
+def test_a_method_that_reads_documents_gets_them(settings_of: Any) -> None:
+    settings: TrainerSettings = settings_of(method="contriever", max_length=24, batch_size=4)
+    inputs = load_inputs(settings)
+    [view] = inputs.views
+    assert len(view) < len(inputs.tokens) / 2
+    assert int(view.lengths.sum()) - 2 * len(view) == int(inputs.tokens.lengths.sum()) - 2 * len(
+        inputs.tokens
+    )
+    noisy = load_inputs(settings.model_copy(update={"augmentation": "repetition:0.3"}))
+    online, target = noisy.views
+    assert np.array_equal(target.ids, view.ids)
+    assert len(online) == len(target)
+    assert not np.array_equal(online.ids, target.ids)
+    with pytest.raises(
+        MtdlabError, match=r"is 50, but the corpus has \d+ sentences \(or documents"
+    ):
+        check_inputs(settings, batch_size=50)
