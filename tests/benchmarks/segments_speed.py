@@ -4,7 +4,8 @@
 
 Lines of CORPUS are joined to documents of more than L tokens. Both methods train all-MiniLM-L6-v2
 on the same batches, one step each in turn, so that a slow minute of the machine falls on both.
-Printed are the median durations, and the median, least and greatest ratio of the paired steps.
+Printed are the medians of duration and processor time, and the median, least and greatest ratio of
+the paired steps; on a machine with other work the processor time is the steadier of the two.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from mtdlab.training.loop import start
 from mtdlab.training.state import RunState
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+Seconds = tuple[float, float]
 UNTIMED = 3
 """First steps of each method: they allocate memory."""
 
@@ -40,17 +42,17 @@ def documents(corpus: str, length: int) -> Iterator[str]:
             lines, tokens = [], 0
 
 
-def step(state: RunState) -> float:
-    """Train one step; its duration in seconds."""
+def step(state: RunState) -> Seconds:
+    """Train one step; its duration, and the processor time of all threads."""
     views = next(state.batches)
-    began = time.perf_counter()
+    began, used = time.perf_counter(), time.process_time()
     result = state.method(state.step, views)
     result.loss.backward()
     state.optimizer.step()
     state.optimizer.zero_grad()
     state.method.update(state.step, result)
     state.step += 1
-    return time.perf_counter() - began
+    return time.perf_counter() - began, time.process_time() - used
 
 
 def write_texts(folder: Path, corpus: str, length: int) -> None:
@@ -75,7 +77,7 @@ def settings_for(method: str, folder: Path, length: int, batch: int) -> TrainerS
     )
 
 
-def measure(corpus: str, length: int, batch: int, steps: int) -> dict[str, list[float]]:
+def measure(corpus: str, length: int, batch: int, steps: int) -> dict[str, list[Seconds]]:
     """Seconds of each timed step, by method."""
     with tempfile.TemporaryDirectory() as folder:
         write_texts(Path(folder), corpus, length)
@@ -86,11 +88,20 @@ def measure(corpus: str, length: int, batch: int, steps: int) -> dict[str, list[
         for state in states.values():
             for _ in range(UNTIMED):
                 step(state)
-        seconds: dict[str, list[float]] = {method: [] for method in states}
+        seconds: dict[str, list[Seconds]] = {method: [] for method in states}
         for _ in range(steps):
             for method, state in states.items():
                 seconds[method].append(step(state))
     return seconds
+
+
+def show(kind: str, simcse: list[float], hicl: list[float]) -> None:
+    """Print the medians, and the ratio of the paired steps."""
+    ratios = [one / other for one, other in zip(simcse, hicl, strict=True)]
+    print(
+        f"{kind}: SimCSE {statistics.median(simcse):.3f} s, HiCL {statistics.median(hicl):.3f} s, "
+        f"SimCSE / HiCL {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+    )
 
 
 def main() -> None:
@@ -102,14 +113,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20)
     given = parser.parse_args()
     seconds = measure(given.corpus, given.length, given.batch, given.steps)
-    ratios = [one / other for one, other in zip(seconds["simcse"], seconds["hicl"], strict=True)]
-    medians = {method: statistics.median(values) for method, values in seconds.items()}
     print(f"L {given.length}, N {given.batch}, {given.steps} steps each")
-    print(", ".join(f"{method} {value:.3f} s" for method, value in medians.items()))
-    print(
-        f"SimCSE / HiCL: median {statistics.median(ratios):.2f} "
-        f"({min(ratios):.2f} to {max(ratios):.2f}), n = {len(ratios)}"
-    )
+    for at, kind in enumerate(("duration", "processor time")):
+        show(kind, *([each[at] for each in seconds[name]] for name in ("simcse", "hicl")))
 
 
 if __name__ == "__main__":
