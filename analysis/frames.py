@@ -127,7 +127,8 @@ class StudyFrames:
     """One study, complete or still running.
 
     trials   a row per trial (R rows, `TRIAL_COLUMNS` first, then every other setting).
-             state is COMPLETE, FAIL, PRUNED, RUNNING or WAITING; reason is why a trial
+             state is COMPLETE, FAIL, PRUNED, RUNNING or WAITING (also of a trial that was
+             interrupted, whose process has died); reason is why a trial
              failed and reason_code its kind (nan_loss, collapsed, oom, error, interrupted),
              both empty otherwise; values that are not known yet are NaN. score is the
              study's metric x 100 at the checkpoint chosen on the dev split; score_before
@@ -162,6 +163,8 @@ class StudyFrames:
              later change. Empty for a study that recorded none.
     select_by  the score, one of the tasks of `scores`, that ranked the trials and selected the
              saved model; empty where none was recorded: then it was the metric.
+    model    where the best trial's model was last saved: trial (its number), host (name of the
+             machine) and folder there; empty where it is not recorded.
     """
 
     name: str
@@ -183,6 +186,7 @@ class StudyFrames:
     select_by: str = ""
     looks: pd.DataFrame = field(default_factory=lambda: empty(LOOK_COLUMNS))
     plans: tuple[Plan, ...] = ()
+    model: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def margin(self) -> float:

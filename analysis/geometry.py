@@ -13,6 +13,8 @@ Floats = NDArray[np.float64]
 
 # One block of similarities at a time: 4 Mi values, 32 MiB.
 _BLOCK_VALUES = 1 << 22
+NOTEBOOK_BATCH = 64
+"""Rows of a batch in the notebook of MoCoSE's authors."""
 
 
 def normalise_rows(x: ArrayLike, *, name: str = "x") -> Floats:
@@ -87,6 +89,25 @@ def uniformity(x: ArrayLike, *, t: float = 2) -> float:
         # the diagonal block contains each of its pairs twice, and the pairs of a row with itself
         total += float((square.sum() - np.trace(square)) / 2 + kernel[:, len(block) :].sum())
     return math.log(total / (count * (count - 1) / 2))
+
+
+def batched_uniformity(x: ArrayLike, *, batch: int = NOTEBOOK_BATCH, t: float = 2) -> float:
+    """Uniformity as in the notebook of MoCoSE's authors: the mean over consecutive batches.
+
+    x      (N, D), N >= 2; a last batch of one row is left out.
+    batch  rows of a batch, 2 or more.
+
+    It depends on the order of the rows and differs from `uniformity` of the same vectors: on one
+    set of embeddings of STS-B's sentences it is -3.475 where `uniformity` is -3.816. Published
+    values of that notebook are comparable with this measure alone.
+
+    Raises ValueError as `uniformity`, and for a batch below 2.
+    """
+    rows = _unit_rows(x)
+    if batch < 2:
+        raise ValueError(f"batch is {batch}; it must be at least 2")
+    parts = [rows[start : start + batch] for start in range(0, len(rows), batch)]
+    return float(np.mean([uniformity(part, t=t) for part in parts if len(part) > 1]))
 
 
 def mean_cosine(x: ArrayLike) -> float:

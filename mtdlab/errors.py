@@ -44,7 +44,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(word, options, n=1, cutoff=0.5)
     if near:
         return f"did you mean {near[0]}?"
-    return f"known are {', '.join(options)}" if options else "there is none yet"
+    return f"choose from {', '.join(options)}" if options else "there is none yet"
 
 
 def describe(error: Exception) -> str:

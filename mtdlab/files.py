@@ -1,6 +1,8 @@
 """Atomic creation of folders: written to a temporary folder, then renamed."""
 
+import errno
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -11,37 +13,46 @@ from safetensors import SafetensorError
 
 _OLD = "-old"
 """Ends the name of an earlier folder while it is replaced."""
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Numbers of the errors of a full disk, and of a limit on the size of files."""
 _unfinished: set[Path] = set()
 """The temporary folders that this process is writing."""
 
 
 @contextmanager
-def new_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
+def new_folder(target: Path, *, replace: bool = False, needed: int = 0) -> Iterator[Path]:
     """A temporary folder beside `target`, renamed to it when the block ends without an error.
 
     replace  remove an earlier `target` just before the rename.
+    needed   its size in bytes, about, for the error of a full disk.
 
     Its files are synced to the disk before the rename and the rename after it: a power failure
     leaves the new folder with its contents, or the earlier one. Raises OSError if writing fails,
     or if `target` contains files and `replace` is False.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    building = Path(tempfile.mkdtemp(prefix=_prefix(target), dir=target.parent))
-    _unfinished.add(building)
-    try:
-        yield building
-        _sync_all(building)
-        if replace:
-            _swap(target, building)
-        else:
-            building.rename(target)
-        _sync(target.parent)
-    except SafetensorError as error:
-        # that of a full disk is none of Python's own
-        raise OSError(str(error)) from error
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
-        _unfinished.discard(building)
+    with _naming_space(target.parent, needed):
+        make_folder(target.parent)
+        building = Path(tempfile.mkdtemp(prefix=_prefix(target), dir=target.parent))
+        _unfinished.add(building)
+        try:
+            yield building
+            _sync_all(building)
+            if replace:
+                _swap(target, building)
+            else:
+                building.rename(target)
+                _sync(target.parent)
+        finally:
+            shutil.rmtree(building, ignore_errors=True)
+            _unfinished.discard(building)
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder and those above it, each synced to the disk. Raises OSError if that fails."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        _sync(folder.parent)
 
 
 def remove_unfinished() -> None:
@@ -65,6 +76,35 @@ def remove_leftovers(target: Path) -> None:
             old.rename(target)
     for stale in target.parent.glob(f"{_prefix(target)}*"):
         shutil.rmtree(stale, ignore_errors=True)
+
+
+def free_bytes(folder: Path) -> int:
+    """The free space on the disk of a folder, which need not exist yet."""
+    whole = folder.absolute()
+    return shutil.disk_usage(next(path for path in (whole, *whole.parents) if path.exists())).free
+
+
+def free_space(folder: Path) -> str:
+    """The free space on the disk of a folder, in words."""
+    return f"{free_bytes(folder) / 1e6:.1f} MB are free in {folder}"
+
+
+@contextmanager
+def _naming_space(folder: Path, needed: int) -> Iterator[None]:
+    """Raise an OSError of a full disk with the space that is needed and free."""
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        # that of safetensors is none of Python's own
+        found = re.search(r"\(os error (\d+)\)", str(error))
+        number = int(found[1]) if found else getattr(error, "errno", None)
+        if number in _FULL:
+            wanted = f"about {needed / 1e6:.1f} MB are needed, " if needed else ""
+            reason = f"{os.strerror(number)}: {wanted}{free_space(folder)}"
+            raise OSError(number, reason) from error
+        if isinstance(error, SafetensorError):
+            raise OSError(str(error)) from error
+        raise
 
 
 def _prefix(target: Path) -> str:
@@ -94,4 +134,6 @@ def _swap(target: Path, building: Path) -> None:
     if target.exists():
         target.rename(old)
     building.rename(target)
+    # first, else a power failure could leave the earlier folder under its name without its files
+    _sync(target.parent)
     shutil.rmtree(old, ignore_errors=True)

@@ -16,7 +16,7 @@ from typer.utils import get_params_from_function
 
 from analysis.report.reference import columns_markdown, files_markdown, frames_markdown
 from mtdlab.cli import app
-from mtdlab.config.reference import settings_markdown, study_keys_markdown
+from mtdlab.config.reference import presets_markdown, settings_markdown, study_keys_markdown
 from mtdlab.settings.limits import limits_markdown
 
 _REGION = re.compile(r"(<!-- generated: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -37,6 +37,7 @@ REGIONS: Mapping[str, Callable[[], str]] = {
     "commands": commands_markdown,
     "study-keys": study_keys_markdown,
     "limits": limits_markdown,
+    "presets": presets_markdown,
     "frames": frames_markdown,
     "files": files_markdown,
     "columns": columns_markdown,

@@ -120,7 +120,7 @@ def begin() -> Iterator[Begin]:
 
     def call(command: str) -> subprocess.Popen[str]:
         pipe, words = subprocess.PIPE, [MTDLAB, *shlex.split(command)]
-        begun.append(subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True))
+        begun.append(subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, process_group=0))
         return begun[-1]
 
     yield call
@@ -200,6 +200,21 @@ def test_jobs_share_the_work_and_json_stays_alone_on_standard_output(run: Run, t
     listed = json.loads(run("studies --json").stdout)["studies"]
     assert (listed[0]["metric"], listed[0]["select_by"]) == ("sts_test", "sts_dev")
     assert [(row["study"], row["planned"], row["complete"]) for row in listed] == [("mtd", 4, 4)]
+
+    # the same trials in one process have the same scores, bit for bit
+    run(f"sweep studies/mtd.yaml --jobs 1 --storage one.db {tiny}")
+    assert len(trial_scores("mtdlab.db")) == 4 * 2
+    assert trial_scores("mtdlab.db") == trial_scores("one.db")
+
+
+def trial_scores(database: str) -> dict[tuple[str, int, str], float]:
+    """Each trial's scores, by configuration, seed and task."""
+    query = (
+        "SELECT setting, seed, task, scores.score FROM mtdlab_trials AS trials "
+        "JOIN mtdlab_scores AS scores ON trials.id = scores.trial_id"
+    )
+    with closing(sqlite3.connect(database)) as opened:
+        return {tuple(key): score for *key, score in opened.execute(query)}
 
 
 def test_the_plan_shows_every_setting_by_its_mtd(run: Run) -> None:
@@ -383,16 +398,31 @@ LONG = "--set trainer.steps=100 --set trainer.evaluate_every=100"
 
 
 @pytest.mark.parametrize(
-    ("number", "code", "jobs"),
-    [(signal.SIGINT, 130, 2), (signal.SIGTERM, 143, 1), (signal.SIGKILL, -9, 2)],
+    ("number", "code", "jobs", "send"),
+    [
+        # Ctrl-C in a terminal reaches the group
+        (signal.SIGINT, 130, 2, os.killpg),
+        (signal.SIGTERM, 143, 1, os.kill),
+        (signal.SIGKILL, -9, 2, os.kill),
+        pytest.param(signal.SIGTERM, 143, 2, os.killpg, marks=pytest.mark.slow),
+        pytest.param(signal.SIGUSR1, 138, 2, os.killpg, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, 129, 2, os.kill, marks=pytest.mark.slow),
+    ],
 )
 def test_a_sweep_cut_short_goes_on_where_it_was(
-    run: Run, begin: Begin, place: Path, tiny: str, number: signal.Signals, code: int, jobs: int
+    run: Run,
+    begin: Begin,
+    place: Path,
+    tiny: str,
+    number: signal.Signals,
+    code: int,
+    jobs: int,
+    send: Callable[[int, int], None],
 ) -> None:
     """With worker processes, and with trials in the sweep's own process."""
     process = begin(f"sweep studies/mtd.yaml {tiny} {LONG} --jobs {jobs}")
     workers = wait_for_trials(jobs, process)
-    process.send_signal(number)
+    send(process.pid, number)
     _, error = process.communicate(timeout=60)
     assert process.returncode == code
     assert "Traceback" not in error

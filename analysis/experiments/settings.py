@@ -9,8 +9,8 @@ import pandas as pd
 from analysis.frames import Settings, SettingValue
 from analysis.runs import is_missing
 
-# The default is the encoder's dimension, recorded as a missing value; here it is 0.
-_ENCODER_DIM_BY_DEFAULT = "prediction_dim"
+# The default is another dimension, recorded as a missing value; here it is 0.
+_DEFAULT_DIMS = {"prediction_dim": "the encoder's", "predictor_hidden_dim": "its output's"}
 _SHARE_DECIMALS = 3
 _MODEL = re.compile(r"[^:,+]*/")
 
@@ -23,8 +23,7 @@ def with_defaults(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
     methods may lack the setting, so their missing values are kept.
     """
     defaults = {name: setting.default for name, setting in settings.items()}
-    if _ENCODER_DIM_BY_DEFAULT in defaults:
-        defaults[_ENCODER_DIM_BY_DEFAULT] = 0
+    defaults |= {name: 0 for name in _DEFAULT_DIMS if name in defaults}
     known = {name: value for name, value in defaults.items() if value is not None}
     fillable = pd.Series(True, index=trials.index)
     if "method" in known and "method" in trials:
@@ -53,8 +52,8 @@ def format_setting(value: float) -> str:
 def format_value(name: str, value: object) -> str:
     """The value of a setting as text, such as 0.85, true, none or first-last."""
     missing = value in (None, "") or (isinstance(value, float) and math.isnan(value))
-    if name == _ENCODER_DIM_BY_DEFAULT and (missing or value == 0):
-        return "the encoder's"
+    if name in _DEFAULT_DIMS and (missing or value == 0):
+        return _DEFAULT_DIMS[name]
     if missing:
         return "none"
     if isinstance(value, bool | np.bool_):

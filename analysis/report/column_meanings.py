@@ -71,7 +71,7 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "queue_fill": "keys in the queue",
     "ratio": "K/N",
     "reason": "why the trial failed; empty otherwise",
-    "reason_code": "nan_loss, collapsed, oom, error or interrupted (its worker process died "
+    "reason_code": "nan_loss, collapsed, oom, error or interrupted (its process died "
     "three times); empty unless it failed",
     "run_sd": "standard deviation of runs beside the effects of seed and configuration",
     "runs": "runs",

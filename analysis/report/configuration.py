@@ -55,7 +55,10 @@ def describe_cost(study: StudyFrames) -> str:
             f"The trials took {format_seconds(float(seconds.sum()))} in all, "
             f"{format_seconds(float(seconds.median()))} each (median)."
         )
-    if folder := model_folder(study):
+    if study.model:
+        place = f"{study.model['folder']} on host {study.model['host']}"
+        texts.append(f"The model of trial {study.model['trial']} is in {clean(place)}.")
+    elif folder := model_folder(study):
         texts.append(f"The best trial's model is in {clean(folder)} on the machine that ran it.")
     return " ".join(texts)
 

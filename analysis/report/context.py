@@ -117,6 +117,8 @@ def name_methods(runs: pd.DataFrame, study: StudyFrames) -> str:
 
 
 def describe_selection(trials: pd.DataFrame) -> str:
-    """What figures state where checkpoints were chosen on the test pairs; else empty."""
-    chosen_on_test = "select_on" in trials and (trials["select_on"] == "test").any()
-    return "checkpoints chosen on the TEST pairs" if chosen_on_test else ""
+    """What figures state where checkpoints were chosen on test pairs or sets; else empty."""
+    names = {"test": "the TEST pairs", "sts_average": "the STS TEST sets"}
+    used = set(trials["select_on"]) if "select_on" in trials else set()
+    chosen = [text for value, text in names.items() if value in used]
+    return f"checkpoints chosen on {' or '.join(chosen)}" if chosen else ""

@@ -115,7 +115,7 @@ def find_next_step(context: StudyContext, finding: Finding, status: Status) -> N
     study, command = context.study, context.study.command
     if status.kind not in _OVER:
         return _continue(context, status, command)
-    if status.kind == "failed":
+    if status.failures:
         return _step("Run the failed trials again", status.retry)
     if study.name.endswith(_CONFIRMED) and runs(command, "confirm"):
         return _step("Compare with the study that chose the two configurations")

@@ -224,8 +224,11 @@ def write_multi_study(
     )
     curves, spectra = compute_curves(studies, level=LEVEL), compute_best_spectra(studies)
     ranks = compute_ranks(spectra)
-    chosen = [study.name for study in studies if describe_selection(study.trials)]
-    note = f"checkpoints chosen on the TEST pairs: {', '.join(chosen)}" if chosen else ""
+    noted: dict[str, list[str]] = {}
+    for study in studies:
+        if selection := describe_selection(study.trials):
+            noted.setdefault(selection, []).append(study.name)
+    note = "; ".join(f"{text}: {', '.join(names)}" for text, names in noted.items())
     found = (
         _section_studies(overview),
         _section_score(studies, curves, note),

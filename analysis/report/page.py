@@ -78,7 +78,7 @@ class Section:
 class Status:
     """How far a study is.
 
-    kind      complete, running, paused, failed or empty; text: the same with numbers.
+    kind      planned, running, paused, complete, failed or empty; text: the same with numbers.
     failures  the commonest reasons why trials failed, with their numbers.
     retry     the command that runs the failed trials again, or empty.
     """

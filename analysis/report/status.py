@@ -5,31 +5,21 @@ from analysis.report.cells import clean
 from analysis.report.commands import extend, runs
 from analysis.report.page import Status
 from analysis.report.text import count
+from analysis.study_state import find_state
 
 _MOST_REASONS = 3
 _MOST_LETTERS = 120
 
 
 def describe_status(study: StudyFrames) -> Status:
-    """Complete, running, paused or failed, with the number of trials in each state.
-
-    A study with trials to run of which none is running is paused. One whose trials have all
-    ended is complete, or failed if any trial failed.
-    """
+    """The study's state (`find_state`), with the number of trials in each state."""
     states = study.trials["state"].value_counts()
     done, failed, pruned, running = (
         int(states.get(name, 0)) for name in ("COMPLETE", "FAIL", "PRUNED", "RUNNING")
     )
     waiting = max(study.planned - done - failed - pruned - running, 0)
-    kind = "complete"
-    if running:
-        kind = "running"
-    elif not len(study.trials):
-        kind = "not started"
-    elif waiting:
-        kind = "paused"
-    elif failed:
-        kind = "failed"
+    counts = {"COMPLETE": done, "RUNNING": running, "WAITING": waiting}
+    kind = find_state(counts, begun=len(study.trials))
     others = {"failed": failed, "pruned": pruned, "running": running, "waiting": waiting}
     parts = [f"{amount:,} {name}" for name, amount in others.items() if amount]
     text = ", ".join([f"{done:,} of {count(study.planned, 'trial')} complete", *parts])

@@ -165,11 +165,12 @@ def _name_levels(distances: Iterable[float]) -> str:
 
 
 def warn_of_selection(note: str) -> str:
-    """That checkpoints were chosen on the test pairs. note  `StudyContext.note`."""
+    """That checkpoints were chosen on test data. note  `StudyContext.note`."""
     if not note:
         return ""
+    chosen = note.removeprefix("checkpoints chosen on ")
     return (
-        "Checkpoints were chosen on the TEST pairs, as some published numbers were: these scores "
+        f"Checkpoints were chosen on {chosen}, as some published numbers were: these scores "
         "are too high to be compared with any whose checkpoints were chosen on a dev split."
     )
 

@@ -58,6 +58,7 @@ def _fields(found: "Examination") -> dict[str, Any]:
             name: [asdict(problem) for problem in problems]
             for name, problems in found.studies.items()
         },
+        "notes": {name: list(notes) for name, notes in found.notes.items()},
         "machine": found.machine,
     }
 
@@ -71,6 +72,8 @@ def _lines(found: "Examination") -> Iterator[str]:
             yield f"  {problem.found}"
             yield f"    expected: {problem.invariant}"
             yield f"    to repair: {problem.repair}"
+        for note in found.notes.get(name, ()):
+            yield f"  note: {note}"
     if not found.studies:
         yield "no study yet"
     machine = found.machine

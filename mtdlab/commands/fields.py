@@ -1,11 +1,8 @@
-"""What several commands print alike: names with wrapped values, the trial of a kept model."""
+"""What several commands print alike: names with wrapped values."""
 
-import json
 import shutil
 import textwrap
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 _LABEL = 12
@@ -44,10 +41,3 @@ def format_value(value: Any) -> str:
     if value is None or value == "":
         return "none"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def kept_trial(model: Path) -> int | None:
-    """The number of the trial whose model is kept in a folder; None where there is none."""
-    with suppress(OSError, ValueError, KeyError):
-        return int(json.loads((model / "mtdlab" / "run.json").read_text("utf-8"))["trial"])
-    return None

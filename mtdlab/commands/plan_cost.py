@@ -49,7 +49,11 @@ def find_costs(
         except Exception as error:
             # out of memory, a killed worker, a GPU error: the rest of the plan is shown
             return {"reason": one_line(error)[:200]}
-    return asdict(found) | {"warnings": _warnings(found.training, found.evaluation)}
+    from mtdlab.sweep.preflight import selection_warnings, shortfall_warnings
+
+    warnings = _warnings(found.training, found.evaluation)
+    warnings += selection_warnings(spec) + shortfall_warnings(spec)
+    return asdict(found) | {"warnings": warnings}
 
 
 def cost_lines(found: dict[str, Any]) -> list[str]:

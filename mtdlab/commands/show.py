@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mtdlab.commands.fields import format_value, in_fields, in_list, in_scores, kept_trial
+from mtdlab.commands.fields import format_value, in_fields, in_list, in_scores
 from mtdlab.commands.options import AsJson, Models, Storage, StudyName
 from mtdlab.commands.printing import print_json
 from mtdlab.commands.studies import best_fields, rounded_mtd, study_fields
+from mtdlab.sweep.model_folders import kept_trial
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
@@ -121,6 +122,8 @@ def _describe_best(study: "StudyOverview", kept: int | None, model: Path) -> str
     mtd = "" if best.mtd is None else f" (MTD {format_mtd(best.mtd)})"
     scores = {study.select_by: fields["select_by_score"], study.metric: fields["score"]}
     path = f"; model in {model}" if kept == best.number else ""
+    if not path and study.model is not None and study.model.trial == best.number:
+        path = f"; {study.model}"
     return f"{best.number}{mtd}: {in_scores(scores)}{path}"
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from analysis.runs import format_mtd
-from mtdlab.commands.fields import kept_trial
 from mtdlab.commands.printing import rounded_mtd
 from mtdlab.store import FinishedRow
 from mtdlab.store.urls import shown, storage_url
 from mtdlab.sweep.finished import clock
+from mtdlab.sweep.model_folders import kept_trial
 from mtdlab.sweep.run import SweepResult
 
 WIDTH = 100
@@ -67,7 +67,7 @@ def summary_lines(result: SweepResult, models: Path, command: str) -> list[str]:
         scores = {result.select_by: best.ranking, result.metric: best.score}
         listed = ", ".join(f"{name} {score:.2f}" for name, score in scores.items() if score)
         lines.append(f"best trial by {result.select_by}: {best.number}{mtd}, {listed}")
-        lines.append(f"model: {_model(result, models) or _absent(best, models / result.study)}")
+        lines.append(f"model: {_model(result, models) or _absent(result, best, models)}")
     lines += _failure_lines(result.failures)
     if result.too_many_failed:
         lines.append(f"ended by --max-failed: {len(result.failures)} trials have failed")
@@ -94,11 +94,11 @@ def _model(result: SweepResult, models: Path) -> str | None:
     return str(folder) if is_best else None
 
 
-def _absent(best: FinishedRow, folder: Path) -> str:
-    return (
-        f"not in {folder} on this machine: another machine ran trial {best.number}, or it could "
-        "not be saved"
-    )
+def _absent(result: SweepResult, best: FinishedRow, models: Path) -> str:
+    here = f"not in {models / result.study} on this machine"
+    if result.model is not None and result.model.trial == best.number:
+        return f"{here}: {result.model}"
+    return f"{here}: another machine ran trial {best.number}, or it could not be saved"
 
 
 def _failure_lines(failures: tuple[FinishedRow, ...]) -> list[str]:

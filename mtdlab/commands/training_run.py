@@ -1,17 +1,19 @@
 """A training run without a study, for the command train."""
 
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
 from mtdlab.commands.printing import rounded_mtd
 from mtdlab.config import TrainerSettings
 from mtdlab.evaluation.sts import Evaluation
+from mtdlab.evaluation.sts_average import warn_of_missing_sets
 from mtdlab.sweep.environment import environment
 from mtdlab.sweep.signals import Interrupted, stop_on_signals
-from mtdlab.terminal import progress_bar
+from mtdlab.terminal import print_text, progress_bar
 from mtdlab.training.export import check_model_folder, locked, save_model
-from mtdlab.training.inputs import load_inputs
+from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import train
 
 
@@ -27,6 +29,8 @@ def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, An
     with stop_on_signals() as stop, progress_bar(counts=True) as bar:
         task = bar.add_task("loading", total=settings.steps)
         inputs = load_inputs(settings)
+        for warning in _warnings(settings, inputs):
+            print_text(f"mtdlab: {warning}", file=sys.stderr)
         bar.reset(task, description="training")
 
         def on_step(step: int, evaluation: Evaluation | None) -> None:
@@ -60,3 +64,13 @@ def run_once(settings: TrainerSettings, out: Path | None = None) -> dict[str, An
         "uniformity": after.test.uniformity,
         "seconds": outcome.wall_seconds,
     }
+
+
+def _warnings(settings: TrainerSettings, inputs: RunInputs) -> list[str]:
+    """The sets that `sts_average` lacks, and the tasks whose files are shorter than published."""
+    found = [f"task {name}: {text}" for name, text in inputs.suite.shortfalls.items()]
+    if settings.select_on == "sts_average" and (
+        warning := warn_of_missing_sets(settings.evaluation)
+    ):
+        found.append(warning)
+    return found

@@ -17,7 +17,7 @@ def delete(
 ) -> None:
     """Delete a study from the database, and its checkpoints.
 
-    The folders of its model and its page are kept. Refused while a sweep runs one of its trials.
+    The folders of its model and its page are kept. Refused while a sweep runs it.
     """
     from mtdlab.errors import MtdlabError
     from mtdlab.store.urls import shown, storage_url
@@ -42,7 +42,7 @@ def rename(
     """Rename a study, with the folders of its model and its checkpoints.
 
     Its page keeps its folder; mtdlab report writes another. The study file still has the old name:
-    resume the study with --set study=NEW. Refused while a sweep runs one of its trials.
+    resume the study with --set study=NEW. Refused while a sweep runs it.
     """
     from mtdlab.store.urls import shown, storage_url
     from mtdlab.sweep.transfer import rename_study

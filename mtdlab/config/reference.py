@@ -50,6 +50,28 @@ def settings_markdown() -> str:
     return "\n".join(parts) + "\n"
 
 
+def presets_markdown() -> str:
+    """The presets of MoCoSE, a row for each setting that one of them or the paper determines."""
+    # imported here: the module is of one method, and study files are read without it
+    from mtdlab.methods.mocose_presets import FIXED, PRESETS, SOURCES
+    from mtdlab.methods.mocose_settings import MoCoSESettings
+
+    presets = {
+        name: MoCoSESettings.model_validate({"preset": name}).model_dump() for name in PRESETS
+    }
+    head = "| setting | " + " | ".join(f"`{name}`" for name in presets) + " | paper and program |"
+    rows = [
+        f"| `{name}` | "
+        + " | ".join(_default(values[name]) for values in presets.values())
+        + f" | {source} |"
+        for name, source in SOURCES.items()
+    ]
+    rows += [
+        f"| {name} | the same | the same | the same | {what} |" for name, what in FIXED.items()
+    ]
+    return "\n".join([head, "|---" * (len(presets) + 2) + "|", *rows])
+
+
 def study_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of a study file with the methods that are known now."""
     schema = StudyFile.model_json_schema()

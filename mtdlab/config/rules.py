@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pydantic import ValidationError
 
 from mtdlab.config import strata
-from mtdlab.config.search import Choices, grid
+from mtdlab.config.search import grid
 from mtdlab.config.source import Source, SpecError
 from mtdlab.config.study import StudySpec
 from mtdlab.settings import first_error
@@ -17,11 +17,8 @@ def check_pruner(source: Source, spec: StudySpec) -> Iterator[SpecError]:
 
     A pruner sees the scores of the pairs on which the checkpoint is chosen.
     """
-    searched = spec.search.get("select_on")
-    splits = {spec.fixed(method).select_on for method in spec.methods}
-    if isinstance(searched, Choices):
-        splits = set(searched.values)
-    if spec.pruner != "none" and "test" in splits and spec.select_by == "sts_dev":
+    on_test = spec.selections() & {"test", "sts_average"}
+    if spec.pruner != "none" and on_test and spec.select_by == "sts_dev":
         yield source.error(
             ("pruner",),
             "a pruner compares scores on the pairs that select_on names, here the test pairs; "

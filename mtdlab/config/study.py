@@ -98,6 +98,13 @@ class StudySpec:
             return searched.values
         return (self.fixed().augmentation,)
 
+    def selections(self) -> set[str]:
+        """Every value of `select_on` that a trial may use."""
+        searched = self.search.get("select_on")
+        if isinstance(searched, Choices):
+            return set(searched.values)
+        return {self.fixed(method).select_on for method in self.methods}
+
     def smallest_batch(self) -> int:
         """The fewest sentences that a trial's batch may have."""
         searched = self.search.get("batch_size")

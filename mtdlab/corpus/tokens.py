@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
+from mtdlab.corpus.abandoned import held, remove_abandoned
 from mtdlab.corpus.chunks import chunks
 from mtdlab.corpus.corpus import Corpus
 from mtdlab.corpus.lines import Tally
@@ -94,6 +95,7 @@ def tokenise(
     a file turns out damaged, or the cache's folder cannot be read or written.
     """
     folder = token_folder(corpus, tokenizer, max_length, prompt)
+    remove_abandoned(folder.parent)
     if not folder.is_dir():
         _prepare(corpus, tokenizer, max_length, prompt, folder)
     try:
@@ -139,14 +141,14 @@ def _prepare(
     folder: Path,
 ) -> None:
     try:
-        with new_folder(folder) as building:
+        with new_folder(folder) as building, held(building):
             tally = _write(corpus, tokenizer, max_length, prompt, building)
         if remarks := tally.remarks():
             print_text(f"corpus {corpus.name}: {'; '.join(remarks)}", file=sys.stderr)
     except OSError as error:
         # another process may have finished the same cache first
         if not folder.is_dir():
-            reason = (error.strerror or str(error)).lower()
+            reason = error.strerror or str(error)
             raise MtdlabError(
                 f"tokens cannot be kept in {folder.parent}: {reason}; free some space, "
                 "or set MTDLAB_CACHE to another folder"

@@ -100,7 +100,8 @@ def estimate(
     jobs = min(jobs or default_jobs(jobs_per_gpu), count)
     seconds = seconds or min(MOST_SECONDS, LEAST_SECONDS + SECONDS_A_KIND * (len(kinds) - 1))
     with tempfile.TemporaryDirectory() as folder:
-        sample = take_sample(trials[0], Path(folder))
+        average = any(each.select_on == "sts_average" for each in trials)
+        sample = take_sample(trials[0], Path(folder), sts_average=average)
         before_timing()
         # plain values: a method of the user's own cannot be unpickled before it is imported
         values = [kind.model_dump() for kind in kinds]
@@ -194,13 +195,18 @@ class _Clock:
     def _evaluations(self, settings: TrainerSettings) -> float:
         """Of a trial: its evaluations, and the final scoring of the best checkpoint."""
         token, sample = self.token[settings.encoder], self.sample
-        chosen, other = sample.dev, sample.test
-        if settings.select_on == "test":
-            chosen, other = other, chosen
+        both = sample.dev + sample.test
+        # the split on which the checkpoint is selected is not encoded again
+        looks = {
+            "dev": (self._evaluate(token, sample.dev, 1), sample.test),
+            "test": (self._evaluate(token, sample.test, 1), sample.dev),
+            "sts_average": (token * sample.average + sample.evaluate_average, both),
+        }
+        look, rest = looks[settings.select_on]
         evaluations = math.ceil(settings.steps / settings.evaluate_every)
         return (
-            evaluations * self._evaluate(token, chosen, 1)
-            + self._evaluate(token, other, 2)
+            evaluations * look
+            + self._evaluate(token, rest, 2)
             + token * sample.suite
             + sample.score
         )

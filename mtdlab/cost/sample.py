@@ -21,6 +21,7 @@ from mtdlab.encoders.embed import Sentences
 from mtdlab.encoders.loading import Encoder
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.sts import StsTask
+from mtdlab.evaluation.sts_average import StsAverage
 from mtdlab.evaluation.suite import Suite
 from mtdlab.training.inputs import open_inputs
 
@@ -35,8 +36,12 @@ class Sample:
     """A folder with the beginning of a corpus and a few pairs, and the size of the whole.
 
     embedded         sentences drawn from the evaluation sentences, the shortest first.
-    dev, test, suite number of tokens of all of the evaluation's sentences.
-    evaluate, score  seconds to evaluate the vectors of one split's pairs, and of all tasks.
+    dev, test, suite, average
+                     number of tokens of all of the evaluation's sentences; `average`: of those of
+                     `select_on: sts_average`, 0 where no trial uses it.
+    evaluate, score, evaluate_average
+                     seconds to evaluate the vectors of one split's pairs, of all tasks, and of the
+                     sets of that average.
     load, tokenise   seconds to load everything, and to tokenise where that is not done yet.
     """
 
@@ -49,6 +54,8 @@ class Sample:
     score: float
     load: float
     tokenise: float
+    average: int = 0
+    evaluate_average: float = 0.0
 
     def of(self, settings: TrainerSettings) -> TrainerSettings:
         """The same settings on the sample's texts."""
@@ -61,8 +68,10 @@ class Sample:
         )
 
 
-def take_sample(settings: TrainerSettings, folder: Path) -> Sample:
+def take_sample(settings: TrainerSettings, folder: Path, *, sts_average: bool = False) -> Sample:
     """Load what the settings name and write a sample of it to `folder`.
+
+    sts_average  whether trials select their checkpoint on the average of the STS sets.
 
     Raises MtdlabError where encoder, corpus or evaluation files are missing or do not fit.
     """
@@ -71,6 +80,8 @@ def take_sample(settings: TrainerSettings, folder: Path) -> Sample:
     encoder, suite = opened.encoder, opened.suite
     pairs = {"dev": opened.dev_pairs, "test": opened.test_pairs}
     splits = {"dev": opened.dev, "test": opened.test}
+    chosen = settings.evaluation, encoder, opened.test, settings.prompt
+    average = StsAverage(*chosen) if sts_average else None
     load = time.perf_counter() - started
     width = int(encoder.model.config.hidden_size)
     for split, graded in pairs.items():
@@ -85,6 +96,8 @@ def take_sample(settings: TrainerSettings, folder: Path) -> Sample:
         score=_seconds_to_score(suite, width),
         load=load,
         tokenise=_seconds_to_tokenise(opened.corpus, encoder, settings, folder),
+        average=_tokens(average.sentences) if average else 0,
+        evaluate_average=_seconds_to_average(average, width) if average else 0.0,
     )
 
 
@@ -134,6 +147,13 @@ def _seconds_to_score(suite: Suite, width: int) -> float:
     for task in suite.tasks:
         if task not in TRANSFER:
             suite.score(task, vectors, None)
+    return time.perf_counter() - started
+
+
+def _seconds_to_average(average: StsAverage, width: int) -> float:
+    vectors = _vectors(average.sentences, width)
+    started = time.perf_counter()
+    average.evaluate(vectors)
     return time.perf_counter() - started
 
 

@@ -42,6 +42,11 @@ class Sentences:
         self.padding = int(tokenizer.pad_token_id or 0)
         self._position = {sentence: row for row, sentence in enumerate(distinct)}
 
+    @property
+    def texts(self) -> list[str]:
+        """The sentences in the order of their rows, (S,)."""
+        return list(self._position)
+
     def __len__(self) -> int:
         return len(self.tokens)
 

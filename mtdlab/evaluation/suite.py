@@ -4,20 +4,21 @@ Letters: S distinct sentences over all tasks, P pairs, D dimension.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from analysis.geometry import alignment, normalise_rows, uniformity
+from analysis.geometry import alignment, batched_uniformity, normalise_rows, uniformity
 from analysis.tasks import TRANSFER
 from mtdlab.device import Device
 from mtdlab.encoders.embed import Sentences, Vectors
 from mtdlab.evaluation.labels import Labelled, Transfer
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.processing import Processing
+from mtdlab.evaluation.sizes import describe_shortfall
 from mtdlab.evaluation.sts import POSITIVE_ABOVE, spearman
 from mtdlab.evaluation.tasks import Task, load_task, parts_of, task_folder
 from mtdlab.evaluation.transfer import Examples, nested_accuracy, split_accuracy
@@ -35,12 +36,16 @@ def nothing(_what: str, _done: int, _total: int) -> None:
 
 @dataclass(frozen=True)
 class TaskScore:
-    """One task's score x 100, or None and the reason; `n` pairs or tested sentences."""
+    """One task's score x 100, or None and the reason; `n` pairs or tested sentences.
+
+    warning  which of its files are shorter than published, with both counts; else empty.
+    """
 
     task: str
     score: float | None
     reason: str = ""
     n: int = 0
+    warning: str = ""
 
     @property
     def metric(self) -> str:
@@ -53,11 +58,16 @@ class Space:
     """Alignment over a set's positive pairs, uniformity over its distinct sentences.
 
     Each is None where there are no vectors to take it from; `reason` then says why.
+
+    uniformity_by_batch  as the notebook of MoCoSE's authors computes it (`batched_uniformity`), of
+                         the first sentences of the pairs, then the second; comparable with its
+                         published values, which `uniformity` is not.
     """
 
     name: str
     alignment: float | None
     uniformity: float | None
+    uniformity_by_batch: float | None
     positives: int
     sentences: int
     reason: str = ""
@@ -80,7 +90,8 @@ class Embedder:
 class Suite:
     """Some tasks and some sets of pairs, read and tokenised, each sentence once.
 
-    `missing` names the tasks whose data are not there, each with what was looked for.
+    `missing` names the tasks whose data are not there, each with what was looked for; `shortfalls`
+    those with files shorter than published, each with both counts.
     """
 
     def __init__(
@@ -107,6 +118,8 @@ class Suite:
                 self.loaded[name] = load_task(name, folder or Path())
             else:
                 self.missing[name] = f"no folder {folder}" if folder else "no data folder is given"
+        described = {name: describe_shortfall(name, task) for name, task in self.loaded.items()}
+        self.shortfalls = {name: text for name, text in described.items() if text}
         self.spaces = dict(spaces or {})
         texts = [
             text
@@ -151,6 +164,12 @@ class Suite:
         """One task's score from `embed`'s vectors; None with a reason where there is none."""
         if task in self.missing:
             return TaskScore(task, None, self.missing[task])
+        score = self._score(task, vectors, processing, advance)
+        return replace(score, warning=self.shortfalls.get(task, ""))
+
+    def _score(
+        self, task: str, vectors: Vectors, processing: Processing | None, advance: Advance
+    ) -> TaskScore:
         loaded = self.loaded[task]
         scored = parts_of(loaded)[-1]
         count = len(scored)
@@ -175,11 +194,12 @@ class Suite:
         try:
             [(first, second)] = self._vectors([pairs], vectors, processing)
         except ValueError as error:
-            return Space(name, None, None, *counts, str(error))
+            return Space(name, None, None, None, *counts, str(error))
         aligned = alignment(first[positive], second[positive]) if positive.any() else None
         every = np.concatenate([first, second])[list(distinct.values())]
         reason = "" if positive.any() else f"no pair has a gold score above {POSITIVE_ABOVE:g}"
-        return Space(name, aligned, uniformity(every), *counts, reason)
+        measured = aligned, uniformity(every), batched_uniformity(every)
+        return Space(name, *measured, *counts, reason)
 
     def _vectors(
         self, parts: Sequence[Pairs | Labelled], vectors: Vectors, processing: Processing | None

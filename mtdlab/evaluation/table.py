@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from analysis.geometry import NOTEBOOK_BATCH
 from analysis.tasks import STS, TRANSFER
 from mtdlab.evaluation.processing import Flow, Processing, Whiten
 from mtdlab.evaluation.suite import Space, TaskScore
@@ -87,6 +88,7 @@ def as_text(report: Report) -> list[str]:
     for title, scores, size in tables(report):
         lines += ["", title, *_table(scores, size)]
         lines += [f"{one.task} has no score: {one.reason}" for one in scores if one.score is None]
+        lines += [f"warning: {one.task}: {one.warning}" for one in scores if one.warning]
     for space in report.spaces:
         lines += ["", *_space(space)]
     return lines + [f"wrote {path}" for path in report.files]
@@ -106,7 +108,10 @@ def _table(scores: list[TaskScore], size: int) -> list[str]:
 def _space(space: Space) -> list[str]:
     lines = [
         f"{space.name}: alignment {_number(space.alignment, 4)} ({space.positives:,} positive "
-        f"pairs), uniformity {_number(space.uniformity, 4)} ({space.sentences:,} sentences)"
+        f"pairs), uniformity {_number(space.uniformity, 4)} ({space.sentences:,} sentences)",
+        f"uniformity in batches of {NOTEBOOK_BATCH}, their logarithms averaged, as the notebook of "
+        f"MoCoSE's authors: {_number(space.uniformity_by_batch, 4)}; compare published values with "
+        "this one",
     ]
     return lines + ([f"not all of it: {space.reason}"] if space.reason else [])
 

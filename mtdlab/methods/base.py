@@ -95,6 +95,12 @@ class Method(nn.Module, ABC, Generic[S]):
         changed = replace(text, augmentation=text_level(settings.augmentation))
         return (text,) if changed == text else (changed, text)
 
+    def use_pooler(self, pooler: nn.Module | None) -> None:
+        """Called once before training with the pooler that was pre-trained with the encoder.
+
+        None for an encoder without one. By default it is not used.
+        """
+
     @abstractmethod
     def forward(self, step: int, views: Sequence[Tokens]) -> Step:
         """The loss of a step (0 is the first) on the views of a batch.

@@ -11,9 +11,9 @@ Deviation from the paper: the n sub-words of a sentence do not include [CLS] and
 never repeated.
 
 Deviations of `repetition_draw: published-code` from the published program: the program draws once
-for the whole corpus, before training, and by default clips gradients at a norm of 1 and has no
-weight decay. It averages before the keys are encoded, here after the optimizer's step; the keys are
-the same.
+for the whole corpus, before training. By default it clips gradients at a norm of 1 and has no
+weight decay: `max_gradient_norm: 1` and `weight_decay: 0` here. It averages before the keys are
+encoded, here after the optimizer's step; the keys are the same.
 
 Letters: N batch, L tokens, K queue, D dimension.
 """

@@ -1,11 +1,12 @@
 """Projection and prediction heads, and the branch of encoder and heads.
 
-Letters: N batch, L tokens, D dimension.
+Letters: N batch, L tokens, D dimension of the encoder, P of the projection's output.
 """
 
 import itertools
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor, nn
 
 from mtdlab.encoders.dropout import Dropout
@@ -17,28 +18,66 @@ if TYPE_CHECKING:
     from mtdlab.encoders.pooling import Segments
 
 
-def projection(dimension: int, layers: int, dropout: float) -> nn.Sequential:
-    """`layers` times Linear, LayerNorm, dropout, all of the encoder's dimension."""
+NORM_EPS = 1e-5
+"""torch's ε of LayerNorm."""
+BERT_DEVIATION = 0.02
+"""Standard deviation of BERT's initial weights."""
+
+
+def projection(
+    dimension: int, layers: int, dropout: float, eps: float = NORM_EPS, *, output: int | None = None
+) -> nn.Sequential:
+    """`layers` times Linear, LayerNorm, dropout, of the dimension `output`.
+
+    By default that of the encoder. Without layers it is the identity.
+    """
+    widths = [dimension] + [output or dimension] * layers
     return nn.Sequential(
-        *(_normed(dimension, dimension, dropout) for _ in range(layers)),
+        *(_normed(before, after, dropout, eps) for before, after in itertools.pairwise(widths)),
     )
 
 
-def predictor(dimension: int, hidden: int, layers: int, dropout: float) -> nn.Sequential:
+def predictor(
+    dimension: int, hidden: int, layers: int, dropout: float, eps: float = NORM_EPS
+) -> nn.Sequential:
     """Linear, LayerNorm, dropout for every layer but the last, then Linear and tanh.
 
-    `hidden` is the dimension of the hidden layers; the output has the keys' dimension, D. With no
-    layers it is the identity, and the two branches are symmetric.
+    `dimension` is that of the projection's vectors, the keys and the output, `hidden` that of the
+    hidden layers. With no layers it is the identity, and the two branches are symmetric.
     """
     if layers == 0:
         return nn.Sequential()
     widths = [dimension] + [hidden] * (layers - 1)
-    inner = [_normed(before, after, dropout) for before, after in itertools.pairwise(widths)]
+    inner = [_normed(before, after, dropout, eps) for before, after in itertools.pairwise(widths)]
     return nn.Sequential(*inner, nn.Linear(widths[-1], dimension), nn.Tanh())
 
 
-def _normed(before: int, after: int, dropout: float) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(before, after), nn.LayerNorm(after), nn.Dropout(dropout))
+def _normed(before: int, after: int, dropout: float, eps: float) -> nn.Sequential:
+    norm = nn.LayerNorm(after, eps=eps)
+    return nn.Sequential(nn.Linear(before, after), norm, nn.Dropout(dropout))
+
+
+@torch.no_grad()
+def initialise_like_bert(*heads: nn.Module) -> None:
+    """Initialise the Linear layers as BERT does: weights normal (0, 0.02), biases 0.
+
+    Draws from torch's global generator, the layers in their order. LayerNorms stay at weight 1 and
+    bias 0.
+    """
+    for head in heads:
+        for layer in head.modules():
+            if isinstance(layer, nn.Linear):
+                layer.weight.normal_(0, BERT_DEVIATION)
+                layer.bias.zero_()
+
+
+@torch.no_grad()
+def copy_pooler(source: nn.Module | None, pooler: nn.Linear) -> None:
+    """Copy the Linear layer of an encoder's pooler, if it has one of the same shape."""
+    dense = getattr(source, "dense", source)
+    if isinstance(dense, nn.Linear) and dense.weight.shape == pooler.weight.shape:
+        pooler.weight.copy_(dense.weight)
+        pooler.bias.copy_(dense.bias)
 
 
 class SegmentMean(nn.Module):
@@ -52,8 +91,9 @@ class SegmentMean(nn.Module):
 class Branch(nn.Module):
     """A branch: encoder, pooler (Linear with an optional activation), projection head.
 
-    The pooler is newly initialised; the encoder's pooler is not used for sentence embeddings. Of a
-    sentence in segments, each segment passes the heads, and `mean` averages the results.
+    The pooler is newly initialised (`copy_pooler` takes the encoder's own); it is not used for
+    sentence embeddings. Of a sentence in segments, each segment passes the heads, and `mean`
+    averages the results.
     """
 
     def __init__(
@@ -64,6 +104,8 @@ class Branch(nn.Module):
         dropout: float,
         projection_layers: int = 0,
         activation: nn.Module | None = None,
+        eps: float = NORM_EPS,
+        output: int | None = None,
     ) -> None:
         super().__init__()
         dimension = int(encoder.config.hidden_size)
@@ -71,11 +113,11 @@ class Branch(nn.Module):
         self.representation = representation
         self.pooler = nn.Linear(dimension, dimension)
         self.activation = activation or nn.Identity()
-        self.projection = projection(dimension, projection_layers, dropout)
+        self.projection = projection(dimension, projection_layers, dropout, eps, output=output)
         self.mean = SegmentMean()
 
     def forward(self, word_embeddings: Tensor, attention_mask: Tensor, dropout: Dropout) -> Tensor:
-        """Projected vectors (N, D) of word embeddings (N, L, D) under a mask (N, L).
+        """Projected vectors (N, P) of word embeddings (N, L, D) under a mask (N, L).
 
         dropout  a random stream that both branches share; their masks differ.
         """

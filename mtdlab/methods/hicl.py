@@ -31,7 +31,8 @@ from mtdlab.methods.base import Method, Step, Tokens, View
 from mtdlab.methods.esimcse import ESimCSE, ESimCSESettings
 from mtdlab.methods.heads import SegmentMean
 from mtdlab.methods.losses import at_least_float32
-from mtdlab.methods.mocose import MoCoSE, MoCoSESettings
+from mtdlab.methods.mocose import MoCoSE
+from mtdlab.methods.mocose_settings import MoCoSESettings
 from mtdlab.methods.simcse import SimCSE
 from mtdlab.methods.sncse import SNCSE, SNCSESettings
 from mtdlab.settings import TrainerSettings, setting
@@ -176,6 +177,10 @@ class HiCL(Method[HiCLSettings]):
             entailment = entailment_loss(first, second, settings.temperature)
             loss = loss + settings.entailment_weight * entailment
         return replace(result, loss=loss)
+
+    def use_pooler(self, pooler: nn.Module | None) -> None:
+        """Offer the encoder's pre-trained pooler to the backbone."""
+        self.backbone.use_pooler(pooler)
 
     def update(self, step: int, result: Step) -> None:
         """The updates of the backbone."""

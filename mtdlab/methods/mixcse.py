@@ -9,8 +9,8 @@ Deviation from the paper: the other sentence is the next one of the batch. Batch
 is a random sentence, as in the paper.
 
 Deviations of `mixing: published-code` from the published program: the program by default clips
-gradients at a norm of 1 and has no weight decay; here `weight_decay` is a setting, and gradients
-are not clipped. Its example script passes λ 0.6; the default here is the paper's 0.2.
+gradients at a norm of 1 and has no weight decay; here these are the settings `max_gradient_norm: 1`
+and `weight_decay: 0`. Its example script passes λ 0.6; the default here is the paper's 0.2.
 
 Letters: N batch, D dimension.
 """

@@ -19,7 +19,7 @@ for the setting."""
 EMBEDDING_LEVEL = ("position-shuffle", "token-cutoff", "feature-cutoff")
 """Applied to word embeddings, with separate random draws for each view."""
 TEXT_LEVEL = ("typos", "repetition", "synonyms", "paraphrase", "back-translation")
-"""Applied to the text of the online branch; the target branch reads the original text."""
+"""Applied to the text of one branch, by default the online one; the other reads the original."""
 
 
 @dataclass(frozen=True)

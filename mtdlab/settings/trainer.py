@@ -97,10 +97,11 @@ class TrainerSettings(BaseModel):
         loaded=True,
         step_cost="none",
     )
-    select_on: Literal["dev", "test"] = setting(
+    select_on: Literal["dev", "test", "sts_average"] = setting(
         "dev",
-        "pairs on which the checkpoint is selected; `test` is for reproducing published "
-        "selections and is stated in every figure",
+        "pairs on which the checkpoint is selected; `test`, and `sts_average`, the average of the "
+        "STS test sets in the folder of `evaluation` (its test pairs where there are none), are "
+        "for reproducing published selections and are stated in every figure",
         step_cost="none",
     )
     batch_size: Positive = setting(
@@ -125,6 +126,15 @@ class TrainerSettings(BaseModel):
         step_cost="none",
     )
     weight_decay: float = setting(1e-6, "weight decay of AdamW", step_cost="none", ge=0)
+    weight_decay_exceptions: Literal["none", "biases-and-norms"] = setting(
+        "none", "parameters without weight decay: none, or biases and LayerNorms", step_cost="none"
+    )
+    max_gradient_norm: float = setting(
+        0.0,
+        "L2 norm of all gradients together above which they are scaled down to it; 0: no clipping",
+        step_cost="switch",
+        ge=0,
+    )
     dropout: float = setting(0.1, "dropout rate of encoder and heads", loaded=True, ge=0, lt=1)
     max_length: int = setting(
         32,

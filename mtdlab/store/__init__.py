@@ -6,7 +6,9 @@ from mtdlab.store.claims import Claim, Owner, Result
 from mtdlab.store.looks import Look
 from mtdlab.store.overview import StudyOverview, list_studies, study_names
 from mtdlab.store.progress import FINISHED, ProgressReader, RunningTrial
-from mtdlab.store.store import FinishedRow, Store
+from mtdlab.store.ranking import FinishedRow
+from mtdlab.store.saved_model import SavedModel
+from mtdlab.store.store import Store
 
 if TYPE_CHECKING:
     from mtdlab.store.frames import load_study
@@ -20,6 +22,7 @@ __all__ = [
     "ProgressReader",
     "Result",
     "RunningTrial",
+    "SavedModel",
     "Store",
     "StudyOverview",
     "list_studies",

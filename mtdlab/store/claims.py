@@ -19,12 +19,15 @@ from mtdlab.store.tables import Array, ArrayRow, ScoreRow, TrialRow
 
 Owner = Mapping[str, Any]
 MOST_DEATHS = 3
-"""A trial whose worker died so many times has failed."""
+"""A trial whose process died so many times, without a checkpoint in between, has failed."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A trial that the caller owns. `parameters` is None if they have not been sampled yet."""
+    """A trial that the caller owns. `parameters` is None if they have not been sampled yet.
+
+    deaths  how many processes died while they ran it, since its last checkpoint.
+    """
 
     row: int
     setting: str
@@ -33,6 +36,7 @@ class Claim:
     optuna_id: int | None
     number: int | None
     owner: Owner = field(default_factory=dict)
+    deaths: int = 0
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,7 @@ class Claims:
                 return None
             row.state, row.owner, row.heartbeat, row.step = "RUNNING", dict(owner), time.time(), 0
             known = (row.setting, row.seed, row.parameters, row.optuna_id, row.number)
-            return Claim(row.id, *known, owner)
+            return Claim(row.id, *known, owner, row.deaths)
 
     def begin(
         self,
@@ -137,10 +141,11 @@ class Claims:
                 row.optuna_id = row.number = None
 
     def record_death(self, row_id: int, owner: Owner, how: str) -> str | None:
-        """Count the death of the worker of a trial; the trial's state then.
+        """Count the death of the process of a trial; the trial's state then.
 
-        It waits, or has failed if this was its third worker (`MOST_DEATHS`). None if `owner` does
-        not own the trial. how: of the end of the process, such as "signal 9: Killed".
+        It waits, or has failed if this was the third one (`MOST_DEATHS`) since its last checkpoint.
+        None if `owner` does not own the trial. how: of the end of the process, such as "signal 9:
+        Killed".
         """
         with self._owned_row(row_id, owner) as row:
             if row is None:
@@ -149,8 +154,14 @@ class Claims:
             _reset(row)
             if row.deaths >= MOST_DEATHS:
                 row.state, row.reason_code = "FAIL", "interrupted"
-                row.reason = f"its worker process died {row.deaths} times (at last: {how})"
+                row.reason = f"its process died {row.deaths} times (at last: {how})"
             return row.state
+
+    def forget_deaths(self, claim: Claim) -> None:
+        """Count a trial's deaths anew: it has a later checkpoint, from which it continues."""
+        with self._owned_row(claim.row, claim.owner) as row:
+            if row is not None:
+                row.deaths = 0
 
     def finish(self, claim: Claim, owner: Owner, result: Result) -> bool:
         """Record a trial's result in one transaction; False if `owner` no longer owns the trial."""

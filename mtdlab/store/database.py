@@ -25,6 +25,7 @@ from sqlalchemy.engine.interfaces import ExceptionContext
 from sqlalchemy.exc import DBAPIError, IntegrityError, NoSuchModuleError
 
 from mtdlab.errors import StorageError
+from mtdlab.files import free_space
 from mtdlab.store.migrations import copy_and_migrate, migrated_copy, schema_version
 from mtdlab.store.tables import SCHEMA_VERSION, Base, Schema
 from mtdlab.store.urls import parse_url, shown, sqlite_file
@@ -225,14 +226,17 @@ def explained(url: str) -> Iterator[None]:
     """Convert errors of the database and its driver to a StorageError with one sentence."""
     try:
         yield
-    except ModuleNotFoundError as error:
-        raise StorageError(f"{shown(url)}: {error}{_missing_driver(error)}") from None
-    except (DBAPIError, sqlite3.Error, NoSuchModuleError) as error:
+    except (ModuleNotFoundError, NoSuchModuleError) as error:
+        raise StorageError(f"{shown(url)}: {error}{_driver_hint(error)}") from None
+    except (DBAPIError, sqlite3.Error) as error:
         cause = getattr(error, "orig", None) or error
         reason = str(cause).splitlines()[0] if str(cause) else type(cause).__name__
         hint = ""
         if "lock" in reason and ("locked" in reason or "timeout" in reason):
             hint = f" after {LOCK_TIMEOUT_SECONDS:.0f} s; stop the process that has the lock"
+        path = sqlite_file(url)
+        if "is full" in reason and path is not None:
+            hint = f"; {free_space(path.absolute().parent)}; free some, then rerun the sweep"
         raise StorageError(f"{shown(url)}: {reason}{hint}") from None
     except (ValueError, LookupError, TypeError) as error:
         if not _is_of_decoding(error):
@@ -251,6 +255,9 @@ def _is_of_decoding(error: Exception) -> bool:
     return module.split(".")[0] in ("json", "sqlalchemy") or module == "mtdlab.store.tables"
 
 
-def _missing_driver(error: ModuleNotFoundError) -> str:
-    is_postgresql = (error.name or "").startswith("psycopg")
-    return "; install it with pip install 'mtdlab[postgresql]'" if is_postgresql else ""
+def _driver_hint(error: Exception) -> str:
+    """How a URL names the driver for PostgreSQL, and how it is installed."""
+    missing = getattr(error, "name", None) or str(error)
+    if "psycopg2" in missing or "dialects:postgres" in missing:
+        return "; write postgresql+psycopg://..., the URL of the driver that mtdlab uses, psycopg 3"
+    return "; install it with pip install 'mtdlab[postgresql]'" if "psycopg" in missing else ""

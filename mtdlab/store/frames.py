@@ -21,7 +21,8 @@ from analysis.frames import (
     empty,
 )
 from mtdlab.store.database import explained, reading_engine
-from mtdlab.store.setting_names import present_settings
+from mtdlab.store.progress import living_state
+from mtdlab.store.setting_names import present_methods, present_settings, present_text
 from mtdlab.store.store import find_study
 from mtdlab.store.tables import (
     Array,
@@ -65,7 +66,7 @@ def load_study(
             scores=_scores(session, of_study),
             probes=_probes(session, of_study),
             sampler=row.identity["sampler"],
-            study_file=row.file_text,
+            study_file=present_text(row.file_text, row.identity),
             # an earlier version recorded passwords
             command=without_passwords(row.command),
             facts=_facts(trials),
@@ -75,6 +76,7 @@ def load_study(
             description=row.description,
             looks=_looks(session, row.id),
             plans=_plans(session, row.name),
+            model=row.model or {},
         )
 
 
@@ -85,6 +87,7 @@ def _trials(rows: Sequence[TrialRow]) -> pd.DataFrame:
     records = [
         present_settings(row.settings or {})
         | {name: getattr(row, name) for name in TRIAL_COLUMNS if hasattr(TrialRow, name)}
+        | {"state": living_state(row)}
         for row in rows
     ]
     frame = pd.DataFrame.from_records(records)
@@ -187,7 +190,7 @@ def _plans(session: Session, study: str) -> tuple[Plan, ...]:
 def _methods(row: StudyRow) -> Mapping[str, Any]:
     """The recorded methods of a study; the built-in methods if none were recorded."""
     if row.methods:
-        return row.methods
+        return present_methods(row.methods)
     # imported here: it imports torch, which studies of the present schema do not need
     from mtdlab.methods.registry import BUILTIN, describe_method
 

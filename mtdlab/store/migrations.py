@@ -144,11 +144,30 @@ def _to_version_5(operations: "Operations") -> None:
     )
 
 
+def _to_version_6(operations: "Operations") -> None:
+    """The sweeps that run, and where the best trial's model was saved."""
+    operations.create_table(
+        "mtdlab_sweeps",
+        Column("id", Integer, primary_key=True),
+        Column(
+            "study_id",
+            Integer,
+            ForeignKey("mtdlab_studies.id", ondelete="CASCADE"),
+            nullable=False,
+        ),
+        Column("owner", JSON, nullable=False),
+        Column("heartbeat", Double, nullable=False),
+    )
+    operations.create_index("ix_mtdlab_sweeps_study_id", "mtdlab_sweeps", ["study_id"])
+    operations.add_column("mtdlab_studies", Column("model", JSON))
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _to_version_2,
     _add_looks_and_plans,
     _add_tracebacks,
     _to_version_5,
+    _to_version_6,
 )
 """Migration i (from 0) migrates version i + 1 to version i + 2."""
 

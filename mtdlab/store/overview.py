@@ -1,20 +1,20 @@
 """The studies of a database, each with its state, its best trial and the date of its last trial."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 
 from sqlalchemy import DateTime, column, func, inspect, select, table
 from sqlalchemy.orm import Session
 
+from analysis.study_state import State, find_state
 from mtdlab.store.database import explained, reading_engine
-from mtdlab.store.progress import FINISHED
-from mtdlab.store.store import FinishedRow, find_best
+from mtdlab.store.progress import living_state
+from mtdlab.store.ranking import FinishedRow, find_best
+from mtdlab.store.saved_model import SavedModel
 from mtdlab.store.tables import StudyRow, TrialRow
 from mtdlab.store.urls import storage_url
-
-State = Literal["planned", "running", "paused", "complete", "failed"]
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,12 @@ class StudyOverview:
     """One study in a line.
 
     counts  trials by state: COMPLETE, RUNNING, WAITING, FAIL, PRUNED; states without a trial
-            are missing.
+            are missing. A trial whose process has died waits (`living_state`).
+    begun   how many of them have begun.
     best    by the score that ranks the trials; None before a trial is complete.
     last    when the last trial began or ended, in local time; None before the first, or where
             Optuna's tables are missing.
+    model   where the best trial's model was last saved; None where it is not recorded.
     """
 
     name: str
@@ -33,8 +35,10 @@ class StudyOverview:
     metric: str
     select_by: str
     counts: Mapping[str, int]
+    begun: int
     best: FinishedRow | None
     last: datetime | None
+    model: SavedModel | None
 
     @property
     def planned(self) -> int:
@@ -43,12 +47,8 @@ class StudyOverview:
 
     @property
     def state(self) -> State:
-        """planned: no trial has begun; failed: all have ended and none is complete."""
-        if self.counts.get("RUNNING"):
-            return "running"
-        if self.counts.get("WAITING"):
-            return "paused" if any(map(self.counts.get, FINISHED)) else "planned"
-        return "complete" if self.counts.get("COMPLETE") else "failed"
+        """planned, running, paused, complete or failed, as on the study's page."""
+        return find_state(self.counts, self.begun)
 
 
 def study_names(storage: str | None = None) -> list[str]:
@@ -72,17 +72,25 @@ def list_studies(storage: str | None = None) -> list[StudyOverview]:
                 row.description,
                 row.metric,
                 row.select_by or row.metric,
-                _counts(session, row),
+                *_counts(session, row),
                 find_best(session, row.id),
                 last.get(row.id),
+                SavedModel.of(row.model),
             )
             for row in session.scalars(select(StudyRow).order_by(StudyRow.name))
         ]
 
 
-def _counts(session: Session, study: StudyRow) -> dict[str, int]:
-    count = select(TrialRow.state, func.count()).group_by(TrialRow.state)
-    return {row[0]: row[1] for row in session.execute(count.where(TrialRow.study_id == study.id))}
+def _counts(session: Session, study: StudyRow) -> tuple[dict[str, int], int]:
+    """The trials by state, and how many have begun."""
+    mine = TrialRow.study_id == study.id
+    count = select(TrialRow.state, func.count(), func.count(TrialRow.number))
+    found = session.execute(count.where(mine).group_by(TrialRow.state)).all()
+    counts = Counter({state: trials for state, trials, _ in found})
+    running = session.scalars(select(TrialRow).where(mine, TrialRow.state == "RUNNING"))
+    counts.update(living_state(row) for row in running)
+    counts["RUNNING"] -= sum(trials for state, trials, _ in found if state == "RUNNING")
+    return dict(+counts), sum(begun for _, _, begun in found)
 
 
 def _last_times(session: Session) -> dict[int, datetime]:

@@ -8,6 +8,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from mtdlab.store.database import explained, reading_engine
+from mtdlab.store.owner import is_dead
 from mtdlab.store.tables import TrialRow
 
 FINISHED = ("COMPLETE", "FAIL", "PRUNED")
@@ -37,6 +38,16 @@ class RunningTrial:
             return "loading"
         is_evaluated = self.step == self.steps or self.step % self.evaluate_every == 0
         return "evaluating" if is_evaluated else "training"
+
+
+def living_state(row: TrialRow) -> str:
+    """A trial's state; WAITING for a running one whose process has died (`is_dead`).
+
+    Such a trial is still recorded as running until the next sweep.
+    """
+    if row.state == "RUNNING" and is_dead(row.owner or {}, row.heartbeat or 0.0):
+        return "WAITING"
+    return row.state
 
 
 class ProgressReader:

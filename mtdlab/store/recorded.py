@@ -9,7 +9,8 @@ from sqlalchemy.orm import Session
 
 from mtdlab.errors import NothingToReport
 from mtdlab.store.database import explained, reading_engine
-from mtdlab.store.setting_names import present_settings
+from mtdlab.store.progress import living_state
+from mtdlab.store.setting_names import present_parameters, present_settings, present_text
 from mtdlab.store.store import find_study
 from mtdlab.store.tables import Array, ArrayRow, LookRow, ScoreRow, StudyRow, TrialRow
 
@@ -91,8 +92,8 @@ def read_trial(url: str, study: str, number: int) -> RecordedTrial:
         return RecordedTrial(
             number=number,
             seed=row.seed,
-            state=row.state,
-            parameters=present_settings(row.parameters or {}),
+            state=living_state(row),
+            parameters=present_parameters(row.parameters or {}, row.settings or {}),
             settings=present_settings(row.settings or {}),
             mtd=row.mtd,
             score=row.score,
@@ -117,6 +118,5 @@ def read_recorded(url: str, study: str, numbers: Collection[int] = ()) -> Record
         chosen = session.scalars(select(TrialRow).where(mine, TrialRow.number.in_(numbers)))
         settings = {each.number or 0: present_settings(each.settings or {}) for each in chosen}
         largest = session.scalar(select(func.max(TrialRow.seed)).where(mine))
-        return RecordedStudy(
-            row.file_text, row.metric, row.precision, row.imports, largest or 0, settings
-        )
+        text = present_text(row.file_text, row.identity)
+        return RecordedStudy(text, row.metric, row.precision, row.imports, largest or 0, settings)

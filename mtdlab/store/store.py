@@ -1,41 +1,26 @@
 """The record of a study and its planned trials."""
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, delete, func, or_, select, update
+from sqlalchemy import delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from mtdlab.config import Unit
 from mtdlab.errors import NothingToReport, nearest
+from mtdlab.store.claims import Claim
 from mtdlab.store.database import explained, lock_writers
 from mtdlab.store.looks import Looks
+from mtdlab.store.names import OPTUNA_STUDIES
 from mtdlab.store.progress import FINISHED
-from mtdlab.store.tables import ScoreRow, StudyRow, TrialRow
+from mtdlab.store.ranking import FinishedRow, find_best, find_ranking, select_finished
+from mtdlab.store.saved_model import SavedModel
+from mtdlab.store.sweeps import Sweeps
+from mtdlab.store.tables import StudyRow, TrialRow
 from mtdlab.store.urls import shown, without_passwords
 
 
-@dataclass(frozen=True)
-class FinishedRow:
-    """A trial that has ended. ranking is the score that ranks it, score the study's metric.
-
-    reason  why it failed or was pruned, else empty; reason_code: of `tables.REASON_CODES`.
-    """
-
-    row: int
-    number: int
-    state: str
-    mtd: float | None
-    score: float | None
-    ranking: float | None
-    seed: int
-    parameters: dict[str, Any]
-    reason: str
-    reason_code: str = ""
-
-
-class Store(Looks):
+class Store(Looks, Sweeps):
     """One study: its record, planned trials and results. Every method may raise StorageError."""
 
     def forget_deleted(self, name: str, optuna_ids: Callable[[], Set[int]]) -> None:
@@ -52,6 +37,17 @@ class Store(Looks):
         if known and known.isdisjoint(optuna_ids()):
             with explained(self.url), Session(self._engine) as session, session.begin():
                 session.execute(delete(StudyRow).where(mine))
+
+    def forget_vanished(self) -> None:
+        """Delete the rows of a study that was deleted through Optuna and whose id is used again.
+
+        Its name is not that of Optuna's study, also if none of its trials had begun.
+        """
+        with explained(self.url), Session(self._engine) as session, session.begin():
+            known = select(OPTUNA_STUDIES.c.study_name)
+            known = known.where(OPTUNA_STUDIES.c.study_id == self.study_id)
+            other = (StudyRow.id == self.study_id) & StudyRow.name.not_in(known)
+            session.execute(delete(StudyRow).where(other))
 
     def forget_unbegun(self) -> bool:
         """Delete the study's rows if no trial has begun; returns whether none had."""
@@ -114,6 +110,19 @@ class Store(Looks):
             row.precision = row.precision or precision
             return row.precision
 
+    def record_model(self, trial: int, host: str, folder: str) -> None:
+        """Record where the model of the best trial, by its number, was saved."""
+        with explained(self.url), Session(self._engine) as session, session.begin():
+            row = session.get(StudyRow, self.study_id, with_for_update=True)
+            # None: deleted meanwhile
+            if row is not None:
+                row.model = {"trial": trial, "host": host, "folder": folder}
+
+    def saved_model(self) -> SavedModel | None:
+        """Where the model of the best trial was last saved; None where it is not recorded."""
+        row = self.study()
+        return None if row is None else SavedModel.of(row.model)
+
     def add_units(
         self, units: Sequence[Unit], begin_with: Set[int] | None = None
     ) -> list[tuple[str, int]]:
@@ -175,7 +184,7 @@ class Store(Looks):
         """The failed trials, by number."""
         with explained(self.url), Session(self._engine) as session:
             ranking = find_ranking(session, self.study_id)
-            rows = session.execute(_finished(self.study_id, ranking))
+            rows = session.execute(select_finished(self.study_id, ranking))
             ended = [FinishedRow(*row[1:]) for row in rows]
         # one whose workers died before it began has no number
         failed = (row for row in ended if row.state == "FAIL")
@@ -196,8 +205,19 @@ class Store(Looks):
         """The finished trials by Optuna's trial id."""
         with explained(self.url), Session(self._engine) as session:
             ranking = find_ranking(session, self.study_id)
-            rows = session.execute(_finished(self.study_id, ranking))
+            rows = session.execute(select_finished(self.study_id, ranking))
             return {optuna_id: FinishedRow(*row) for optuna_id, *row in rows if optuna_id}
+
+    def ended(self) -> list[Claim]:
+        """The trials that have ended and cannot be resumed, without an owner."""
+        columns = (TrialRow.id, TrialRow.setting, TrialRow.seed, TrialRow.parameters)
+        known = select(*columns, TrialRow.optuna_id, TrialRow.number).where(
+            TrialRow.study_id == self.study_id,
+            TrialRow.state.in_(FINISHED),
+            TrialRow.reason_code != "interrupted",
+        )
+        with explained(self.url), Session(self._engine) as session:
+            return [Claim(*row) for row in session.execute(known)]
 
     def retry_failed(self) -> int:
         """Reset failed trials to waiting, to run as new Optuna trials; returns their number."""
@@ -228,30 +248,3 @@ def find_study(session: Session, name: str, url: str) -> StudyRow:
         names = session.scalars(select(StudyRow.name))
         raise NothingToReport(f"no study {name} in {shown(url)}; {nearest(name, names)}")
     return row
-
-
-def find_best(session: Session, study_id: int) -> FinishedRow | None:
-    """The best trial of a study, as `Store.best_trial`."""
-    ranking = find_ranking(session, study_id)
-    ranked = _finished(study_id, ranking).where(TrialRow.state == "COMPLETE")
-    first = ranked.where(ranking.is_not(None)).order_by(ranking.desc(), TrialRow.number)
-    row = session.execute(first.limit(1)).first()
-    return None if row is None else FinishedRow(*row[1:])
-
-
-def find_ranking(session: Session, study_id: int) -> ColumnElement[float | None]:
-    """The score that ranks a trial, as a column of queries on trials."""
-    study = session.get(StudyRow, study_id)
-    if study is None or study.select_by is None:
-        return TrialRow.score.expression
-    named = (ScoreRow.trial_id == TrialRow.id) & (ScoreRow.task == study.select_by)
-    return select(ScoreRow.score).where(named).scalar_subquery()
-
-
-def _finished(study_id: int, ranking: ColumnElement[float | None]) -> Select[*tuple[Any, ...]]:
-    """The finished trials: Optuna's trial id, then the fields of `FinishedRow`."""
-    columns = (TrialRow.optuna_id, TrialRow.id, TrialRow.number, TrialRow.state)
-    known = (TrialRow.seed, TrialRow.parameters, TrialRow.reason, TrialRow.reason_code)
-    return select(*columns, TrialRow.mtd, TrialRow.score, ranking, *known).where(
-        TrialRow.study_id == study_id, TrialRow.state.in_(FINISHED)
-    )

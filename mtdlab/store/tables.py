@@ -16,16 +16,17 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     LargeBinary,
+    String,
     TypeDecorator,
     UniqueConstraint,
     text,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 REASON_CODES = ("nan_loss", "collapsed", "oom", "error", "interrupted")
 """Why a trial failed: a loss or vectors that are not finite, an encoder that gives every sentence
-the same vector, no memory left, any other error, a worker process that died three times."""
+the same vector, no memory left, any other error, a process that died three times."""
 Array = NDArray[np.float32]
 
 
@@ -44,10 +45,27 @@ class FloatArray(TypeDecorator[Array]):
         return None if value is None else np.frombuffer(value, dtype="<f4")
 
 
+class Text(TypeDecorator[str]):
+    """Text without what a database refuses: PostgreSQL no NUL, neither any lone surrogate.
+
+    Reasons and notes quote errors, which may hold both. NUL becomes U+FFFD.
+    """
+
+    impl = String
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        """To text that can be stored."""
+        if value is None:
+            return None
+        return value.replace("\0", "\ufffd").encode("utf-8", "backslashreplace").decode()
+
+
 class Base(DeclarativeBase):
     """Base class of the tables."""
 
     type_annotation_map = {  # noqa: RUF012
+        str: Text,
         dict[str, Any]: JSON(none_as_null=True),
         dict[str, str]: JSON(none_as_null=True),
         Array: FloatArray,
@@ -82,6 +100,8 @@ class StudyRow(Base):
     """Title and settings of each method, so that reports do not need the method installed."""
     precision: Mapped[str | None]
     """The precision that `auto` was resolved to, the same for all trials of the study."""
+    model: Mapped[dict[str, Any] | None]
+    """The best trial's model as it was last saved: `trial` (number), `host`, `folder`."""
 
     @property
     def select_by(self) -> str | None:
@@ -126,7 +146,7 @@ class TrialRow(Base):
     reason_code: Mapped[str] = mapped_column(default="", server_default="")
     """One of `REASON_CODES` for a failed trial, else empty."""
     deaths: Mapped[int] = mapped_column(default=0, server_default="0")
-    """How many worker processes died while they ran the trial."""
+    """How many processes died while they ran the trial, since its last checkpoint."""
     note: Mapped[str] = mapped_column(default="", server_default="")
     """An error that did not prevent a result, such as a failure to save the model."""
     traceback: Mapped[str] = mapped_column(default="", server_default="")
@@ -140,6 +160,19 @@ class TrialRow(Base):
     best_step: Mapped[int | None]
     wall_seconds: Mapped[float | None]
     environment: Mapped[dict[str, Any] | None]
+
+
+class SweepRow(Base):
+    """A sweep that runs a study, also while none of its trials is running."""
+
+    __tablename__ = "mtdlab_sweeps"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    study_id: Mapped[int] = mapped_column(
+        ForeignKey("mtdlab_studies.id", ondelete="CASCADE"), index=True
+    )
+    owner: Mapped[dict[str, Any]]
+    heartbeat: Mapped[float]
 
 
 class ScoreRow(Base):

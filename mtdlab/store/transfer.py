@@ -1,25 +1,26 @@
 """A study's rows: copied to another database, renamed, deleted."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import column, delete, inspect, select, table, update
+from sqlalchemy import delete, select, update
 from sqlalchemy.orm import DeclarativeBase, Session
 
 from mtdlab.errors import StorageError
 from mtdlab.store.database import explained, lock_writers, reading_engine, writing_engine
+from mtdlab.store.names import OPTUNA_STUDIES, conflict_in
+from mtdlab.store.optuna_rows import OptunaRows, read_optuna_rows, write_optuna_rows
 from mtdlab.store.store import find_study
 from mtdlab.store.tables import ArrayRow, LookRow, PlanRow, ScoreRow, StudyRow, TrialRow
-from mtdlab.store.urls import shown
 
 Record = dict[str, Any]
-_OPTUNA = table("studies", column("study_name"), column("study_id"))
 
 
 @dataclass(frozen=True)
 class StudyRecords:
-    """All rows of a study as dictionaries by column."""
+    """All rows of a study as dictionaries by column. optuna: those of Optuna's tables."""
 
     study: Record
     trials: list[Record]
@@ -27,11 +28,16 @@ class StudyRecords:
     arrays: list[Record]
     looks: list[Record]
     plans: list[Record]
+    optuna: OptunaRows
 
 
 def read_records(url: str, name: str) -> StudyRecords:
-    """Read a study. Raises StorageError, and NothingToReport if there is no such study."""
-    with explained(url), Session(reading_engine(url)) as session:
+    """Read a study as it is at one moment, without a lock that would keep others from writing.
+
+    On SQLite they wait with their commits until it is read. Raises StorageError, and
+    NothingToReport if there is no such study.
+    """
+    with _snapshot(url) as session:
         row = find_study(session, name, url)
         mine = TrialRow.study_id == row.id
         of_study = select(TrialRow.id).where(mine)
@@ -42,7 +48,32 @@ def read_records(url: str, name: str) -> StudyRecords:
             _records(session, ArrayRow, ArrayRow.trial_id.in_(of_study)),
             _records(session, LookRow, LookRow.study_id == row.id),
             _records(session, PlanRow, PlanRow.study == name),
+            read_optuna_rows(session.connection(), row.id),
         )
+
+
+@contextmanager
+def _snapshot(url: str) -> Iterator[Session]:
+    """A session in which every query sees the database as it was at the first one."""
+    with explained(url), Session(reading_engine(url)) as session:
+        if session.get_bind().dialect.name == "sqlite":
+            # the driver begins no transaction for a query
+            session.connection().exec_driver_sql("BEGIN")
+        else:
+            options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+            session.connection(execution_options=options)
+        yield session
+
+
+def write_optuna(url: str, records: StudyRecords) -> None:
+    """Write a study's rows of Optuna's tables into a database without any study.
+
+    Raises StorageError.
+    """
+    engine = writing_engine(url)
+    with explained(url), engine.begin() as connection:
+        write_optuna_rows(connection, records.optuna)
+    engine.dispose()
 
 
 def write_records(
@@ -52,10 +83,12 @@ def write_records(
 
     study_id    Optuna's in this database; optuna_ids: Optuna's trial ids by the recorded ones.
 
-    A trial that was running waits. Raises StorageError.
+    A trial that was running waits. Rows of a study that was deleted through Optuna, whose id is
+    used again, are removed. Raises StorageError.
     """
     with explained(url), Session(writing_engine(url)) as session, session.begin():
         lock_writers(session.connection())
+        session.execute(delete(StudyRow).where(StudyRow.id == study_id))
         session.add(StudyRow(**records.study | {"id": study_id, "name": name}))
         session.flush()
         trials = {
@@ -67,7 +100,6 @@ def write_records(
         for kind, each in ((ScoreRow, records.scores), (ArrayRow, records.arrays)):
             session.add_all(kind(**row | {"trial_id": trials[row["trial_id"]].id}) for row in each)
         session.add_all(LookRow(**row | {"study_id": study_id}) for row in records.looks)
-        session.execute(delete(PlanRow).where(PlanRow.study == name))
         session.add_all(PlanRow(**row | {"study": name}) for row in records.plans)
 
 
@@ -81,32 +113,18 @@ def delete_records(url: str, name: str) -> None:
 def rename_records(url: str, old: str, new: str, command: str) -> None:
     """Rename a study in mtdlab's and Optuna's tables in one transaction.
 
-    command  recorded as the command that resumes it. Raises StorageError if `new` exists.
+    command  recorded as the command that resumes it. Raises StorageError if `new` is taken.
     """
     with explained(url), Session(writing_engine(url)) as session, session.begin():
         lock_writers(session.connection())
-        if new in _names(session):
-            raise StorageError(f"{shown(url)} has a study {new} already; choose another name")
+        if conflict := conflict_in(session, new, url, renamed=old):
+            raise StorageError(f"{conflict}; choose another name")
         session.execute(
             update(StudyRow).where(StudyRow.name == old).values(name=new, command=command)
         )
-        session.execute(delete(PlanRow).where(PlanRow.study == new))
         session.execute(update(PlanRow).where(PlanRow.study == old).values(study=new))
-        renamed = update(_OPTUNA).where(_OPTUNA.c.study_name == old)
+        renamed = update(OPTUNA_STUDIES).where(OPTUNA_STUDIES.c.study_name == old)
         session.execute(renamed.values(study_name=new))
-
-
-def names_in(url: str) -> set[str]:
-    """The names of all studies, mtdlab's and Optuna's. Raises StorageError."""
-    with explained(url), Session(reading_engine(url)) as session:
-        return _names(session)
-
-
-def _names(session: Session) -> set[str]:
-    names = set(session.scalars(select(StudyRow.name)))
-    if inspect(session.connection()).has_table("studies"):
-        names |= set(session.scalars(select(_OPTUNA.c.study_name)))
-    return names
 
 
 def _moved(record: Record, study_id: int, optuna_ids: Mapping[int, int]) -> Record:

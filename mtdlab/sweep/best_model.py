@@ -1,5 +1,6 @@
 """The model of a study's best trial, kept in a folder while the sweep runs."""
 
+import platform
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ def save_if_best(folder: Path, store: Store, claim: Claim, trained: Trained) -> 
             best = store.best_trial()
             if best is not None and best.row == claim.row:
                 save_model(folder, trained.settings, trained.inputs, trained.outcome, trained.facts)
+                store.record_model(best.number, platform.node(), str(folder.absolute()))
     except StorageError:
         raise
     except Exception as error:

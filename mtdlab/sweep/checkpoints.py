@@ -22,8 +22,6 @@ from mtdlab.training.checkpoint import (
 from mtdlab.training.inputs import RunInputs
 from mtdlab.training.state import RunState
 
-CHECKPOINTS = ".checkpoints"
-"""Folder of the models' folder in which each study has one for its trials' checkpoints."""
 COST = 0.03
 """Largest share of the training time that checkpoints take."""
 LEAST_SECONDS = 30.0
@@ -34,6 +32,8 @@ SAME = ("settings", "corpus", "encoder", "evaluation")
 """Facts in which a checkpoint must agree with the trial that continues from it."""
 MAY_DIFFER = ("device", "processor", "versions")
 """Facts in which it may differ, at the price of equal bits."""
+NOT_SAVED = "checkpoint not saved: "
+"""Begins the note of a disk that fails; a trial has one."""
 THREADS = "threads"
 """Taken over from the checkpoint."""
 
@@ -86,19 +86,20 @@ class TrialCheckpoints:
         """Whether the last checkpoint is old enough for what another one costs."""
         return time.monotonic() - self._saved_at >= max(LEAST_SECONDS, self._cost / COST)
 
-    def save(self) -> None:
-        """Save the state now. A disk that fails is noted, and does not end the trial."""
+    def save(self) -> bool:
+        """Save the state now; whether it is saved. A disk that fails is noted and ends nothing."""
         if self._state is None:
-            return
-        started = time.monotonic()
+            return False
+        started, saved = time.monotonic(), False
         try:
             save_checkpoint(self.folder, self._state.step, self._state.state_dict(), self._facts)
+            saved = True
         except OSError as error:
-            note = f"checkpoint not saved: {describe(error)}"
-            if note not in self.notes:
-                self.notes.append(note)
+            if not any(note.startswith(NOT_SAVED) for note in self.notes):
+                self.notes.append(f"{NOT_SAVED}{describe(error)}")
         self._saved_at = time.monotonic()
         self._cost = self._saved_at - started
+        return saved
 
     def remove(self) -> None:
         """Remove the checkpoints of a trial that has ended, and the folders of none."""

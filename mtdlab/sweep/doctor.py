@@ -2,18 +2,19 @@
 
 import os
 import platform
-import shutil
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from mtdlab.files import free_bytes
 from mtdlab.store import study_names
-from mtdlab.store.invariants import Problem, check_database, find_problems, read_record, reading
+from mtdlab.store.invariants import Problem, check_database, find_problems
+from mtdlab.store.owner import is_dead
+from mtdlab.store.record import read_record, reading
 from mtdlab.store.tables import SCHEMA_VERSION
 from mtdlab.store.urls import shown, sqlite_file
-from mtdlab.sweep.leftovers import find_leftovers
-from mtdlab.sweep.owner import is_dead
+from mtdlab.sweep.leftovers import find_leftovers, find_notes
 
 PACKAGES = ("mtdlab", "torch", "transformers", "optuna", "sqlalchemy", "numpy", "pandas")
 
@@ -23,12 +24,14 @@ class Examination:
     """What was found.
 
     database  problems of the file as a whole; studies: those of each study, by name.
+    notes     what is worth to be known of each study, and no problem.
     machine   versions, device, threads, free disk.
     """
 
     storage: str
     database: tuple[Problem, ...]
     studies: dict[str, tuple[Problem, ...]]
+    notes: dict[str, tuple[str, ...]]
     machine: dict[str, Any]
 
     @property
@@ -45,17 +48,17 @@ def examine(url: str, models: Path, study: str | None = None) -> Examination:
     """
     path = sqlite_file(url)
     if study is None and path is not None and not path.exists():
-        return Examination(shown(url), (), {}, describe_machine(models, path))
+        return Examination(shown(url), (), {}, {}, describe_machine(models, path))
     names = study_names(url) if study is None else [study]
     with reading(url) as session:
         problems = tuple(check_database(session))
-        studies = {name: _examine_study(session, name, url, models) for name in names}
-    return Examination(shown(url), problems, studies, describe_machine(models, path))
-
-
-def _examine_study(session: Any, name: str, url: str, models: Path) -> tuple[Problem, ...]:
-    record = read_record(session, name, url, is_dead)
-    return (*find_problems(record), *find_leftovers(record, models))
+        records = {name: read_record(session, name, url, is_dead) for name in names}
+        studies = {
+            name: (*find_problems(record), *find_leftovers(record, models))
+            for name, record in records.items()
+        }
+        notes = {name: tuple(find_notes(record, models)) for name, record in records.items()}
+    return Examination(shown(url), problems, studies, notes, describe_machine(models, path))
 
 
 def describe_machine(models: Path, database: Path | None) -> dict[str, Any]:
@@ -78,11 +81,5 @@ def describe_machine(models: Path, database: Path | None) -> dict[str, Any]:
         "gpus": torch.cuda.device_count(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
-        "disk": {name: _free(folder) for name, folder in folders.items()},
+        "disk": {name: free_bytes(folder) for name, folder in folders.items()},
     }
-
-
-def _free(folder: Path) -> int:
-    """Free bytes on the disk that a folder is on, or would be."""
-    whole = folder.absolute()
-    return shutil.disk_usage(next(path for path in (whole, *whole.parents) if path.exists())).free

@@ -12,6 +12,7 @@ import torch
 
 from mtdlab.config import TrainerSettings
 from mtdlab.device import choose_device
+from mtdlab.evaluation.sts_average import averaged_sets
 from mtdlab.settings.representation import describe
 from mtdlab.training.inputs import RunInputs
 
@@ -28,11 +29,21 @@ def environment(settings: TrainerSettings, inputs: RunInputs) -> dict[str, str]:
         f"{describe(settings.representation)}",
         "evaluation": f"{settings.evaluation}: {len(inputs.dev.gold):,} dev pairs (sts_dev) and "
         f"{len(inputs.test.gold):,} test pairs (sts_test)"
-        + (f"; tasks {settings.tasks}" if settings.tasks else ""),
+        + (f"; tasks {settings.tasks}" if settings.tasks else "")
+        + _selection(settings)
+        + "".join(f"; {name}: {text}" for name, text in inputs.suite.shortfalls.items()),
         "device": f"{choose_device(settings)}, threads a trial: {torch.get_num_threads()}",
         "processor": _processor(),
         "versions": _versions(),
     }
+
+
+def _selection(settings: TrainerSettings) -> str:
+    """The sets that checkpoints are selected on, where these are not the dev or test pairs."""
+    if settings.select_on != "sts_average":
+        return ""
+    sets = averaged_sets(settings.evaluation).describe()
+    return f"; checkpoints selected on the average of {sets}"
 
 
 def _unknown(inputs: RunInputs) -> str:

@@ -1,13 +1,21 @@
-"""The heartbeat of a claimed trial, recorded in a thread: also while texts are loaded or scored."""
+"""The heartbeats of a claimed trial and of a sweep, recorded in threads.
 
-import threading
+They go on while texts are loaded or scored.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
 from typing import Self
 
 from mtdlab.errors import StorageError
 from mtdlab.store import Claim, Owner, Store
+from mtdlab.store.owner import this_process
+from mtdlab.sweep.repeated import repeated
 
 HEARTBEAT_SECONDS = 2.0
+SWEEP_SECONDS = 60.0
+"""Between two heartbeats of a sweep, which only other machines read."""
 
 
 class ClaimLost(Exception):
@@ -24,11 +32,10 @@ class Heartbeat:
         self.step = 0
         self._store, self._claim, self._owner = store, claim, owner
         self._lost = False
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._repeat, daemon=True)
+        self._thread = ExitStack()
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._thread.enter_context(repeated(HEARTBEAT_SECONDS, self.beat))
         return self
 
     def __exit__(
@@ -37,21 +44,32 @@ class Heartbeat:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._over.set()
-        self._thread.join()
+        self._thread.close()
 
     def beat(self) -> None:
         """Record a heartbeat now. A database that fails is tried again at the next one."""
-        try:
-            self._lost = not self._store.heartbeat(self._claim, self._owner, self.step)
-        except StorageError:
-            return
+        with suppress(StorageError):
+            if not self._lost:
+                self._lost = not self._store.heartbeat(self._claim, self._owner, self.step)
 
     def check(self) -> None:
         """Raise ClaimLost if a heartbeat found that this process no longer owns the trial."""
         if self._lost:
             raise ClaimLost
 
-    def _repeat(self) -> None:
-        while not self._lost and not self._over.wait(HEARTBEAT_SECONDS):
-            self.beat()
+
+@contextmanager
+def recorded_sweep(store: Store) -> Iterator[None]:
+    """Record in the database that this process runs a sweep of a study, until the block ends.
+
+    Raises MtdlabError if the study was deleted since it was opened, StorageError where the
+    database fails.
+    """
+    row = store.begin_sweep(this_process())
+    try:
+        with repeated(SWEEP_SECONDS, lambda: store.continue_sweep(row)):
+            yield
+    finally:
+        # a row that stays is found to be that of a dead process
+        with suppress(StorageError):
+            store.end_sweep(row)

@@ -1,11 +1,13 @@
 """What holds of the folders of a study: the saved model, checkpoints and temporary folders."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from mtdlab.store.invariants import Problem, Record
-from mtdlab.sweep.checkpoints import CHECKPOINTS
+from mtdlab.store.invariants import RERUN, Problem
+from mtdlab.store.record import Record
+from mtdlab.store.saved_model import SavedModel
+from mtdlab.sweep.model_folders import CHECKPOINTS, read_kept_trial
+from mtdlab.sweep.spool import RESULT
 
 
 def find_leftovers(record: Record, models: Path) -> list[Problem]:
@@ -25,26 +27,28 @@ def model_is_that_of_the_best_trial(record: Record, models: Path) -> Iterator[Pr
         return  # saved in another folder or on another machine, or the study was imported
     again = f"mtdlab reproduce {record.study.name} {best.number} computes its scores again"
     try:
-        run = json.loads((folder / "mtdlab" / "run.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        kept = read_kept_trial(folder)
+    except (OSError, ValueError, KeyError, TypeError) as error:
         found = f"{folder} holds no model of trial {best.number} ({type(error).__name__})"
         yield Problem(name, found, f"move {folder} away; {again}")
         return
     # not by the study's name, which may have changed since
-    if run.get("trial") != best.number:
-        found = f"{folder} holds trial {run.get('trial')}, the best is trial {best.number}"
+    if kept != best.number:
+        found = f"{folder} holds trial {kept}, the best is trial {best.number}"
         yield Problem(name, found, f"see the note of trial {best.number}; {again}")
 
 
 def checkpoints_belong_to_unfinished_trials(record: Record, models: Path) -> Iterator[Problem]:
-    """Every folder of checkpoints is that of a trial that waits or runs."""
+    """Every folder of checkpoints is that of a trial that waits, runs or may be resumed."""
     unfinished = {
-        f"{row.setting}-{row.seed}" for row in record.trials if row.state in ("WAITING", "RUNNING")
+        f"{row.setting}-{row.seed}"
+        for row in record.trials
+        if row.state in ("WAITING", "RUNNING") or row.reason_code == "interrupted"
     }
     for folder in sorted((models / CHECKPOINTS / record.study.name).glob("*")):
         if folder.name not in unfinished:
             found = f"{folder} holds checkpoints of a trial that has ended or is not planned"
-            yield Problem("checkpoints are those of unfinished trials", found, f"rm -r {folder}")
+            yield Problem("checkpoints are those of unfinished trials", found, RERUN)
 
 
 def nothing_temporary_is_left(record: Record, models: Path) -> Iterator[Problem]:
@@ -61,6 +65,17 @@ def nothing_temporary_is_left(record: Record, models: Path) -> Iterator[Problem]
     for path in sorted(found):
         text = f"{path} was left by a process that was killed"
         yield Problem("no temporary folder is left", text, f"rm -r {path}")
+
+
+def find_notes(record: Record, models: Path) -> Iterator[str]:
+    """What is as it should be, and worth to be known: a model elsewhere, results to be recorded."""
+    name, model = record.study.name, SavedModel.of(record.study.model)
+    if model is not None and not (models / name).exists():
+        yield str(model)
+    for row in record.trials:
+        result = models / CHECKPOINTS / name / f"{row.setting}-{row.seed}" / RESULT
+        if row.state in ("WAITING", "RUNNING") and result.exists():
+            yield f"{result} holds the result of a trial, which the next sweep records"
 
 
 LEFTOVERS = (

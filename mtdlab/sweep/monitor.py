@@ -10,10 +10,10 @@ import optuna
 from mtdlab.config import TrainerSettings
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.store import Claim, Store
+from mtdlab.store.owner import this_process
 from mtdlab.sweep.checkpoints import TrialCheckpoints
 from mtdlab.sweep.heartbeat import Heartbeat
 from mtdlab.sweep.optuna_study import OptunaStudy
-from mtdlab.sweep.owner import this_process
 from mtdlab.sweep.signals import Interrupted, StopRequest
 
 
@@ -77,7 +77,8 @@ class TrialMonitor:
         # not into the folder of another worker, which may have claimed the trial since
         self.heartbeat.beat()
         self.heartbeat.check()
-        self.checkpoints.save()
+        if self.checkpoints.save() and self.claim.deaths:
+            self.study.store.forget_deaths(self.claim)
 
     def _evaluated(self, step: int, evaluation: Evaluation) -> None:
         if math.isfinite(evaluation.score):

@@ -15,8 +15,9 @@ from mtdlab.methods.registry import BUILTIN, describe_method
 from mtdlab.store import Store
 from mtdlab.store.damage import refuse_damaged
 from mtdlab.store.database import writing_engine
+from mtdlab.store.names import find_twin, names_in
 from mtdlab.store.plans import record_plan
-from mtdlab.store.setting_names import present_settings
+from mtdlab.store.setting_names import present_identity
 from mtdlab.store.tables import StudyRow
 from mtdlab.sweep.optuna_study import OptunaStudy
 
@@ -44,8 +45,11 @@ def open_study(
     refuse_damaged(url)
     # mtdlab's tables first: a file that is no database is refused before Optuna opens it
     writing_engine(url)
+    if twin := find_twin(spec.name, names_in(url), url):
+        raise MtdlabError(f"{twin}; choose another name")
     optuna_study = OptunaStudy(url, spec)
     store = Store(url, optuna_study.study_id)
+    store.forget_vanished()
     store.forget_deleted(spec.name, optuna_study.trial_ids)
     try:
         identity = _record(store, spec, command)
@@ -159,8 +163,7 @@ def _differences_from(
     new = identity | {"imports": spec.imports}
     if _keeps_metric(spec, recorded):
         new.pop("select_by", None)
-    old = recorded.identity | {"imports": recorded.imports}
-    old |= {name: present_settings(old[name]) for name in ("trainer", "search")}
+    old = present_identity(recorded.identity) | {"imports": recorded.imports}
     old["trainer"] = _with_present_settings(old["trainer"], new["trainer"], spec)
     if "select_by" in new:
         old.setdefault("select_by", recorded.metric)

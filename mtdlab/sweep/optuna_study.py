@@ -21,7 +21,7 @@ from mtdlab.store.database import (
     immediate,
     report_errors,
 )
-from mtdlab.sweep.owner import is_dead
+from mtdlab.store.owner import is_dead, is_of_this_boot
 from mtdlab.sweep.samplers import distributions, pruner, sampler, suggest
 
 OPEN_ATTEMPTS = 20
@@ -125,6 +125,9 @@ class OptunaStudy:
     def synchronise(self, store: Store) -> None:
         """Repair what dead processes left: their trials, results not recorded here.
 
+        A process that died on this machine since it was started counts as a death of its trial,
+        which may have caused it. One that ended with its machine or is silent on another does not.
+
         A trial that is running in Optuna's tables and has no owner was lost between two
         transactions: it failed, and its configuration runs again as another trial.
         """
@@ -133,7 +136,11 @@ class OptunaStudy:
         owned = store.owned()
         dead = [trial for trial in owned if is_dead(trial.owner, trial.heartbeat)]
         for each in dead:
-            if store.release(each.row, each.owner) and each.optuna_id is not None:
+            if is_of_this_boot(each.owner):
+                state = store.record_death(each.row, each.owner, "it was found dead by a sweep")
+            else:
+                state = "WAITING" if store.release(each.row, each.owner) else None
+            if state == "WAITING" and each.optuna_id is not None:
                 self.release(each.optuna_id)
         finished = store.finished()
         for trial in self._unfinished():
@@ -148,8 +155,6 @@ class OptunaStudy:
 
     def record_death(self, store: Store, process: int, how: str) -> bool:
         """Release the trial of a worker that died, or fail it at its third; whether it had one.
-
-        Trials of other dead processes stay as they are, since their deaths would not be counted.
 
         process, how  its process id on this machine, and how it ended.
         """

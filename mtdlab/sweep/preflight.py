@@ -4,6 +4,7 @@ A sweep that is refused leaves no study behind: the corrected file then begins o
 """
 
 import itertools
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from mtdlab.config.paths import locate_augmentations, located
 from mtdlab.config.search import Choices
 from mtdlab.errors import MtdlabError, StorageError
 from mtdlab.store.recorded import read_last_decision, read_states
+from mtdlab.terminal import print_text
 
 INPUTS = ("encoder", "corpus", "evaluation")
 """The settings that name files or folders; each combination of searched ones is checked."""
@@ -65,8 +67,47 @@ def check_requirements(spec: StudySpec, models: Path) -> None:
     check_model_folder(models / spec.name)
     check_writable(models)
     augmentations = locate_augmentations(spec.augmentations(), spec.places)
-    for settings in itertools.chain.from_iterable(_inputs(spec, each) for each in spec.methods):
+    for settings in _inputs(spec):
         check_inputs(located(settings, spec.places), augmentations, spec.smallest_batch())
+    for warning in (*selection_warnings(spec), *shortfall_warnings(spec)):
+        print_text(f"mtdlab: {warning}", file=sys.stderr)
+
+
+def selection_warnings(spec: StudySpec) -> list[str]:
+    """A sentence for each value of `evaluation` that lacks sets of `select_on: sts_average`.
+
+    Raises MtdlabError for an evaluation folder that is not there.
+    """
+    # it imports transformers
+    from mtdlab.evaluation.sts_average import warn_of_missing_sets
+
+    if "sts_average" not in spec.selections():
+        return []
+    sources = dict.fromkeys(located(each, spec.places).evaluation for each in _inputs(spec))
+    return [warning for source in sources if (warning := warn_of_missing_sets(source))]
+
+
+def shortfall_warnings(spec: StudySpec) -> list[str]:
+    """A sentence for each task of the study whose files are shorter than published.
+
+    Raises MtdlabError for evaluation data that are missing or damaged.
+    """
+    # they import scikit-learn and torch
+    from mtdlab.evaluation.pairs import evaluation_folder
+    from mtdlab.evaluation.sizes import describe_shortfall
+    from mtdlab.evaluation.tasks import load_task, task_folder
+    from mtdlab.settings.tasks import BUILTIN, parse_tasks
+
+    found: dict[str, None] = {}
+    for settings in _inputs(spec):
+        data = evaluation_folder(located(settings, spec.places).evaluation)
+        for name in parse_tasks(settings.tasks):
+            folder = task_folder(name, data)
+            if name == BUILTIN or folder is None:
+                continue
+            if text := describe_shortfall(name, load_task(name, folder)):
+                found[f"task {name}: {text}"] = None
+    return list(found)
 
 
 def check_writable(folder: Path) -> None:
@@ -86,10 +127,9 @@ def check_writable(folder: Path) -> None:
         ) from None
 
 
-def _inputs(spec: StudySpec, method: str) -> Iterator[TrainerSettings]:
-    """The fixed settings of a method with each combination of the searched inputs."""
-    fixed = spec.fixed(method)
+def _inputs(spec: StudySpec) -> Iterator[TrainerSettings]:
+    """The fixed settings of each method with each combination of the searched inputs."""
     searched = {name: spec.search[name] for name in INPUTS if name in spec.search}
     columns = [each.values for each in searched.values() if isinstance(each, Choices)]
-    for values in itertools.product(*columns):
-        yield fixed.model_copy(update=dict(zip(searched, values, strict=True)))
+    for method, *values in itertools.product(spec.methods, *columns):
+        yield spec.fixed(method).model_copy(update=dict(zip(searched, values, strict=True)))

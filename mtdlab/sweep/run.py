@@ -5,13 +5,16 @@ It is idempotent: run again it resumes the study, and sweeps that run at the sam
 
 import sys
 import time
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from mtdlab.config import StudySpec
 from mtdlab.files import has_leftovers
-from mtdlab.store import FinishedRow, Look
+from mtdlab.store import FinishedRow, Look, SavedModel
+from mtdlab.sweep.heartbeat import recorded_sweep
+from mtdlab.sweep.model_folders import CHECKPOINTS
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.preflight import check_before_sweep, check_requirements
 from mtdlab.sweep.signals import stop_on_signals
@@ -27,7 +30,8 @@ class SweepResult:
 
     select_by  the score that ranks the trials; best  the first by it, None before there is one;
     look  the last look at the verdict, None without one; failures  the failed trials, by number;
-    too_many_failed  whether they are `max_failed` or more, which ended the sweep.
+    too_many_failed  whether they are `max_failed` or more, which ended the sweep;
+    model  where the best trial's model was last saved, None where it is not recorded.
     """
 
     study: str
@@ -42,6 +46,7 @@ class SweepResult:
     look: Look | None = None
     failures: tuple[FinishedRow, ...] = ()
     too_many_failed: bool = False
+    model: SavedModel | None = None
 
     @property
     def planned(self) -> int:
@@ -78,10 +83,15 @@ def sweep(
         # a complete study that was deleted through Optuna begins again
         check_requirements(spec, models.absolute())
     _remove_leftovers(models.absolute() / spec.name)
-    with stop_on_signals() as stop:
+    with recorded_sweep(store), stop_on_signals() as stop:
         trials = Trials(spec, url, models.absolute(), store, stop, (jobs, jobs_per_gpu), max_failed)
-        with trials:
+        with closing(trials):
             trials.run_all()
+        if not stop.requested() and (models / CHECKPOINTS / spec.name).exists():
+            # imported here, since it imports torch
+            from mtdlab.sweep.restore import restore_model
+
+            restore_model(spec, url, models.absolute(), store, stop)
     counts = store.counts()
     code = 3 if counts.get("FAIL") else 0
     return SweepResult(
@@ -97,6 +107,7 @@ def sweep(
         look=store.last_look(),
         failures=tuple(store.failures()) if counts.get("FAIL") else (),
         too_many_failed=trials.too_many_failed,
+        model=store.saved_model(),
     )
 
 

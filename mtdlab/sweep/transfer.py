@@ -1,10 +1,11 @@
 """Whole studies: deleted, renamed, exported to a file of their own, imported."""
 
 import os
-import shlex
+import platform
 import shutil
 import tempfile
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import optuna
@@ -16,27 +17,32 @@ from mtdlab.errors import MtdlabError, NothingToReport, StorageError, nearest
 from mtdlab.store import Store, study_names
 from mtdlab.store.damage import refuse_damaged
 from mtdlab.store.database import explained, writing_engine
+from mtdlab.store.names import find_conflict, find_id, has_plan, names_in
+from mtdlab.store.owner import is_dead
 from mtdlab.store.transfer import (
+    StudyRecords,
     delete_records,
-    names_in,
     read_records,
     rename_records,
+    write_optuna,
     write_records,
 )
 from mtdlab.store.urls import shown
-from mtdlab.sweep.checkpoints import CHECKPOINTS
+from mtdlab.sweep.model_folders import CHECKPOINTS
 from mtdlab.sweep.optuna_study import open_storage
-from mtdlab.sweep.owner import is_dead
+from mtdlab.sweep.recorded_command import adapt_command
 
 
 def delete_study(study: str, url: str, models: Path) -> None:
-    """Delete a study from mtdlab's and Optuna's tables, and its checkpoints in `models`.
+    """Delete a study from mtdlab's and Optuna's tables, its plan, and its checkpoints in `models`.
 
-    Its model and its page are kept. Raises NothingToReport if there is no such study, MtdlabError
-    while a sweep runs one of its trials, StorageError if the database fails.
+    Its model and its page are kept. A plan is deleted also without a study. Raises NothingToReport
+    if there is no such study, MtdlabError while a sweep runs it, StorageError if the database
+    fails.
     """
     refuse_damaged(url)
-    _find(study, url)
+    if not has_plan(url, study):
+        _find(study, url)
     _refuse_live(study, url)
     # Optuna's study first: if this process is killed in between, the next sweep of that name
     # deletes our rows, or the command is repeated
@@ -55,40 +61,53 @@ def rename_study(old: str, new: str, url: str, models: Path) -> list[Path]:
     """Rename a study, and the folders of its model and checkpoints; returns the renamed folders.
 
     Raises NothingToReport if there is no such study, MtdlabError if `new` is not a name of a study
-    or a folder of that name exists, and while a sweep runs one of its trials; StorageError if
-    the database fails or has a study `new`.
+    or a folder of that name exists, while a sweep runs the study, and if a folder cannot be renamed
+    after the study was; StorageError if the database fails or `new` is taken.
     """
     for name in (old, new):
         _check_name(name)
     refuse_damaged(url)
     _find(old, url)
-    _refuse_live(old, url)
+    store = _refuse_live(old, url)
     folders = {each / old: each / new for each in (models, models / CHECKPOINTS)}
     present = {before: after for before, after in folders.items() if before.exists()}
     for after in present.values():
         if after.exists():
             raise MtdlabError(f"{after} exists; move it, or choose another name")
-    command = read_records(url, old).study["command"]
-    # confirm takes no --set
-    if not command.startswith("mtdlab sweep "):
-        command = ""
-    else:
-        command = shlex.join([*shlex.split(command), "--set", f"study={new}"])
-    rename_records(url, old, new, command)
-    for before, after in present.items():
-        before.rename(after)
+    recorded = store and store.study()
+    rename_records(url, old, new, adapt_command(recorded.command, new) if recorded else "")
+    try:
+        for before, after in present.items():
+            before.rename(after)
+    except OSError as error:
+        raise MtdlabError(
+            f"study {old} is renamed to {new}, but {before} could not be renamed "
+            f"({(error.strerror or str(error)).lower()}); rename it to {after} yourself"
+        ) from None
+    if store is not None:
+        _record_folder(store, models / old, models / new)
     return list(present.values())
+
+
+def _record_folder(store: Store, before: Path, after: Path) -> None:
+    """Record the new folder of a study's model, if it is the one that was renamed."""
+    model = store.saved_model()
+    here = (platform.node(), str(before.absolute()))
+    if model is not None and (model.host, model.folder) == here:
+        store.record_model(model.trial, model.host, str(after.absolute()))
 
 
 def export_study(study: str, url: str, out: Path) -> None:
     """Write a study with everything that is recorded of it to a new SQLite file.
 
-    Models and checkpoints are not part of it; a running trial is exported as a waiting one.
-    Raises NothingToReport if there is no such study, MtdlabError if `out` exists or cannot be
-    written, StorageError if the database fails.
+    Models and checkpoints are not part of it; a running trial is exported as a waiting one. The
+    study is read as it is at one moment, while sweeps may go on. Raises NothingToReport if there is
+    no such study, MtdlabError if `out` exists or cannot be written, StorageError if the database
+    fails.
     """
     if out.exists():
         raise MtdlabError(f"{out} exists; choose another file with --out")
+    refuse_damaged(url)
     _find(study, url)
     try:
         handle, name = tempfile.mkstemp(prefix=f".{out.name}.writing-", dir=out.parent)
@@ -99,7 +118,7 @@ def export_study(study: str, url: str, out: Path) -> None:
     # an empty file would be refused as a damaged database
     building.unlink()
     try:
-        _copy(study, url, f"sqlite:///{building}", study)
+        _write(read_records(url, study), f"sqlite:///{building}")
         building.rename(out)
     finally:
         building.unlink(missing_ok=True)
@@ -120,10 +139,8 @@ def import_study(file: Path, url: str, name: str | None = None) -> str:
     target = name or found[0]
     _check_name(target)
     writing_engine(url).dispose()
-    if target in names_in(url):
-        raise MtdlabError(
-            f"{shown(url)} has a study {target} already; import it under another name with --name"
-        )
+    if conflict := find_conflict(url, target):
+        raise MtdlabError(f"{conflict}; import it under another name with --name")
     # Optuna opens a database for writing: the file itself stays as it is
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "study.db"
@@ -132,11 +149,26 @@ def import_study(file: Path, url: str, name: str | None = None) -> str:
     return target
 
 
+def _write(records: StudyRecords, target: str) -> None:
+    """Write a study to a new database."""
+    name, study_id = records.study["name"], records.study["id"]
+    if not records.optuna.get("studies"):
+        raise MtdlabError(f"study {name} was deleted through Optuna; there is nothing to export")
+    with explained(target):
+        writing_engine(target).dispose()
+        open_storage(target).engine.dispose()
+    write_optuna(target, records)
+    known = {row["trial_id"]: row["trial_id"] for row in records.optuna["trials"]}
+    write_records(target, records, name, study_id, known)
+
+
 def _copy(study: str, source: str, target: str, name: str) -> None:
     """Copy a study from one database to another that has none of this name."""
     refuse_damaged(source)
     records = read_records(source, study)
-    writing_engine(target).dispose()
+    new_name = "" if name == study else name
+    command = adapt_command(records.study["command"], new_name, target)
+    records = replace(records, study=records.study | {"command": command})
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     with explained(target):
         before, after = open_storage(source), open_storage(target)
@@ -179,14 +211,18 @@ def _check_name(name: str) -> None:
         )
 
 
-def _refuse_live(study: str, url: str) -> None:
-    """Raise MtdlabError while a process that may be alive runs a trial of the study."""
-    if study not in study_names(url):
-        return
-    store = Store(url, read_records(url, study).study["id"])
-    live = [trial for trial in store.owned() if not is_dead(trial.owner, trial.heartbeat)]
+def _refuse_live(study: str, url: str) -> Store | None:
+    """The store of a study, None for one of Optuna's only.
+
+    Raises MtdlabError while a process that may be alive runs a sweep or a trial of the study.
+    """
+    identity = find_id(url, study)
+    if identity is None:
+        return None
+    store = Store(url, identity)
+    live = [each.owner for each in store.owned() if not is_dead(each.owner, each.heartbeat)]
+    live += store.live_sweeps()
     if live:
-        hosts = ", ".join(sorted({str(trial.owner.get("host")) for trial in live}))
-        raise MtdlabError(
-            f"a sweep runs {len(live)} trials of study {study} (on {hosts}); stop it first"
-        )
+        hosts = ", ".join(sorted({str(owner.get("host")) for owner in live}))
+        raise MtdlabError(f"study {study} is run by a sweep (on {hosts}); stop it first")
+    return store

@@ -1,21 +1,17 @@
 """The trials of a sweep: run in this process or in workers, until none is left to run."""
 
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from mtdlab.config import StudySpec
-from mtdlab.errors import StorageError
 from mtdlab.store import FINISHED, ProgressReader, Store
 from mtdlab.sweep.finished import FinishedTrial
 from mtdlab.sweep.open_study import describe_ranking
 from mtdlab.sweep.optuna_study import OptunaStudy
 from mtdlab.sweep.progress import Display, Tally
+from mtdlab.sweep.repeated import repeated
 from mtdlab.sweep.signals import StopRequest
 from mtdlab.sweep.workers import Workers
 
@@ -48,15 +44,8 @@ class Trials:
         self._display: Display | None = None
         self._worker_has_died = False
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End the worker processes."""
         if self._workers is not None:
             self._workers.close()
 
@@ -102,7 +91,8 @@ class Trials:
             self._display = display
             for note in filter(None, (difference, describe_ranking(self.spec, self.store))):
                 display.message(note)
-            with _updating(display, ProgressReader(self.url, self.store.study_id)):
+            reader = ProgressReader(self.url, self.store.study_id)
+            with repeated(POLL_SECONDS, lambda: display.update(*reader.read())):
                 self._show_trials(display, jobs)
             if self.stop.requested():
                 display.message("Interrupted. Rerun to resume.")
@@ -165,23 +155,3 @@ class Trials:
     @cached_property
     def _optuna(self) -> OptunaStudy:
         return OptunaStudy(self.url, self.spec)
-
-
-@contextmanager
-def _updating(display: Display, reader: ProgressReader) -> Iterator[None]:
-    """Update the display from the database, in a thread of its own."""
-    over = threading.Event()
-
-    def update() -> None:
-        while not over.wait(POLL_SECONDS):
-            # a failed read is repeated soon; it must not end the sweep
-            with suppress(StorageError):
-                display.update(*reader.read())
-
-    thread = threading.Thread(target=update, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()

@@ -17,10 +17,11 @@ from mtdlab.methods.user_modules import ensure_imported
 from mtdlab.settings import first_error
 from mtdlab.store import Claim, Result, Store
 from mtdlab.sweep.best_model import Trained, save_if_best
-from mtdlab.sweep.checkpoints import CHECKPOINTS, SAME, TrialCheckpoints, describe_run
+from mtdlab.sweep.checkpoints import SAME, TrialCheckpoints, describe_run
 from mtdlab.sweep.environment import environment
 from mtdlab.sweep.finished import FinishedTrial
 from mtdlab.sweep.heartbeat import ClaimLost, Heartbeat
+from mtdlab.sweep.model_folders import CHECKPOINTS
 from mtdlab.sweep.monitor import OpenStudy, TrialMonitor
 from mtdlab.sweep.open_study import check_unchanged
 from mtdlab.sweep.optuna_study import OptunaStudy, attributes
@@ -34,7 +35,11 @@ from mtdlab.training.loop import start, train
 
 
 @lru_cache(maxsize=1)
-def _open_study(url: str, spec: StudySpec, models: Path) -> OpenStudy:
+def open_in_process(url: str, spec: StudySpec, models: Path) -> OpenStudy:
+    """A study, opened once per process: connections must not be shared between processes.
+
+    Raises MtdlabError if it is no longer in the database.
+    """
     opened = OptunaStudy(url, spec)
     store = Store(url, opened.study_id)
     row = store.study()
@@ -61,7 +66,7 @@ def run_next(spec: StudySpec, url: str, models: Path, stop: StopRequest) -> Fini
         return None
     take_gpu()
     ensure_imported(spec.user_modules)
-    study = _open_study(url, spec, models)
+    study = open_in_process(url, spec, models)
     claim = study.store.claim(study.owner)
     if claim is None:
         return None
@@ -98,7 +103,7 @@ def _run(
     if settings is not None:
         monitor = TrialMonitor(study, claim, trial, stop, settings, checkpoints, heartbeat)
         try:
-            result, trained = _train(spec, settings, monitor)
+            result, trained = train_trial(spec, settings, monitor)
         except Interrupted:
             if study.store.release(claim.row, study.owner):
                 study.optuna.release(trial._trial_id)
@@ -145,19 +150,21 @@ def _record(
     """Record a trial's result, save its model if it is the best, track it; returns its note."""
     if not study.store.finish(claim, study.owner, result):
         raise ClaimLost
-    checkpoints.remove()
     notes = list(checkpoints.notes)
     if trained is not None:
         notes.append(save_if_best(study.model, study.store, claim, trained))
         if spec.tracking == "tensorboard":
             notes.append(track(study.model.name, number, trained.settings, trained.outcome))
+    if trained is not None or result.state != "COMPLETE":
+        # after the model: `restore_model` finds by them that it was not saved
+        checkpoints.remove()
     note = "; ".join(filter(None, notes))
     if note:
         study.store.add_note(claim, note)
     return note
 
 
-def _train(
+def train_trial(
     spec: StudySpec, settings: TrainerSettings, monitor: TrialMonitor
 ) -> tuple[Result, Trained | None]:
     study = monitor.study
@@ -167,8 +174,7 @@ def _train(
         run = describe_run(settings, inputs)
         identity = json.dumps([spec.metric, study.select_by, *(run[name] for name in SAME)])
         if (kept := load_result(monitor.checkpoints.folder, identity)) is not None:
-            note = "its result was kept on the disk; its model was not saved"
-            monitor.checkpoints.notes.append(note)
+            monitor.checkpoints.notes.append("its result was kept on the disk")
             return kept, None
         state = start(settings, inputs)
         with monitor.checkpoints.continued(state, run):

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
@@ -91,15 +91,24 @@ class Workers:
         self.close()
 
     def close(self) -> None:
-        """End all processes: a running trial is stopped after its current step."""
-        for worker in self._running:
-            worker.request_end()
-        for worker in self._running:
-            # a database that fails now has failed before, or repeats it at the next start
-            if how := worker.wait():
-                with suppress(StorageError):
-                    self._on_death(worker.process.pid, how)
-        self._running = []
+        """End all processes: a running trial is stopped after its current step.
+
+        An error at one of them does not keep the others from being ended.
+        """
+        running, self._running = self._running, []
+        with ExitStack() as waiting:
+            for worker in running:
+                waiting.callback(self._wait, worker)
+            for worker in running:
+                # its process ends when its connection is closed, at the latest
+                with suppress(OSError):
+                    worker.request_end()
+
+    def _wait(self, worker: Worker) -> None:
+        # a database that fails now has failed before, or repeats it at the next start
+        if how := worker.wait():
+            with suppress(StorageError):
+                self._on_death(worker.process.pid, how)
 
     def run(self, calls: int) -> Iterator[FinishedTrial]:
         """Make `calls` calls; yields what they return, but None, in the order in which they end.

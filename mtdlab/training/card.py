@@ -33,7 +33,7 @@ tags:
 # A sentence encoder trained by {title}
 
 {text} The
-checkpoint is that of step {best_step}, the best of {steps} on the {select_on} pairs.
+checkpoint is that of step {best_step}, the best of {steps} on {selection}.
 
 ## Use
 
@@ -104,7 +104,8 @@ def model_card(run: Mapping[str, Any], method: MethodText, saved: Iterable[str])
     known = representation in (Representation("cls"), Representation("mean"))
     return _CARD.format(
         **vars(method),
-        **{name: settings[name] for name in ("steps", "select_on")},
+        steps=settings["steps"],
+        selection=_selection(settings["select_on"]),
         representation=describe(representation),
         preset=f", preset {preset}" if preset else "",
         saved=", ".join(saved),
@@ -116,6 +117,11 @@ def model_card(run: Mapping[str, Any], method: MethodText, saved: Iterable[str])
         facts=_table("", "", {name: run[name] for name in _FACTS if name in run}),
         settings=_table("setting", "value", settings),
     )
+
+
+def _selection(select_on: str) -> str:
+    average = "the average of the STS test sets"
+    return average if select_on == "sts_average" else f"the {select_on} pairs"
 
 
 def _table(left: str, right: str, rows: Mapping[str, Any]) -> str:

@@ -62,7 +62,8 @@ def save_checkpoint(folder: Path, step: int, state: Mapping[str, Any], facts: Fa
     """
     tensors: dict[str, Tensor] = {}
     values = _pack(state, "", tensors, {})
-    with new_folder(folder / _name(step), replace=True) as building:
+    needed = sum(tensor.nbytes for tensor in tensors.values())
+    with new_folder(folder / _name(step), replace=True, needed=needed) as building:
         save_file(tensors, building / TENSORS)
         (building / VALUES).write_text(json.dumps(values), encoding="utf-8")
         files = {name: _describe(building / name) for name in (TENSORS, VALUES)}

@@ -21,7 +21,7 @@ from mtdlab.device import choose_device
 from mtdlab.encoders.embed import MAX_LENGTH
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError, TrialError
-from mtdlab.files import new_folder, remove_leftovers
+from mtdlab.files import make_folder, new_folder, remove_leftovers
 from mtdlab.training.card import method_text, model_card
 from mtdlab.training.inputs import RunInputs
 from mtdlab.training.outcome import Outcome
@@ -49,7 +49,8 @@ def save_model(
     folder = folder.absolute()
     check_model_folder(folder)
     run = _run(settings, outcome, facts)
-    with new_folder(folder, replace=True) as building:
+    needed = sum(tensor.nbytes for state in outcome.states.values() for tensor in state.values())
+    with new_folder(folder, replace=True, needed=needed) as building:
         _write_encoder(building, settings, inputs, outcome)
         _write_other_parts(building / "mtdlab", outcome, run)
         card = model_card(run, method_text(settings), sorted(_other_parts(outcome)))
@@ -72,7 +73,7 @@ def locked(folder: Path) -> Iterator[None]:
 
     Temporary folders of killed processes are removed.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(folder.parent)
     with FileLock(folder.parent / f".{folder.name}.lock"):
         remove_leftovers(folder)
         yield

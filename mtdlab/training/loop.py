@@ -18,8 +18,10 @@ from mtdlab.methods.registry import find_method
 from mtdlab.settings import TrainerSettings
 from mtdlab.settings.schedules import learning_rate_at
 from mtdlab.training.inputs import EncoderScores, RunInputs
+from mtdlab.training.optimizer import clip_gradients
 from mtdlab.training.outcome import Outcome
 from mtdlab.training.probe import Probe
+from mtdlab.training.selection import selection_of
 from mtdlab.training.state import RunState
 
 OnStep = Callable[[int, Evaluation | None], None]
@@ -34,6 +36,7 @@ def start(settings: TrainerSettings, inputs: RunInputs) -> RunState:
     device = choose_device(settings)
     kind = find_method(settings.method)
     method = kind(copy.deepcopy(inputs.encoder.model), settings, device)
+    method.use_pooler(inputs.encoder.pooler)
     batches = inputs.batches(settings.batch_size, settings.seed)
     every = settings.probe_every
     probe = Probe(inputs.tokens, every, device.device) if every else None
@@ -60,7 +63,7 @@ def train(
     began = time.perf_counter() - state.seconds
     method, optimizer, curve, probe = state.method, state.optimizer, state.curve, state.probe
     encoder = method.encoder
-    chosen_on = inputs.test if settings.select_on == "test" else inputs.dev
+    chosen_on = selection_of(settings, inputs)
 
     while state.step < settings.steps:
         step = state.step
@@ -70,6 +73,7 @@ def train(
             group["lr"] = learning_rate_at(step, settings)
         result = method(step, _moved(next(state.batches), device))
         result.loss.backward()
+        clip_gradients(optimizer, settings)
         optimizer.step()
         optimizer.zero_grad()
         method.update(step, result)

@@ -18,6 +18,7 @@ from mtdlab.evaluation.sts import Evaluation
 from mtdlab.methods.base import Method
 from mtdlab.settings import TrainerSettings
 from mtdlab.training.batches import BatchOrder
+from mtdlab.training.optimizer import make_optimizer
 from mtdlab.training.probe import Probe
 
 Column = NDArray[np.float32]
@@ -130,9 +131,7 @@ class RunState:
     ) -> None:
         self.step, self.seconds = 0, 0.0
         self.method, self.batches, self.probe = method, batches, probe
-        self.optimizer = torch.optim.AdamW(
-            method.trained(), weight_decay=settings.weight_decay, fused=True
-        )
+        self.optimizer = make_optimizer(method, settings)
         self.curve, self.best = Curve(settings.steps, device), Best()
 
     def state_dict(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from analysis import geometry
-from analysis.geometry import alignment, mean_cosine, uniformity
+from analysis.geometry import alignment, batched_uniformity, mean_cosine, uniformity
 
 Floats = NDArray[np.float64]
 
@@ -105,3 +105,29 @@ def test_arguments_out_of_range_are_refused(rows: Floats) -> None:
         mean_cosine(rows[0])
     with pytest.raises(ValueError, match="at least 1 pair"):
         alignment(rows[:0], rows[:0])
+
+
+def test_uniformity_in_batches_averages_their_logarithms() -> None:
+    """Three batches of 64, and a last row that is left out, by the notebook's formula."""
+    rows = np.random.default_rng(0).standard_normal((193, 8))
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    expected = []
+    for start in (0, 64, 128):
+        part = unit[start : start + 64]
+        squares = [np.sum((part[i] - part[j]) ** 2) for i in range(64) for j in range(i + 1, 64)]
+        expected.append(np.log(np.mean(np.exp(-2 * np.array(squares)))))
+    assert batched_uniformity(rows) == pytest.approx(np.mean(expected), rel=1e-12)
+    assert batched_uniformity(rows, batch=193) == pytest.approx(uniformity(rows), rel=1e-12)
+    assert batched_uniformity(rows) != pytest.approx(uniformity(rows), rel=1e-3)
+
+
+def test_alike_neighbours_make_the_two_uniformities_differ() -> None:
+    """Two distant groups: every batch holds one of them, so that each is as little uniform as 0."""
+    rows = np.repeat([[1.0, 0.0], [-1.0, 0.0]], 64, axis=0)
+    assert batched_uniformity(rows) == pytest.approx(0, abs=1e-12)
+    assert uniformity(rows) < -0.6
+
+
+def test_a_batch_needs_two_rows() -> None:
+    with pytest.raises(ValueError, match="batch is 1; it must be at least 2"):
+        batched_uniformity(np.eye(4), batch=1)

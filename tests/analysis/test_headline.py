@@ -116,7 +116,8 @@ def test_configurations_are_compared_over_common_seeds() -> None:
         ({}, 24, "complete", "24 of 24 trials complete"),
         ({0: "RUNNING"}, 30, "running", "23 of 30 trials complete, 1 running, 6 waiting"),
         ({}, 30, "paused", "24 of 30 trials complete, 6 waiting"),
-        ({1: "FAIL"}, 24, "failed", "23 of 24 trials complete, 1 failed"),
+        ({1: "FAIL"}, 24, "complete", "23 of 24 trials complete, 1 failed"),
+        (dict.fromkeys(range(24), "FAIL"), 24, "failed", "0 of 24 trials complete, 24 failed"),
     ],
 )
 def test_the_status_is_a_word_and_its_numbers(
@@ -132,8 +133,9 @@ def test_the_status_is_a_word_and_its_numbers(
         trials.loc[number, ["state", "reason"]] = [state, "out of memory"]
     status = describe_status(study_of(trials, planned=planned))
     assert (status.kind, status.text) == (kind, text)
-    failed = "FAIL" in states.values()
-    assert status.failures == (("1 trial failed: out of memory",) if failed else ())
+    failed = list(states.values()).count("FAIL")
+    named = f"{failed} trial{'s' if failed > 1 else ''} failed: out of memory"
+    assert status.failures == ((named,) if failed else ())
     assert status.retry == ("mtdlab sweep studies/mtd.yaml --retry-failed" if failed else "")
 
 

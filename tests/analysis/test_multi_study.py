@@ -78,7 +78,7 @@ def test_the_first_screen_compares_the_studies(
 ) -> None:
     text = pages[3].page.read_text(encoding="utf-8")
     assert "How do mtd, figure7-simcse and later compare?" in text
-    assert "3 studies: 2 complete, 1 not started" in text
+    assert "3 studies: 2 complete, 1 planned" in text
     assert "<h1>mtd has the highest mean sts_average</h1>" in text
     table = pd.read_csv(pages[3].page.parent / "tables" / "studies.csv")
     assert table["verdict"].tolist() == ["inconclusive", "not applicable", "not applicable"]

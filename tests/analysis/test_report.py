@@ -184,28 +184,69 @@ def test_the_page_states_its_finding_in_every_figure(report: Report) -> None:
     assert "https:" not in page
 
 
-def test_hostile_names_are_text(trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path) -> None:
-    attack = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>\x00\ud800 $x$"
+HOSTILE = (
+    "</script><script>alert(1)</script>",
+    "\"'><img src=x onerror=alert(2)>",
+    "<svg onload=alert(3)>",
+    "<iframe src=javascript:alert(4)></iframe>",
+    "<a href='https://example.org/'>a</a>",
+    "</title><base href=//example.org>",
+    "--><!-- <!DOCTYPE x [<!ENTITY y SYSTEM 'file:///etc/passwd'>]>",
+    "' onmouseover='alert(5)",
+    "` + ${alert(6)} + `",
+    "{{ 7 * 7 }}{% include 'page.html' %}",
+    "</style><style>@import url(//example.org)</style>",
+    "]]><details open ontoggle=alert(8)>",
+    "&lt;script&gt;alert(9)&lt;/script&gt;",
+    "javascript:alert(10)",
+    "../../etc/passwd",
+    "a\x00b",
+    "\x1b[31mred\x07",
+    "\u202etxt.exe",
+    "$x_{$ \\frac{",
+    "Ж" * 300,
+)
+ALL_HOSTILE = "".join(HOSTILE)
+# two, since each has figures of its own
+PARAMETERS = (ALL_HOSTILE, "$x_{$ <b>")
+
+
+def write_hostile(study: StudyFrames, trials: pd.DataFrame, out: Path) -> Report:
+    """A report of a study whose every name and text is hostile."""
+    trials = trials.assign(queue_slice=[*HOSTILE, "all", "all", "all", "all"])
+    for name in PARAMETERS:
+        trials[name] = range(24)
+    fail(trials, 0, ALL_HOSTILE)
     # no database and no Arrow column holds half a character; names and commands may
-    cell = attack.replace("\ud800", "")
-    trials = trials_of().assign(queue_slice=[cell, "all"] * 12)
-    trials[cell] = range(24)
-    fail(trials, 0, cell)
-    study = study_of(trials)
+    text = f"{ALL_HOSTILE}\ud800"
     study = dataclasses.replace(
         study,
-        name=attack,
-        settings={**study.settings, cell: Setting(cell)},
-        metric=attack,
-        command=attack,
-        study_file=attack,
-        facts={attack: attack},
+        trials=trials,
+        name=text,
+        settings={**study.settings, **{name: Setting(name) for name in PARAMETERS}},
+        metric=text,
+        command=text,
+        study_file=text,
+        facts={text: text},
     )
-    report = write(study, tmp_path)
-    check_sound(report)
+    return write(study, out)
+
+
+def assert_names_are_text(report: Report) -> None:
+    """No name has become an element, a handler or an address."""
     outline = outline_of(report)
+    assert outline.wrong == [], f"handlers or elements: {outline.wrong}"
     assert outline.tags.count("script") == len(list(PACKAGE.glob("*.js")))
-    assert "img" not in outline.tags
+    assert not {"img", "iframe", "base", "object", "form"} & set(outline.tags)
+    check_sound(report)
+    page = report.page.read_text(encoding="utf-8")
+    assert '<meta http-equiv="Content-Security-Policy"' in page
+    assert "{{ 7 * 7 }}" in page
+
+
+def test_hostile_names_are_text(trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path) -> None:
+    trials = trials_of()
+    assert_names_are_text(write_hostile(study_of(trials), trials, tmp_path))
 
 
 def test_an_empty_study_says_so(trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from analysis.frames import StudyFrames
-from analysis.report.context import StudyContext
+from analysis.report.context import StudyContext, describe_selection
 from analysis.report.warnings import (
     list_warnings,
     warn_of_environment,
@@ -17,6 +17,7 @@ from analysis.report.warnings import (
     warn_of_pruner,
     warn_of_queue,
     warn_of_seeds,
+    warn_of_selection,
 )
 
 MakeTrials = Callable[..., pd.DataFrame]
@@ -204,3 +205,18 @@ def test_runs_that_computed_differently_are_named_with_their_levels(
     assert "threads" not in text
     study = dataclasses.replace(study_of(trials), environment=environment)
     assert text in list_warnings(StudyContext(study))
+
+
+@pytest.mark.parametrize(
+    ("chosen", "note"),
+    [
+        (["dev", "dev"], ""),
+        (["test", "dev"], "checkpoints chosen on the TEST pairs"),
+        (["sts_average"], "checkpoints chosen on the STS TEST sets"),
+        (["sts_average", "test"], "checkpoints chosen on the TEST pairs or the STS TEST sets"),
+    ],
+)
+def test_checkpoints_chosen_on_test_data_are_stated(chosen: list[str], note: str) -> None:
+    assert describe_selection(pd.DataFrame({"select_on": chosen})) == note
+    warning = warn_of_selection(note)
+    assert warning.partition(", as")[0] == note.replace("checkpoints", "Checkpoints were")

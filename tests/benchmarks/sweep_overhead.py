@@ -80,12 +80,12 @@ def our_trials(folder: Path, trials: int, sampler: Sampler) -> Cost:
     stop = StopRequest()
     open_study(spec, url, "")
     models = folder / "models"
-    worker._open_study(url, spec, models)
-    with patch.object(worker, "_train", _instant), WriteCounter() as writes:
+    worker.open_in_process(url, spec, models)
+    with patch.object(worker, "train_trial", _instant), WriteCounter() as writes:
         start = time.perf_counter()
         ended = [worker.run_next(spec, url, models, stop) for _ in range(trials)]
         seconds = time.perf_counter() - start
-    worker._open_study.cache_clear()
+    worker.open_in_process.cache_clear()
     assert all(trial is not None and trial.state == "COMPLETE" for trial in ended)
     return Cost(seconds / trials, writes.count / trials)
 

@@ -14,8 +14,8 @@ from mtdlab.cost import copies
 from mtdlab.cost.estimate import Estimate, trials_of
 from mtdlab.errors import MtdlabError
 from mtdlab.store import Result
+from mtdlab.store.owner import this_process
 from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.owner import this_process
 
 ESTIMATE = Estimate(
     trials=3,

@@ -111,6 +111,6 @@ def test_a_report_is_written_of_names_and_of_frames(
 def test_an_evaluation_returns_its_scores(tiny_encoder: Path) -> None:
     found = mtdlab.evaluate(str(tiny_encoder), tasks="builtin", pooling="mean")
     (score,) = found.scores
-    assert (score.task, score.n, found.pooling) == ("builtin", 1500, "mean")
+    assert (score.task, score.n, found.representation.pooling) == ("builtin", 1500, "mean")
     assert score.score is not None
     assert -100 < score.score < 100

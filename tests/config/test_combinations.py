@@ -92,7 +92,7 @@ def test_a_fraction_of_a_batch_is_rounded(read: Read) -> None:
         ("pruner: median\ntrainer: {preset: published-code}", ":2:1: pruner: a pruner compares"),
         ("sampler: cma", "unknown sampler 'cma'; choose from grid, random, tpe, qmc"),
         ("pruner: some", "unknown pruner 'some'; choose from none, median, hyperband"),
-        ("metric: accuracy", "'accuracy' is not known; known are CR, MPQA"),
+        ("metric: accuracy", "'accuracy' is not known; choose from CR, MPQA"),
         ("seeds: []", r"seeds: \[\]: needs at least 1 value"),
         ("seeds: 3", "3: must be a list, written in brackets"),
         ("seeds: [1, -1]", ":2:12: seeds.1: -1: must be 0 or more"),
@@ -104,7 +104,10 @@ def test_a_fraction_of_a_batch_is_rounded(read: Read) -> None:
             "sts_average needs tasks that trainer.tasks lacks: STS13, STS14, STS15, STS16, SICKR",
         ),
         ("trainer: {tasks: STS17}", "task 'STS17': not known; write sts, transfer or any of STS12"),
-        ("trainer: {select_on: train}", "unknown select_on 'train'; choose from dev, test"),
+        (
+            "trainer: {select_on: train}",
+            "unknown select_on 'train'; choose from dev, test, sts_average",
+        ),
         ("search: [ema_decay]", "must be a section of keys and values"),
     ],
 )

@@ -8,7 +8,9 @@ import pytest
 from pydantic import ValidationError
 
 from mtdlab.config import make_settings, read_settings, read_study
+from mtdlab.config.reference import presets_markdown
 from mtdlab.config.source import SpecError
+from mtdlab.methods.mocose_presets import PRESETS, SOURCES
 
 
 def changed(**given: Any) -> dict[str, Any]:
@@ -46,7 +48,13 @@ def changed(**given: Any) -> dict[str, Any]:
                 "ema_order": "before-target",
                 "detach_keys": False,
                 "queue_fill": "published",
-                "select_on": "test",
+                "select_on": "sts_average",
+                "augmented_branch": "target",
+                "max_gradient_norm": 1.0,
+                "weight_decay_exceptions": "biases-and-norms",
+                "head_norm_eps": 1e-12,
+                "head_initialisation": "bert",
+                "precision": "float32",
             },
         ),
         (
@@ -117,3 +125,13 @@ def test_a_preset_is_not_searched(tmp_path: Path) -> None:
     path.write_text("study: a\nsearch:\n  preset: [intended, paper]\n")
     with pytest.raises(SpecError, match=r"search\.preset: is not searched, since it only gives"):
         read_study(path)
+
+
+def test_the_reference_states_every_value_of_every_preset() -> None:
+    table = presets_markdown()
+    for preset, values in PRESETS.items():
+        assert f"`{preset}`" in table.splitlines()[0]
+        assert values.keys() <= SOURCES.keys()
+    assert "| `ema_decay_end` | none | 0.95 | 1.0 |" in table
+    assert "| `in_batch_negatives` | true | false | true |" in table
+    assert "| `max_gradient_norm` | 0.0 | 0.0 | 1.0 |" in table

@@ -91,7 +91,7 @@ def test_words_and_nothing_can_be_left_out(path: Path) -> None:
         ("[{ema_decay: {a: 1}}]", "matches no point"),
         ("[{ema_decay: []}]", "needs at least one value"),
         ("[{emadecay: 0.95}]", r"skip.0.emadecay: unknown key; did you mean ema_decay\?"),
-        ("[{select_on: dev}]", "skip.0.select_on: unknown key; known are ema_decay"),
+        ("[{select_on: dev}]", "skip.0.select_on: unknown key; choose from ema_decay"),
         ("[{}]", r"skip.0: \{\}: write searched settings"),
         ("[5]", "skip.0: 5: write searched settings"),
         ("{ema_decay: 0.95}", "skip: .*must be a list"),

@@ -3,6 +3,7 @@
 import copy
 import errno
 import gzip
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -15,6 +16,7 @@ from transformers import AutoTokenizer, BertTokenizer, PreTrainedTokenizerBase
 
 from mtdlab.corpus import chunks
 from mtdlab.corpus import tokens as module
+from mtdlab.corpus.abandoned import held
 from mtdlab.corpus.corpus import Corpus, open_corpus
 from mtdlab.corpus.tokens import TokenStore, tokenise
 from mtdlab.errors import MtdlabError
@@ -48,6 +50,22 @@ def test_rows_are_the_tokenizers_padded_on_the_right(
         assert store.ids[row].tolist() == ids + [0] * (8 - len(ids))
     assert store.lengths.max() == 8
     assert store.lengths.min() < 8
+
+
+def test_what_killed_processes_left_is_removed_and_what_others_write_is_kept(
+    corpus: Corpus, tokenizer: PreTrainedTokenizerBase, folder: Path
+) -> None:
+    left, written, young = (folder / f".{name}.building-x" for name in ("left", "held", "young"))
+    for path in (left, written, young):
+        path.mkdir(parents=True)
+        (path / "ids.npy").write_bytes(b"x")
+        os.utime(path, (1, 1))
+    os.utime(young)
+    with held(written):
+        tokenise(corpus, tokenizer, 8)
+        assert [path.exists() for path in (left, written, young)] == [False, True, True]
+    tokenise(corpus, tokenizer, 8)
+    assert not written.exists()
 
 
 @pytest.mark.parametrize(("name", "size"), [("SENTENCES", 7), ("CHARACTERS", 100)])
@@ -158,7 +176,8 @@ def test_a_failure_leaves_nothing_behind(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(module, "_write", full)
-    with pytest.raises(MtdlabError, match="no space left on device; free some space, or set MTD"):
+    message = r"No space left on device: [\d.]+ MB are free in .*; free some space, or set MTD"
+    with pytest.raises(MtdlabError, match=message):
         tokenise(corpus, tokenizer, 8)
     assert not list(folder.iterdir())
 
@@ -167,7 +186,7 @@ def test_a_cache_that_cannot_be_made_is_one_sentence(
     corpus: Corpus, tokenizer: PreTrainedTokenizerBase, folder: Path
 ) -> None:
     folder.write_text("a file stands here")
-    with pytest.raises(MtdlabError, match=r"tokens cannot be kept in .*: file exists; free some"):
+    with pytest.raises(MtdlabError, match=r"tokens cannot be kept in .*: File exists; free some"):
         tokenise(corpus, tokenizer, 8)
 
 

@@ -1,7 +1,9 @@
 """What a study costs: counted by hand, and against a sweep's own database."""
 
+import dataclasses
 import json
 import math
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from mtdlab.cost.step_timer import _line
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.sweep.run import sweep
-from mtdlab.training.inputs import load_inputs
+from mtdlab.training.inputs import check_inputs, load_inputs
 
 
 @pytest.fixture
@@ -94,6 +96,25 @@ def test_choosing_on_test_looks_at_test_more_often() -> None:
     assert seconds[1] - seconds[0] == pytest.approx(1.0)
 
 
+def test_choosing_on_the_average_looks_at_all_its_sets() -> None:
+    """Three evaluations of 500 tokens and 3 s each, a last look at dev and test."""
+    trial = make_settings(steps=10, evaluate_every=4, select_on="sts_average")
+    sample = dataclasses.replace(SAMPLE, average=500, evaluate_average=3.0)
+    found = estimates._Clock([trial], sample, [seen(4.0)], 2.0)
+    assert found.trials == [pytest.approx(10 * 4 + 3 * (5 + 3) + (3 + 2 * 2) + (10 + 7))]
+
+
+def test_the_sets_of_an_average_are_counted(tiny: TrainerSettings, tmp_path: Path) -> None:
+    folder, sample = tmp_path / "senteval", tmp_path / "sample"
+    sample.mkdir()
+    shutil.copytree(tiny.evaluation, folder / "STS" / "STSBenchmark")
+    settings = tiny.model_copy(update={"evaluation": str(folder)})
+    found = take_sample(settings, sample, sts_average=True)
+    assert found.average == found.test > 0
+    assert found.evaluate_average > 0
+    assert take_sample(settings, sample).average == 0
+
+
 def test_workers_share_trials_as_they_come() -> None:
     """Steps of 10, 1, 1 seconds on two workers: the second does both short ones meanwhile."""
     trials = [make_settings(steps=1, batch_size=size) for size in (256, 4, 8)]
@@ -128,10 +149,12 @@ def test_kinds_differ_by_what_a_step_costs() -> None:
         {"fgsm_epsilon": 0.0},
         {"max_length": 16},
         {"prediction_dim": 3},
+        {"predictor_hidden_dim": 3},
         {"augmentation": "position-shuffle"},
         {"queue_clusters": 5},
         {"method": "simcse"},
         {"fgsm_gradient": "current"},
+        {"max_gradient_norm": 1.0},
     ]
     assert {kind_of(base.model_copy(update=each)) for each in same} == {kind_of(base)}
     kinds = {kind_of(base.model_copy(update=each)) for each in other}
@@ -223,6 +246,8 @@ def test_real_steps_grow_with_the_batch(tiny: TrainerSettings, tmp_path: Path) -
 
 
 def test_a_sample_knows_the_whole(tiny: TrainerSettings, tmp_path: Path) -> None:
+    # tokenises the corpus, whichever tests ran before
+    check_inputs(tiny)
     sample = take_sample(tiny, tmp_path)
     inputs = load_inputs(tiny)
     assert sample.dev == sum(map(len, inputs.dev.sentences.tokens))

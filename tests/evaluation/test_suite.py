@@ -141,7 +141,7 @@ def test_broken_vectors_have_a_reason_and_no_score(
     assert reason in score.reason
     assert score.n > 0
     space = suite.space("mine", vectors, None)
-    assert (space.alignment, space.uniformity) == (None, None)
+    assert (space.alignment, space.uniformity, space.uniformity_by_batch) == (None, None, None)
     assert reason in space.reason
 
 
@@ -162,6 +162,8 @@ def test_the_space_of_a_set_of_pairs(suite_of: Callable[..., Suite], encoder: En
     first, second = [at["the dog"]] * 2, [at["a cat"], at["a man"]]
     assert space.alignment == pytest.approx(alignment(first, second))
     assert space.uniformity == pytest.approx(uniformity(normalise_rows(list(at.values()))))
+    # five sentences are one batch
+    assert space.uniformity_by_batch == pytest.approx(space.uniformity)
 
 
 @pytest.fixture

@@ -34,6 +34,15 @@ def test_predictor(layers: int, hidden: int) -> None:
     assert head(torch.randn(3, 6)).shape == (3, 6)
 
 
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_the_first_layer_of_the_projection_changes_the_dimension(layers: int) -> None:
+    head = projection(6, layers, 0.1, output=4)
+    linears = [one for one in head.modules() if isinstance(one, nn.Linear)]
+    assert [(one.in_features, one.out_features) for one in linears] == [(6, 4), (4, 4), (4, 4)][
+        :layers
+    ]
+
+
 def test_the_width_of_the_predictor_lies_inside_only() -> None:
     linears = [one for one in predictor(6, 9, 3, 0.1).modules() if isinstance(one, nn.Linear)]
     assert [(one.in_features, one.out_features) for one in linears] == [(6, 9), (9, 9), (9, 6)]

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
 from torch import Tensor, nn
 
-from mtdlab.config import TrainerSettings
+from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.device import Device
 from mtdlab.evaluation.sts import Evaluation
-from mtdlab.methods.base import Tokens
+from mtdlab.methods.base import Tokens, View
 from mtdlab.methods.clusters import centroids
 from mtdlab.methods.losses import info_nce
 from mtdlab.methods.mocose import MoCoSE
@@ -123,6 +124,35 @@ def test_both_branches_read_one_tensor_unless_keys_take_gradients(settings_of: S
     assert torch.equal(first, second)
 
 
+@pytest.mark.parametrize(
+    ("branch", "expected"),
+    [("online", (View("typos:0.3"), View())), ("target", (View(), View("typos:0.3")))],
+)
+def test_one_branch_reads_the_augmented_text(
+    settings_of: Settings, branch: str, expected: tuple[View, ...]
+) -> None:
+    settings = settings_of(augmented_branch=branch, augmentation="typos:0.3")
+    assert MoCoSE.views(settings) == expected
+    assert MoCoSE.views(settings_of(augmented_branch=branch)) == (View(),)
+
+
+@pytest.mark.parametrize("branch", ["online", "target"])
+def test_the_first_view_is_of_the_online_branch(settings_of: Settings, branch: str) -> None:
+    """The keys of the first step are those of the target's view, by the first weights."""
+    settings = settings_of(
+        augmented_branch=branch, augmentation="typos:0.5", dropout=0.0, fgsm_epsilon=0.0
+    )
+    inputs = load_inputs(settings)
+    model, *_ = model_of(settings)
+    batch = next(inputs.batches(settings.batch_size, settings.seed))
+    read = {"online": batch[0], "target": batch[-1]}
+    original = next(BatchOrder([inputs.tokens], settings.batch_size, settings.seed))[0]
+    assert not torch.equal(read[branch][0], original[0])
+    result = model(0, batch)
+    assert torch.allclose(result.keys, model.keys(*read["target"]), atol=1e-6)
+    assert not torch.allclose(result.keys, model.keys(*read["online"]), atol=1e-3)
+
+
 def test_views_have_different_augmentations(settings_of: Settings) -> None:
     """Without dropout and predictor, queries and keys differ only by the feature cut-off."""
     bare = {"dropout": 0.0, "projection_layers": 0, "prediction_layers": 0}
@@ -216,3 +246,27 @@ def test_the_average_before_the_target_changes_nothing_at_the_first_step(
     )
     # with a constant decay, both orders have averaged once before the second step's pass
     assert np.array_equal(first, second)
+
+
+def test_every_key_has_the_prediction_dimension(settings_of: Settings) -> None:
+    model, ids, mask = model_of(settings_of(prediction_dim=6, predictor_hidden_dim=9))
+    queries, keys = model.encode(model.look_up([ids]), [mask])
+    assert queries.shape == keys.shape == model.keys(ids, mask).shape == (len(ids), 6)
+    assert model.queue.negatives().shape[1] == 6
+    sizes = {one.out_features for one in model.predictor.modules() if isinstance(one, nn.Linear)}
+    assert sizes == {9, 6}
+
+
+def test_without_a_projection_the_dimension_is_the_encoders() -> None:
+    with pytest.raises(ValidationError, match="needs projection_layers of 1 or more"):
+        make_settings(prediction_dim=6, projection_layers=0)
+
+
+def test_operations_of_the_heads_by_hand() -> None:
+    """Pooler 16 x 16, projection 16 x 6 and 6 x 6, predictor 6 x 9 and 9 x 6, queue 20 x 6."""
+    settings = make_settings(
+        queue_size=20, projection_layers=2, prediction_dim=6, predictor_hidden_dim=9
+    )
+    assert settings.head_operations(16) == 256 + (96 + 36) + 2 * 54 + 120
+    bare = make_settings(queue_size=20, projection_layers=0, prediction_layers=0)
+    assert bare.head_operations(16) == 256 + 320

@@ -17,9 +17,9 @@ from mtdlab.methods import registry, user_modules
 from mtdlab.methods.registry import find_method, method_names
 from mtdlab.methods.user_modules import UserModule, ensure_imported, import_modules, named_modules
 from mtdlab.store import Store
+from mtdlab.store.owner import this_process
 from mtdlab.store.urls import storage_url
 from mtdlab.sweep import worker
-from mtdlab.sweep.owner import this_process
 from mtdlab.sweep.run import sweep
 from mtdlab.testing import check_method
 
@@ -81,7 +81,7 @@ def forget() -> None:
     """As in a new process."""
     registry._imported.clear()
     user_modules._import_once.cache_clear()
-    worker._open_study.cache_clear()
+    worker.open_in_process.cache_clear()
     for name in [name for name in sys.modules if name.startswith("toy_")]:
         del sys.modules[name]
 

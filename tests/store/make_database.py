@@ -93,7 +93,7 @@ def result_of(settings: TrainerSettings, index: int) -> Result:
 
 
 def replacement_of_training(runs: Iterator[tuple[int, Run]]) -> Any:
-    """A replacement of `worker._train` that interrupts the sweep after the last run."""
+    """A replacement of `worker.train_trial` that interrupts the sweep after the last run."""
 
     def train(_spec: Any, settings: TrainerSettings, monitor: Any) -> tuple[Result, None]:
         index, (state, reason) = next(runs, (0, ("", "")))
@@ -120,7 +120,7 @@ def make(out: Path) -> None:
             file = Path(folder) / f"{name}.yaml"
             file.write_text(text)
             runs = iter(list(enumerate(RUNS[name])))
-            with patch.object(worker, "_train", replacement_of_training(runs)):
+            with patch.object(worker, "train_trial", replacement_of_training(runs)):
                 run.sweep(
                     read_study(file),
                     f"sqlite:///{out}",
@@ -128,7 +128,7 @@ def make(out: Path) -> None:
                     models=Path(folder) / "models",
                     command=f"mtdlab sweep {name}.yaml",
                 )
-            worker._open_study.cache_clear()
+            worker.open_in_process.cache_clear()
     with closing(sqlite3.connect(out)) as database:
         database.execute("PRAGMA page_size = 1024")
         database.execute("VACUUM")

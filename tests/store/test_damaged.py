@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: None)
     (tmp_path / "study.yaml").write_text(GRID)
     yield
-    workers._open_study.cache_clear()
+    workers.open_in_process.cache_clear()
 
 
 def contents(path: Path) -> bytes:
@@ -48,7 +48,7 @@ def try_commands(
     wrong, before = [], contents(path)
     for command in commands:
         done = enumerate([("COMPLETE", "")] * 20, start=100)
-        monkeypatch.setattr(workers, "_train", replacement_of_training(done))
+        monkeypatch.setattr(workers, "train_trial", replacement_of_training(done))
         monkeypatch.setattr("sys.argv", ["mtdlab", *command.split(), "--storage", str(path)])
         try:
             main()
@@ -59,7 +59,7 @@ def try_commands(
                 wrong.append(f"{command}: refused, but the file was changed")
         except Exception as error:
             wrong.append(f"{command}: {type(error).__name__}: {error}")
-        workers._open_study.cache_clear()
+        workers.open_in_process.cache_clear()
         if command.startswith("sweep") and contents(path) != before:
             # the sweep succeeded on a database whose damage it does not read
             before = contents(path)

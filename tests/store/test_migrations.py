@@ -46,9 +46,9 @@ def no_training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: None)
     done = enumerate([("COMPLETE", "")] * 20, start=100)
-    monkeypatch.setattr(workers, "_train", replacement_of_training(done))
+    monkeypatch.setattr(workers, "train_trial", replacement_of_training(done))
     yield
-    workers._open_study.cache_clear()
+    workers.open_in_process.cache_clear()
 
 
 def url_of(path: Path) -> str:

@@ -38,7 +38,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: None)
     done = enumerate([("COMPLETE", "")] * 50, start=100)
-    monkeypatch.setattr(workers, "_train", replacement_of_training(done))
+    monkeypatch.setattr(workers, "train_trial", replacement_of_training(done))
 
     def write(contents: str) -> Path:
         path = tmp_path / "study.yaml"
@@ -46,7 +46,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         return path
 
     yield write
-    workers._open_study.cache_clear()
+    workers.open_in_process.cache_clear()
 
 
 @pytest.mark.parametrize(("contents", "count"), [(GRID, 8), (DRAWN, 6)])
@@ -123,7 +123,7 @@ def cut_connections(url: str) -> int:
 def test_connections_that_are_cut_during_trials_do_not_end_a_sweep(
     study: Callable[[str], Path], postgresql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train = workers._train
+    train = workers.train_trial
 
     def cut(spec: Any, settings: Any, monitor: Any) -> Any:
         cut_connections(postgresql_url)
@@ -133,7 +133,7 @@ def test_connections_that_are_cut_during_trials_do_not_end_a_sweep(
         cut_connections(postgresql_url)
         return train(spec, settings, monitor)
 
-    monkeypatch.setattr(workers, "_train", cut)
+    monkeypatch.setattr(workers, "train_trial", cut)
     result = runs.sweep(read_study(study(GRID)), postgresql_url, jobs=1)
     assert (result.exit_code, result.counts) == (0, {"COMPLETE": 8})
 
@@ -144,7 +144,7 @@ def test_a_server_that_stops_ends_the_sweep_in_a_sentence_and_nothing_is_lost(
     postgresql_server: PostgreSQLExecutor,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    spec, train = read_study(study(GRID)), workers._train
+    spec, train = read_study(study(GRID)), workers.train_trial
     trained: list[tuple[Any, ...]] = []
 
     def stop(spec: Any, settings: Any, monitor: Any) -> Any:
@@ -155,7 +155,7 @@ def test_a_server_that_stops_ends_the_sweep_in_a_sentence_and_nothing_is_lost(
             monitor.trial.report(40.0, 1)
         return result
 
-    monkeypatch.setattr(workers, "_train", stop)
+    monkeypatch.setattr(workers, "train_trial", stop)
     try:
         with pytest.raises(StorageError, match=r"\*\*\*@127.*onnection") as caught:
             runs.sweep(spec, postgresql_url, jobs=1)

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from forked_sweep import ForkedSweep
+
 METHOD = Path(__file__).with_name("stub_method.py")
 STUDY = """
 study: stubs
@@ -49,6 +51,8 @@ class StubSweep:
     seeds: int = 2
     steps: int = 20
     options: Mapping[str, Any] = field(default_factory=dict)
+    forked: bool = False
+    """Whether sweeps start as forks of this process, without importing anything again."""
 
     def __post_init__(self) -> None:
         levels = ", ".join(f"{0.001 * (1 + level):.3f}" for level in range(self.configurations))
@@ -72,10 +76,12 @@ class StubSweep:
         """The study's database."""
         return self.folder / "mtdlab.db"
 
-    def start(self, *options: str) -> "subprocess.Popen[str]":
+    def start(self, *options: str) -> "subprocess.Popen[str] | ForkedSweep":
         """Start a sweep in a process group of its own."""
         words = ["sweep", "study.yaml", "--import", str(METHOD), *options]
         environment = {"TMPDIR": str(self.folder / "temporary"), "MTDLAB_CACHE": str(self.folder)}
+        if self.forked:
+            return ForkedSweep(words, self.folder, environment)
         return subprocess.Popen(
             [sys.executable, "-c", COMMAND, *words],
             cwd=self.folder,
@@ -106,7 +112,9 @@ class StubSweep:
         """The number of trials in each state."""
         return dict(self.query("SELECT state, count(*) FROM mtdlab_trials GROUP BY state"))
 
-    def wait_until(self, condition: Any, process: "subprocess.Popen[str]", seconds: float) -> bool:
+    def wait_until(
+        self, condition: Any, process: "subprocess.Popen[str] | ForkedSweep", seconds: float
+    ) -> bool:
         """Wait for a condition; False if the process or the time has ended before."""
         deadline = time.monotonic() + seconds
         while not condition():
@@ -187,7 +195,7 @@ def wait_for_group(group: int, seconds: float) -> list[int]:
 
 
 @contextmanager
-def ended_at_last(process: "subprocess.Popen[str]") -> Iterator[None]:
+def ended_at_last(process: "subprocess.Popen[str] | ForkedSweep") -> Iterator[None]:
     """Kill the process group of a sweep that a failed test leaves."""
     try:
         yield

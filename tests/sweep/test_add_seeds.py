@@ -16,8 +16,8 @@ from analysis.sequential import compute_boundaries
 from mtdlab import load_study
 from mtdlab.config import TrainerSettings, read_study
 from mtdlab.errors import MtdlabError
-from mtdlab.store import Look, Result
-from mtdlab.sweep import looks, owner, run, worker
+from mtdlab.store import Look, Result, owner
+from mtdlab.sweep import looks, run, worker
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.optuna_study import OptunaStudy
 from mtdlab.sweep.signals import Interrupted, StopRequest
@@ -66,10 +66,10 @@ def score(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[
             values = {"score": value, "wall_seconds": 0.1}
             return Result("COMPLETE", values=values, scores={"sts_dev": value}), None
 
-        monkeypatch.setattr(worker, "_train", train)
+        monkeypatch.setattr(worker, "train_trial", train)
 
     yield replace
-    worker._open_study.cache_clear()
+    worker.open_in_process.cache_clear()
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_an_interrupted_sweep_goes_on_with_the_same_looks(
     path.write_text(STUDY)
     score(unclear)
     run.sweep(read_study(path), whole, jobs=1)
-    worker._open_study.cache_clear()
+    worker.open_in_process.cache_clear()
 
     calls = []
 

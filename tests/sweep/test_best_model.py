@@ -1,19 +1,24 @@
 """The best trial's model, kept in a folder while the sweep runs."""
 
+import platform
 from pathlib import Path
 from typing import Any
 
 import optuna
 import pytest
 
+from analysis.report.configuration import describe_cost
 from mtdlab import load_study
 from mtdlab.commands import training_run
+from mtdlab.commands.show import _describe_study
+from mtdlab.commands.sweep_summary import summary_lines
 from mtdlab.config import Unit, make_settings, read_study
 from mtdlab.errors import MtdlabError, TrialError
-from mtdlab.store import Claim, Result, Store
+from mtdlab.store import Claim, Result, SavedModel, Store, list_studies
 from mtdlab.sweep import best_model
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import worker as workers
+from mtdlab.sweep.model_folders import kept_trial
 
 STUDY = """
 study: kept
@@ -37,7 +42,7 @@ def spec(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path, tmp_path: Path
     text = STUDY.replace("ENCODER", str(tiny_encoder)).replace("CORPUS", str(tiny_corpus))
     (tmp_path / "study.yaml").write_text(text.replace("PAIRS", str(tiny_pairs)))
     yield read_study(tmp_path / "study.yaml")
-    workers._open_study.cache_clear()
+    workers.open_in_process.cache_clear()
 
 
 def sweep(spec: Any, place: Path) -> runs.SweepResult:
@@ -60,6 +65,66 @@ def test_the_folder_holds_the_best_trial_of_the_study(spec, tmp_path, monkeypatc
     assert saved == list(zip(expected["number"], expected["score"], strict=True))
     assert len(saved) < 6
     assert (tmp_path / "models" / "kept" / "config.json").exists()
+
+
+class Killed(BaseException):
+    """The end of the process."""
+
+
+def test_a_model_that_a_killed_process_did_not_save_is_saved_by_the_next_sweep(
+    spec, tmp_path, monkeypatch, capsys
+) -> None:
+    (tmp_path / "straight").mkdir()
+    best = sweep(spec, tmp_path / "straight").best
+    workers.open_in_process.cache_clear()
+    save, saved = best_model.save_model, []
+
+    def killed(folder: Path, *arguments: Any) -> None:
+        saved.append(arguments[-1]["trial"])
+        if arguments[-1]["trial"] == best.number and saved.count(best.number) == 1:
+            raise Killed
+        save(folder, *arguments)
+
+    monkeypatch.setattr(best_model, "save_model", killed)
+    with pytest.raises(Killed, match=r"^$"):
+        sweep(spec, tmp_path)
+    workers.open_in_process.cache_clear()
+    before = load_study("kept", f"sqlite:///{tmp_path / 's.db'}").trials
+    assert before["state"][best.number] == "COMPLETE"
+    result = sweep(spec, tmp_path)
+    assert (result.counts, result.best.number) == ({"COMPLETE": 6}, best.number)
+    assert kept_trial(tmp_path / "models" / "kept") == best.number
+    weights = "kept/model.safetensors"
+    again, straight = (path / "models" / weights for path in (tmp_path, tmp_path / "straight"))
+    assert again.read_bytes() == straight.read_bytes()
+    assert f"trial {best.number} is the best, but its process ended" in capsys.readouterr().err
+    assert not (tmp_path / "models" / ".checkpoints").exists()
+    trials = load_study("kept", f"sqlite:///{tmp_path / 's.db'}").trials
+    assert trials["score"][best.number] == before["score"][best.number]
+    # it is recorded where the model is, and nothing is left to do
+    assert result.model == SavedModel(
+        best.number, platform.node(), str(tmp_path / "models" / "kept")
+    )
+    count = len(saved)
+    assert sweep(spec, tmp_path).ran == 0
+    assert len(saved) == count
+
+
+def test_a_model_that_is_missing_here_is_named_with_its_host(spec, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("mtdlab.sweep.best_model.platform.node", lambda: "gpu-7")
+    result = sweep(spec, tmp_path)
+    models = tmp_path / "models"
+    place = f"the model of trial {result.best.number} is on host gpu-7 in folder {models / 'kept'}"
+    assert place not in " ".join(summary_lines(result, models, "mtdlab sweep a.yaml"))
+    models.rename(tmp_path / "moved")
+    assert place in " ".join(summary_lines(result, models, "mtdlab sweep a.yaml"))
+    study = load_study("kept", f"sqlite:///{tmp_path / 's.db'}")
+    text = describe_cost(study)
+    sentence = f"The model of trial {result.best.number} is in {models / 'kept'} on host gpu-7."
+    assert text.endswith(sentence)
+    [overview] = list_studies(f"sqlite:///{tmp_path / 's.db'}")
+    shown = dict(_describe_study(study, overview, models / "kept"))["best trial"]
+    assert shown.endswith(place)
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import pytest
 from mtdlab.config import read_study
 from mtdlab.errors import MtdlabError
 from mtdlab.store import list_studies
+from mtdlab.store.owner import this_process
 from mtdlab.sweep import worker
 from mtdlab.sweep.open_study import check_unchanged, open_study
 from mtdlab.sweep.optuna_study import OptunaStudy, recorded_folder
-from mtdlab.sweep.owner import this_process
 from mtdlab.sweep.signals import stop_on_signals
 
 BEGUN = "study: a\ntrainer: {steps: 4, pooling: mean}\nsearch: {ema_decay: [0.5, 0.75]}\n"
@@ -132,4 +132,4 @@ def test_workers_of_a_sweep_whose_study_was_replaced_run_nothing(
     with stop_on_signals() as stop, pytest.raises(MtdlabError, match="was replaced by that of"):
         worker.run_next(first, url, tmp_path / "models", stop)
     assert store.counts() == {"WAITING": 2}
-    worker._open_study.cache_clear()
+    worker.open_in_process.cache_clear()

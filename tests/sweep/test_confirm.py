@@ -45,9 +45,9 @@ def no_training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: None)
-    monkeypatch.setattr(worker, "_train", train)
+    monkeypatch.setattr(worker, "train_trial", train)
     yield
-    worker._open_study.cache_clear()
+    worker.open_in_process.cache_clear()
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def url(tmp_path: Path) -> str:
     path.write_text(STUDY)
     url = f"sqlite:///{tmp_path / 'studies.db'}"
     run.sweep(read_study(path), url, jobs=1)
-    worker._open_study.cache_clear()
+    worker.open_in_process.cache_clear()
     return url
 
 
@@ -64,7 +64,7 @@ def confirm(url: str, *options: str) -> dict[str, Any]:
     command = ["confirm", "first", "--storage", url, "--jobs", "1", "--json", *options]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
-    worker._open_study.cache_clear()
+    worker.open_in_process.cache_clear()
     return dict(json.loads(done.stdout))
 
 

@@ -18,12 +18,34 @@ def make(folder: Path, **options: object) -> StubSweep:
 def test_a_killed_worker_is_replaced_and_its_trial_resumed(tmp_path: Path) -> None:
     """Of two workers one is killed in training, and one where a model is written."""
     study = make(tmp_path, seconds=0.01, die=["after manifest", "export"])
-    study.run("--jobs", "2")
+    printed = study.run("--jobs", "2")
     study.assert_complete()
     attempts = study.attempts()
     assert len({process for process, _, _ in attempts}) >= 3
     assert [row for _, row, step in attempts if step > 0] != []
-    assert study.query("SELECT sum(deaths) FROM mtdlab_trials") == [(1,)]
+    assert printed.count("a worker process died (signal 9: Killed)") == 2
+    # forgotten with the next checkpoint
+    assert study.query("SELECT sum(deaths) FROM mtdlab_trials") == [(0,)]
+
+
+@pytest.mark.slow
+def test_a_trial_that_kills_its_sweep_three_times_fails(tmp_path: Path) -> None:
+    """With one worker the sweep dies itself: the next one finds its trial and counts the death."""
+    study = StubSweep(tmp_path, configurations=1, seeds=1, options={"always_die": 0})
+    for deaths in range(3):
+        assert study.query("SELECT max(deaths) FROM mtdlab_trials") == [(deaths - 1,)][:deaths]
+        process = study.start("--jobs", "1")
+        with ended_at_last(process):
+            assert process.wait(120) == -signal.SIGKILL
+    printed = study.run("--jobs", "1", code=3)
+    assert "its process died 3 times (at last: it was found dead by a sweep)" in printed
+    assert study.query("SELECT state, reason_code FROM mtdlab_trials") == [("FAIL", "interrupted")]
+    assert study.query("SELECT state FROM trials") == [("FAIL",)]
+    # its checkpoint is kept: with --retry-failed it continues from there
+    study.set_options({})
+    study.run("--jobs", "1", "--retry-failed")
+    study.assert_complete()
+    assert [step for _, _, step in study.attempts()] == [0, 2, 2, 2]
 
 
 @pytest.mark.slow
@@ -31,7 +53,7 @@ def test_a_trial_that_kills_three_workers_fails_and_the_others_run(tmp_path: Pat
     study = StubSweep(tmp_path, configurations=1, seeds=2, options={"always_die": 1})
     printed = study.run("--jobs", "2", code=3)
     assert printed.count("a worker process died (signal 9: Killed)") == 3
-    assert "died 3 times (at last: signal 9: Killed)" in " ".join(printed.split())
+    assert "process died 3 times (at last: signal 9: Killed)" in " ".join(printed.split())
     rows = study.query("SELECT state, reason_code, deaths, seed FROM mtdlab_trials ORDER BY seed")
     assert rows == [("COMPLETE", "", 0, 0), ("FAIL", "interrupted", 3, 1)]
     study.assert_clean()

@@ -16,10 +16,10 @@ from mtdlab.cli import main
 from mtdlab.config import read_study
 from mtdlab.errors import NothingToReport, StorageError
 from mtdlab.store import Result
+from mtdlab.store.owner import this_process
 from mtdlab.sweep.doctor import Examination, examine
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.optuna_study import OptunaStudy
-from mtdlab.sweep.owner import this_process
 
 STUDY = """\
 study: a
@@ -33,8 +33,14 @@ seeds: [0, 1]
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a study: two trials are complete, one has failed, one waits; a saved model."""
     folder = tmp_path_factory.mktemp("healthy")
+    make_study(folder, f"sqlite:///{folder / 'a.db'}")
+    return folder
+
+
+def make_study(folder: Path, url: str) -> None:
+    """Write the study to a database, and its model to a folder."""
     (folder / "a.yaml").write_text(STUDY)
-    spec, url, owner = read_study(folder / "a.yaml"), f"sqlite:///{folder / 'a.db'}", this_process()
+    spec, owner = read_study(folder / "a.yaml"), this_process()
     store, opened = open_study(spec, url, ""), OptunaStudy(url, spec)
     for score in (40.0, 41.0, None):
         claim = store.claim(owner)
@@ -48,7 +54,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         store.finish(claim, owner, Result(state, values=values, scores=scores, arrays=arrays))
         opened.record(trial._trial_id, state, score, None if score is None else score + 1)
     save_model(folder / "models" / "a", "a", 1)
-    return folder
 
 
 def save_model(folder: Path, study: str, trial: int) -> None:
@@ -241,7 +246,7 @@ def test_a_model_kept_elsewhere_is_no_problem(healthy: Path) -> None:
         ),
         (save_another, "models/a holds trial 0, the best is trial 1", "note of trial 1"),
         (complete_none, "models/a is there, but no trial is complete", "move .*models/a away"),
-        (leave_checkpoint, "0123456789abcdef-0 holds checkpoints of a trial that has", "rm -r .*"),
+        (leave_checkpoint, "0123456789abcdef-0 holds checkpoints of a trial that has", "rerun"),
         (leave_temporary, r"\.a\.building-x1y2 was left by a process", r"rm -r .*building-x1y2"),
         (leave_claim, r"\.a\.claim was left by a process", r"rm -r .*\.a\.claim"),
     ],
@@ -284,7 +289,7 @@ def test_a_damaged_page_is_found(healthy: Path) -> None:
 
 
 def test_a_study_or_database_that_is_not_there(tmp_path: Path, healthy: Path) -> None:
-    with pytest.raises(NothingToReport, match=r"no study b in .*; did you mean a|known are a"):
+    with pytest.raises(NothingToReport, match=r"no study b in .*; did you mean a|choose from a"):
         check(healthy, "b")
     with pytest.raises(StorageError, match="no database at"):
         check(tmp_path)

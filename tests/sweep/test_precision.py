@@ -35,7 +35,7 @@ def sweep(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Sweep]:
 
     def call(features: dict[str, bool], seeds: str, precision: str = "", searched: str = "") -> Any:
         used.clear()
-        workers._open_study.cache_clear()
+        workers.open_in_process.cache_clear()
         monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: features)
         path = tmp_path / "study.yaml"
         text = STUDY.replace("SEEDS", seeds).replace("PRECISION", precision)
@@ -48,7 +48,7 @@ def sweep(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Sweep]:
     monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: None)
     monkeypatch.setattr(workers, "load_inputs", prepared)
     yield call
-    workers._open_study.cache_clear()
+    workers.open_in_process.cache_clear()
 
 
 def recorded(tmp_path: Path) -> str | None:

@@ -9,10 +9,10 @@ import pytest
 from mtdlab.config import StudySpec, read_study
 from mtdlab.errors import MtdlabError
 from mtdlab.store import Result, list_studies
+from mtdlab.store.owner import this_process
 from mtdlab.sweep import run as runs
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.optuna_study import OptunaStudy
-from mtdlab.sweep.owner import this_process
 from mtdlab.sweep.preflight import check_before_sweep, check_writable, has_trials_left
 
 Write = Callable[..., StudySpec]

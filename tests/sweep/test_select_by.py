@@ -49,7 +49,7 @@ def spec_of(
         return read_study(path)
 
     yield read
-    workers._open_study.cache_clear()
+    workers.open_in_process.cache_clear()
 
 
 def sweep(spec: Any, place: Path) -> tuple[runs.SweepResult, optuna.Study, pd.DataFrame]:

@@ -2,18 +2,22 @@
 
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sqlalchemy import Pool, event
 
 from mtdlab import load_study
-from mtdlab.config import read_study
+from mtdlab.config import StudySpec, read_study
 from mtdlab.errors import StorageError
-from mtdlab.store import Result, Store
+from mtdlab.store import Claim, Result, Store
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import worker as workers
+from mtdlab.sweep.model_folders import kept_trial
 from mtdlab.sweep.spool import RESULT, load_result, save_result
 from tests.sweep.test_best_model import STUDY
 
@@ -49,58 +53,138 @@ def test_a_damaged_result_is_not_used(tmp_path: Path, name: str) -> None:
     assert load_result(tmp_path, "{}") is None
 
 
-def test_a_trial_whose_result_could_not_be_recorded_is_not_trained_again(
-    tiny_encoder: Path,
-    tiny_corpus: Path,
-    tiny_pairs: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    text = STUDY.replace("ENCODER", str(tiny_encoder)).replace("CORPUS", str(tiny_corpus))
-    (tmp_path / "study.yaml").write_text(text.replace("PAIRS", str(tiny_pairs)))
-    spec = read_study(tmp_path / "study.yaml", ["seeds=[0]"])
-    url, models = f"sqlite:///{tmp_path / 's.db'}", tmp_path / "models"
-    finish, train, trained = Store.finish, workers.train, []
+HOLD = """
+import sqlite3, sys, time
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("BEGIN EXCLUSIVE")
+print("held", flush=True)
+time.sleep(float(sys.argv[2]))
+"""
+
+
+class Database:
+    """The database of a sweep, which cannot be written to from the end of a trial on."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.url = path, f"sqlite:///{path}"
+        self._holder: subprocess.Popen[str] | None = None
+        self._is_full = False
+
+    def hold(self, seconds: float = 600) -> None:
+        """Let another process lock the database, if none does."""
+        if self._holder is None or self._holder.poll() is not None:
+            self.free()
+            command = [sys.executable, "-c", HOLD, str(self.path), str(seconds)]
+            self._holder = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+            assert self._holder.stdout is not None
+            assert self._holder.stdout.readline() == "held\n"
+
+    def fill(self) -> None:
+        """Let the database have no more pages than it has."""
+        self._is_full = True
+
+    def limit_pages(self, connection: Any, *_: object) -> None:
+        """Called for each connection that is used: a number below the present one is that one."""
+        connection.execute(f"PRAGMA max_page_count = {1 if self._is_full else 2**32 - 2}")
+
+    def free(self) -> None:
+        """Let the database be written to again."""
+        self._is_full = False
+        if self._holder is not None:
+            self._holder.kill()
+            self._holder.communicate()
+            self._holder = None
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    database = Database(tmp_path / "s.db")
+    event.listen(Pool, "checkout", database.limit_pages)
+    yield database
+    event.remove(Pool, "checkout", database.limit_pages)
+    database.free()
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
+    """The EMA decays with which trials were trained."""
+    train, trained = workers.train, list[float]()
 
     def counted(settings: Any, *arguments: Any) -> Any:
         trained.append(settings.ema_decay)
         return train(settings, *arguments)
 
-    def locked(*_arguments: Any) -> bool:
-        raise StorageError("s.db: database is locked after 60 s")
-
     monkeypatch.setattr(workers, "train", counted)
-    monkeypatch.setattr(Store, "finish", locked)
-    with pytest.raises(StorageError, match="database is locked"):
-        runs.sweep(spec, url, models=models, jobs=1)
-    workers._open_study.cache_clear()
+    yield trained
+    workers.open_in_process.cache_clear()
+
+
+@pytest.fixture
+def spec(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path, tmp_path: Path) -> StudySpec:
+    text = STUDY.replace("ENCODER", str(tiny_encoder)).replace("CORPUS", str(tiny_corpus))
+    (tmp_path / "study.yaml").write_text(text.replace("PAIRS", str(tiny_pairs)))
+    return read_study(tmp_path / "study.yaml", ["seeds=[0]"])
+
+
+@pytest.mark.parametrize(
+    ("prevent", "message"),
+    [
+        (Database.hold, r"s\.db: database is locked after \d s; stop the process that has"),
+        (Database.fill, r"s\.db: database or disk is full; [\d.]+ MB are free in /.*; free some"),
+    ],
+)
+def test_a_trial_whose_result_could_not_be_recorded_is_not_trained_again(
+    spec: StudySpec,
+    database: Database,
+    trained: list[float],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    prevent: Callable[[Database], None],
+    message: str,
+) -> None:
+    models, finish = tmp_path / "models", Store.finish
+
+    def prevented(store: Store, claim: Claim, owner: Any, result: Result) -> bool:
+        prevent(database)
+        # more than fits the free space of the pages that there are
+        arrays = {**result.arrays, "curve/long": np.zeros(9999, np.float32)}
+        return finish(store, claim, owner, replace(result, arrays=arrays))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("mtdlab.store.database.LOCK_TIMEOUT_SECONDS", 0.5)
+        patch.setattr(Store, "finish", prevented)
+        with pytest.raises(StorageError, match=message):
+            runs.sweep(spec, database.url, models=models, jobs=1)
+    workers.open_in_process.cache_clear()
     assert len(trained) == 1
-    monkeypatch.setattr(Store, "finish", finish)
+    database.free()
     # the process that ran the trial would have ended
     monkeypatch.setattr("mtdlab.sweep.optuna_study.is_dead", lambda *_: True)
-    assert runs.sweep(spec, url, models=models, jobs=1).counts == {"COMPLETE": 3}
-    workers._open_study.cache_clear()
-    assert sorted(trained) == [0.5, 0.75, 0.9]
-    trials = load_study("kept", url).trials
-    assert trials["note"][0] == "its result was kept on the disk; its model was not saved"
+    result = runs.sweep(spec, database.url, models=models, jobs=1)
+    assert (result.counts, result.ran) == ({"COMPLETE": 3}, 3)
+    # the first is the best: it is trained again at the end, for its model alone
+    assert trained == [0.5, 0.75, 0.9, 0.5]
+    assert result.best is not None
+    assert kept_trial(models / "kept") == result.best.number == 0
+    trials = load_study("kept", database.url).trials
+    assert trials["note"][0] == "its result was kept on the disk"
     assert trials["score"].notna().all()
     assert not list((models / ".checkpoints").glob("**/result"))
 
 
-def test_a_full_disk_loses_no_result(tmp_path: Path) -> None:
-    """safetensors reports it by an error that is none of Python's own."""
-    script = f"""
-import resource
-resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-import numpy as np
-from pathlib import Path
-from mtdlab.store import Result
-from mtdlab.sweep.spool import load_result, save_result
-large = Result("COMPLETE", arrays={{"curve/loss": np.zeros(100_000, np.float32)}})
-save_result(Path({str(tmp_path)!r}), large, "a")
-assert load_result(Path({str(tmp_path)!r}), "a") is None
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert list(tmp_path.iterdir()) == []
+def test_a_lock_that_ends_before_the_timeout_is_waited_for(
+    spec: StudySpec,
+    database: Database,
+    trained: list[float],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    finish = Store.finish
+
+    def late(*arguments: Any) -> bool:
+        database.hold(seconds=0.3)
+        return finish(*arguments)
+
+    monkeypatch.setattr(Store, "finish", late)
+    done = runs.sweep(spec, database.url, models=tmp_path / "models", jobs=1)
+    assert (done.exit_code, done.counts, len(trained)) == (0, {"COMPLETE": 3}, 3)

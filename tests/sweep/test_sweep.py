@@ -16,7 +16,7 @@ from mtdlab.errors import MtdlabError, StorageError, TrialError
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.evaluation.suite import TaskScore
 from mtdlab.store import Result, Store
-from mtdlab.sweep import owner as owners
+from mtdlab.store import owner as owners
 from mtdlab.sweep import results
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import worker as workers
@@ -76,7 +76,7 @@ def fresh_study(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: None)
     yield
-    workers._open_study.cache_clear()
+    workers.open_in_process.cache_clear()
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def objective(monkeypatch: pytest.MonkeyPatch) -> Callable[[Objective], None]:
     def replace(function: Objective) -> None:
         monkeypatch.setattr(
             workers,
-            "_train",
+            "train_trial",
             lambda _spec, settings, watch: (function(settings, watch), None),
         )
 
@@ -252,7 +252,8 @@ def test_a_trial_that_has_ended_in_optunas_tables_alone_begins_anew(study, url) 
     store = Store(url, optuna_study.study_id)
     claim = store.claim(owners.this_process())
     trial, parameters = optuna_study.begin(claim)
-    store.begin(claim, trial._trial_id, trial.number, parameters, {}, None)
+    settings = {"steps": 4, "evaluate_every": 2}
+    store.begin(claim, trial._trial_id, trial.number, parameters, settings, None)
     store.release(claim.row, claim.owner)
     optuna_study.record(trial._trial_id, "FAIL", reason="ended by another process")
     assert sweep(study(GRID), url).counts == {"COMPLETE": 8}
@@ -370,7 +371,7 @@ def test_random_draws_do_not_depend_on_who_draws(study, tmp_path) -> None:
     for name in ("one.db", "two.db"):
         url = f"sqlite:///{tmp_path / name}"
         sweep(path, url)
-        workers._open_study.cache_clear()
+        workers.open_in_process.cache_clear()
         drawn.append(load_study("drawn", url).trials["ema_decay"].tolist())
     assert drawn[0] == drawn[1]
 
@@ -428,7 +429,7 @@ def test_a_setting_that_is_newer_than_the_study_has_its_default(study, url) -> N
 def test_a_study_deleted_through_optuna_starts_anew(study, url) -> None:
     sweep(study(GRID), url)
     optuna.delete_study(study_name="small", storage=url)
-    workers._open_study.cache_clear()
+    workers.open_in_process.cache_clear()
     again = sweep(study(GRID), url)
     assert (again.ran, again.counts) == (8, {"COMPLETE": 8})
 

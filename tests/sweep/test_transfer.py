@@ -1,31 +1,48 @@
 """Whole studies deleted, renamed, exported and imported, on both databases."""
 
+import dataclasses
+import platform
 import shutil
+import threading
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import optuna
 import pandas as pd
 import pytest
+from pytest_postgresql.executors import PostgreSQLExecutor
 
 from analysis.frames import StudyFrames
 from mtdlab import load_study
 from mtdlab.cli import main
+from mtdlab.config.reader import parse_study
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError
-from mtdlab.store import Store, study_names
-from mtdlab.store.tables import SCHEMA_VERSION
-from mtdlab.store.transfer import names_in, read_records
+from mtdlab.store import Result, Store, study_names, transfer
+from mtdlab.store.names import names_in
+from mtdlab.store.owner import this_process
+from mtdlab.store.plans import record_plan
+from mtdlab.store.tables import SCHEMA_VERSION, TrialRow
+from mtdlab.store.transfer import read_records
+from mtdlab.sweep.doctor import examine
+from mtdlab.sweep.heartbeat import recorded_sweep
+from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.optuna_study import open_storage
-from mtdlab.sweep.owner import this_process
+from mtdlab.sweep.recorded_command import adapt_command
 from mtdlab.sweep.transfer import delete_study, export_study, import_study, rename_study
-from tests.postgresql import url
+from tests.postgresql import janitor, url_of
 
-__all__ = ["url"]
 RECORDED = Path(__file__).parents[1] / "store" / "data" / f"schema-{SCHEMA_VERSION}.db"
 
 
 def assert_equal(first: StudyFrames, second: StudyFrames) -> None:
+    """The same but for the storage of the command, which is that of the database."""
+    assert first.command.partition(" --storage ")[0] == second.command.partition(" --storage ")[0]
     for field in fields(StudyFrames):
+        if field.name == "command":
+            continue
         left, right = getattr(first, field.name), getattr(second, field.name)
         if isinstance(left, pd.DataFrame):
             pd.testing.assert_frame_equal(left, right)
@@ -43,15 +60,28 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def two(url: str, tmp_path: Path, exported: Path) -> str:
-    """A database with the studies grid and drawn; on PostgreSQL they are imported."""
-    if url.startswith("sqlite"):
-        shutil.copy(exported / "recorded.db", tmp_path / "studies.db")
-    else:
+@pytest.fixture(scope="session")
+def both_on_server(
+    postgresql_server: PostgreSQLExecutor, postgresql_template: str, exported: Path
+) -> Iterator[str]:
+    """A PostgreSQL database with the imported studies, which is copied for each test."""
+    with janitor(postgresql_server, "both", postgresql_template):
         for name in ("grid", "drawn"):
-            assert import_study(exported / f"{name}.db", url) == name
-    return url
+            found = import_study(exported / f"{name}.db", url_of(postgresql_server, "both"))
+            assert found == name
+        yield "both"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def two(request: pytest.FixtureRequest, tmp_path: Path, exported: Path) -> Iterator[str]:
+    """A database with the studies grid and drawn; on PostgreSQL they are imported."""
+    if request.param == "sqlite":
+        shutil.copy(exported / "recorded.db", tmp_path / "studies.db")
+        yield f"sqlite:///{tmp_path / 'studies.db'}"
+        return
+    server = request.getfixturevalue("postgresql_server")
+    with janitor(server, "copy_of_both", request.getfixturevalue("both_on_server")):
+        yield url_of(server, "copy_of_both")
 
 
 def optuna_study(name: str, url: str) -> optuna.Study:
@@ -151,7 +181,9 @@ def test_a_renamed_study_keeps_everything(two: str, tmp_path: Path) -> None:
         rename_study("grid", "drawn", two, models)
     assert rename_study("grid", "other", two, models) == [models / "other"]
     after = load_study("other", two)
-    assert after.command == "mtdlab sweep grid.yaml --set study=other"
+    assert adapt_command(after.command, storage="sqlite:///mtdlab.db") == (
+        "mtdlab sweep grid.yaml --set study=other"
+    )
     pd.testing.assert_frame_equal(after.trials, before.trials)
     assert len(optuna_study("other", two).trials) == len(before.trials)
     assert names_in(two) == {"other", "drawn"}
@@ -166,7 +198,7 @@ def test_a_study_that_a_sweep_runs_is_neither_deleted_nor_renamed(two: str, tmp_
         lambda: delete_study("grid", two, tmp_path),
         lambda: rename_study("grid", "other", two, tmp_path),
     ):
-        with pytest.raises(MtdlabError, match=r"a sweep runs 1 trials of study grid .*stop it"):
+        with pytest.raises(MtdlabError, match=r"study grid is run by a sweep \(on .*\); stop it"):
             call()
     export_study("grid", two, tmp_path / "running.db")
     [trial] = [
@@ -175,6 +207,193 @@ def test_a_study_that_a_sweep_runs_is_neither_deleted_nor_renamed(two: str, tmp_
         if (each["setting"], each["seed"]) == (claim.setting, claim.seed)
     ]
     assert (trial["state"], trial["owner"]) == ("WAITING", None)
+
+
+def test_a_sweep_between_two_trials_keeps_its_study(two: str, tmp_path: Path) -> None:
+    """No trial is running; its owner on another machine is alive by its heartbeat alone."""
+    store = Store(two, read_records(two, "grid").study["id"])
+    with recorded_sweep(store):
+        with pytest.raises(MtdlabError, match=r"study grid is run by a sweep \(on .*\); stop it"):
+            delete_study("grid", two, tmp_path)
+        with pytest.raises(MtdlabError, match=r"study grid is run by a sweep \(on .*\); stop it"):
+            rename_study("grid", "other", two, tmp_path)
+    assert store.live_sweeps() == []
+    elsewhere = store.begin_sweep({"host": "elsewhere", "pid": 1})
+    assert store.live_sweeps() == [{"host": "elsewhere", "pid": 1}]
+    with store._engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE mtdlab_sweeps SET heartbeat = heartbeat - 700")
+    assert store.live_sweeps() == []
+    store.continue_sweep(elsewhere)
+    assert len(store.live_sweeps()) == 1
+    store.end_sweep(elsewhere)
+    killed = this_process() | {"started": "0"}
+    store.begin_sweep(killed)
+    assert rename_study("grid", "other", two, tmp_path) == []
+    # the next sweep removes the row that the killed one left
+    store.end_sweep(store.begin_sweep(this_process()))
+    with store._engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM mtdlab_sweeps").scalar() == 0
+    delete_study("other", two, tmp_path)
+    with pytest.raises(MtdlabError, match=r"the study was deleted while this sweep started"):
+        store.begin_sweep(this_process())
+
+
+def test_an_export_reads_one_moment_and_locks_nobody(
+    two: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A trial begins and ends after its row was read, before its scores and Optuna's rows are."""
+    store = Store(two, read_records(two, "grid").study["id"])
+    read, ended = transfer._records, []
+
+    def end_a_trial() -> None:
+        claim = store.claim(this_process())
+        assert claim is not None
+        values, arrays = {"score": 1.0}, {"curve/loss": np.ones(4, np.float32)}
+        scores = {"sts_dev": 2.0, "sts_test": 1.0}
+        result = Result("COMPLETE", values=values, scores=scores, arrays=arrays)
+        assert store.finish(claim, this_process(), result)
+        ended.append(claim)
+
+    def interrupted(session: Any, kind: Any, condition: Any) -> Any:
+        found = read(session, kind, condition)
+        if kind is TrialRow and not ended:
+            # SQLite commits when it is read: the write itself does not wait
+            thread = threading.Thread(target=end_a_trial)
+            thread.start()
+            thread.join(0.5)
+            threads.append(thread)
+        return found
+
+    threads: list[threading.Thread] = []
+    before = load_study("grid", two)
+    monkeypatch.setattr(transfer, "_records", interrupted)
+    export_study("grid", two, tmp_path / "out.db")
+    [thread] = threads
+    thread.join(30)
+    assert len(ended) == 1
+    assert_equal(load_study("grid", str(tmp_path / "out.db")), before)
+    assert examine(f"sqlite:///{tmp_path / 'out.db'}", tmp_path / "models").holds
+    assert len(load_study("grid", two).scores) == len(before.scores) + 2
+
+
+def test_a_reader_of_an_export_takes_no_write_lock(
+    two: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process that writes keeps nobody from exporting, and the other way round."""
+    monkeypatch.setattr("mtdlab.store.database.LOCK_TIMEOUT_SECONDS", 0.5)
+    with Store(two, 0)._engine.begin() as writer:
+        writer.exec_driver_sql("UPDATE mtdlab_trials SET step = step")
+        export_study("grid", two, tmp_path / "out.db")
+    assert load_study("grid", str(tmp_path / "out.db")).planned == 8
+
+
+def test_a_study_that_was_deleted_through_optuna_is_neither_exported_nor_taken_over(
+    two: str, exported: Path, tmp_path: Path
+) -> None:
+    """SQLite gives the id of the deleted study, the last one, to the imported one."""
+    last = max(("grid", "drawn"), key=lambda name: read_records(two, name).study["id"])
+    optuna.delete_study(study_name=last, storage=open_storage(two))
+    with pytest.raises(MtdlabError, match=rf"study {last} was deleted through Optuna; there is no"):
+        export_study(last, two, tmp_path / "a.db")
+    assert not list(tmp_path.glob("a.db")) + list(tmp_path.glob(".*writing*"))
+    assert import_study(exported / "grid.db", two, "third") == "third"
+    assert_equal(
+        dataclasses.replace(
+            load_study("third", two), name="grid", command="mtdlab sweep grid.yaml"
+        ),
+        load_study("grid", str(exported / "grid.db")),
+    )
+    if two.startswith("sqlite"):
+        assert last not in study_names(two)
+
+
+def test_names_that_differ_in_case_only_are_refused(two: str, exported: Path) -> None:
+    """They would share the folders of models where file names ignore case."""
+    twin = r"has a study grid, with which Grid would share its folders .*another name"
+    with pytest.raises(MtdlabError, match=twin):
+        import_study(exported / "drawn.db", two, "Grid")
+    with pytest.raises(StorageError, match=twin):
+        rename_study("drawn", "Grid", two, exported / "models")
+    spec = parse_study("Grid", "study: Grid\nsearch: {ema_decay: [0.5]}\n", [])
+    with pytest.raises(MtdlabError, match=twin):
+        open_study(spec, two, "")
+    assert names_in(two) == {"grid", "drawn"}
+    assert rename_study("grid", "Grid", two, exported / "models") == []
+    # a study that is there already is resumed
+    open_study(parse_study("other", "study: other\nsearch: {ema_decay: [0.5]}\n", []), two, "")
+    open_study(parse_study("other", "study: other\nsearch: {ema_decay: [0.5]}\n", []), two, "")
+
+
+def test_a_recorded_plan_is_not_replaced(two: str, exported: Path, tmp_path: Path) -> None:
+    record_plan(two, "planned", {"margin": 0.25, "alpha": 0.05}, "sha")
+    match = r"has a plan of study planned, which would be lost \(mtdlab delete planned deletes it"
+    with pytest.raises(MtdlabError, match=match):
+        import_study(exported / "grid.db", two, "planned")
+    with pytest.raises(StorageError, match=match):
+        rename_study("grid", "planned", two, tmp_path)
+    assert names_in(two) == {"grid", "drawn"}
+    delete_study("planned", two, tmp_path)
+    assert rename_study("grid", "planned", two, tmp_path) == []
+
+
+def test_a_folder_that_cannot_be_renamed_is_named(
+    two: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "grid").mkdir()
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    match = r"grid is renamed to new, but .*/grid could not be renamed \(permission denied\); rena"
+    with pytest.raises(MtdlabError, match=match):
+        rename_study("grid", "new", two, tmp_path)
+    assert names_in(two) == {"new", "drawn"}
+
+
+def test_a_renamed_folder_of_a_model_is_recorded(two: str, tmp_path: Path) -> None:
+    store = Store(two, read_records(two, "grid").study["id"])
+    (tmp_path / "grid").mkdir()
+    store.record_model(3, platform.node(), str(tmp_path / "grid"))
+    rename_study("grid", "new", two, tmp_path)
+    assert load_study("new", two).model["folder"] == str(tmp_path / "new")
+    store.record_model(3, "elsewhere", "/models/new")
+    rename_study("new", "newer", two, tmp_path)
+    assert load_study("newer", two).model["folder"] == "/models/new"
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "storage", "adapted"),
+    [
+        ("mtdlab sweep a.yaml", "", "", "mtdlab sweep a.yaml"),
+        ("mtdlab sweep a.yaml --set study=b", "c", "", "mtdlab sweep a.yaml --set study=c"),
+        ("mtdlab sweep a.yaml --set=study=b", "c", "", "mtdlab sweep a.yaml --set study=c"),
+        ("mtdlab confirm a", "c", "", ""),
+        ("mtdlab confirm a --storage x.db", "", "sqlite:///mtdlab.db", "mtdlab confirm a"),
+        (
+            "mtdlab sweep a.yaml --storage x.db --jobs 2",
+            "c",
+            "postgresql+psycopg://u:secret@h/d",
+            "mtdlab sweep a.yaml --jobs 2 --set study=c --storage 'postgresql+psycopg://u:***@h/d'",
+        ),
+        ("", "", "sqlite:///x.db", ""),
+    ],
+)
+def test_the_command_of_a_renamed_or_imported_study(
+    monkeypatch: pytest.MonkeyPatch, command: str, name: str, storage: str, adapted: str
+) -> None:
+    for variable in ("MTDLAB_STORAGE", "OPTUNA_STORAGE"):
+        monkeypatch.delenv(variable, raising=False)
+    assert adapt_command(command, name, storage) == adapted
+
+
+def test_an_imported_study_is_resumed_under_its_name_in_its_database(
+    two: str, exported: Path
+) -> None:
+    import_study(exported / "grid.db", two, "third")
+    command = load_study("third", two).command
+    assert command.startswith("mtdlab sweep grid.yaml --set study=third --storage ")
+    assert "pass-w0rd" not in command
 
 
 def run(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:

@@ -88,6 +88,28 @@ def test_workers_that_die_while_they_start_end_the_sweep(tmp_path: Path) -> None
     assert len(list(tmp_path.iterdir())) == 3
 
 
+def test_an_error_while_one_worker_ends_ends_the_others(
+    tmp_path: Path, started: Callable[[], list[int]]
+) -> None:
+    """Its death is told to a function that fails, with an error of the program."""
+    call = (stub_calls.wait_for_stop, (tmp_path,))
+
+    def fail(_process: int, _how: str) -> bool:
+        raise ZeroDivisionError("in the middle")
+
+    running = Workers(3, 1, call, StopRequest(), fail)
+    running._running = [running._start() for _ in range(3)]
+    for worker in running._running:
+        worker.send(call)
+        worker.send(True)
+    wait_until(lambda: len(list(tmp_path.glob("began-*"))) == 3)
+    os.kill(running._running[0].process.pid, signal.SIGKILL)
+    with pytest.raises(ZeroDivisionError, match="in the middle"):
+        running.close()
+    assert (started(), running._running) == ([], [])
+    assert len(list(tmp_path.glob("stopped-*"))) == 2
+
+
 def test_an_error_in_a_worker_is_raised_in_the_sweep(started: Callable[[], list[int]]) -> None:
     running, _ = workers((stub_calls.fail, ()))
     with running, pytest.raises(StorageError, match="the database is gone"):

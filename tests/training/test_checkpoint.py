@@ -1,6 +1,5 @@
-"""Checkpoints on disk: what is saved is loaded, a damaged one is noticed, the disk is synced."""
+"""Checkpoints on disk: what is saved is loaded, a damaged one is noticed."""
 
-import os
 from collections import OrderedDict
 from pathlib import Path
 
@@ -110,47 +109,3 @@ def test_all_of_a_run_is_removed(tmp_path: Path) -> None:
     remove_checkpoints(folder)
     assert names(tmp_path) == []
     remove_checkpoints(folder)
-
-
-@pytest.fixture
-def synced(monkeypatch: pytest.MonkeyPatch) -> set[int]:
-    """The inodes that were synced to the disk."""
-    inodes: set[int] = set()
-    fsync = os.fsync
-
-    def record(descriptor: int) -> None:
-        inodes.add(os.fstat(descriptor).st_ino)
-        fsync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", record)
-    return inodes
-
-
-def lose_power(folder: Path, synced: set[int]) -> None:
-    """Empty every file that was not synced, as a power failure may."""
-    for path in folder.rglob("*"):
-        if path.is_file() and path.stat().st_ino not in synced:
-            path.write_bytes(b"")
-
-
-def test_a_power_failure_after_saving_loses_nothing(tmp_path: Path, synced: set[int]) -> None:
-    for step in (1, 2):
-        save_checkpoint(tmp_path, step, state(step), FACTS)
-    assert tmp_path.stat().st_ino in synced, "the rename itself"
-    lose_power(tmp_path, synced)
-    found = find_checkpoint(tmp_path)
-    assert found.damaged == ()
-    assert found.checkpoint is not None
-    assert found.checkpoint.step == 2
-
-
-def test_without_syncing_a_power_failure_is_noticed(tmp_path: Path, synced: set[int]) -> None:
-    save_checkpoint(tmp_path, 1, state(1), FACTS)
-    before = set(synced)
-    save_checkpoint(tmp_path, 2, state(2), FACTS)
-    # the second as if nothing of it had been synced
-    lose_power(tmp_path, before)
-    found = find_checkpoint(tmp_path)
-    assert found.checkpoint is not None
-    assert found.checkpoint.step == 1
-    assert "step-0000000002 is damaged" in found.damaged[0]

@@ -167,7 +167,7 @@ def test_the_other_parts_of_a_checkpoint_can_be_loaded(run: Run, folder: Path) -
             [
                 "queue of 20 keys",
                 "(EMA decay 0.75)",
-                "on the test pairs",
+                "on the average of the STS test sets",
                 "MoCoSE",
                 "published-code",
             ],

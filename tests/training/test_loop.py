@@ -20,6 +20,7 @@ from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.methods.heads import embedding_block, predictor, word_table
 from mtdlab.methods.losses import info_nce
+from mtdlab.methods.mocose import MoCoSE
 from mtdlab.methods.momentum import averaged_pairs, ema_update, make_target
 from mtdlab.methods.queue import KeyQueue
 from mtdlab.settings import Representation
@@ -147,6 +148,8 @@ def test_the_curve_has_a_loss_per_step_and_scores_at_evaluations(settings_of: Se
         {"queue_slice": "0-3,10-12"},
         {"pooling": "mean"},
         {"prediction_dim": 24},
+        {"predictor_hidden_dim": 24},
+        {"prediction_dim": 6, "predictor_hidden_dim": 24, "queue_clusters": 4},
         {"batch_size": 1, "steps": 3},
         {"queue_size": 3, "initial_queue_size": 3},
         {"preset": "paper"},
@@ -177,6 +180,35 @@ def test_bfloat16_trains_in_finite_numbers(settings_of: Settings) -> None:
 def test_a_loss_that_is_not_finite_ends_the_run_with_its_step(settings_of: Settings) -> None:
     with pytest.raises(TrialError, match=r"^the loss is nan at step 2$"):
         run(settings_of(learning_rate=1e30))
+
+
+@pytest.mark.parametrize("step", [1, 5, 10])
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+@pytest.mark.parametrize("where", ["loss", "gradient"])
+def test_a_number_that_is_not_finite_ends_the_run(
+    settings_of: Settings, monkeypatch: pytest.MonkeyPatch, where: str, value: float, step: int
+) -> None:
+    """A gradient is noticed by the next loss, that of the last step by the evaluation."""
+    forward = MoCoSE.forward
+
+    def spoiled(method: MoCoSE, at: int, views: Any) -> Any:
+        result = forward(method, at, views)
+        if at + 1 != step:
+            return result
+        factor = torch.tensor(value)
+        if where == "gradient":
+            # the loss keeps its value
+            result.loss.register_hook(lambda gradient: gradient * factor)
+            return result
+        return dataclasses.replace(result, loss=result.loss * factor)
+
+    monkeypatch.setattr(MoCoSE, "forward", spoiled)
+    reason = rf"the loss is (nan|inf) at step {step + (where == 'gradient')}"
+    if where == "gradient" and step == 10:
+        reason = "sentence vectors are not finite"
+    with pytest.raises(TrialError, match=f"^{reason}$") as caught:
+        run(settings_of())
+    assert caught.value.code == "nan_loss"
 
 
 def test_an_encoder_with_nan_weights_ends_the_run(settings_of: Settings) -> None:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 import pandas as pd
 
 from analysis.best_trial import DEV, Choice, compute_choices, find_scores
+from analysis.frames import StudyFrames
 from analysis.report.cells import clean, make_table
 from analysis.report.commands import model_folder
 from analysis.report.configuration import format_seconds
@@ -36,14 +37,14 @@ class BestTrial:
 
     recorded  whether the study records which score that is.
     run       the best trial's step of the checkpoint, wall time and dev score; NaN where unknown.
-    folder    where the machine that ran it saved its model, or empty.
+    place     where its model is, or empty.
     """
 
     metric: str
     recorded: bool
     choices: tuple[Choice, ...]
     run: Mapping[str, float]
-    folder: str
+    place: str
 
 
 def compute(context: StudyContext) -> BestTrial | None:
@@ -59,8 +60,17 @@ def compute(context: StudyContext) -> BestTrial | None:
         if name in chosen
     }
     run[DEV] = float(find_scores(chosen, study.scores, DEV).iloc[0])
-    folder = clean(model_folder(study))
-    return BestTrial(study.metric, bool(study.select_by), choices, run, folder)
+    place = clean(_place_of_model(study, choices[0].number))
+    return BestTrial(study.metric, bool(study.select_by), choices, run, place)
+
+
+def _place_of_model(study: StudyFrames, best: int) -> str:
+    """Where the best trial's model is; empty where that of another trial was saved at last."""
+    if not study.model:
+        folder = model_folder(study)
+        return folder and f"{folder} on the machine that ran it"
+    is_best = study.model["trial"] == best
+    return f"{study.model['folder']} on host {study.model['host']}" if is_best else ""
 
 
 def tabulate(info: BestTrial) -> pd.DataFrame:
@@ -111,8 +121,8 @@ def _describe_run(info: BestTrial) -> str:
         parts.append(f"its dev score ({DEV}) is {run[DEV]:.2f}")
     if math.isfinite(run.get("wall_seconds", math.nan)):
         parts.append(f"it took {format_seconds(run['wall_seconds'])}")
-    if info.folder:
-        parts.append(f"its model is in {info.folder} on the machine that ran it")
+    if info.place:
+        parts.append(f"its model is in {info.place}")
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 

@@ -60,6 +60,9 @@ def describe(_: Geometry) -> tuple[str, ...]:
         "Alignment is the mean squared distance between the two sentences of a paraphrase "
         "pair; uniformity is the logarithm of how close all sentences are to each other. Both "
         "are computed on embeddings of unit length; lower is better for both.",
+        "Uniformity is that of all pairs of sentences. The notebook of MoCoSE's authors averages "
+        "the logarithms of batches of 64, which gives other values for the same vectors: those of "
+        "the paper's figure 4 are not comparable with these. `mtdlab evaluate` prints both.",
     )
 
 

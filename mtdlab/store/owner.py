@@ -7,7 +7,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from mtdlab.store import Owner
+from mtdlab.store.claims import Owner
 
 SILENT_SECONDS = 600.0
 """An owner on another host counts as dead after so long without a heartbeat."""
@@ -29,6 +29,11 @@ def is_dead(owner: Owner, heartbeat: float) -> bool:
         return True
     started = _started(int(owner["pid"]))
     return started is None or started != owner.get("started")
+
+
+def is_of_this_boot(owner: Owner) -> bool:
+    """Whether an owner runs, or ran, on this machine since it was started."""
+    return owner.get("host") == platform.node() and owner.get("boot") == _boot()
 
 
 def _boot() -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mtdlab.sweep import owner
+from mtdlab.store import owner
 
 PROC = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
 

@@ -1,0 +1,176 @@
+"""The settings of MoCoSE. Their values in each preset: `mtdlab.methods.mocose_presets`."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from mtdlab.methods.history import HistorySettings
+from mtdlab.methods.mocose_presets import PRESETS
+from mtdlab.methods.queue import parse_slices
+from mtdlab.settings import limits, setting
+from mtdlab.settings.schedules import mean_trace
+from mtdlab.settings.trainer import Count, Positive
+
+Layers = Annotated[int, Field(ge=0, le=limits.LAYERS)]
+DEFAULT_INITIAL = 128
+"""K_s if not given; a smaller queue starts full."""
+
+
+def _checked_slices(text: str) -> str:
+    parse_slices(text)
+    return text
+
+
+class MoCoSESettings(HistorySettings):
+    """The settings of MoCoSE; `preset` sets those that are not given."""
+
+    preset: Literal["intended", "paper", "published-code"] = setting(
+        "intended", "set of values for settings that are not given", step_cost="none"
+    )
+    ema_decay_end: Annotated[float, Field(ge=0, le=1)] | None = setting(
+        None, "end of a cosine schedule of the EMA decay", step_cost="none"
+    )
+    ema_schedule_steps: Positive | None = setting(
+        None, "length of that schedule; by default `steps`", unit="steps", step_cost="none"
+    )
+    ema_order: Literal["after-step", "before-target"] = setting(
+        "after-step",
+        "when the momentum encoder is updated; `before-target`: before the forward pass of the "
+        "target branch, as in the published program",
+        step_cost="none",
+    )
+    initial_queue_size: Count = setting(
+        DEFAULT_INITIAL,
+        "random unit vectors that the queue starts with; by default min(128, K)",
+        symbol="K_s",
+        unit="keys",
+        step_cost="none",
+        relative_to="queue_size",
+    )
+    queue_slice: Annotated[str, AfterValidator(_checked_slices)] = setting(
+        "all",
+        "positions that enter the loss once the queue is full, 0 the newest: `0-256,768-1024`",
+    )
+    queue_fill: Literal["exact", "published"] = setting(
+        "exact", "filling of the queue; `published`: with the excess of the authors' program"
+    )
+    queue_clusters: Count = setting(
+        0, "centroids that replace the queue's keys: 1 their mean, k those of k-means; 0 none"
+    )
+    in_batch_negatives: bool = setting(
+        True,
+        "whether other keys of the batch are negatives too; false: the queue alone (equation 3)",
+    )
+    detach_keys: bool = setting(True, "whether gradients through the keys are stopped")
+    target_dropout: bool = setting(True, "whether the target branch uses dropout")
+    augmented_branch: Literal["online", "target"] = setting(
+        "online",
+        "branch that reads the text changed by `augmentation`; the other one reads the original "
+        "text",
+        step_cost="none",
+    )
+    fgsm_epsilon: float = setting(
+        5e-9,
+        "step of the FGSM perturbation of the word embeddings; 0: none",
+        symbol="ε",
+        step_cost="switch",
+        ge=0,
+    )
+    fgsm_gradient: Literal["previous", "current"] = setting(
+        "previous", "batch whose gradient FGSM uses; `current` needs a second pass per step"
+    )
+    projection_layers: Layers = setting(
+        1, "layers of the projection head", unit="layers", step_cost="scales"
+    )
+    prediction_layers: Layers = setting(
+        2, "layers of the prediction head", unit="layers", step_cost="scales"
+    )
+    prediction_dim: Positive | None = setting(
+        None,
+        "dimension of queries, keys and queue: of the outputs of projection and prediction head; "
+        "by default the encoder's",
+        step_cost="scales",
+    )
+    predictor_hidden_dim: Positive | None = setting(
+        None,
+        "dimension inside the prediction head; by default that of its output",
+        step_cost="scales",
+    )
+
+    head_norm_eps: float = setting(1e-5, "ε of the LayerNorms in the heads", step_cost="none", gt=0)
+    head_initialisation: Literal["torch", "bert"] = setting(
+        "torch",
+        "initial weights of the heads: those of torch; `bert`: normal with standard deviation "
+        "0.02, biases 0, and the pooler that was pre-trained with the encoder, if it has one",
+        step_cost="none",
+    )
+
+    @classmethod
+    def fill(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The preset's values, and an `initial_queue_size` of at most `queue_size`."""
+        preset = values.get("preset", "intended")
+        filled = dict(PRESETS.get(preset, {}) if isinstance(preset, str) else {})
+        size = values.get("queue_size", cls.model_fields["queue_size"].default)
+        if isinstance(size, int) and size >= 0:
+            filled["initial_queue_size"] = min(DEFAULT_INITIAL, size)
+        return filled
+
+    def check(self) -> None:
+        """Raise ValueError for an invalid combination of values."""
+        self._check_queue()
+        if self.ema_decay_end is not None and self.ema_decay_end < self.ema_decay:
+            raise ValueError(
+                f"ema_decay {self.ema_decay} is above ema_decay_end {self.ema_decay_end}, but a "
+                "schedule must rise; for a constant decay set ema_decay_end: null"
+            )
+        if self.prediction_dim and not self.projection_layers:
+            raise ValueError(
+                f"prediction_dim {self.prediction_dim} is the dimension of the projection's output "
+                "and needs projection_layers of 1 or more"
+            )
+        if self.queue_size == 0 and not (self.in_batch_negatives and self.batch_size > 1):
+            raise ValueError(
+                "queue_size 0 leaves no negatives with batch_size 1 or without in_batch_negatives"
+            )
+
+    def _check_queue(self) -> None:
+        if self.initial_queue_size > self.queue_size:
+            raise ValueError(
+                f"initial_queue_size {self.initial_queue_size} exceeds queue_size "
+                f"{self.queue_size}; it may be 0 to queue_size"
+            )
+        slices = parse_slices(self.queue_slice) or []
+        for first, last in slices:
+            if last > self.queue_size:
+                raise ValueError(
+                    f"queue_slice {first}-{last} lies outside queue_size {self.queue_size}"
+                )
+        used = sum(last - first for first, last in slices) or self.queue_size
+        if self.queue_clusters > used:
+            raise ValueError(
+                f"queue_clusters {self.queue_clusters} exceeds the {used} positions in use; "
+                "choose 0 (no clusters) to that number"
+            )
+
+    @property
+    def mtd(self) -> float:
+        """Maximum traceable distance in steps (equation 4).
+
+        With a schedule of the decay, the mean over the run's steps. A schedule that ends at 1 has
+        no finite mean: then it is the MTD of its start, as the paper labels such runs.
+        """
+        if self.ema_decay_end in (None, 1):
+            return super().mtd
+        return mean_trace(self) + self.queue_size / self.batch_size
+
+    def head_operations(self, width: int) -> float:
+        """Multiplications per sentence outside the encoder: heads, and similarity to the queue."""
+        output = self.prediction_dim or width
+        # the first layer of the projection changes the dimension; without layers there is none
+        projection = output * (width + (self.projection_layers - 1) * output)
+        return (
+            float(width**2 + self.queue_size * output)
+            + bool(self.projection_layers) * projection
+            + self.prediction_layers * output * (self.predictor_hidden_dim or output)
+        )

@@ -1,0 +1,80 @@
+"""The names of studies: which are taken, and which would share their folders with another study."""
+
+from collections.abc import Set
+
+from sqlalchemy import column, inspect, select, table
+from sqlalchemy.orm import Session
+
+from mtdlab.store.database import explained, reading_engine
+from mtdlab.store.tables import PlanRow, StudyRow
+from mtdlab.store.urls import shown
+
+OPTUNA_STUDIES = table("studies", column("study_name"), column("study_id"))
+
+
+def names_in(url: str) -> set[str]:
+    """The names of all studies, mtdlab's and Optuna's. Raises StorageError."""
+    with explained(url), Session(reading_engine(url)) as session:
+        return find_names(session)
+
+
+def find_names(session: Session) -> set[str]:
+    """The names of all studies, mtdlab's and Optuna's."""
+    names = set(session.scalars(select(StudyRow.name)))
+    if inspect(session.connection()).has_table("studies"):
+        names |= set(session.scalars(select(OPTUNA_STUDIES.c.study_name)))
+    return names
+
+
+def find_id(url: str, name: str) -> int | None:
+    """The id of a study; None where mtdlab has none of this name. Raises StorageError."""
+    with explained(url), Session(reading_engine(url)) as session:
+        return session.scalar(select(StudyRow.id).where(StudyRow.name == name))
+
+
+def has_plan(url: str, name: str) -> bool:
+    """Whether a plan of this name is recorded, also without a study. Raises StorageError."""
+    with explained(url), Session(reading_engine(url)) as session:
+        return _has_plan(session, name)
+
+
+def _has_plan(session: Session, name: str) -> bool:
+    return session.scalar(select(PlanRow.study).where(PlanRow.study == name).limit(1)) is not None
+
+
+def find_conflict(url: str, name: str) -> str:
+    """Why a new study cannot have this name, as `conflict_in`. Raises StorageError."""
+    with explained(url), Session(reading_engine(url)) as session:
+        return conflict_in(session, name, url)
+
+
+def conflict_in(session: Session, name: str, url: str, renamed: str = "") -> str:
+    """Why a new study cannot have this name, as a part of a sentence; empty if it can.
+
+    The name is that of a study, of a recorded plan, or differs from a study's in case only.
+
+    renamed  the present name of the study that gets this name, if it is renamed.
+    """
+    names = find_names(session)
+    if name in names:
+        return f"{shown(url)} has a study {name} already"
+    if _has_plan(session, name):
+        return (
+            f"{shown(url)} has a plan of study {name}, which would be lost "
+            f"(mtdlab delete {name} deletes it)"
+        )
+    return find_twin(name, names - {renamed}, url)
+
+
+def find_twin(name: str, names: Set[str], url: str) -> str:
+    """As `conflict_in` for a new name that differs from another study's in case only.
+
+    The two would share the folders of models, checkpoints and pages on some file systems.
+    """
+    twins = [each for each in names if each != name and each.casefold() == name.casefold()]
+    if name in names or not twins:
+        return ""
+    return (
+        f"{shown(url)} has a study {twins[0]}, with which {name} would share its folders on file "
+        "systems that ignore case"
+    )

@@ -1,0 +1,58 @@
+"""The trials that have ended, and which of them is the best."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, select
+from sqlalchemy.orm import Session
+
+from mtdlab.store.progress import FINISHED
+from mtdlab.store.tables import ScoreRow, StudyRow, TrialRow
+
+
+@dataclass(frozen=True)
+class FinishedRow:
+    """A trial that has ended. ranking is the score that ranks it, score the study's metric.
+
+    reason  why it failed or was pruned, else empty; reason_code: of `tables.REASON_CODES`.
+    """
+
+    row: int
+    number: int
+    state: str
+    mtd: float | None
+    score: float | None
+    ranking: float | None
+    seed: int
+    parameters: dict[str, Any]
+    reason: str
+    reason_code: str = ""
+
+
+def find_best(session: Session, study_id: int) -> FinishedRow | None:
+    """The best trial of a study, as `Store.best_trial`."""
+    ranking = find_ranking(session, study_id)
+    ranked = select_finished(study_id, ranking).where(TrialRow.state == "COMPLETE")
+    first = ranked.where(ranking.is_not(None)).order_by(ranking.desc(), TrialRow.number)
+    row = session.execute(first.limit(1)).first()
+    return None if row is None else FinishedRow(*row[1:])
+
+
+def find_ranking(session: Session, study_id: int) -> ColumnElement[float | None]:
+    """The score that ranks a trial, as a column of queries on trials."""
+    study = session.get(StudyRow, study_id)
+    if study is None or study.select_by is None:
+        return TrialRow.score.expression
+    named = (ScoreRow.trial_id == TrialRow.id) & (ScoreRow.task == study.select_by)
+    return select(ScoreRow.score).where(named).scalar_subquery()
+
+
+def select_finished(
+    study_id: int, ranking: ColumnElement[float | None]
+) -> Select[*tuple[Any, ...]]:
+    """The finished trials: Optuna's trial id, then the fields of `FinishedRow`."""
+    columns = (TrialRow.optuna_id, TrialRow.id, TrialRow.number, TrialRow.state)
+    known = (TrialRow.seed, TrialRow.parameters, TrialRow.reason, TrialRow.reason_code)
+    return select(*columns, TrialRow.mtd, TrialRow.score, ranking, *known).where(
+        TrialRow.study_id == study_id, TrialRow.state.in_(FINISHED)
+    )

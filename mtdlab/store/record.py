@@ -1,0 +1,90 @@
+"""All that a database has of a study, in mtdlab's and in Optuna's tables, read to be checked."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sqlalchemy import column, inspect, select, table
+from sqlalchemy.orm import Session
+
+from mtdlab.store.claims import Owner
+from mtdlab.store.database import explained, reading_engine
+from mtdlab.store.ranking import FinishedRow, find_best, find_ranking
+from mtdlab.store.store import find_study
+from mtdlab.store.tables import ArrayRow, StudyRow, TrialRow
+
+LOSS = "curve/loss"
+"""The array that every complete trial has."""
+
+
+@dataclass(frozen=True)
+class OptunaTrial:
+    """A trial in Optuna's tables; value: None before it has one."""
+
+    number: int
+    state: str
+    value: float | None
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is recorded of a study.
+
+    trials    its planned trials; with_loss: the rows of those that have a training curve.
+    ranking   the score that ranks each trial, by row.
+    optuna    its trials in Optuna's tables, by id; None where Optuna has no such study.
+    best      the trial whose model is kept.
+    is_dead   whether an owner has ended, by its last heartbeat.
+    """
+
+    study: StudyRow
+    trials: Sequence[TrialRow]
+    with_loss: Set[int]
+    ranking: Mapping[int, float | None]
+    optuna: Mapping[int, OptunaTrial] | None
+    best: FinishedRow | None
+    is_dead: Callable[[Owner, float], bool]
+
+
+def read_record(
+    session: Session, study: str, url: str, is_dead: Callable[[Owner, float], bool]
+) -> Record:
+    """Read what is recorded of a study. Raises NothingToReport where there is no such study."""
+    row = find_study(session, study, url)
+    mine = TrialRow.study_id == row.id
+    loss = select(ArrayRow.trial_id).join(TrialRow).where(mine, ArrayRow.name == LOSS)
+    ranked = select(TrialRow.id, find_ranking(session, row.id)).where(mine)
+    return Record(
+        row,
+        session.scalars(select(TrialRow).where(mine).order_by(TrialRow.position)).all(),
+        set(session.scalars(loss)),
+        {row[0]: row[1] for row in session.execute(ranked)},
+        _optuna_trials(session, row),
+        find_best(session, row.id),
+        is_dead,
+    )
+
+
+@contextmanager
+def reading(url: str) -> Iterator[Session]:
+    """A session that cannot write. Raises StorageError where there is no such database."""
+    with explained(url), Session(reading_engine(url)) as session:
+        yield session
+
+
+def _optuna_trials(session: Session, row: StudyRow) -> dict[int, OptunaTrial] | None:
+    known = inspect(session.connection())
+    if not known.has_table("studies"):
+        return None
+    studies = table("studies", column("study_id"), column("study_name"))
+    found = session.execute(
+        select(studies.c.study_id).where(studies.c.study_name == row.name)
+    ).scalars()
+    if row.id not in list(found):
+        return None
+    trials = table("trials", *map(column, ("trial_id", "number", "study_id", "state")))
+    values = table("trial_values", *map(column, ("trial_id", "objective", "value", "value_type")))
+    joined = trials.outerjoin(values, trials.c.trial_id == values.c.trial_id)
+    columns = (trials.c.trial_id, trials.c.number, trials.c.state, values.c.value)
+    rows = session.execute(select(*columns).select_from(joined).where(trials.c.study_id == row.id))
+    return {trial: OptunaTrial(*rest) for trial, *rest in rows}

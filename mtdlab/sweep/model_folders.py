@@ -1,0 +1,23 @@
+"""The folders of models: that of the checkpoints in it, and which trial's model a folder holds."""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+CHECKPOINTS = ".checkpoints"
+"""Folder of the models' folder in which each study has one for its trials' checkpoints."""
+
+
+def read_kept_trial(model: Path) -> int:
+    """The number of the trial whose model is kept in a folder.
+
+    Raises OSError where there is none, ValueError or KeyError where its record is damaged.
+    """
+    return int(json.loads((model / "mtdlab" / "run.json").read_text("utf-8"))["trial"])
+
+
+def kept_trial(model: Path) -> int | None:
+    """The number of the trial whose model is kept in a folder; None where there is none."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return read_kept_trial(model)
+    return None

@@ -1,0 +1,132 @@
+"""`select_on: sts_average`: the average of the STS test sets that are there."""
+
+import dataclasses
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_senteval import lay_out
+
+from analysis.tasks import STS
+from mtdlab.config import TrainerSettings, read_study
+from mtdlab.device import choose_device
+from mtdlab.evaluation.sts import Evaluation
+from mtdlab.evaluation.sts_average import StsAverage, averaged_sets, warn_of_missing_sets
+from mtdlab.evaluation.suite import Embedder, score_tasks
+from mtdlab.settings import Representation
+from mtdlab.sweep.environment import environment
+from mtdlab.sweep.preflight import selection_warnings
+from mtdlab.training.inputs import load_inputs
+from mtdlab.training.loop import train
+
+Settings = Callable[..., TrainerSettings]
+SOME = ("STS12", "STSB", "SICKR")
+
+
+@pytest.fixture
+def senteval(tmp_path: Path, tiny_pairs: Path) -> Path:
+    """A folder in SentEval's layout with three of the seven sets."""
+    folder = tmp_path / "senteval"
+    shutil.copytree(tiny_pairs, folder / "STS" / "STSBenchmark")
+    rows = [line.split("\t")[4:] for line in (tiny_pairs / "sts-dev.csv").read_text().splitlines()]
+    for task, shared in (("STS12", rows[::2]), ("SICKR", rows[::3])):
+        for path in lay_out(folder, task).iterdir():
+            if path.name.startswith("SICK"):
+                texts = [f"1\t{first}\t{second}\t{gold}\tX" for gold, first, second in shared]
+                texts.insert(0, "pair_ID\tA\tB\tscore\tjudgment")
+            elif ".gs." in path.name:
+                texts = [gold for gold, _, _ in shared]
+            else:
+                texts = [f"{first}\t{second}" for _, first, second in shared]
+            path.write_text("\n".join(texts) + "\n")
+    return folder
+
+
+def ignore(_step: int, _evaluation: Evaluation | None) -> None:
+    """A step callback that does nothing."""
+
+
+def test_the_sets_that_are_there_are_named_and_the_missing_ones(senteval: Path) -> None:
+    sets = averaged_sets(str(senteval))
+    assert (sets.found, sets.missing) == (SOME, ("STS13", "STS14", "STS15", "STS16"))
+    assert warn_of_missing_sets(str(senteval)) == (
+        f"select_on: sts_average with evaluation {senteval}: checkpoints are selected on STS12, "
+        "STSB, SICKR (STS13, STS14, STS15, STS16 missing); published programs average all seven"
+    )
+    for task in STS:
+        if task not in SOME:
+            lay_out(senteval, task)
+    assert warn_of_missing_sets(str(senteval)) == ""
+
+
+@pytest.mark.parametrize("source", ["builtin", "STS-B alone"])
+def test_other_pairs_than_sentevals_are_their_test_pairs(
+    settings_of: Settings, tiny_pairs: Path, source: str
+) -> None:
+    evaluation = "builtin" if source == "builtin" else str(tiny_pairs)
+    assert averaged_sets(evaluation).found == ()
+    assert "the test pairs of `evaluation`" in warn_of_missing_sets(evaluation)
+    settings = settings_of(evaluation=evaluation, select_on="sts_average")
+    inputs = load_inputs(settings)
+    average = StsAverage(evaluation, inputs.encoder, inputs.test)
+    device, model = choose_device(settings), inputs.encoder.model
+    found = average.evaluate(average.embed(model, Representation("cls"), device))
+    assert found == inputs.test.evaluate(inputs.test.embed(model, Representation("cls"), device))
+
+
+def test_the_score_is_the_mean_of_the_tasks(settings_of: Settings, senteval: Path) -> None:
+    settings = settings_of(evaluation=str(senteval), tasks=",".join(SOME))
+    inputs = load_inputs(settings)
+    device, model = choose_device(settings), inputs.encoder.model
+    average = StsAverage(str(senteval), inputs.encoder, inputs.test)
+    found = average.evaluate(average.embed(model, Representation("cls"), device))
+    scores: list[Any] = [
+        each.score
+        for each in score_tasks(Embedder(model, Representation("cls"), device), inputs.suite)
+    ]
+    assert found.score == pytest.approx(np.mean(scores))
+    test = inputs.test.evaluate(inputs.test.embed(model, Representation("cls"), device))
+    assert dataclasses.replace(found, score=test.score) == test
+
+
+def test_the_checkpoint_is_the_best_on_average(settings_of: Settings, senteval: Path) -> None:
+    settings = settings_of(
+        evaluation=str(senteval),
+        tasks=",".join(SOME),
+        select_on="sts_average",
+        steps=24,
+        evaluate_every=2,
+        learning_rate=5e-3,
+    )
+    seen: dict[int, Evaluation] = {}
+
+    def on_step(step: int, evaluation: Evaluation | None) -> None:
+        if evaluation is not None:
+            seen[step] = evaluation
+
+    inputs = load_inputs(settings)
+    outcome = train(settings, inputs, on_step)
+    assert outcome.best_step == max(seen, key=lambda step: seen[step].score)
+    scores: list[Any] = [each.score for each in outcome.scores]
+    assert seen[outcome.best_step].score == pytest.approx(np.mean(scores))
+    assert outcome.after.test.uniformity == pytest.approx(seen[outcome.best_step].uniformity)
+    chosen = environment(settings, inputs)["evaluation"]
+    assert "; checkpoints selected on the average of STS12, STSB, SICKR (STS13, STS14" in chosen
+
+
+def test_a_study_that_lacks_sets_is_warned_of(senteval: Path, tmp_path: Path) -> None:
+    path = tmp_path / "study.yaml"
+    text = f"study: a\ntrainer: {{evaluation: {senteval}}}\nsearch: {{SEARCH}}\n"
+    path.write_text(text.replace("SEARCH", "ema_decay: [0.5], select_on: [dev, sts_average]"))
+    [warning] = selection_warnings(read_study(path))
+    assert "(STS13, STS14, STS15, STS16 missing)" in warning
+    path.write_text(text.replace("SEARCH", "ema_decay: [0.5]"))
+    assert selection_warnings(read_study(path)) == []
+    path.write_text(
+        f"study: a\ntrainer: {{evaluation: {senteval}, preset: published-code}}\n"
+        "search: {queue_size: [128, 256]}\n"
+    )
+    assert selection_warnings(read_study(path)) == [warning]

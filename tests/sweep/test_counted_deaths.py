@@ -1,0 +1,64 @@
+"""Which deaths of a trial's process are counted, and when they are forgotten."""
+
+from pathlib import Path
+
+import pytest
+
+from mtdlab.config.reader import parse_study
+from mtdlab.store.owner import this_process
+from mtdlab.store.tables import TrialRow
+from mtdlab.store.transfer import read_records
+from mtdlab.sweep.open_study import open_study
+from mtdlab.sweep.optuna_study import OptunaStudy
+
+SPEC = parse_study("a", "study: a\ntrainer: {steps: 4}\nsearch: {ema_decay: [0.5]}\n", [])
+MINE = this_process()
+
+
+@pytest.mark.parametrize(
+    ("owner", "counted"),
+    [
+        (MINE | {"started": "0"}, 1),
+        (MINE | {"boot": "an earlier one"}, 0),
+        (MINE | {"host": "elsewhere"}, 0),
+    ],
+    ids=["killed", "the machine was started again", "silent on another machine"],
+)
+def test_a_death_that_another_sweep_finds_is_counted(
+    tmp_path: Path, owner: dict[str, object], counted: int
+) -> None:
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    store, opened = open_study(SPEC, url, ""), OptunaStudy(url, SPEC)
+    for times in (1, 2, 3):
+        claim = store.claim(owner)
+        assert claim is not None
+        assert claim.deaths == counted * (times - 1)
+        trial, parameters = opened.begin(claim)
+        store.begin(claim, trial._trial_id, trial.number, parameters, {"steps": 4}, 2.0)
+        with store._engine.begin() as connection:
+            connection.exec_driver_sql("UPDATE mtdlab_trials SET heartbeat = heartbeat - 700")
+        opened.synchronise(store)
+        [row] = read_records(url, "a").trials
+        assert row["deaths"] == counted * times
+    assert (row["state"], row["reason_code"]) == (
+        ("FAIL", "interrupted") if counted else ("WAITING", "")
+    )
+    states = {each.state.name for each in opened.study.get_trials(deepcopy=False)}
+    assert states == {row["state"]}
+
+
+def test_a_later_checkpoint_forgets_the_deaths(tmp_path: Path) -> None:
+    store = open_study(SPEC, f"sqlite:///{tmp_path / 'a.db'}", "")
+    for deaths in (1, 2):
+        claim = store.claim(MINE)
+        assert claim is not None
+        assert store.record_death(claim.row, MINE, "signal 9: Killed") == "WAITING"
+        assert claim.deaths == deaths - 1
+    claim = store.claim(MINE)
+    assert claim is not None
+    store.forget_deaths(claim)
+    assert store.record_death(claim.row, MINE, "signal 9: Killed") == "WAITING"
+    assert store.failures() == []
+    store.forget_deaths(claim)
+    with store._engine.connect() as connection:
+        assert connection.execute(TrialRow.__table__.select()).mappings().one()["deaths"] == 1

@@ -1,0 +1,69 @@
+"""What a sweep records of itself while it runs, and what is shown of one that was killed."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from stub_sweep import StubSweep, ended_at_last
+
+from analysis.report.status import describe_status
+from mtdlab import load_study
+from mtdlab.config import Unit
+from mtdlab.store import Store, list_studies
+from mtdlab.store.owner import this_process
+from mtdlab.store.recorded import read_trial
+from tests.postgresql import url
+
+__all__ = ["url"]
+
+
+def make_study(url: str) -> Store:
+    store = Store(url, study_id=1)
+    store.write_study("a", "sts_test", {"sampler": "grid"}, "", "mtdlab sweep a.yaml")
+    store.add_units([Unit("x", seed, {}) for seed in (0, 1, 2)])
+    return store
+
+
+def states(url: str) -> tuple[str, str, dict[str, int]]:
+    """The state in the list of studies and on the page, and the number of trials in each."""
+    [listed] = list_studies(url)
+    return listed.state, describe_status(load_study("a", url)).kind, dict(listed.counts)
+
+
+def test_a_trial_whose_process_was_killed_is_shown_as_waiting(url: str) -> None:
+    store = make_study(url)
+    assert states(url) == ("planned", "planned", {"WAITING": 3})
+    mine = this_process()
+    for number, owner in enumerate((mine, mine | {"started": "0"})):
+        claim = store.claim(owner)
+        assert claim is not None
+        store.begin(claim, number, number, {}, {"steps": 4}, 2.0)
+    assert states(url) == ("running", "running", {"RUNNING": 1, "WAITING": 2})
+    assert load_study("a", url).trials["state"].tolist() == ["RUNNING", "WAITING"]
+    assert (read_trial(url, "a", 0).state, read_trial(url, "a", 1).state) == ("RUNNING", "WAITING")
+    # another machine, silent for longer than the documented ten minutes
+    elsewhere = json.dumps(mine | {"host": "elsewhere"})
+    with store._engine.begin() as connection:
+        statement = f"UPDATE mtdlab_trials SET owner = '{elsewhere}' WHERE number = 0"
+        connection.exec_driver_sql(statement)
+    assert states(url)[0] == "running"
+    with store._engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE mtdlab_trials SET heartbeat = heartbeat - 700")
+    assert states(url) == ("paused", "paused", {"WAITING": 3})
+    # nothing was changed by reading
+    assert store.counts() == {"RUNNING": 2, "WAITING": 1}
+
+
+@pytest.mark.slow
+def test_a_killed_sweep_is_paused_at_once(tmp_path: Path) -> None:
+    study = StubSweep(tmp_path, configurations=1, seeds=2, steps=200, options={"seconds": 0.05})
+    process = study.start("--jobs", "1")
+    with ended_at_last(process):
+        assert study.wait_until(lambda: len(study.attempts()) == 1, process, 120)
+        assert study.query("SELECT count(*) FROM mtdlab_sweeps") == [(1,)]
+        assert list_studies(str(study.database))[0].state == "running"
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(30)
+    assert list_studies(str(study.database))[0].state == "paused"
