@@ -15,7 +15,7 @@ VALUES: Mapping[str, list[Any]] = {
     "batch_size": [32, 64, 128],
     "temperature": [0.03, 0.05, 0.1],
     "learning_rate": [1e-5, 3e-5, 1e-4],
-    "method": ["mocose", "simcse", "esimcse", "mixcse", "sncse", "hicl"],
+    "method": ["mocose", "simcse", "esimcse", "mixcse", "sncse", "hicl", "consert", "contriever"],
 }
 """What `init` varies a setting over, unless it is given other values."""
 

@@ -12,7 +12,7 @@ from analysis.trace import d_trace
 
 def test_every_file_is_named_by_its_sources() -> None:
     sources = files("analysis.published").joinpath("README.md").read_text(encoding="utf-8")
-    assert len(published_names()) == 15
+    assert len(published_names()) == 16
     for name in published_names():
         assert f"{name}.csv" in sources
         assert len(load_published(name)) > 2

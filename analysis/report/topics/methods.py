@@ -9,6 +9,7 @@ import pandas as pd
 
 from analysis.methods import with_methods
 from analysis.points import describe_means
+from analysis.reference_rows import published_sts, published_transfer
 from analysis.report.cells import clean, make_table
 from analysis.report.context import StudyContext
 from analysis.report.drawing import Drawing
@@ -85,13 +86,24 @@ def describe(info: Methods) -> tuple[str, ...]:
 
 
 def show(info: Methods) -> tuple[Table, ...]:
-    """A row for each method and level of MTD."""
+    """A row for each method and level of MTD; then the published rows, for reference."""
     named = info.table.assign(method=[info.name(method) for method in info.table["method"]])
     caption = (
         f"Mean score with its {PERCENT} CI over seeds, and the paired difference to the best row "
         "over their common seeds, its CI adjusted for all pairs of rows (Bonferroni)."
     )
-    return (make_table(named, caption=caption, csv="methods"),)
+    return (make_table(named, caption=caption, csv="methods"), *_show_published())
+
+
+def _show_published() -> Iterator[Table]:
+    note = (
+        "values from the papers, not of this study: other training text, encoders and seeds, and "
+        "test sets that the study may not have scored"
+    )
+    kinds = (("STS, Spearman", published_sts()), ("Transfer, accuracy", published_transfer()))
+    for kind, rows in kinds:
+        marked = rows.assign(model="published: " + rows["model"])
+        yield make_table(marked, caption=f"Reference rows. {kind} × 100: {note}.")
 
 
 def draw(info: Methods) -> Drawing:
