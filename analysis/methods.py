@@ -8,9 +8,11 @@ from analysis.frames import Settings
 from analysis.intervals import summarise
 from analysis.pairing import differences_to_best
 from analysis.runs import MTD_DECIMALS, completed_runs, has_mtd, traced_runs
+from analysis.spectrum import effective_rank
 
 _KEYS = ["method", "mtd"]
 _DIFFERENCE = ["difference", "difference_low", "difference_high"]
+_COLUMNS = [*_KEYS, "n", "seeds", "mean", "low", "high", *_DIFFERENCE]
 
 
 def with_methods(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
@@ -54,14 +56,77 @@ def compute_methods(
     methods. Raises ValueError for a level outside (0, 1).
     """
     if not varies_method(trials, settings):
-        return pd.DataFrame(columns=[*_KEYS, "n", "seeds", "mean", "low", "high", *_DIFFERENCE])
+        return pd.DataFrame(columns=_COLUMNS)
+    runs = _comparable_runs(trials, settings)
+    best = summarise(runs, by=_KEYS)["mean"].to_numpy().argmax()
+    return _compare_to(int(best), runs, "score", level)
+
+
+def compute_method_properties(
+    trials: pd.DataFrame, spectra: pd.DataFrame, settings: Settings, *, level: float = 0.95
+) -> pd.DataFrame:
+    """Geometry and duration of each method, compared with the method of the highest mean score.
+
+    trials   `StudyFrames.trials`; spectra: `StudyFrames.spectra`, (2R, D) or empty.
+
+    Returns a row per measure and row of `compute_methods`: measure, then the columns of that table,
+    for alignment, uniformity, the effective rank of the singular values, and the seconds of a
+    trial per 1,000 training sentences, evaluation and encoding before training included. Measures
+    that not every run has are left out. Raises ValueError for a level outside (0, 1).
+    """
+    if not varies_method(trials, settings):
+        return pd.DataFrame(columns=["measure", *_COLUMNS])
+    runs = _comparable_runs(trials, settings)
+    best = int(summarise(runs, by=_KEYS)["mean"].to_numpy().argmax())
+    measured = {
+        "alignment": runs["alignment"],
+        "uniformity": runs["uniformity"],
+        "effective rank": runs["number"].map(_ranks_after(spectra)),
+        "seconds per 1,000 sentences": _seconds(runs),
+    }
+    tables = [
+        _compare_to(best, runs.assign(value=values), "value", level).assign(measure=name)
+        for name, values in measured.items()
+        if np.isfinite(values).all()
+    ]
+    columns = ["measure", *_COLUMNS]
+    return (
+        pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
+    )
+
+
+def _comparable_runs(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
+    """The completed runs with their method, and an MTD of 0 where the method has none."""
     runs = completed_runs(with_methods(trials, settings))
-    distance = runs["mtd"].astype("float64").where(has_mtd(runs), 0.0).round(MTD_DECIMALS)
-    runs = runs.assign(mtd=distance)
-    table = summarise(runs, by=_KEYS, level=level)
-    scores = runs.pivot_table(index="seed", columns=_KEYS, values="score")
-    best = int(table["mean"].to_numpy().argmax())
+    distance = runs["mtd"].astype("float64").where(has_mtd(runs), 0.0)
+    return runs.assign(mtd=distance.round(MTD_DECIMALS))
+
+
+def _compare_to(best: int, runs: pd.DataFrame, value: str, level: float) -> pd.DataFrame:
+    """Means of a column by method and MTD, and paired differences to row `best`."""
+    table = summarise(runs, by=_KEYS, value=value, level=level)
+    values = runs.pivot_table(index="seed", columns=_KEYS, values=value)
     table[_DIFFERENCE] = differences_to_best(
-        scores.to_numpy(dtype=np.float64), best, level=level, rows=len(table)
+        values.to_numpy(dtype=np.float64), best, level=level, rows=len(table)
     )
     return table.assign(mtd=table["mtd"].replace(0.0, np.nan))
+
+
+def _ranks_after(spectra: pd.DataFrame) -> dict[int, float]:
+    """The effective rank after training by the number of the trial."""
+    if spectra.empty:
+        return {}
+    return {
+        number: effective_rank(row)
+        for (number, moment), row in zip(spectra.index, spectra.to_numpy(float), strict=True)
+        if moment == "after" and np.isfinite(row).all() and row.any()
+    }
+
+
+def _seconds(runs: pd.DataFrame) -> pd.Series:
+    """Seconds of each run per 1,000 sentences of its training."""
+    if "steps" not in runs:
+        return pd.Series(np.nan, index=runs.index)
+    sentences = runs["steps"].astype("float64") * runs["batch_size"]
+    seconds: pd.Series = 1000 * runs["wall_seconds"] / sentences
+    return seconds

@@ -10,7 +10,7 @@ import pytest
 
 from analysis import figures
 from analysis.frames import Settings, StudyFrames
-from analysis.methods import compute_methods, select_curve_trials
+from analysis.methods import compute_method_properties, compute_methods, select_curve_trials
 from analysis.multi_study import compute_curves
 from analysis.report import write_report
 from analysis.report.configuration import list_varied
@@ -59,6 +59,30 @@ def test_differences_are_over_common_seeds(mixed: pd.DataFrame, settings: Settin
     row = compute_methods(part, settings).set_index("method").loc["plain"]
     assert row["difference"] == -3
     assert np.isnan(row["difference_low"])
+
+
+def test_geometry_and_duration_by_method(mixed: pd.DataFrame, settings: Settings) -> None:
+    runs = mixed.assign(steps=10, batch_size=50, alignment=0.25)
+    runs["wall_seconds"] = np.where(runs["method"] == "bare", 2.0, 1.0) + runs["seed"]
+    # two equal singular values: effective rank 2; one: 1
+    index = pd.MultiIndex.from_product([runs["number"], ["before", "after"]])
+    spectra = pd.DataFrame([[1.0, 1.0], [1.0, 0.0]] * len(runs), index=index)
+    spectra.loc[(runs["number"].iloc[-1], "after")] = [3.0, 3.0]
+    found = compute_method_properties(runs, spectra, settings).set_index(["measure", "method"])
+    seconds = found.loc["seconds per 1,000 sentences"]
+    first = sorted(runs["seed"].unique())
+    assert seconds.loc["plain", "mean"] == pytest.approx(2 * (1 + np.mean(first)))
+    # constant over the seeds: an interval of width 0
+    expected = [2.0, 2.0, 2.0]
+    assert seconds.loc["bare", ["difference", "difference_low", "difference_high"]].tolist() == (
+        pytest.approx(expected)
+    )
+    assert found.loc[("effective rank", "plain"), "mean"] == 1
+    assert found.loc[("effective rank", "bare"), "mean"] == pytest.approx(4 / 3)
+    assert found.loc[("alignment", "queued"), "mean"] == 0.25
+    assert len(found) == 4 * 5
+    without = compute_method_properties(runs.drop(columns="steps"), spectra.iloc[:0], settings)
+    assert set(without["measure"]) == {"alignment", "uniformity"}
 
 
 def test_one_method_is_no_comparison(

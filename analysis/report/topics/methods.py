@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from analysis.methods import with_methods
+from analysis.methods import compute_method_properties, with_methods
 from analysis.points import describe_means
 from analysis.reference_rows import published_sts, published_transfer
 from analysis.report.cells import clean, make_table
 from analysis.report.context import StudyContext
 from analysis.report.drawing import Drawing
 from analysis.report.page import Table
-from analysis.report.text import PERCENT
+from analysis.report.text import LEVEL, PERCENT
 from analysis.report.topics.base import Topic
 from analysis.runs import MTD_DECIMALS, completed_runs, format_mtd, has_mtd
 
@@ -26,13 +26,15 @@ if TYPE_CHECKING:
 class Methods:
     """table: `compute_methods`; names: how the methods are written; label: of scores.
 
-    labels  what the rows of the table state in a figure.
+    labels      what the rows of the table state in a figure.
+    properties  `compute_method_properties`.
     """
 
     table: pd.DataFrame
     names: Mapping[str, str]
     label: str
     labels: pd.DataFrame
+    properties: pd.DataFrame
 
     def name(self, method: object) -> str:
         """A method as it is written in text."""
@@ -51,7 +53,10 @@ def compute(context: StudyContext) -> Methods | None:
     )
     names = [clean(context.study.methods.get(str(name), str(name))) for name in table["method"]]
     labels["text"] = [f"{name}. {text}" for name, text in zip(names, labels["text"], strict=True)]
-    return Methods(table, context.study.methods, context.score_label, labels)
+    properties = compute_method_properties(
+        context.trials, context.study.spectra, context.study.settings, level=LEVEL
+    )
+    return Methods(table, context.study.methods, context.score_label, labels, properties)
 
 
 def _name_row(info: Methods, row: pd.Series) -> str:
@@ -92,7 +97,26 @@ def show(info: Methods) -> tuple[Table, ...]:
         f"Mean score with its {PERCENT} CI over seeds, and the paired difference to the best row "
         "over their common seeds, its CI adjusted for all pairs of rows (Bonferroni)."
     )
-    return (make_table(named, caption=caption, csv="methods"), *_show_published())
+    return (
+        make_table(named, caption=caption, csv="methods"),
+        *_show_properties(info),
+        *_show_published(),
+    )
+
+
+def _show_properties(info: Methods) -> Iterator[Table]:
+    if info.properties.empty:
+        return
+    named = info.properties.assign(
+        method=[info.name(method) for method in info.properties["method"]]
+    )
+    caption = (
+        "Geometry at the checkpoint that was kept, and duration of a trial, evaluations included. "
+        f"Mean with its {PERCENT} CI over seeds, and the paired difference to the row with the "
+        "highest mean score, its CI adjusted for all pairs of rows (Bonferroni). Durations are "
+        "comparable where trials ran on one machine without other load."
+    )
+    yield make_table(named, caption=caption, csv="method_properties")
 
 
 def _show_published() -> Iterator[Table]:
@@ -139,7 +163,10 @@ TOPIC = Topic(
     name="methods",
     title="Methods",
     compute=compute,
-    csv={"methods": lambda info: info.table},
+    csv={
+        "methods": lambda info: info.table,
+        "method_properties": lambda info: info.properties,
+    },
     figures={"methods": draw},
     text=describe,
     tables=show,
