@@ -84,15 +84,13 @@ def compute_method_properties(
         "effective rank": runs["number"].map(_ranks_after(spectra)),
         "seconds per 1,000 sentences": _seconds(runs),
     }
+    empty = pd.DataFrame(columns=["measure", *_COLUMNS])
     tables = [
         _compare_to(best, runs.assign(value=values), "value", level).assign(measure=name)
         for name, values in measured.items()
         if np.isfinite(values).all()
     ]
-    columns = ["measure", *_COLUMNS]
-    return (
-        pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
-    )
+    return pd.concat(tables, ignore_index=True)[[*empty]] if tables else empty
 
 
 def _comparable_runs(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
