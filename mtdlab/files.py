@@ -41,7 +41,7 @@ def new_folder(target: Path, *, replace: bool = False, needed: int = 0) -> Itera
                 _swap(target, building)
             else:
                 building.rename(target)
-                _sync(target.parent)
+                sync(target.parent)
         finally:
             shutil.rmtree(building, ignore_errors=True)
             _unfinished.discard(building)
@@ -52,7 +52,7 @@ def make_folder(folder: Path) -> None:
     if not folder.is_dir():
         make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
-        _sync(folder.parent)
+        sync(folder.parent)
 
 
 def remove_unfinished() -> None:
@@ -115,11 +115,11 @@ def _sync_all(folder: Path) -> None:
     """Sync a folder and everything in it."""
     for root, _, names in os.walk(folder):
         for name in names:
-            _sync(Path(root) / name)
-        _sync(Path(root))
+            sync(Path(root) / name)
+        sync(Path(root))
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
     """Write a file's contents, or a folder's entries, from the system's cache to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -135,5 +135,5 @@ def _swap(target: Path, building: Path) -> None:
         target.rename(old)
     building.rename(target)
     # first, else a power failure could leave the earlier folder under its name without its files
-    _sync(target.parent)
+    sync(target.parent)
     shutil.rmtree(old, ignore_errors=True)

@@ -63,7 +63,7 @@ def _wandb(source: Source, path: KeyPath, value: dict[str, Any], name: Any) -> d
             "log_uniform takes exponents; use log_uniform_values, whose bounds are values",
         )
     if not isinstance(name, str) or name not in _WANDB:
-        raise source.error((*path, "distribution"), f"{name!r}; known are {', '.join(_WANDB)}")
+        raise source.error((*path, "distribution"), f"{name!r}; choose from {', '.join(_WANDB)}")
     return {key: item for key, item in value.items() if key != "distribution"} | _WANDB[name]
 
 

@@ -34,6 +34,7 @@ from sqlalchemy import (
 )
 
 from mtdlab.errors import StorageError
+from mtdlab.files import sync
 from mtdlab.store.tables import SCHEMA_VERSION, Schema
 from mtdlab.terminal import print_text
 
@@ -220,10 +221,10 @@ def _copy(path: Path, version: int) -> Path:
         with closing(_opened(path)) as source, closing(sqlite3.connect(building)) as target:
             source.backup(target)
         shutil.copymode(path, building)
-        _flush(building)
+        sync(building)
         target_path = _free_name(path, version)
         building.rename(target_path)
-        _flush(path.parent)
+        sync(path.parent)
     finally:
         building.unlink(missing_ok=True)
     return target_path
@@ -236,14 +237,6 @@ def _free_name(path: Path, version: int) -> Path:
         attempt += 1
         candidate = path.with_name(f"{path.name}.schema-{version}-{attempt}.bak")
     return candidate
-
-
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def migrated_copy(path: Path, version: int) -> Engine:

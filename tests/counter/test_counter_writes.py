@@ -35,7 +35,7 @@ NumberedSave = Callable[[Path, int], None]
 @pytest.fixture
 def unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is synced to the disk."""
-    monkeypatch.setattr(files, "_sync", lambda _path: None)
+    monkeypatch.setattr(files, "sync", lambda _path: None)
 
 
 @pytest.fixture
