@@ -57,8 +57,11 @@ def test_kills_during_many_trials_lose_nothing(tmp_path: Path) -> None:
         study.wait_until(lambda: len(study.attempts()) >= JOBS, process, 300)
         while process.poll() is None and time.monotonic() < deadline:
             time.sleep(rng.uniform(*KILL_SECONDS))
+            # a worker that has begun a trial: five that die while they start end a sweep
+            begun = {worker for worker, _, _ in study.attempts()}
             with suppress(FileNotFoundError, ProcessLookupError, IndexError):
-                os.kill(rng.choice(children(process.pid)), signal.SIGKILL)
+                victims = sorted(begun.intersection(children(process.pid)))
+                os.kill(rng.choice(victims), signal.SIGKILL)
                 kills += 1
                 uses.append(use_of(process.pid))
         _, error = process.communicate(timeout=3600)

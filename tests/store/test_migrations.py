@@ -182,7 +182,7 @@ def test_if_the_copy_fails_nothing_is_migrated(
         raise OSError(28, "No space left on device")
 
     before = database.read_bytes()
-    monkeypatch.setattr(migrations, "_flush", full)
+    monkeypatch.setattr(migrations, "sync", full)
     with pytest.raises(StorageError, match=r"cannot be copied first.*No space left"):
         migrate(database)
     assert database.read_bytes() == before
