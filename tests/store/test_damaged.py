@@ -138,6 +138,7 @@ def test_a_database_that_another_process_locks_is_named_with_the_time(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("figures_not_rendered")
 def test_many_damaged_databases(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -152,6 +153,8 @@ def test_many_damaged_databases(
             wrong.append(f"{damage.__name__} {number}: {each}")
         capsys.readouterr()
         shutil.rmtree(path) if path.is_dir() else path.unlink()
+    with capsys.disabled():
+        print(f"\n{LONG} damaged databases, {len(COMMANDS)} commands each: {len(wrong)} wrong")
     assert not wrong, "\n".join(wrong)
 
 
