@@ -87,7 +87,7 @@ def make_state(state: str, trials_of: MakeTrials, study_of: MakeStudy) -> StudyF
         ),
         ("learning rates", "Complete", "learning_rate 0.001 is best", ""),
         ("NaN", "Complete", "No result yet", ""),
-        ("0", "Not started", "No result yet", "mtdlab sweep studies/mtd.yaml"),
+        ("0", "Planned", "No result yet", "mtdlab sweep studies/mtd.yaml"),
         ("1", "Complete", "The mean score is", ""),
         ("2", "Complete", "The mean score is", ""),
     ],

@@ -257,7 +257,7 @@ def test_an_empty_study_says_so(trials_of: MakeTrials, study_of: MakeStudy, tmp_
     check_sound(report)
     assert report.figures == ()
     text = text_of(report)
-    assert "Not started 0 of 9 trials complete, 9 waiting" in text
+    assert "Planned 0 of 9 trials complete, 9 waiting" in text
     assert "No trial is complete with a score." in text
     assert "Run it. " in text
     assert "No trial has been started." in text

@@ -23,7 +23,7 @@ from mtdlab.config import read_study
 from mtdlab.store import load_study
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
-CUT = ("trainer.steps=3", "trainer.evaluate_every=1", "trainer.batch_size=8")
+CUT = ("trainer.steps=3", "trainer.evaluate_every=1", "trainer.batch_size=4")
 OF_STUDIES = ("trainer.tasks=[]", "metric=sts_test", "seeds=[0]")
 LANGUAGES = {"", "console", "python", "yaml", "toml", "sh"}
 ALL = [block for document in DOCUMENTS for block in blocks_of(document)]
