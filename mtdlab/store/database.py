@@ -249,7 +249,12 @@ def explained(url: str) -> Iterator[None]:
 
 
 def _is_of_decoding(error: Exception) -> bool:
-    """Whether an error was raised while a column's value was converted: JSON, dates, arrays."""
+    """Whether an error was raised while a column's value was converted: JSON, dates, arrays.
+
+    Text that is not UTF-8 may also be SQLite's own message on a damaged schema, in any statement.
+    """
+    if isinstance(error, UnicodeDecodeError):
+        return True
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
     module = str(frame.f_globals.get("__name__"))
     return module.split(".")[0] in ("json", "sqlalchemy") or module == "mtdlab.store.tables"

@@ -137,6 +137,20 @@ def test_a_database_that_another_process_locks_is_named_with_the_time(
         releasing.join()
 
 
+def test_a_schema_that_is_not_text_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """SQLite's message quotes the damaged schema, which is then no UTF-8 either."""
+    path = tmp_path / "damaged.db"
+    shutil.copy(RECORDED, path)
+    content = path.read_bytes()
+    assert b"CREATE TABLE studies" in content
+    path.write_bytes(content.replace(b"CREATE TABLE studies", b"CREATE TABL\xe3 studies"))
+    commands = ("sweep study.yaml --jobs 1", "studies")
+    assert try_commands(path, commands, monkeypatch) == []
+    assert "is damaged" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("figures_not_rendered")
 def test_many_damaged_databases(
