@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 import matplotlib
+import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -130,9 +131,9 @@ def _labelled(ax: Axes) -> list[Artist]:
 def _count_columns(labels: Sequence[str], ax: Axes) -> int:
     """As many columns as the axes and their labels are wide; a column has its longest label."""
     for columns in range(len(labels), 1, -1):
-        rows = -(-len(labels) // columns)
-        parts = [labels[at : at + rows] for at in range(0, len(labels), rows)]
-        wide = sum(_HANDLE + _LETTER * max(map(len, part)) for part in parts)
+        # as matplotlib fills them: the first columns have one more label
+        parts = np.array_split([len(label) for label in labels], columns)
+        wide = sum(_HANDLE + _LETTER * float(part.max()) for part in parts)
         if wide <= axes_width(ax) + _BESIDE:
             return columns
     return 1

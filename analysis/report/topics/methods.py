@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+MOST_CURVES = 4
+"""Methods in one figure against MTD; there is no space for the legend of more."""
+
+
 @dataclass(frozen=True)
 class Methods:
     """table: `compute_methods`; names: how the methods are written; label: of scores.
@@ -131,8 +135,9 @@ def _show_published() -> Iterator[Table]:
 
 
 def draw(info: Methods) -> Drawing:
-    """Score against MTD for each method; by method alone where none has an MTD."""
-    traced = bool(info.table["mtd"].notna().any())
+    """Score against MTD for each method; by row where none has an MTD or they are many."""
+    has_distance = info.table["mtd"].notna()
+    traced = bool(has_distance.any()) and info.table["method"].nunique() <= MOST_CURVES
 
     def panel(ax: "Axes") -> None:
         from analysis import figures
@@ -141,13 +146,13 @@ def draw(info: Methods) -> Drawing:
             table = info.table.join(info.labels)
             figures.draw_methods(table, ax, names=info.names, name=info.label)
         else:
-            names = [info.name(method) for method in info.table["method"]]
+            names = [_name_row(info, row) for _, row in info.table.iterrows()]
             figures.draw_rows(
                 info.table, ax, names=names, label="method", name=info.label, labels=info.labels
             )
 
     caption = f"Mean over seeds; bars and bands are {PERCENT} t intervals over seeds."
-    if traced and info.table["mtd"].isna().any():
+    if traced and not has_distance.all():
         caption += " Methods without an MTD are horizontal lines."
     return Drawing(
         "Score by method",
