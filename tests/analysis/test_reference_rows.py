@@ -47,6 +47,6 @@ def test_the_page_marks_them_as_published() -> None:
     study = example_studies()[3]
     info = topic.compute(StudyContext(study))
     assert info is not None
-    _, sts, transfer = topic.show(info)
+    *_, sts, transfer = topic.show(info)
     assert all(str(row[0]).startswith("published: ") for row in (*sts.rows, *transfer.rows))
     assert "not of this study" in sts.caption
