@@ -22,6 +22,7 @@ from torch.nn.functional import cross_entropy, normalize
 
 from mtdlab.encoders.dropout import Dropout
 from mtdlab.methods.base import Method, Step, Tokens
+from mtdlab.methods.draws import RandomDraws
 from mtdlab.methods.heads import word_table
 from mtdlab.methods.losses import at_least_float32
 from mtdlab.methods.perturbations import (
@@ -199,14 +200,13 @@ class ConSERT(Method[ConSERTSettings]):
         )
 
 
-class Perturbation(nn.Module):
-    """The perturbations of the two views, with a random generator that is in the state dict."""
+class Perturbation(RandomDraws):
+    """The perturbations of the two views, with random draws of their own."""
 
     def __init__(self, spelled: Sequence[str], seed: int, device: torch.device) -> None:
         """`spelled`: one of each view, as in the settings."""
-        super().__init__()
+        super().__init__(seed + OFFSET, device)
         self._parsed: Sequence[tuple[str, float]] = [parse_perturbation(text) for text in spelled]
-        self._generator = torch.Generator(device).manual_seed(seed + OFFSET)
 
     def of_words(self, view: int, words: Tensor, mask: Tensor) -> Tensor:
         """Word embeddings (N, L, D) of a view: permuted by `position-shuffle`, else as they are."""
@@ -220,14 +220,6 @@ class Perturbation(nn.Module):
         if name not in CHANGES:
             return embedded
         return CHANGES[name](embedded, mask, share, self._generator)
-
-    def get_extra_state(self) -> Tensor:
-        """The generator's state, for the state dict."""
-        return self._generator.get_state()
-
-    def set_extra_state(self, state: Tensor) -> None:
-        """Restore the generator's state."""
-        self._generator.set_state(state.cpu())
 
 
 def nt_xent(first: Tensor, second: Tensor, temperature: float) -> Tensor:

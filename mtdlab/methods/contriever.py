@@ -25,6 +25,7 @@ from torch.nn.functional import cross_entropy, normalize
 
 from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
 from mtdlab.methods.base import Method, Step, Tokens, View, evaluation_mode
+from mtdlab.methods.draws import RandomDraws
 from mtdlab.methods.heads import word_table
 from mtdlab.methods.history import Decay, HistorySettings
 from mtdlab.methods.losses import at_least_float32
@@ -271,16 +272,15 @@ def queue_loss(queries: Tensor, keys: Tensor, negatives: Tensor, temperature: fl
     return cross_entropy(logits, first)
 
 
-class Crops(nn.Module):
-    """Random crops of documents, with deleted tokens; the generator is in the state dict."""
+class Crops(RandomDraws):
+    """Random crops of documents, with deleted tokens."""
 
     def __init__(
         self, shares: tuple[float, float], deletion: float, seed: int, device: torch.device
     ) -> None:
         """`shares`: the least and the greatest share of a document's tokens in a crop."""
-        super().__init__()
+        super().__init__(seed + OFFSET, device)
         self.shares, self.deletion = shares, deletion
-        self._generator = torch.Generator(device).manual_seed(seed + OFFSET)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tokens:
         """Ids and mask (N, L') of one crop of each document, from ids and mask (N, L).
@@ -291,29 +291,16 @@ class Crops(nn.Module):
         """
         lengths = mask.sum(dim=1, keepdim=True) - 2
         least, most = self.shares
-        share = least + (most - least) * self._uniform(lengths)
+        share = least + (most - least) * self.uniform(lengths)
         size = (share * lengths).long().clamp(min=1).minimum(lengths)
-        begin = 1 + (self._uniform(lengths) * (lengths - size + 1)).long()
+        begin = 1 + (self.uniform(lengths) * (lengths - size + 1)).long()
         places = torch.arange(mask.shape[1], device=mask.device)
         inside = (places >= begin) & (places < begin + size)
-        draws = self._uniform(inside)
+        draws = self.uniform(inside)
         # the token with the greatest draw remains
         spared = draws == draws.masked_fill(~inside, -1).amax(dim=1, keepdim=True)
         kept = inside & ((draws >= self.deletion) | spared)
         return keep_tokens(ids, kept | (places == 0) | (places == lengths + 1))
-
-    def get_extra_state(self) -> Tensor:
-        """The generator's state, for the state dict."""
-        return self._generator.get_state()
-
-    def set_extra_state(self, state: Tensor) -> None:
-        """Restore the generator's state."""
-        self._generator.set_state(state.cpu())
-
-    def _uniform(self, like: Tensor) -> Tensor:
-        return torch.rand(
-            like.shape, generator=self._generator, device=like.device, dtype=torch.float64
-        )
 
 
 def keep_tokens(ids: Tensor, kept: Tensor) -> Tokens:

@@ -28,6 +28,7 @@ from torch.nn.functional import normalize
 
 from mtdlab.encoders.dropout import NO_DROPOUT
 from mtdlab.methods.base import Step, Tokens
+from mtdlab.methods.draws import RandomDraws
 from mtdlab.methods.heads import word_table
 from mtdlab.methods.history import Decay, HistorySettings
 from mtdlab.methods.losses import at_least_float32, info_nce
@@ -164,19 +165,15 @@ class ESimCSE(TwoPass[ESimCSESettings]):
         )
 
 
-class Repetition(nn.Module):
-    """Repeats some tokens of each sentence, each directly after itself.
-
-    It has a separate random generator, whose state is part of the state dict.
-    """
+class Repetition(RandomDraws):
+    """Repeats some tokens of each sentence, each directly after itself."""
 
     def __init__(
         self, rate: float, draw: Draw, *, limit: int, seed: int, device: torch.device
     ) -> None:
         """`limit`: maximum number of tokens of a sentence afterwards."""
-        super().__init__()
+        super().__init__(seed + OFFSET, device)
         self.rate, self.draw, self.limit = rate, draw, limit
-        self._generator = torch.Generator(device).manual_seed(seed + OFFSET)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tokens:
         """Ids and mask (N, L') of the sentences with repeated tokens, from ids and mask (N, L).
@@ -201,27 +198,14 @@ class Repetition(nn.Module):
             most = (lengths.double() * self.rate).long().clamp(max=10) - 1
         return most.minimum(subwords).minimum(self.limit - lengths).clamp(min=0)
 
-    def get_extra_state(self) -> Tensor:
-        """The generator's state, for the state dict."""
-        return self._generator.get_state()
-
-    def set_extra_state(self, state: Tensor) -> None:
-        """Restore the generator's state."""
-        self._generator.set_state(state.cpu())
-
     def _counts(self, lengths: Tensor) -> Tensor:
         """Number of repeated tokens, (N, 1): uniform in 0 to the maximum."""
-        return (self._uniform(lengths) * (self.most(lengths) + 1)).long()
+        return (self.uniform(lengths) * (self.most(lengths) + 1)).long()
 
     def _ranks(self, repeatable: Tensor) -> Tensor:
         """Random ranks (N, L), from 0, of each sentence's repeatable tokens; others rank last."""
-        draws = self._uniform(repeatable).masked_fill(~repeatable, torch.inf)
+        draws = self.uniform(repeatable).masked_fill(~repeatable, torch.inf)
         return draws.argsort(dim=1).argsort(dim=1)
-
-    def _uniform(self, like: Tensor) -> Tensor:
-        return torch.rand(
-            like.shape, generator=self._generator, device=like.device, dtype=torch.float64
-        )
 
 
 def repeat_tokens(ids: Tensor, mask: Tensor, repeated: Tensor) -> Tokens:

@@ -8,6 +8,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from mtdlab.methods.draws import RandomDraws
 from mtdlab.settings.augmentation import EMBEDDING_LEVEL, Augmentation, parse_augmentation
 
 OFFSET = 1_000_003
@@ -66,32 +67,22 @@ def changed_share(before: Tensor, after: Tensor) -> Tensor:
     return (before != after).float().mean()
 
 
-class EmbeddingNoise(nn.Module):
+class EmbeddingNoise(RandomDraws):
     """Applies the augmentations of word embeddings in the setting `augmentation`, in its order.
 
-    Every call makes new random draws, so that two views differ. The generator's state is part of
-    the state dict.
+    Every call makes new random draws, so that two views differ.
     """
 
     def __init__(self, augmentation: str, seed: int, device: torch.device) -> None:
-        super().__init__()
+        super().__init__(seed + OFFSET, device)
         parsed = parse_augmentation(augmentation)
         self._wanted = [each for each in parsed if each.name in EMBEDDING_LEVEL]
-        self._generator = torch.Generator(device).manual_seed(seed + OFFSET)
 
     def forward(self, words: Tensor, mask: Tensor) -> Tensor:
         """Augmented word embeddings (N, L, D) of one view, under a mask (N, L)."""
         for augmentation in self._wanted:
             words = _augmented(augmentation, words, mask, self._generator)
         return words
-
-    def get_extra_state(self) -> Tensor:
-        """The generator's state, for the state dict."""
-        return self._generator.get_state()
-
-    def set_extra_state(self, state: Tensor) -> None:
-        """Restore the generator's state."""
-        self._generator.set_state(state.cpu())
 
 
 def _augmented(
