@@ -31,7 +31,7 @@ from mtdlab.methods.perturbations import (
     cut_tokens,
     shuffle_positions,
 )
-from mtdlab.settings import Pooling, TrainerSettings, limits, setting
+from mtdlab.settings import Pooling, TrainerSettings, setting, with_default
 from mtdlab.settings.trainer import Positive
 
 if TYPE_CHECKING:
@@ -88,38 +88,19 @@ Perturbed = Annotated[str, AfterValidator(_checked)]
 class ConSERTSettings(TrainerSettings):
     """The settings of ConSERT: the perturbation of each view, and its published values."""
 
-    pooling: Pooling = setting("last2", "how token vectors become a sentence vector", loaded=True)
+    pooling: Pooling = with_default(TrainerSettings, "pooling", "last2")
     first_perturbation: Perturbed = setting(
         "feature-cutoff:0.2", f"perturbation of the first view's embeddings: {_NAMES}"
     )
     second_perturbation: Perturbed = setting(
         SHUFFLE, f"perturbation of the second view's embeddings: {_NAMES}"
     )
-    batch_size: Positive = setting(
-        96, "sentences per training step", symbol="N", unit="sentences", step_cost="scales"
-    )
-    temperature: float = setting(
-        0.1, "temperature of the contrastive loss", symbol="τ", step_cost="none", gt=0
-    )
-    learning_rate: float = setting(
-        5e-7,
-        "highest learning rate of AdamW; after `warmup_steps` it decays linearly to 0",
-        step_cost="none",
-        gt=0,
-    )
-    dropout: float = setting(0.0, "dropout rate of the encoder", loaded=True, ge=0, lt=1)
-    max_length: int = setting(
-        64,
-        "tokens per training sentence; longer sentences are truncated",
-        unit="tokens",
-        loaded=True,
-        step_cost="scales",
-        ge=3,
-        le=limits.COUNT,
-    )
-    evaluate_every: Positive = setting(
-        200, "steps between two evaluations", unit="steps", step_cost="none"
-    )
+    batch_size: Positive = with_default(TrainerSettings, "batch_size", 96)
+    temperature: float = with_default(TrainerSettings, "temperature", 0.1)
+    learning_rate: float = with_default(TrainerSettings, "learning_rate", 5e-7)
+    dropout: float = with_default(TrainerSettings, "dropout", 0.0, "dropout rate of the encoder")
+    max_length: int = with_default(TrainerSettings, "max_length", 64)
+    evaluate_every: Positive = with_default(TrainerSettings, "evaluate_every", 200)
 
     def head_operations(self, width: int) -> float:
         """Multiplications per sentence outside the encoder: there is no head."""

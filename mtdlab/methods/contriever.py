@@ -32,7 +32,7 @@ from mtdlab.methods.losses import at_least_float32
 from mtdlab.methods.momentum import averaged_pairs, ema_update, make_target
 from mtdlab.methods.perturbations import EmbeddingNoise
 from mtdlab.methods.queue import KeyQueue
-from mtdlab.settings import Pooling, TrainerSettings, limits, setting
+from mtdlab.settings import Pooling, TrainerSettings, limits, setting, with_default
 from mtdlab.settings.trainer import Count, Positive
 
 if TYPE_CHECKING:
@@ -53,13 +53,8 @@ Share = Annotated[float, Field(gt=0, le=1)]
 class ContrieverSettings(HistorySettings):
     """The settings of Contriever: crops, momentum encoder, queue, and its published values."""
 
-    pooling: Pooling = setting("mean", "how token vectors become a sentence vector", loaded=True)
-    ema_decay: Decay = setting(
-        0.9995,
-        "decay of the moving average of weights (momentum encoder) per step",
-        symbol="η",
-        step_cost="none",
-    )
+    pooling: Pooling = with_default(HistorySettings, "pooling", "mean")
+    ema_decay: Decay = with_default(HistorySettings, "ema_decay", 0.9995)
     queue_size: Positive = setting(
         131_072,
         "keys of earlier batches, the only negatives; by default 64 batches",
@@ -90,30 +85,20 @@ class ContrieverSettings(HistorySettings):
         step_cost="none",
     )
     target_dropout: bool = setting(False, "whether keys are encoded with dropout")
-    learning_rate: float = setting(
-        5e-5,
-        "highest learning rate of AdamW; after `warmup_steps` it decays linearly to 0",
-        step_cost="none",
-        gt=0,
-    )
-    warmup_steps: Count = setting(
+    learning_rate: float = with_default(HistorySettings, "learning_rate", 5e-5)
+    warmup_steps: Count = with_default(
+        HistorySettings,
+        "warmup_steps",
         20_000,
         "steps over which the learning rate rises linearly from 0; by default steps / 25",
-        unit="steps",
-        step_cost="none",
     )
-    max_length: int = setting(
+    max_length: int = with_default(
+        HistorySettings,
+        "max_length",
         256,
         "tokens per document, into which consecutive sentences are joined",
-        unit="tokens",
-        loaded=True,
-        step_cost="scales",
-        ge=3,
-        le=limits.COUNT,
     )
-    steps: int = setting(
-        500_000, "training steps", unit="steps", step_cost="none", ge=1, le=limits.STEPS
-    )
+    steps: int = with_default(HistorySettings, "steps", 500_000)
 
     @classmethod
     def fill(cls, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from mtdlab.methods.losses import at_least_float32, info_nce
 from mtdlab.methods.momentum import averaged_pairs, ema_update, make_target
 from mtdlab.methods.queue import KeyQueue
 from mtdlab.methods.two_pass import TwoPass
-from mtdlab.settings import setting
+from mtdlab.settings import setting, with_default
 from mtdlab.settings.trainer import Count, Positive
 
 if TYPE_CHECKING:
@@ -54,22 +54,13 @@ Draw = Literal["paper", "published-code"]
 class ESimCSESettings(HistorySettings):
     """The settings of ESimCSE: repetition, momentum encoder and queue."""
 
-    evaluate_every: Positive = setting(
-        125, "steps between two evaluations", unit="steps", step_cost="none"
-    )
-    ema_decay: Decay = setting(
-        0.995,
-        "decay of the moving average of weights (momentum encoder) per step",
-        symbol="η",
-        step_cost="none",
-    )
-    queue_size: Count = setting(
+    evaluate_every: Positive = with_default(HistorySettings, "evaluate_every", 125)
+    ema_decay: Decay = with_default(HistorySettings, "ema_decay", 0.995)
+    queue_size: Count = with_default(
+        HistorySettings,
+        "queue_size",
         160,
         "keys of earlier batches that serve as negatives; by default 2.5 batches",
-        symbol="K",
-        unit="keys",
-        step_cost="scales",
-        relative_to="batch_size",
     )
     repetition_rate: Annotated[float, Field(ge=0, le=1)] = setting(
         0.32, "maximum share of a sentence's tokens that are repeated; 0: none", step_cost="switch"

@@ -10,16 +10,14 @@ from torch import Tensor
 from mtdlab.methods.base import Step, Tokens
 from mtdlab.methods.losses import info_nce
 from mtdlab.methods.two_pass import TwoPass
-from mtdlab.settings import TrainerSettings, setting
+from mtdlab.settings import TrainerSettings, with_default
 from mtdlab.settings.trainer import Positive
 
 
 class SimCSESettings(TrainerSettings):
     """The settings of SimCSE: the shared settings, with the published evaluation interval."""
 
-    evaluate_every: Positive = setting(
-        125, "steps between two evaluations", unit="steps", step_cost="none"
-    )
+    evaluate_every: Positive = with_default(TrainerSettings, "evaluate_every", 125)
 
     def check(self) -> None:
         """Raise ValueError for a batch without negatives."""

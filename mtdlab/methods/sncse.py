@@ -24,7 +24,7 @@ from mtdlab.methods.base import Step, Tokens, View
 from mtdlab.methods.losses import at_least_float32, info_nce
 from mtdlab.methods.simcse import SimCSESettings
 from mtdlab.methods.two_pass import TwoPass
-from mtdlab.settings import Pooling, TrainerSettings, setting
+from mtdlab.settings import Pooling, TrainerSettings, setting, with_default
 from mtdlab.settings.augmentation import NEGATION
 from mtdlab.settings.trainer import Positive
 
@@ -37,24 +37,15 @@ PASSES = 3
 class SNCSESettings(SimCSESettings):
     """The settings of SimCSE with SNCSE's defaults, its second prompt and its margins."""
 
-    pooling: Pooling = setting("mask", "how token vectors become a sentence vector", loaded=True)
-    prompt: str = setting(
-        PROMPT,
-        "text around each sentence, in training and evaluation: `{sentence}` stands for the "
-        "sentence, `{mask}` for the mask token that the pooling `mask` reads; empty: none",
-        loaded=True,
-    )
+    pooling: Pooling = with_default(SimCSESettings, "pooling", "mask")
+    prompt: str = with_default(SimCSESettings, "prompt", PROMPT)
     second_prompt: str = setting(
         SECOND_PROMPT,
         "prompt of the positive and of the soft negative, in training only",
         step_cost="none",
     )
-    batch_size: Positive = setting(
-        256, "sentences per training step", symbol="N", unit="sentences", step_cost="scales"
-    )
-    learning_rate: float = setting(
-        1e-5, "initial learning rate of AdamW; it decays linearly to 0", step_cost="none", gt=0
-    )
+    batch_size: Positive = with_default(SimCSESettings, "batch_size", 256)
+    learning_rate: float = with_default(SimCSESettings, "learning_rate", 1e-5)
     margin_low: float = setting(
         0.1,
         "minimum by which the soft negative's cosine stays below the positive's",

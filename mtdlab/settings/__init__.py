@@ -1,6 +1,6 @@
 """The settings of a training run, each with its description, symbol, unit and bounds."""
 
-from mtdlab.settings.fields import Setting, setting, settings_of
+from mtdlab.settings.fields import Setting, setting, settings_of, with_default
 from mtdlab.settings.messages import first_error
 from mtdlab.settings.representation import Pooling, Representation
 from mtdlab.settings.trainer import TrainerSettings
@@ -13,4 +13,5 @@ __all__ = [
     "first_error",
     "setting",
     "settings_of",
+    "with_default",
 ]

@@ -5,6 +5,7 @@ JSON Schema are all derived from these declarations.
 """
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -68,6 +69,18 @@ def setting(
         "relative_to": relative_to,
     }
     return Field(default, description=description, json_schema_extra={"traits": traits}, **bounds)
+
+
+def with_default(
+    model: type[BaseModel], name: str, default: Any, description: str | None = None
+) -> Any:
+    """A field of a parent class for a subclass, with another default; else unchanged.
+
+    description  where it differs too.
+    """
+    field = copy(model.model_fields[name])
+    field.default, field.description = default, description or field.description
+    return field
 
 
 def settings_of(model: type[BaseModel]) -> Mapping[str, Setting]:
