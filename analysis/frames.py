@@ -37,6 +37,7 @@ TRIAL_COLUMNS: Mapping[str, str] = {
     "score_before": "float64",
     "best_step": "float64",
     "wall_seconds": "float64",
+    "peak_memory": "float64",
 }
 CURVE_COLUMNS: Mapping[str, str] = {
     "number": "int64",

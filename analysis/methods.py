@@ -58,31 +58,32 @@ def compute_methods(
     if not varies_method(trials, settings):
         return pd.DataFrame(columns=_COLUMNS)
     runs = _comparable_runs(trials, settings)
-    best = summarise(runs, by=_KEYS)["mean"].to_numpy().argmax()
-    return _compare_to(int(best), runs, "score", level)
+    return _compare_to(_best_row(runs), runs, "score", level)
 
 
 def compute_method_properties(
     trials: pd.DataFrame, spectra: pd.DataFrame, settings: Settings, *, level: float = 0.95
 ) -> pd.DataFrame:
-    """Geometry and duration of each method, compared with the method of the highest mean score.
+    """Geometry, duration and memory of each method, compared with the best by mean score.
 
     trials   `StudyFrames.trials`; spectra: `StudyFrames.spectra`, (2R, D) or empty.
 
     Returns a row per measure and row of `compute_methods`: measure, then the columns of that table,
-    for alignment, uniformity, the effective rank of the singular values, and the seconds of a
-    trial per 1,000 training sentences, evaluation and encoding before training included. Measures
-    that not every run has are left out. Raises ValueError for a level outside (0, 1).
+    for alignment, uniformity, the effective rank of the singular values, the seconds of a trial per
+    1,000 training sentences, evaluation and encoding before training included, and peak memory of
+    the process, on a GPU what is allocated there. Measures that not every run has are left out.
+    Raises ValueError for a level outside (0, 1).
     """
     if not varies_method(trials, settings):
         return pd.DataFrame(columns=["measure", *_COLUMNS])
     runs = _comparable_runs(trials, settings)
-    best = int(summarise(runs, by=_KEYS)["mean"].to_numpy().argmax())
+    best = _best_row(runs)
     measured = {
         "alignment": runs["alignment"],
         "uniformity": runs["uniformity"],
         "effective rank": runs["number"].map(_ranks_after(spectra)),
         "seconds per 1,000 sentences": _seconds(runs),
+        "peak memory, MB": runs["peak_memory"] / 1e6,
     }
     empty = pd.DataFrame(columns=["measure", *_COLUMNS])
     tables = [
@@ -98,6 +99,11 @@ def _comparable_runs(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
     runs = completed_runs(with_methods(trials, settings))
     distance = runs["mtd"].astype("float64").where(has_mtd(runs), 0.0)
     return runs.assign(mtd=distance.round(MTD_DECIMALS))
+
+
+def _best_row(runs: pd.DataFrame) -> int:
+    """The row of the highest mean score among the methods at their levels of MTD."""
+    return int(summarise(runs, by=_KEYS)["mean"].to_numpy().argmax())
 
 
 def _compare_to(best: int, runs: pd.DataFrame, value: str, level: float) -> pd.DataFrame:

@@ -1,7 +1,9 @@
 """The device and the precision of a run."""
 
+import resource
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -25,9 +27,37 @@ class Device:
             self.device.type, dtype=torch.bfloat16, enabled=self.dtype == torch.bfloat16
         )
 
+    def reset_peak_memory(self) -> bool:
+        """Begin a new peak; False on a system that cannot, where an earlier peak may remain."""
+        if self.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self.device)
+            return True
+        try:
+            # 5 resets the peak of the process (proc_pid_clear_refs(5))
+            Path("/proc/self/clear_refs").write_text("5")
+        except OSError:
+            return False
+        return True
+
+    def peak_memory(self) -> int:
+        """Highest number of bytes: allocated on a GPU, else resident of this process."""
+        if self.device.type == "cuda":
+            return torch.cuda.max_memory_allocated(self.device)
+        return peak_memory()
+
     def __str__(self) -> str:
         name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else "cpu"
         return f"{name}, {str(self.dtype).removeprefix('torch.')}"
+
+
+def peak_memory() -> int:
+    """The peak resident memory of this process, in bytes, since its start or last reset."""
+    try:
+        # getrusage may report the peak of the parent process
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024
+    except (OSError, StopIteration):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def choose_device(settings: TrainerSettings) -> Device:

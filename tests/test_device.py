@@ -1,5 +1,7 @@
 """The device and precision that `auto` resolves to."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -39,3 +41,26 @@ def test_a_gpu_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     with pytest.raises(MtdlabError, match="device cuda:3: this machine has 1 CUDA devices"):
         choose_device(make_settings(device="cuda:3"))
+
+
+def test_the_peak_memory_is_that_since_the_last_reset() -> None:
+    device = choose_device(make_settings(device="cpu"))
+    # bytes that are not all zero: pages of zeros are not resident
+    large = bytearray(b"\1" * 300_000_000)
+    assert device.peak_memory() > len(large)
+    before = len(large)
+    del large
+    if not device.reset_peak_memory():
+        pytest.skip("this system cannot begin a new peak")
+    after = device.peak_memory()
+    another = bytearray(b"\1" * 100_000_000)
+    assert device.peak_memory() >= after + 0.9 * len(another)
+    assert device.peak_memory() < after + before
+
+
+def test_a_system_that_cannot_begin_a_new_peak_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_arguments: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "write_text", refuse)
+    assert not choose_device(make_settings(device="cpu")).reset_peak_memory()

@@ -57,6 +57,7 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "number": "number of the trial, as in Optuna",
     "optimism": "expected excess of the best of n over its own mean",
     "p_value": "p value of the look's peak or trend",
+    "peak_memory": "highest memory of the trial's process, or allocated on its GPU, in bytes",
     "paired_high": "upper end of the interval of the deviation",
     "paired_high_all": "upper end of its simultaneous interval, for all levels at once",
     "paired_low": "lower end of the interval of the deviation",

@@ -85,6 +85,7 @@ def _trials(varied: dict[str, Sequence[Any]]) -> pd.DataFrame:
         score_before=30.0,
         best_step=20.0,
         wall_seconds=10.0,
+        peak_memory=6e8,
     )
 
 

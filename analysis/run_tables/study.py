@@ -56,9 +56,9 @@ def read_run_table(
              x 100. By default they are fractions if all of them lie between -1 and 1.
 
     Columns: score, seed, and mtd or (ema_decay, queue_size, batch_size); optional are state,
-    reason, alignment, uniformity, mean_cosine, wall_seconds, and a column for each task. Others
-    are settings if their values repeat over seeds. Raises TableError, which is a ValueError, with
-    the file, row, column and value.
+    reason, alignment, uniformity, mean_cosine, wall_seconds, peak_memory, and a column for each
+    task. Others are settings if their values repeat over seeds. Raises TableError, which is a
+    ValueError, with the file, row, column and value.
     """
     return _build_study(read_cells(Path(path)), Path(path), score, columns or {}, scale)
 

@@ -29,6 +29,7 @@ _BOUNDS: Mapping[str, Bounds] = {
     "initial_queue_size": Bounds("it must be a whole number of at least 0", 0, 2**53, whole=True),
     "best_step": Bounds("it must be a number"),
     "wall_seconds": Bounds("it must be a number of seconds"),
+    "peak_memory": Bounds("it must be a number of bytes"),
     "alignment": Bounds("it must be a finite number", -1e300, 1e300),
     "uniformity": Bounds("it must be a finite number", -1e300, 1e300),
     "mean_cosine": Bounds("it must be from -1 to 1", -1.000001, 1.000001),

@@ -21,7 +21,7 @@ from mtdlab.config.paths import located
 from mtdlab.cost.measure import Measured, measure_in_processes
 from mtdlab.cost.sample import Sample, take_sample
 from mtdlab.cost.step_kinds import kind_of
-from mtdlab.cost.step_timer import peak_memory
+from mtdlab.device import peak_memory
 from mtdlab.errors import MtdlabError
 from mtdlab.sweep.samplers import suggest
 from mtdlab.sweep.slots import default_jobs, threads_each

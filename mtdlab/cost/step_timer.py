@@ -5,12 +5,10 @@ in the floating point operations: the largest and the smallest are measured, the
 there is time. Steps that are too slow are derived from a smaller batch.
 """
 
-import resource
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -18,7 +16,7 @@ import torch
 from mtdlab.config import TrainerSettings
 from mtdlab.cost.sample import Sample
 from mtdlab.cost.step_kinds import Kind, family_of, kind_of, operations
-from mtdlab.device import choose_device
+from mtdlab.device import choose_device, peak_memory
 from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import train
 
@@ -126,16 +124,6 @@ class StepTimer:
         (small, low), (big, high) = self.peaks[0], max(self.peaks)
         slope = (high - low) / (big - small) if big > small else 0.0
         return int(max(peak_memory(), low + slope * (largest - small)))
-
-
-def peak_memory() -> int:
-    """The peak memory of this process so far, in bytes."""
-    try:
-        # getrusage may report the peak of the parent process
-        lines = Path("/proc/self/status").read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024
-    except (OSError, StopIteration):
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def _smaller(settings: TrainerSettings, batch: int) -> TrainerSettings:

@@ -163,12 +163,18 @@ def _to_version_6(operations: "Operations") -> None:
     operations.add_column("mtdlab_studies", Column("model", JSON))
 
 
+def _to_version_7(operations: "Operations") -> None:
+    """The peak memory of a trial."""
+    operations.add_column("mtdlab_trials", Column("peak_memory", Double))
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _to_version_2,
     _add_looks_and_plans,
     _add_tracebacks,
     _to_version_5,
     _to_version_6,
+    _to_version_7,
 )
 """Migration i (from 0) migrates version i + 1 to version i + 2."""
 

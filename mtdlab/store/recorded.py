@@ -53,6 +53,7 @@ class RecordedTrial:
 
     parameters  the values of the searched settings; settings: all settings, empty before it began.
     mtd         in steps; score, score_before: the study's metric, x 100, after and before training.
+    peak_memory of the process, or allocated on the GPU, in bytes.
     scores      every score by name, x 100; loss: that of each step, (steps,).
     """
 
@@ -68,6 +69,7 @@ class RecordedTrial:
     loss: Array | None
     best_step: int | None
     wall_seconds: float | None
+    peak_memory: float | None
     reason: str
     note: str
     traceback: str
@@ -102,6 +104,7 @@ def read_trial(url: str, study: str, number: int) -> RecordedTrial:
             loss=None if loss is None else loss.values,
             best_step=row.best_step,
             wall_seconds=row.wall_seconds,
+            peak_memory=row.peak_memory,
             reason=row.reason,
             note=row.note,
             traceback=row.traceback,

@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 REASON_CODES = ("nan_loss", "collapsed", "oom", "error", "interrupted")
 """Why a trial failed: a loss or vectors that are not finite, an encoder that gives every sentence
 the same vector, no memory left, any other error, a process that died three times."""
@@ -159,6 +159,8 @@ class TrialRow(Base):
     mean_cosine: Mapped[float | None]
     best_step: Mapped[int | None]
     wall_seconds: Mapped[float | None]
+    peak_memory: Mapped[float | None]
+    """Bytes: resident of the process, or allocated on the GPU."""
     environment: Mapped[dict[str, Any] | None]
 
 

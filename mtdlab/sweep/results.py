@@ -48,6 +48,7 @@ def complete(metric: str, select_by: str | None, outcome: Outcome, facts: dict[s
             "mean_cosine": pairs.mean_cosine,
             "best_step": outcome.best_step,
             "wall_seconds": outcome.wall_seconds,
+            "peak_memory": outcome.peak_memory,
         },
         scores=outcome.all_scores() | named,
         arrays={

@@ -6,6 +6,7 @@ MoCoSE, algorithm 1. The views, loss and updates of a method are in its file in 
 import copy
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import torch
 
@@ -58,6 +59,7 @@ def train(
     Raises TrialError if training fails, MtdlabError if the corpus is smaller than a batch.
     """
     device = choose_device(settings)
+    from_here = device.reset_peak_memory()
     state = state or start(settings, inputs)
     # as if the run had begun now with the seconds of an earlier call behind it
     began = time.perf_counter() - state.seconds
@@ -90,7 +92,8 @@ def train(
         state.seconds = time.perf_counter() - began
         on_step(state.step, evaluation)
 
-    return _finish(settings, inputs, device, state, began)
+    outcome = _finish(settings, inputs, device, state, began)
+    return replace(outcome, peak_memory=device.peak_memory()) if from_here else outcome
 
 
 def _moved(views: Iterable[Tokens], device: Device) -> list[Tokens]:

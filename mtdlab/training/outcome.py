@@ -15,6 +15,9 @@ class Outcome:
     """A finished run. `best_step` counts from 1; `before` is the encoder before training.
 
     probes  `Probe.columns`; empty without probes.
+    peak_memory
+            in bytes, since the run began or was resumed (`Device.peak_memory`); NaN where a peak
+            from before cannot be told from it.
     scores  on each of the settings' tasks, of the best checkpoint; scores_before: before training.
     """
 
@@ -26,6 +29,7 @@ class Outcome:
     scores: tuple[TaskScore, ...]
     scores_before: tuple[TaskScore, ...]
     wall_seconds: float
+    peak_memory: float = np.nan
     probes: dict[str, Column] = field(default_factory=dict)
 
     def score_of(self, metric: str) -> tuple[float, float]:

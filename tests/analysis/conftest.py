@@ -84,6 +84,7 @@ def make_trials(
         mean_cosine=0.1,
         score_before=30.0,
         wall_seconds=12.5,
+        peak_memory=6e8,
     )
 
 

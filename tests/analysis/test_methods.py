@@ -67,6 +67,7 @@ def test_geometry_and_duration_by_method(mixed: pd.DataFrame, settings: Settings
     # two equal singular values: effective rank 2; one: 1
     index = pd.MultiIndex.from_product([runs["number"], ["before", "after"]])
     spectra = pd.DataFrame([[1.0, 1.0], [1.0, 0.0]] * len(runs), index=index)
+    runs["peak_memory"] = np.where(runs["method"] == "bare", 9e8, 6e8)
     spectra.loc[(runs["number"].iloc[-1], "after")] = [3.0, 3.0]
     found = compute_method_properties(runs, spectra, settings).set_index(["measure", "method"])
     seconds = found.loc["seconds per 1,000 sentences"]
@@ -80,7 +81,11 @@ def test_geometry_and_duration_by_method(mixed: pd.DataFrame, settings: Settings
     assert found.loc[("effective rank", "plain"), "mean"] == 1
     assert found.loc[("effective rank", "bare"), "mean"] == pytest.approx(4 / 3)
     assert found.loc[("alignment", "queued"), "mean"] == 0.25
-    assert len(found) == 4 * 5
+    memory = found.loc["peak memory, MB"]
+    assert memory.loc["bare", ["mean", "difference"]].tolist() == [900, 300]
+    assert len(found) == 5 * 5
+    # of one run alone no peak is known
+    runs.loc[runs.index[0], "peak_memory"] = np.nan
     without = compute_method_properties(runs.drop(columns="steps"), spectra.iloc[:0], settings)
     assert set(without["measure"]) == {"alignment", "uniformity"}
 

@@ -9,8 +9,7 @@ import training_speed
 from training_speed import Size
 
 from mtdlab.corpus.tokens import TokenStore
-from mtdlab.cost.measure import peak_memory
-from mtdlab.device import choose_device
+from mtdlab.device import choose_device, peak_memory
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,7 @@ def result_of(settings: TrainerSettings, index: int) -> Result:
         "mean_cosine": 0.125,
         "best_step": 4,
         "wall_seconds": 1.5,
+        "peak_memory": 2.0**29,
     }
     return Result(
         "COMPLETE",

@@ -121,6 +121,16 @@ def test_steps_are_those_of_a_slow_transcription(settings_of: Settings, in_batch
     assert all(torch.allclose(outcome.weights[name], state[name], atol=1e-4) for name in state)
 
 
+@pytest.mark.parametrize("resets", [True, False])
+def test_the_peak_memory_is_known_where_it_began_with_the_run(
+    settings_of: Settings, monkeypatch: pytest.MonkeyPatch, resets: bool
+) -> None:
+    monkeypatch.setattr(Device, "reset_peak_memory", lambda _device: resets)
+    monkeypatch.setattr(Device, "peak_memory", lambda _device: 123)
+    peak = run(settings_of(steps=1)).peak_memory
+    assert peak == 123 if resets else math.isnan(peak)
+
+
 def test_the_queue_fills_as_planned(settings_of: Settings) -> None:
     outcome = run(settings_of(steps=5))
     assert outcome.curve["queue_fill"].tolist() == [5, 13, 20, 20, 20]
