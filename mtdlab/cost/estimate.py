@@ -100,8 +100,7 @@ def estimate(
     jobs = min(jobs or default_jobs(jobs_per_gpu), count)
     seconds = seconds or min(MOST_SECONDS, LEAST_SECONDS + SECONDS_A_KIND * (len(kinds) - 1))
     with tempfile.TemporaryDirectory() as folder:
-        average = any(each.select_on == "sts_average" for each in trials)
-        sample = take_sample(trials[0], Path(folder), sts_average=average)
+        sample = take_sample(trials, Path(folder))
         before_timing()
         # plain values: a method of the user's own cannot be unpickled before it is imported
         values = [kind.model_dump() for kind in kinds]

@@ -4,7 +4,7 @@ import itertools
 import os
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +17,16 @@ from mtdlab.config import TrainerSettings
 from mtdlab.corpus.corpus import Corpus, open_corpus
 from mtdlab.corpus.lines import Tally
 from mtdlab.corpus.tokens import token_folder, tokenise
+from mtdlab.device import choose_device
 from mtdlab.encoders.embed import Sentences
 from mtdlab.encoders.loading import Encoder
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.sts import StsTask
 from mtdlab.evaluation.sts_average import StsAverage
 from mtdlab.evaluation.suite import Suite
-from mtdlab.training.inputs import open_inputs
+from mtdlab.methods.base import View
+from mtdlab.methods.registry import find_method
+from mtdlab.training.inputs import open_inputs, view_corpus
 
 SENTENCES = 8192
 """Of the corpus: enough for steps of any size, and quickly tokenised."""
@@ -42,7 +45,7 @@ class Sample:
     evaluate, score, evaluate_average
                      seconds to evaluate the vectors of one split's pairs, of all tasks, and of the
                      sets of that average.
-    load, tokenise   seconds to load everything, and to tokenise where that is not done yet.
+    load, tokenise   seconds to load everything, and to tokenise all views that are not kept yet.
     """
 
     folder: Path
@@ -68,24 +71,26 @@ class Sample:
         )
 
 
-def take_sample(settings: TrainerSettings, folder: Path, *, sts_average: bool = False) -> Sample:
-    """Load what the settings name and write a sample of it to `folder`.
+def take_sample(trials: Sequence[TrainerSettings], folder: Path) -> Sample:
+    """Load what the first trial's settings name and write a sample of it to `folder`.
 
-    sts_average  whether trials select their checkpoint on the average of the STS sets.
+    Tokenised are the views that the methods of all trials read.
 
     Raises MtdlabError where encoder, corpus or evaluation files are missing or do not fit.
     """
-    started = time.perf_counter()
+    started, settings = time.perf_counter(), trials[0]
     opened = open_inputs(settings)
     encoder, suite = opened.encoder, opened.suite
     pairs = {"dev": opened.dev_pairs, "test": opened.test_pairs}
     splits = {"dev": opened.dev, "test": opened.test}
+    averaged = any(each.select_on == "sts_average" for each in trials)
     chosen = settings.evaluation, encoder, opened.test, settings.prompt
-    average = StsAverage(*chosen) if sts_average else None
+    average = StsAverage(*chosen) if averaged else None
     load = time.perf_counter() - started
     width = int(encoder.model.config.hidden_size)
     for split, graded in pairs.items():
         _write_pairs(folder / f"sts-{split}.csv", graded)
+    views = dict.fromkeys(view for each in trials for view in find_method(each.method).views(each))
     return Sample(
         folder,
         _drawn(pairs),
@@ -95,7 +100,7 @@ def take_sample(settings: TrainerSettings, folder: Path, *, sts_average: bool = 
         evaluate=_seconds_to_evaluate(splits, width),
         score=_seconds_to_score(suite, width),
         load=load,
-        tokenise=_seconds_to_tokenise(opened.corpus, encoder, settings, folder),
+        tokenise=_seconds_to_tokenise(opened.corpus, encoder, settings, list(views), folder),
         average=_tokens(average.sentences) if average else 0,
         evaluate_average=_seconds_to_average(average, width) if average else 0.0,
     )
@@ -162,20 +167,27 @@ def _vectors(sentences: Sentences, width: int) -> Any:
 
 
 def _seconds_to_tokenise(
-    corpus: Corpus, encoder: Encoder, settings: TrainerSettings, folder: Path
+    corpus: Corpus,
+    encoder: Encoder,
+    settings: TrainerSettings,
+    views: Sequence[View],
+    folder: Path,
 ) -> float:
-    """For the whole corpus, estimated from its beginning; 0 where it is tokenised already."""
+    """For the views of the whole corpus that are not kept yet, estimated from its beginning."""
     tally = Tally()
     beginning = list(itertools.islice(corpus.sentences(tally), SENTENCES))
     path = folder / "sentences.txt"
     path.write_text("\n".join(beginning) + "\n", encoding="utf-8")
+    sampled, device, seconds = open_corpus(str(path)), choose_device(settings), 0.0
     limit = encoder.token_limit(settings.max_length)
-    sampled = open_corpus(str(path))
-    started = time.perf_counter()
-    with cache_in(folder):
-        tokenise(sampled, encoder.tokenizer, limit, settings.prompt)
-    seconds = time.perf_counter() - started
-    if token_folder(corpus, encoder.tokenizer, limit, settings.prompt).is_dir():
-        return 0.0
-    whole = len(beginning) < SENTENCES or not tally.done
-    return seconds if whole else seconds * tally.total / tally.done
+    for view in views:
+        whole = view_corpus(view, settings, corpus, encoder, device)
+        if token_folder(whole, encoder.tokenizer, limit, view.prompt).is_dir():
+            continue
+        started = time.perf_counter()
+        beginning_of = view_corpus(view, settings, sampled, encoder, device)
+        with cache_in(folder):
+            tokenise(beginning_of, encoder.tokenizer, limit, view.prompt)
+        seconds += time.perf_counter() - started
+    is_whole = len(beginning) < SENTENCES or not tally.done
+    return seconds if is_whole else seconds * tally.total / tally.done

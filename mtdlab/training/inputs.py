@@ -179,11 +179,18 @@ def _tokens_of(
     view: View, settings: TrainerSettings, corpus: Corpus, encoder: Encoder, device: Device
 ) -> TokenStore:
     check_prompt(encoder.tokenizer, replace(settings.representation, prompt=view.prompt))
+    viewed = view_corpus(view, settings, corpus, encoder, device)
+    return _tokens(viewed, encoder, settings.max_length, view.prompt)
+
+
+def view_corpus(
+    view: View, settings: TrainerSettings, corpus: Corpus, encoder: Encoder, device: Device
+) -> Corpus:
+    """The texts of a view of a corpus, before its prompt: documents or sentences, augmented."""
     if view.document:
         limit = encoder.token_limit(settings.max_length)
         corpus = join_documents(corpus, encoder.tokenizer, limit)
-    changed = augment(corpus, parse_augmentation(view.augmentation), device)
-    return _tokens(changed or corpus, encoder, settings.max_length, view.prompt)
+    return augment(corpus, parse_augmentation(view.augmentation), device) or corpus
 
 
 def _tokens(corpus: Corpus, encoder: Encoder, max_length: int, prompt: str) -> TokenStore:

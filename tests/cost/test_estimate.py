@@ -13,9 +13,10 @@ import pytest
 import torch
 
 from mtdlab.config import StudySpec, TrainerSettings, make_settings, read_study
-from mtdlab.corpus.corpus import open_corpus
-from mtdlab.corpus.tokens import tokenise
+from mtdlab.corpus.corpus import Corpus, open_corpus
+from mtdlab.corpus.tokens import TokenStore, tokenise
 from mtdlab.cost import estimate as estimates
+from mtdlab.cost import sample as samples
 from mtdlab.cost import step_timer
 from mtdlab.cost.measure import Measured, measure
 from mtdlab.cost.sample import Sample, take_sample
@@ -109,10 +110,10 @@ def test_the_sets_of_an_average_are_counted(tiny: TrainerSettings, tmp_path: Pat
     sample.mkdir()
     shutil.copytree(tiny.evaluation, folder / "STS" / "STSBenchmark")
     settings = tiny.model_copy(update={"evaluation": str(folder)})
-    found = take_sample(settings, sample, sts_average=True)
+    found = take_sample([settings.model_copy(update={"select_on": "sts_average"})], sample)
     assert found.average == found.test > 0
     assert found.evaluate_average > 0
-    assert take_sample(settings, sample).average == 0
+    assert take_sample([settings], sample).average == 0
 
 
 def test_workers_share_trials_as_they_come() -> None:
@@ -204,7 +205,7 @@ def test_fast_steps_are_measured_as_they_are(
 ) -> None:
     asked = timed(monkeypatch, lambda settings: settings.batch_size * 1e-4)
     kinds = [tiny.model_copy(update={"batch_size": size}) for size in (4, 8, 16)]
-    found = measure(kinds, take_sample(tiny, tmp_path), 4.0)
+    found = measure(kinds, take_sample([tiny], tmp_path), 4.0)
     assert found.steps == pytest.approx([4e-4, 8e-4, 16e-4])
     assert found.direct == 3
     assert set(asked) == {*step_timer.FIRST_BATCHES, 4, 8, 16}
@@ -216,7 +217,7 @@ def test_slow_steps_are_derived_from_smaller_batches(
     """0.3 s and 0.2 s a sentence: a step of 512 is never run, and yet known."""
     asked = timed(monkeypatch, lambda settings: 0.3 + 0.2 * settings.batch_size)
     kinds = [tiny.model_copy(update={"batch_size": size}) for size in (256, 512)]
-    found = measure(kinds, take_sample(tiny, tmp_path), 8.0)
+    found = measure(kinds, take_sample([tiny], tmp_path), 8.0)
     assert found.steps == pytest.approx([0.3 + 0.2 * 256, 0.3 + 0.2 * 512], rel=0.25)
     assert found.direct == 0
     assert max(asked) < 128
@@ -230,13 +231,13 @@ def test_other_words_are_looked_at_each(
 
     timed(monkeypatch, cost)
     shuffled = tiny.model_copy(update={"augmentation": "position-shuffle"})
-    found = measure([tiny, shuffled], take_sample(tiny, tmp_path), 4.0)
+    found = measure([tiny, shuffled], take_sample([tiny], tmp_path), 4.0)
     assert found.steps == pytest.approx([8e-3, 24e-3], rel=0.05)
 
 
 def test_real_steps_grow_with_the_batch(tiny: TrainerSettings, tmp_path: Path) -> None:
     kinds = [tiny.model_copy(update={"batch_size": size}) for size in (2, 48)]
-    found = measure(kinds, take_sample(tiny, tmp_path), 1.0)
+    found = measure(kinds, take_sample([tiny], tmp_path), 1.0)
     # a factor of 24 in work, which a busy machine does not turn round
     assert 0 < found.steps[0] < found.steps[1] < 10
     assert 0 < found.token[tiny.encoder] < 1e-2
@@ -248,7 +249,7 @@ def test_real_steps_grow_with_the_batch(tiny: TrainerSettings, tmp_path: Path) -
 def test_a_sample_knows_the_whole(tiny: TrainerSettings, tmp_path: Path) -> None:
     # tokenises the corpus, whichever tests ran before
     check_inputs(tiny)
-    sample = take_sample(tiny, tmp_path)
+    sample = take_sample([tiny], tmp_path)
     inputs = load_inputs(tiny)
     assert sample.dev == sum(map(len, inputs.dev.sentences.tokens))
     assert sample.test == sum(map(len, inputs.test.sentences.tokens))
@@ -261,13 +262,39 @@ def test_tokens_that_are_not_made_yet_take_time(tiny: TrainerSettings, tmp_path:
     corpus.write_text("a dog runs\n" * 50_000)
     settings = tiny.model_copy(update={"corpus": str(corpus)})
     (tmp_path / "sample").mkdir()
-    whole = take_sample(settings, tmp_path / "sample").tokenise
+    whole = take_sample([settings], tmp_path / "sample").tokenise
     encoder = load_encoder(tiny.encoder, 0.1)
     started = time.perf_counter()
     tokenise(open_corpus(str(corpus)), encoder.tokenizer, tiny.max_length)
     taken = time.perf_counter() - started
     assert whole / 8 < taken < whole * 8
-    assert take_sample(settings, tmp_path / "sample").tokenise == 0
+    assert take_sample([settings], tmp_path / "sample").tokenise == 0
+
+
+def test_every_view_of_a_method_is_tokenised(
+    tiny: TrainerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The original text, the same repeated, and the repeated text in documents."""
+    corpus = tmp_path / "views.txt"
+    corpus.write_text("a dog runs\na cat sleeps\n" * 40)
+    chosen = {"corpus": str(corpus), "augmentation": "repetition:0.3"}
+    trials = [
+        make_settings(**tiny.model_dump(include={"encoder", "evaluation"}), **chosen, method=name)
+        for name in ("simcse", "contriever")
+    ]
+    seen = []
+
+    def record(corpus: Corpus, *arguments: Any) -> TokenStore:
+        seen.append(corpus.name.partition(", ")[2])
+        return tokenise(corpus, *arguments)
+
+    monkeypatch.setattr(samples, "tokenise", record)
+    assert take_sample(trials, tmp_path).tokenise > 0
+    assert sorted(seen) == ["", "documents", "documents, repetition:0.3", "repetition:0.3"]
+    seen.clear()
+    check_inputs(trials[0], batch_size=8)
+    take_sample(trials, tmp_path)
+    assert sorted(seen) == ["documents", "documents, repetition:0.3"]
 
 
 def test_a_study_is_estimated_as_it_then_runs(
@@ -305,4 +332,4 @@ def test_a_study_that_samples_is_estimated_from_draws(study: StudySpec, tmp_path
 
 def test_what_is_not_there_is_said(tiny: TrainerSettings, tmp_path: Path) -> None:
     with pytest.raises(MtdlabError, match="encoder no/such: neither a folder here nor"):
-        take_sample(tiny.model_copy(update={"encoder": "no/such"}), tmp_path)
+        take_sample([tiny.model_copy(update={"encoder": "no/such"})], tmp_path)
