@@ -1,6 +1,7 @@
 """Atomic creation of folders: written to a temporary folder, then renamed."""
 
 import errno
+import glob
 import os
 import re
 import shutil
@@ -11,6 +12,8 @@ from pathlib import Path
 
 from safetensors import SafetensorError
 
+_BUILDING = ".building-"
+"""Between the name of the target and a random ending, in the name of a temporary folder."""
 _OLD = "-old"
 """Ends the name of an earlier folder while it is replaced."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -32,7 +35,7 @@ def new_folder(target: Path, *, replace: bool = False, needed: int = 0) -> Itera
     """
     with _naming_space(target.parent, needed):
         make_folder(target.parent)
-        building = Path(tempfile.mkdtemp(prefix=_prefix(target), dir=target.parent))
+        building = Path(tempfile.mkdtemp(prefix=f".{target.name}{_BUILDING}", dir=target.parent))
         _unfinished.add(building)
         try:
             yield building
@@ -63,7 +66,12 @@ def remove_unfinished() -> None:
 
 def has_leftovers(target: Path) -> bool:
     """Whether there are temporary folders for `target`, of killed processes or being written."""
-    return any(target.parent.glob(f"{_prefix(target)}*"))
+    return any(temporary_folders(target.parent, target.name))
+
+
+def temporary_folders(parent: Path, name: str = "", end: str = "") -> Iterator[Path]:
+    """The temporary folders of `new_folder` in `parent`, for the target `name` or for any."""
+    return parent.glob(f".{glob.escape(name) or '*'}{_BUILDING}*{end}")
 
 
 def remove_leftovers(target: Path) -> None:
@@ -71,10 +79,10 @@ def remove_leftovers(target: Path) -> None:
 
     An earlier `target` that a process moved away before it was killed is moved back.
     """
-    for old in target.parent.glob(f"{_prefix(target)}*{_OLD}"):
+    for old in temporary_folders(target.parent, target.name, _OLD):
         if not target.exists():
             old.rename(target)
-    for stale in target.parent.glob(f"{_prefix(target)}*"):
+    for stale in temporary_folders(target.parent, target.name):
         shutil.rmtree(stale, ignore_errors=True)
 
 
@@ -105,10 +113,6 @@ def _naming_space(folder: Path, needed: int) -> Iterator[None]:
         if isinstance(error, SafetensorError):
             raise OSError(str(error)) from error
         raise
-
-
-def _prefix(target: Path) -> str:
-    return f".{target.name}.building-"
 
 
 def _sync_all(folder: Path) -> None:

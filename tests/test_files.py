@@ -50,3 +50,13 @@ def test_leftovers_are_the_targets_own(tmp_path: Path) -> None:
         assert not left.exists()
         assert building.exists()
     assert list(tmp_path.iterdir()) == [other]
+
+
+def test_a_name_is_not_read_as_a_pattern(tmp_path: Path) -> None:
+    target, other = tmp_path / "[ab]", tmp_path / "a"
+    with new_folder(other) as building:
+        left = tmp_path / building.name.replace(".a.", ".[ab].")
+        left.mkdir()
+        remove_leftovers(target)
+        assert not left.exists()
+        assert building.exists()

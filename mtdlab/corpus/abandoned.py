@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from mtdlab.files import temporary_folders
+
 YOUNG_SECONDS = 60.0
 """A younger folder may be one that its process has not locked yet."""
 
@@ -30,7 +32,7 @@ def held(folder: Path) -> Iterator[None]:
 
 def remove_abandoned(parent: Path) -> None:
     """Remove the temporary folders of `new_folder` in a folder that no process holds."""
-    for folder in parent.glob(".*.building-*"):
+    for folder in temporary_folders(parent):
         with suppress(OSError):
             if time.time() - folder.stat().st_mtime > YOUNG_SECONDS and _is_free(folder):
                 shutil.rmtree(folder, ignore_errors=True)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from mtdlab.files import temporary_folders
 from mtdlab.store.invariants import RERUN, Problem
 from mtdlab.store.record import Record
 from mtdlab.store.saved_model import SavedModel
@@ -59,8 +60,10 @@ def nothing_temporary_is_left(record: Record, models: Path) -> Iterator[Problem]
     ):
         return
     name, checkpoints = record.study.name, models / CHECKPOINTS / record.study.name
-    found = [*models.glob(f".{name}.building-*"), *models.glob(f".{name}.claim")]
-    for pattern in ("*/.step-*", "*/.result.building-*", "**/*.claim"):
+    found = [*temporary_folders(models, name), *models.glob(f".{name}.claim")]
+    for trial in checkpoints.glob("*"):
+        found += temporary_folders(trial, RESULT)
+    for pattern in ("*/.step-*", "**/*.claim"):
         found += checkpoints.glob(pattern)
     for path in sorted(found):
         text = f"{path} was left by a process that was killed"
