@@ -1,6 +1,7 @@
 """No network, no cache but a temporary one, one thread; and an encoder small enough to train."""
 
 import os
+import signal
 import sqlite3
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -33,6 +34,13 @@ __all__ = [
     "postgresql_url",
 ]
 torch.set_num_threads(1)
+# ignored where the tests run under nohup or in the background of a script; the tests send them
+for number, handler in (
+    (signal.SIGHUP, signal.SIG_DFL),
+    (signal.SIGINT, signal.default_int_handler),
+):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
 
 Settings = Callable[..., TrainerSettings]
 
