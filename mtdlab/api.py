@@ -209,6 +209,7 @@ def report(
     out: str | Path = "reports",
     name: str | None = None,
     generated: str | None = None,
+    transfer: bool = False,
 ) -> "MultiStudyReport": ...
 
 
@@ -219,12 +220,14 @@ def report(
     out: str | Path = "reports",
     name: str | None = None,
     generated: str | None = None,
+    transfer: bool = False,
 ) -> "Report | MultiStudyReport":
     """Write the page of a study, or of a list of studies one over all, as `mtdlab report`.
 
     study      names in the database, or what `load_study` or `analysis.read_run_table` returned.
     name       the folder of the page in `out`; by default the names joined by +.
     generated  when it is made, as printed; by default now. The same text gives the same bytes.
+    transfer   of a list: compare the answer of its first study with the others'.
 
     Raises NothingToReport for a study that is missing, OSError where `out` cannot be written.
     """
@@ -238,7 +241,12 @@ def report(
     made = generated or f"{datetime.now(UTC):%Y-%m-%d %H:%M UTC}"
     if isinstance(study, list):
         return write_multi_study(
-            frames, Path(out), name=folder, generated=made, version=__version__
+            frames,
+            Path(out),
+            name=folder,
+            generated=made,
+            version=__version__,
+            transfer=transfer,
         )
     return write_report(frames[0], Path(out) / folder, generated=made, version=__version__)
 

@@ -24,15 +24,17 @@ from analysis.report.files import write_files
 from analysis.report.multi_headline import compare_studies, describe_verdict
 from analysis.report.page import BasePage, Figure, Section, Table, render
 from analysis.report.text import LEVEL, PERCENT
+from analysis.report.transfer import AGREEMENT, CANDIDATES, section_transfer
 from analysis.report.trial_links import trial_anchor
 from analysis.report.writer import Report, write_report
 from analysis.runs import format_mtd
 from analysis.tasks import label_score
+from analysis.transfer import Agreement
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_TABLES = ("studies", "mtd_curves", "spectra", "effective_rank")
+_TABLES = ("studies", "mtd_curves", "spectra", "effective_rank", AGREEMENT, CANDIDATES)
 _METHODS = (
     "Means are over per-seed means; intervals are t intervals over seeds. The best of several "
     "means is biased upwards, more so the more configurations a study has: compare studies at the "
@@ -43,12 +45,16 @@ _METHODS = (
 
 @dataclass(frozen=True)
 class MultiStudyReport:
-    """Where a page over several studies was written, and each study's own by its name."""
+    """Where a page over several studies was written, and each study's own by its name.
+
+    agreements  how the first study's answer agrees with the others', where this was requested.
+    """
 
     page: Path
     figures: tuple[Path, ...]
     tables: tuple[Path, ...]
     pages: Mapping[str, Report]
+    agreements: tuple[Agreement, ...] = ()
 
 
 def _section_studies(overview: pd.DataFrame) -> Section:
@@ -202,12 +208,19 @@ def _take_first_figure(
 
 
 def write_multi_study(
-    studies: Sequence[StudyFrames], out: Path, *, name: str, generated: str, version: str
+    studies: Sequence[StudyFrames],
+    out: Path,
+    *,
+    name: str,
+    generated: str,
+    version: str,
+    transfer: bool = False,
 ) -> MultiStudyReport:
     """Write each study's own page into `out / STUDY` and one over all into `out / name`.
 
     studies    one or more, of different names, also unfinished ones and those without a score.
     name       of the page's folder; none of the studies'.
+    transfer   whether to compare the first study's answer with the others' (`analysis.transfer`).
     generated, version  as for `write_report`.
 
     The same arguments give the same bytes. Raises ValueError for a name that is a study's, and
@@ -229,9 +242,13 @@ def write_multi_study(
         if selection := describe_selection(study.trials):
             noted.setdefault(selection, []).append(study.name)
     note = "; ".join(f"{text}: {', '.join(names)}" for text, names in noted.items())
+    predicted, compared, agreements = (
+        section_transfer(studies, note) if transfer else (None, {}, [])
+    )
     found = (
         _section_studies(overview),
         _section_score(studies, curves, note),
+        predicted,
         _section_spectra(spectra, ranks, note, studies),
     )
     sections = tuple(section for section in found if section is not None)
@@ -251,6 +268,7 @@ def write_multi_study(
         "mtd_curves": curves.drop(columns=["text", "trial"]),
         "spectra": spectra.reset_index(),
         "effective_rank": ranks,
+        **compared,
     }
     kept = {key: frame for key, frame in frames.items() if len(frame)}
     earlier = [path.stem for path in (out / name / "figures").glob("mtd_curves_*.png")]
@@ -260,7 +278,7 @@ def write_multi_study(
         kept,
         sections,
         table_names=_TABLES,
-        figure_names=["spectra", *earlier],
+        figure_names=["spectra", "transfer", *earlier],
         figure=figure,
     )
-    return MultiStudyReport(files.page, files.figures, files.tables, pages)
+    return MultiStudyReport(files.page, files.figures, files.tables, pages, tuple(agreements))

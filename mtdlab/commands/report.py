@@ -99,6 +99,14 @@ def report(
             "page of a table (default: the file's)."
         ),
     ] = None,
+    transfer: Annotated[
+        bool,
+        typer.Option(
+            "--transfer",
+            help="Does the first, small study predict the others? Compares the order of their "
+            "levels of MTD and the best ones, and lists the configurations worth running.",
+        ),
+    ] = False,
     watch: Annotated[
         bool,
         typer.Option("--watch", help="Rewrite the page while the study runs, until it ends."),
@@ -117,9 +125,11 @@ def report(
         raise MtdlabError("--score, --column and --scale describe a table; use them with --table")
     if watch and not studies:
         raise MtdlabError("--watch reads a database again; use it with the name of a study")
+    if transfer and len(studies) + len(from_ or []) < 2:
+        raise MtdlabError("--transfer compares a study with others; name two or more")
     with _written_to(out):
         if watch:
-            _watch(studies, storage, out, name, as_json, open_)
+            _watch(studies, storage, out, name, as_json, open_, transfer=transfer)
             return
         if table is not None:
             written = _report_table(table, score, column or [], scale, out, name)
@@ -127,9 +137,9 @@ def report(
             check_name(name)
             written = write_means(load_published(published), out / (name or published), now())
         elif from_:
-            written = _report_stored(from_, out, name)
+            written = _report_stored(from_, out, name, transfer=transfer)
         else:
-            written = _report_studies(studies, storage, out, name)
+            written = _report_studies(studies, storage, out, name, transfer=transfer)
     _show(written, as_json, open_)
 
 
@@ -185,25 +195,37 @@ def _report_table(
     return write_means(found, folder, now())
 
 
-def _report_stored(paths: list[Path], out: Path, name: str | None) -> Written:
+def _report_stored(
+    paths: list[Path], out: Path, name: str | None, *, transfer: bool = False
+) -> Written:
     """The page, or the page over several studies, of the data beside earlier pages."""
     found = [load_stored(path) for path in paths]
     studies, generated = [study for study, _ in found], max(when for _, when in found)
     if len(studies) == 1 and name is None:
         return write_study(studies[0], out / studies[0].name, generated)
     folder = page_name([study.name for study in studies], name)
-    return write_together(studies, out, folder, generated)
+    return write_together(studies, out, folder, generated, transfer=transfer)
 
 
-def _report_studies(names: list[str], storage: str | None, out: Path, name: str | None) -> Written:
+def _report_studies(
+    names: list[str], storage: str | None, out: Path, name: str | None, *, transfer: bool = False
+) -> Written:
     if len(names) == 1 and name is None:
         return write_study(load_named(names[0], storage), out / names[0], now())
     folder = page_name(names, name)
-    return write_together([load_named(each, storage) for each in names], out, folder, now())
+    studies = [load_named(each, storage) for each in names]
+    return write_together(studies, out, folder, now(), transfer=transfer)
 
 
 def _watch(
-    names: list[str], storage: str | None, out: Path, name: str | None, as_json: bool, open_: bool
+    names: list[str],
+    storage: str | None,
+    out: Path,
+    name: str | None,
+    as_json: bool,
+    open_: bool,
+    *,
+    transfer: bool,
 ) -> None:
     """Write the page until the studies have ended or Ctrl-C is pressed; open it once."""
     from mtdlab.store import load_study
@@ -212,7 +234,8 @@ def _watch(
 
     def write() -> None:
         nonlocal opened
-        _show(_report_studies(names, storage, out, name), as_json, open_ and not opened)
+        written = _report_studies(names, storage, out, name, transfer=transfer)
+        _show(written, as_json, open_ and not opened)
         opened = True
 
     print_text("Watching. Ctrl-C stops this command, not the study.", file=sys.stderr)

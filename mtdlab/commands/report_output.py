@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from analysis.level_means import LevelMeans
     from analysis.means_verdict import MeansVerdict
     from analysis.report import MeansReport, MultiStudyReport, Report
+    from analysis.transfer import Agreement
     from analysis.verdict import Verdict
 
 
@@ -44,19 +45,50 @@ def write_means(means: "LevelMeans", folder: Path, generated: str) -> Written:
 
 
 def write_together(
-    studies: "Sequence[StudyFrames]", out: Path, name: str, generated: str
+    studies: "Sequence[StudyFrames]",
+    out: Path,
+    name: str,
+    generated: str,
+    *,
+    transfer: bool = False,
 ) -> Written:
-    """The page of each study and the page over all of them."""
+    """The page of each study and the page over all of them; transfer: see `write_multi_study`."""
     from analysis.report import write_multi_study
+    from analysis.report.transfer import describe_agreement
 
-    written = write_multi_study(studies, out, name=name, generated=generated, version=__version__)
+    written = write_multi_study(
+        studies, out, name=name, generated=generated, version=__version__, transfer=transfer
+    )
     pages = {
         frames.name: _described(own) | _ranking(frames)
         for frames, own in zip(studies, written.pages.values(), strict=True)
     }
     lines = [f"{each}: {own.summary[0]}" for each, own in written.pages.items()]
+    lines += map(describe_agreement, written.agreements)
     text = "\n".join([*lines, f"The page: {written.page}"])
-    return Written(written.page, _files(written) | {"pages": pages}, text)
+    fields = _files(written) | {"pages": pages}
+    if transfer:
+        fields["transfer"] = [_agreement_fields(each) for each in written.agreements]
+    return Written(written.page, fields, text)
+
+
+def _agreement_fields(found: "Agreement") -> dict[str, Any]:
+    """An agreement as it is printed with --json; null where a value is not known."""
+    estimates = {"tau": found.order, "ratio": found.ratio}
+    estimates |= dict(zip(("first_best", "other_best"), found.best, strict=True))
+    return {
+        "study": found.other,
+        "unit": found.unit,
+        "levels": found.levels,
+        "pairs": found.pairs,
+        "alike": found.alike,
+        "opposite": found.opposite,
+        **{
+            name: {end: _finite(value) for end, value in vars(each).items()}
+            for name, each in estimates.items()
+        },
+        "same_best": found.same_best if math.isfinite(found.ratio.low) else None,
+    }
 
 
 def _described(written: "Report | MeansReport") -> dict[str, Any]:

@@ -153,3 +153,19 @@ def test_a_verdict_without_a_score_is_valid_json() -> None:
     assert set(fields) == FIELDS - {"mtd_sufficient"}
     assert (fields["verdict"], fields["peak_mtd"]) == ("inconclusive", None)
     assert json.dumps(fields, allow_nan=False)
+
+
+@pytest.mark.usefixtures("figures_not_rendered")
+def test_transfer_compares_the_first_study_with_the_others(run: Run) -> None:
+    for name in ("small", "large"):
+        run(f"report --table runs.csv --name {name}")
+    stored = [f"--from reports/{name}/data/study.parquet" for name in ("small", "large")]
+    command = f"report {' '.join(stored)} --transfer"
+    printed = run(command)[0].splitlines()
+    assert printed[2].startswith("large, MTD in steps: the order of 5 common levels agrees with")
+    [found] = json.loads(run(f"{command} --json")[0])["transfer"]
+    assert (found["study"], found["unit"], found["levels"]) == ("large", "steps", 5)
+    assert found["tau"]["mean"] == found["ratio"]["mean"] == 1
+    assert found["same_best"] is True
+    error = run(f"report {stored[0]} --transfer", 2)[1]
+    assert "--transfer compares a study with others; name two or more" in error
