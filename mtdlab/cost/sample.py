@@ -140,7 +140,7 @@ def _seconds_to_evaluate(splits: dict[Any, StsTask], width: int) -> float:
     return (time.perf_counter() - started) / len(splits)
 
 
-def _seconds_to_score(suite: Suite, width: int) -> float:
+def _seconds_to_score(suite: Suite[Sentences], width: int) -> float:
     """Of the tasks of pairs alone: the time of a classifier depends on its features."""
     vectors = _vectors(suite.sentences, width)
     started = time.perf_counter()

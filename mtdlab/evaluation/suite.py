@@ -3,18 +3,19 @@
 Letters: S distinct sentences over all tasks, P pairs, D dimension.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel
 
 from analysis.geometry import alignment, batched_uniformity, normalise_rows, uniformity
 from analysis.tasks import TRANSFER
 from mtdlab.device import Device
-from mtdlab.encoders.embed import Sentences, Vectors
+from mtdlab.encoders.embed import Rows, Sentences, Vectors
 from mtdlab.evaluation.labels import Labelled, Transfer
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.processing import Processing
@@ -22,7 +23,6 @@ from mtdlab.evaluation.sizes import describe_shortfall
 from mtdlab.evaluation.sts import POSITIVE_ABOVE, spearman
 from mtdlab.evaluation.tasks import Task, load_task, parts_of, task_folder
 from mtdlab.evaluation.transfer import Examples, nested_accuracy, split_accuracy
-from mtdlab.evaluation.word_vectors import WordAverages
 from mtdlab.settings import Representation
 from mtdlab.settings.tasks import BUILTIN
 
@@ -87,8 +87,21 @@ class Embedder:
     processing: Processing | None = None
 
 
-class Suite:
-    """Some tasks and some sets of pairs, read and tokenised, each sentence once.
+class Distinct(Protocol):
+    """The distinct sentences of some texts, each of which has one row in an array of vectors."""
+
+    def rows(self, sentences: Sequence[str]) -> Rows:
+        """The rows of these sentences' vectors, (P,)."""
+
+    def __len__(self) -> int:
+        """The number of rows, S."""
+
+
+T = TypeVar("T", bound=Distinct)
+
+
+class Suite(Generic[T]):
+    """Some tasks and some sets of pairs, read, and their distinct sentences as a `T`.
 
     `missing` names the tasks whose data are not there, each with what was looked for; `shortfalls`
     those with files shorter than published, each with both counts.
@@ -98,14 +111,13 @@ class Suite:
         self,
         tasks: Sequence[str],
         data: Path | None,
-        tokenizer: PreTrainedTokenizerBase | Path,
-        max_length: int,
+        collect: Callable[[Iterable[str]], T],
         spaces: Mapping[str, Pairs] | None = None,
-        prompt: str = "",
     ) -> None:
         """Read what `data`, a folder in SentEval's layout, holds of the tasks.
 
-        tokenizer   of the encoder; or a file of word vectors, which are averaged.
+        collect  makes a `T` of the texts of all tasks and sets, which may occur repeatedly:
+                 `tokenised` for an encoder, `WordAverages` for word vectors.
 
         Raises MtdlabError for an unknown task, and with file and line for a damaged file.
         """
@@ -128,29 +140,12 @@ class Suite:
             for text in (*part.first, *part.second)
         ]
         texts += [text for pairs in self.spaces.values() for text in (*pairs.first, *pairs.second)]
-        self.sentences: Sentences = (
-            WordAverages(texts, tokenizer)
-            if isinstance(tokenizer, Path)
-            else Sentences(texts, tokenizer, max_length, prompt)
-        )
-
-    def embed(self, embedder: Embedder, *, advance: Advance = nothing) -> Vectors:
-        """Sentence vectors (S, D) of all tasks and sets, each sentence encoded once."""
-        done = 0
-
-        def encoded(count: int) -> None:
-            nonlocal done
-            done += count
-            advance("sentences", done, len(self.sentences))
-
-        return self.sentences.embed(
-            embedder.model, embedder.representation, embedder.device, advance=encoded
-        )
+        self.sentences = collect(texts)
 
     def score_all(
         self, vectors: Vectors, processing: Processing | None, *, advance: Advance = nothing
     ) -> list[TaskScore]:
-        """Every task's score, in the suite's order, from `embed`'s vectors."""
+        """Every task's score, in the suite's order, from `embed_suite`'s vectors."""
         return [self.score(task, vectors, processing, advance=advance) for task in self.tasks]
 
     def score(
@@ -161,7 +156,7 @@ class Suite:
         *,
         advance: Advance = nothing,
     ) -> TaskScore:
-        """One task's score from `embed`'s vectors; None with a reason where there is none."""
+        """One task's score from `embed_suite`'s vectors; None with a reason where there is none."""
         if task in self.missing:
             return TaskScore(task, None, self.missing[task])
         score = self._score(task, vectors, processing, advance)
@@ -222,12 +217,30 @@ class Suite:
         return list(zip(pieces[::2], pieces[1::2], strict=True))
 
 
-def score_tasks(embedder: Embedder, suite: Suite, *, advance: Advance = nothing) -> list[TaskScore]:
+def embed_suite(
+    embedder: Embedder, suite: Suite[Sentences], *, advance: Advance = nothing
+) -> Vectors:
+    """Sentence vectors (S, D) of all tasks and sets of a suite, each sentence encoded once."""
+    done = 0
+
+    def encoded(count: int) -> None:
+        nonlocal done
+        done += count
+        advance("sentences", done, len(suite.sentences))
+
+    return suite.sentences.embed(
+        embedder.model, embedder.representation, embedder.device, advance=encoded
+    )
+
+
+def score_tasks(
+    embedder: Embedder, suite: Suite[Sentences], *, advance: Advance = nothing
+) -> list[TaskScore]:
     """Every task of a suite, in its order.
 
     `advance(what, done, total)` follows the encoding and the classifiers.
     """
-    vectors = suite.embed(embedder, advance=advance)
+    vectors = embed_suite(embedder, suite, advance=advance)
     return suite.score_all(vectors, embedder.processing, advance=advance)
 
 

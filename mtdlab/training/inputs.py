@@ -15,7 +15,7 @@ from mtdlab.corpus.corpus import Corpus, open_corpus
 from mtdlab.corpus.documents import join_documents
 from mtdlab.corpus.tokens import TokenStore, tokenise
 from mtdlab.device import Device, choose_device
-from mtdlab.encoders.embed import MAX_LENGTH, Vectors
+from mtdlab.encoders.embed import MAX_LENGTH, Sentences, Vectors, tokenised
 from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.encoders.tokenising import check_prompt
 from mtdlab.errors import MtdlabError
@@ -64,7 +64,7 @@ class OpenedInputs:
     test_pairs: Pairs
     dev: StsTask
     test: StsTask
-    suite: Suite
+    suite: Suite[Sentences]
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class RunInputs:
     tokens: TokenStore
     dev: StsTask
     test: StsTask
-    suite: Suite
+    suite: Suite[Sentences]
     before: EncoderScores
     scores_before: tuple[TaskScore, ...]
     views: tuple[TokenStore, ...] = ()
@@ -190,12 +190,11 @@ def _tokens(corpus: Corpus, encoder: Encoder, max_length: int, prompt: str) -> T
     return tokenise(corpus, encoder.tokenizer, encoder.token_limit(max_length), prompt)
 
 
-def _open_suite(settings: TrainerSettings, encoder: Encoder) -> Suite:
+def _open_suite(settings: TrainerSettings, encoder: Encoder) -> Suite[Sentences]:
     """The tasks of a run. Raises MtdlabError if data of a task are missing."""
     data, limit = evaluation_folder(settings.evaluation), encoder.token_limit(MAX_LENGTH)
-    suite = Suite(
-        parse_tasks(settings.tasks), data, encoder.tokenizer, limit, prompt=settings.prompt
-    )
+    collect = tokenised(encoder.tokenizer, limit, settings.prompt)
+    suite = Suite(parse_tasks(settings.tasks), data, collect)
     if suite.missing:
         lacking = "; ".join(f"{task}: {reason}" for task, reason in suite.missing.items())
         raise MtdlabError(
