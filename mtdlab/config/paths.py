@@ -14,9 +14,11 @@ from typing import TypeVar
 from mtdlab.data_paths import exists, is_folder
 from mtdlab.settings import TrainerSettings
 from mtdlab.settings.augmentation import MODELS, parse_augmentation
+from mtdlab.settings.texts import PAIRS
 
 Settings = TypeVar("Settings", bound=TrainerSettings)
 
+_PAIRS = re.compile(rf"({PAIRS})([^#]+)(.*)", re.DOTALL)
 _DATASET = re.compile(r"(dataset:)([^:#]+)(.*)", re.DOTALL)
 
 
@@ -57,10 +59,13 @@ def locate_augmentations(augmentations: tuple[str, ...], places: Places) -> tupl
 
 
 def _corpus(name: str, places: Places) -> str:
-    if (dataset := _DATASET.fullmatch(name)) is None:
-        return places.find("corpus", name)
-    prefix, source, rest = dataset.groups()
-    return prefix + _folder("corpus", source, places) + rest
+    if pairs := _PAIRS.fullmatch(name):
+        prefix, file, rest = pairs.groups()
+        return prefix + places.find("corpus", file) + rest
+    if dataset := _DATASET.fullmatch(name):
+        prefix, source, rest = dataset.groups()
+        return prefix + _folder("corpus", source, places) + rest
+    return places.find("corpus", name)
 
 
 def _folder(setting: str, name: str, places: Places) -> str:

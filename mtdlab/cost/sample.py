@@ -1,6 +1,5 @@
 """A sample of a study's texts, from which the cost of all of them is estimated."""
 
-import itertools
 import os
 import random
 import time
@@ -14,16 +13,15 @@ import numpy as np
 
 from analysis.tasks import TRANSFER
 from mtdlab.config import TrainerSettings
-from mtdlab.corpus.corpus import Corpus, open_corpus
+from mtdlab.corpus.corpus import open_corpus
 from mtdlab.corpus.lines import Tally
 from mtdlab.corpus.tokens import token_folder, tokenise
 from mtdlab.encoders.embed import Sentences
-from mtdlab.encoders.loading import Encoder
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.sts import StsTask
 from mtdlab.evaluation.sts_average import StsAverage
 from mtdlab.evaluation.suite import Suite
-from mtdlab.training.inputs import open_inputs
+from mtdlab.training.inputs import OpenedInputs, open_inputs
 
 SENTENCES = 8192
 """Of the corpus: enough for steps of any size, and quickly tokenised."""
@@ -35,6 +33,7 @@ PAIRS, EMBEDDED = 16, 512
 class Sample:
     """A folder with the beginning of a corpus and a few pairs, and the size of the whole.
 
+    corpus           the beginning of the corpus, in that folder.
     embedded         sentences drawn from the evaluation sentences, the shortest first.
     dev, test, suite, average
                      number of tokens of all of the evaluation's sentences; `average`: of those of
@@ -46,6 +45,7 @@ class Sample:
     """
 
     folder: Path
+    corpus: str
     embedded: list[str]
     dev: int
     test: int
@@ -61,7 +61,7 @@ class Sample:
         """The same settings on the sample's texts."""
         return settings.model_copy(
             update={
-                "corpus": str(self.folder / "sentences.txt"),
+                "corpus": self.corpus,
                 "evaluation": str(self.folder),
                 "tasks": "",
             }
@@ -86,8 +86,11 @@ def take_sample(settings: TrainerSettings, folder: Path, *, sts_average: bool = 
     width = int(encoder.model.config.hidden_size)
     for split, graded in pairs.items():
         _write_pairs(folder / f"sts-{split}.csv", graded)
+    beginning = Tally()
+    sampled = opened.corpus.write_beginning(folder, SENTENCES, beginning)
     return Sample(
         folder,
+        sampled,
         _drawn(pairs),
         dev=_tokens(splits["dev"].sentences),
         test=_tokens(splits["test"].sentences),
@@ -95,7 +98,7 @@ def take_sample(settings: TrainerSettings, folder: Path, *, sts_average: bool = 
         evaluate=_seconds_to_evaluate(splits, width),
         score=_seconds_to_score(suite, width),
         load=load,
-        tokenise=_seconds_to_tokenise(opened.corpus, encoder, settings, folder),
+        tokenise=_seconds_to_tokenise(opened, settings, folder, sampled, beginning),
         average=_tokens(average.sentences) if average else 0,
         evaluate_average=_seconds_to_average(average, width) if average else 0.0,
     )
@@ -162,20 +165,21 @@ def _vectors(sentences: Sentences, width: int) -> Any:
 
 
 def _seconds_to_tokenise(
-    corpus: Corpus, encoder: Encoder, settings: TrainerSettings, folder: Path
+    opened: OpenedInputs, settings: TrainerSettings, folder: Path, sampled: str, beginning: Tally
 ) -> float:
-    """For the whole corpus, estimated from its beginning; 0 where it is tokenised already."""
-    tally = Tally()
-    beginning = list(itertools.islice(corpus.sentences(tally), SENTENCES))
-    path = folder / "sentences.txt"
-    path.write_text("\n".join(beginning) + "\n", encoding="utf-8")
-    limit = encoder.token_limit(settings.max_length)
-    sampled = open_corpus(str(path))
+    """For the whole corpus, estimated from its beginning; 0 where it is tokenised already.
+
+    sampled    the corpus of the beginning, in `folder`.
+    beginning  what reading it met.
+    """
+    tokenizer, prompt = opened.encoder.tokenizer, settings.prompt
+    limit = opened.encoder.token_limit(settings.max_length)
     started = time.perf_counter()
     with cache_in(folder):
-        tokenise(sampled, encoder.tokenizer, limit, settings.prompt)
+        stores = [tokenise(side, tokenizer, limit, prompt) for side in open_corpus(sampled).sides()]
     seconds = time.perf_counter() - started
-    if token_folder(corpus, encoder.tokenizer, limit, settings.prompt).is_dir():
+    sides = opened.corpus.sides()
+    if all(token_folder(side, tokenizer, limit, prompt).is_dir() for side in sides):
         return 0.0
-    whole = len(beginning) < SENTENCES or not tally.done
-    return seconds if whole else seconds * tally.total / tally.done
+    whole = len(stores[0]) < SENTENCES or not beginning.done
+    return seconds if whole else seconds * beginning.total / beginning.done

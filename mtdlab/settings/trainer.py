@@ -75,7 +75,8 @@ class TrainerSettings(BaseModel):
     )
     corpus: str = setting(
         "builtin",
-        "training text: `builtin`, a file, a folder, or `dataset:NAME#COLUMN`",
+        "training text: `builtin`, a file, a folder, `dataset:NAME#COLUMN`, or `pairs:FILE`, whose "
+        "two texts a line are the two views",
         loaded=True,
         min_length=1,
     )

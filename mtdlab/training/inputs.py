@@ -27,6 +27,7 @@ from mtdlab.methods.registry import find_method
 from mtdlab.settings import TrainerSettings, settings_of
 from mtdlab.settings.augmentation import parse_augmentation
 from mtdlab.settings.tasks import parse_tasks
+from mtdlab.settings.texts import is_pairs
 from mtdlab.training.batches import BatchOrder
 
 LOADED = frozenset(name for name, setting in settings_of(TrainerSettings).items() if setting.loaded)
@@ -74,7 +75,8 @@ class RunInputs:
     before, scores_before  scores of the encoder before training: on dev and test, and on the tasks
                            of the suite.
     views                  tokens of the views that the method reads; row i of each is the same
-                           sentence as in `tokens`, or in all views the same document.
+                           sentence as in `tokens`, or the other text of its pair, or in all views
+                           the same document.
     """
 
     encoder: Encoder
@@ -121,8 +123,7 @@ def load_inputs(settings: TrainerSettings) -> RunInputs:
     """
     loaded = TrainerSettings(**settings.model_dump(include=set(LOADED)))
     inputs = _load(loaded)
-    views = find_method(settings.method).views(settings)
-    return replace(inputs, views=tuple(_view_tokens(view, loaded) for view in views))
+    return replace(inputs, views=tuple(_view_tokens(view, loaded) for view in _views(settings)))
 
 
 def check_inputs(
@@ -137,18 +138,30 @@ def check_inputs(
     Raises MtdlabError if an input is missing or cannot be used.
     """
     device = choose_device(settings)
+    _views(settings)
     opened = open_inputs(settings)
     tokens = _tokens(opened.corpus, opened.encoder, settings.max_length, settings.prompt)
     # before models change a large corpus; documents are fewer than sentences
     BatchOrder([tokens], batch_size or settings.batch_size, seed=0)
-    kind = find_method(settings.method)
     for augmentation in augmentations or (settings.augmentation,):
         changed = settings.model_copy(update={"augmentation": augmentation})
         views = [
             _tokens_of(view, settings, opened.corpus, opened.encoder, device)
-            for view in kind.views(changed)
+            for view in _views(changed)
         ]
         BatchOrder(views, batch_size or settings.batch_size, seed=0)
+
+
+def _views(settings: TrainerSettings) -> tuple[View, ...]:
+    """The views of a method. Raises MtdlabError where it reads one text alone of each pair."""
+    views = find_method(settings.method).views(settings)
+    if is_pairs(settings.corpus) and not any(view.positive for view in views):
+        raise MtdlabError(
+            f"method {settings.method} makes its views of a single text, so it cannot train on "
+            f"corpus {settings.corpus}; name a corpus of sentences, or another method, such as "
+            "mocose or simcse"
+        )
+    return views
 
 
 @lru_cache(maxsize=1)
@@ -179,6 +192,7 @@ def _tokens_of(
     view: View, settings: TrainerSettings, corpus: Corpus, encoder: Encoder, device: Device
 ) -> TokenStore:
     check_prompt(encoder.tokenizer, replace(settings.representation, prompt=view.prompt))
+    corpus = corpus.sides()[view.positive]
     if view.document:
         limit = encoder.token_limit(settings.max_length)
         corpus = join_documents(corpus, encoder.tokenizer, limit)

@@ -23,6 +23,8 @@ from mtdlab.config import read_study
 from mtdlab.store import load_study
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
+OWN_TEXT = {TUTORIAL, ROOT / "docs" / "how-to" / "text-pairs.md"}
+"""Documents that save the text on which their commands train."""
 CUT = ("trainer.steps=3", "trainer.evaluate_every=1", "trainer.batch_size=4")
 OF_STUDIES = ("trainer.tasks=[]", "metric=sts_test", "seeds=[0]")
 LANGUAGES = {"", "console", "python", "yaml", "toml", "sh"}
@@ -68,12 +70,15 @@ Cut = Callable[[Path], Sequence[str]]
 
 @pytest.fixture
 def cut(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> Cut:
-    """The settings that make the runs of a document short; the tutorial keeps its own text."""
-    texts = (f"trainer.corpus={tiny_corpus}", f"trainer.evaluation={tiny_pairs}")
+    """The settings that make the runs of a document short; some keep a text of their own."""
+    evaluation = f"trainer.evaluation={tiny_pairs}"
 
     def settings(document: Path) -> Sequence[str]:
         if document == TUTORIAL:
             return (*CUT, "trainer.encoder=builtin")
+        texts = [evaluation]
+        if document not in OWN_TEXT:
+            texts.append(f"trainer.corpus={tiny_corpus}")
         # the mask token's vectors of a random encoder, which SNCSE reads, are all equal in float32
         return (*CUT, *texts, "trainer.pooling=mean", f"trainer.encoder={tiny_encoder}")
 
