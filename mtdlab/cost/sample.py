@@ -17,12 +17,16 @@ from mtdlab.corpus.corpus import open_corpus
 from mtdlab.corpus.lines import Tally
 from mtdlab.corpus.tokens import token_folder, tokenise
 from mtdlab.encoders.embed import Sentences
+from mtdlab.evaluation.external import find_task
 from mtdlab.evaluation.pairs import Pairs
+from mtdlab.evaluation.retrieval import Split
 from mtdlab.evaluation.sts import StsTask
 from mtdlab.evaluation.sts_average import StsAverage
 from mtdlab.evaluation.suite import Suite
+from mtdlab.settings.tasks import DEV
 from mtdlab.training.inputs import OpenedInputs, open_inputs
 
+DEV_AND_TEST: tuple[Split, ...] = ("dev", "test")
 SENTENCES = 8192
 """Of the corpus: enough for steps of any size, and quickly tokenised."""
 PAIRS, EMBEDDED = 16, 512
@@ -38,6 +42,9 @@ class Sample:
     dev, test, suite, average
                      number of tokens of all of the evaluation's sentences; `average`: of those of
                      `select_on: sts_average`, 0 where no trial uses it.
+    external, selection
+                     of those of tasks besides the published ones, and of the dev data of one on
+                     which the checkpoint is selected; 0 where they are not known.
     evaluate, score, evaluate_average
                      seconds to evaluate the vectors of one split's pairs, of all tasks, and of the
                      sets of that average.
@@ -55,6 +62,8 @@ class Sample:
     load: float
     tokenise: float
     average: int = 0
+    external: int = 0
+    selection: int = 0
     evaluate_average: float = 0.0
 
     def of(self, settings: TrainerSettings) -> TrainerSettings:
@@ -64,6 +73,7 @@ class Sample:
                 "corpus": self.corpus,
                 "evaluation": str(self.folder),
                 "tasks": "",
+                "select_on": "dev",
             }
         )
 
@@ -100,6 +110,14 @@ def take_sample(settings: TrainerSettings, folder: Path, *, sts_average: bool = 
         load=load,
         tokenise=_seconds_to_tokenise(opened, settings, folder, sampled, beginning),
         average=_tokens(average.sentences) if average else 0,
+        external=sum(
+            task.tokens(split)
+            for task in opened.external
+            for split in (DEV_AND_TEST if task.has_dev else ("test",))
+        ),
+        selection=find_task(settings.select_on, opened.external).tokens("dev")
+        if settings.select_on.endswith(DEV)
+        else 0,
         evaluate_average=_seconds_to_average(average, width) if average else 0.0,
     )
 

@@ -15,9 +15,10 @@ from mtdlab.device import Device
 from mtdlab.encoders.embed import MAX_LENGTH, Sentences, Vectors, tokenised
 from mtdlab.encoders.loading import Encoder
 from mtdlab.errors import TrialError
+from mtdlab.evaluation.embedder import Embedder
 from mtdlab.evaluation.pairs import evaluation_folder, load_pairs
 from mtdlab.evaluation.sts import NAN, Evaluation, StsTask
-from mtdlab.evaluation.suite import Embedder, Suite, embed_suite
+from mtdlab.evaluation.suite import Suite, embed_suite
 from mtdlab.evaluation.tasks import task_folder
 from mtdlab.settings import Representation
 
@@ -86,6 +87,11 @@ class StsAverage:
         if not np.isfinite(vectors).all():
             raise TrialError("sentence vectors are not finite", "nan_loss")
         return vectors
+
+    def measure(self, embedder: Embedder) -> tuple[Vectors, Evaluation]:
+        """`embed` and `evaluate`: the vectors (S, D) and what they score."""
+        vectors = self.embed(embedder.model, embedder.representation, embedder.device)
+        return vectors, self.evaluate(vectors)
 
     def evaluate(self, vectors: Vectors) -> Evaluation:
         """The mean of the sets' Spearman correlations x 100; NaN where one has none."""

@@ -10,12 +10,11 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from transformers import PreTrainedModel
 
 from analysis.geometry import alignment, batched_uniformity, normalise_rows, uniformity
 from analysis.tasks import TRANSFER
-from mtdlab.device import Device
 from mtdlab.encoders.embed import Rows, Sentences, Vectors
+from mtdlab.evaluation.embedder import Embedder
 from mtdlab.evaluation.labels import Labelled, Transfer
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.processing import Processing
@@ -23,8 +22,7 @@ from mtdlab.evaluation.sizes import describe_shortfall
 from mtdlab.evaluation.sts import POSITIVE_ABOVE, spearman
 from mtdlab.evaluation.tasks import Task, load_task, parts_of, task_folder
 from mtdlab.evaluation.transfer import Examples, nested_accuracy, split_accuracy
-from mtdlab.settings import Representation
-from mtdlab.settings.tasks import BUILTIN
+from mtdlab.settings.tasks import BEIR, BUILTIN, is_external_score
 
 Floats = NDArray[np.float64]
 Advance = Callable[[str, int, int], None]
@@ -49,7 +47,9 @@ class TaskScore:
 
     @property
     def metric(self) -> str:
-        """`accuracy` for transfer tasks, else `spearman`."""
+        """`accuracy` for transfer tasks, `spearman` for pairs, else what the task is scored by."""
+        if is_external_score(self.task):
+            return "ndcg_at_10" if self.task.startswith(BEIR) else "main_score"
         return "accuracy" if self.task in TRANSFER else "spearman"
 
 
@@ -71,20 +71,6 @@ class Space:
     positives: int
     sentences: int
     reason: str = ""
-
-
-@dataclass(frozen=True)
-class Embedder:
-    """An encoder and how its sentence vectors are read: representation, device, processing.
-
-    processing  of vectors; fitted to each task's own sentences, each as often as it occurs
-                there, as published for whitening. None: none.
-    """
-
-    model: PreTrainedModel
-    representation: Representation
-    device: Device
-    processing: Processing | None = None
 
 
 class Distinct(Protocol):
@@ -208,7 +194,7 @@ class Suite(Generic[T]):
         ]
         every = vectors[np.concatenate([rows for side in sides for rows in side])]
         every = every.astype(np.float64)
-        _check_directions(every)
+        check_directions(every)
         shown = every if processing is None else processing(every)
         if isinstance(parts[0], Pairs):
             shown = normalise_rows(shown)
@@ -244,7 +230,7 @@ def score_tasks(
     return suite.score_all(vectors, embedder.processing, advance=advance)
 
 
-def _check_directions(vectors: Floats) -> None:
+def check_directions(vectors: Floats) -> None:
     """Raise ValueError for vectors without information, whose score would mean nothing."""
     if not np.isfinite(vectors).all():
         raise ValueError("sentence vectors are not finite")

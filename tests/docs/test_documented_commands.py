@@ -26,7 +26,9 @@ TUTORIAL = ROOT / "docs" / "tutorial.md"
 OWN_TEXT = {TUTORIAL, ROOT / "docs" / "how-to" / "text-pairs.md"}
 """Documents that save the text on which their commands train."""
 CUT = ("trainer.steps=3", "trainer.evaluate_every=1", "trainer.batch_size=4")
-OF_STUDIES = ("trainer.tasks=[]", "metric=sts_test", "seeds=[0]")
+OF_STUDIES = ("seeds=[0]",)
+PAIRS_ONLY = ("trainer.tasks=[]", "metric=sts_test")
+OWN_METRIC = ROOT / "docs" / "how-to" / "own-metric.md"
 LANGUAGES = {"", "console", "python", "yaml", "toml", "sh"}
 ALL = [block for document in DOCUMENTS for block in blocks_of(document)]
 STUDY_FILES = [b for b in ALL if b.language == "yaml" and not (b.not_run or b.not_parsed)]
@@ -75,12 +77,13 @@ def cut(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> Cut:
 
     def settings(document: Path) -> Sequence[str]:
         if document == TUTORIAL:
-            return (*CUT, "trainer.encoder=builtin")
+            return (*CUT, *PAIRS_ONLY, "trainer.encoder=builtin")
         texts = [evaluation]
         if document not in OWN_TEXT:
             texts.append(f"trainer.corpus={tiny_corpus}")
         # the mask token's vectors of a random encoder, which SNCSE reads, are all equal in float32
-        return (*CUT, *texts, "trainer.pooling=mean", f"trainer.encoder={tiny_encoder}")
+        metric = () if document == OWN_METRIC else PAIRS_ONLY
+        return (*CUT, *texts, *metric, "trainer.pooling=mean", f"trainer.encoder={tiny_encoder}")
 
     return settings
 
@@ -99,7 +102,9 @@ def shortened(arguments: Sequence[str], settings: Sequence[str]) -> list[str]:
     """A command with the settings that make it short, where it trains and there are any."""
     if not settings or arguments[0] not in ("sweep", "plan", "train"):
         return list(arguments)
-    added = settings if arguments[0] == "train" else [*settings, *OF_STUDIES]
+    added = [*settings, *OF_STUDIES]
+    if arguments[0] == "train":
+        added = [each for each in settings if each not in PAIRS_ONLY]
     # what plan would time takes longer than all else here
     untimed = ["--no-measure"] if arguments[0] == "plan" else []
     return [*arguments, *untimed, *(part for each in added for part in ("--set", each))]

@@ -25,7 +25,8 @@ from mtdlab.config import make_settings
 from mtdlab.device import Device
 from mtdlab.encoders.embed import Sentences, tokenised
 from mtdlab.encoders.loading import Encoder, load_encoder
-from mtdlab.evaluation.suite import Embedder, Suite, score_tasks
+from mtdlab.evaluation.embedder import Embedder
+from mtdlab.evaluation.suite import Suite, score_tasks
 from mtdlab.settings import Pooling, Representation
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train

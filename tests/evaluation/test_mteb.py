@@ -9,9 +9,10 @@ import torch
 from mtdlab.device import Device
 from mtdlab.encoders.embed import tokenised
 from mtdlab.encoders.loading import encoder_path, load_encoder
+from mtdlab.evaluation.embedder import Embedder
 from mtdlab.evaluation.mteb_tree import write_mteb
 from mtdlab.evaluation.pairs import Pairs
-from mtdlab.evaluation.suite import Embedder, Suite, TaskScore, score_tasks
+from mtdlab.evaluation.suite import Suite, TaskScore, score_tasks
 from mtdlab.settings import Representation
 
 pytestmark = [

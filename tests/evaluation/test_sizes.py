@@ -11,8 +11,9 @@ from mtdlab.config import read_study
 from mtdlab.device import Device
 from mtdlab.encoders.embed import tokenised
 from mtdlab.encoders.loading import load_encoder
+from mtdlab.evaluation.embedder import Embedder
 from mtdlab.evaluation.sizes import BY_CLASS, BY_SPLIT, PAIRS, describe_shortfall
-from mtdlab.evaluation.suite import Embedder, Suite, score_tasks
+from mtdlab.evaluation.suite import Suite, score_tasks
 from mtdlab.evaluation.table import Report, as_json, as_text
 from mtdlab.evaluation.tasks import load_task, task_folder
 from mtdlab.settings import Representation

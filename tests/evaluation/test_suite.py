@@ -22,11 +22,12 @@ from mtdlab.encoders.embed import Sentences, tokenised
 from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation import transfer
+from mtdlab.evaluation.embedder import Embedder
 from mtdlab.evaluation.evaluate import evaluate
 from mtdlab.evaluation.mteb_tree import write_mteb
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.processing import Whiten
-from mtdlab.evaluation.suite import Embedder, Suite, TaskScore, embed_suite, nothing, score_tasks
+from mtdlab.evaluation.suite import Suite, TaskScore, embed_suite, nothing, score_tasks
 from mtdlab.evaluation.table import Report, as_json, as_text
 from mtdlab.evaluation.transfer import Examples, nested_accuracy, split_accuracy
 from mtdlab.settings import Representation
