@@ -8,7 +8,18 @@ TRANSFER = ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC")
 """Classification on frozen sentence vectors: accuracy."""
 TASKS = (*STS, *TRANSFER)
 
+_OWN = {
+    "beir": "nDCG@10 × 100 ({}, test queries)",
+    "mteb": "main score × 100 (MTEB {}, test)",
+    "evaluator": "{} × 100 (evaluator, test)",
+}
+"""The units of scores on other tasks, by the kind that their name begins with."""
 _STS_B = re.compile(r"sts[-_ ]?b", re.IGNORECASE)
+
+
+def is_own(score: str) -> bool:
+    """Whether a score is of a folder, MTEB or a user's function, by its name."""
+    return score.partition(":")[0] in _OWN and ":" in score
 
 
 def label_score(metric: str, evaluation: str = "") -> str:
@@ -29,6 +40,9 @@ def label_score(metric: str, evaluation: str = "") -> str:
         return (
             f"{_unit('STSB')} ({'STS-B ' + split if _STS_B.search(source) else split + ' pairs'})"
         )
+    if is_own(metric):
+        kind, _, name = metric.partition(":")
+        return _OWN[kind].format(name)
     return f"{_unit(metric)} ({metric})" if metric in (*TASKS, "builtin") else f"{metric} × 100"
 
 

@@ -20,6 +20,7 @@ from mtdlab.config import StudySpec, read_settings, read_study
 from mtdlab.config.reader import parse_study
 from mtdlab.errors import MtdlabError
 from mtdlab.packaged import find_study_file
+from mtdlab.settings.tasks import EVALUATOR
 from mtdlab.store.urls import storage_url
 from mtdlab.sweep.run import SweepResult, sweep
 
@@ -63,6 +64,7 @@ def run_study(
     profile: str | None = None,
     overrides: Overrides | None = None,
     imports: Sequence[str] = (),
+    evaluator: str | None = None,
     models: str | Path = "models",
     jobs: int | None = None,
     jobs_per_gpu: int = 1,
@@ -75,6 +77,7 @@ def run_study(
              mtdlab.db in the working folder.
     profile  one of the file's profiles.
     imports  Python files or modules that define training methods.
+    evaluator  MODULE:FUNCTION that scores encoders, as --evaluator.
     models   folder in which the best trial's model is kept.
     jobs     worker processes; by default one a core, or `jobs_per_gpu` on each GPU.
     max_failed  the sweep ends, with exit code 1, when so many trials of the study have failed.
@@ -82,7 +85,7 @@ def run_study(
     Raises MtdlabError where the study cannot be run, StorageError where the database fails.
     """
     return sweep(
-        _read(study, profile, overrides, imports),
+        _read(study, profile, overrides, imports, evaluator),
         storage_url(storage),
         models=Path(models),
         jobs=jobs,
@@ -100,6 +103,7 @@ def plan(
     profile: str | None = None,
     overrides: Overrides | None = None,
     imports: Sequence[str] = (),
+    evaluator: str | None = None,
     effect: float = 2.0,
     sd: float | None = None,
     record: bool = True,
@@ -123,7 +127,7 @@ def plan(
     from mtdlab.commands.plan_design import find_design
     from mtdlab.cost.estimate import estimate
 
-    spec = _read(study, profile, overrides, imports)
+    spec = _read(study, profile, overrides, imports, evaluator)
     rows = planned(spec)
     return StudyPlan(
         spec.name,
@@ -141,6 +145,7 @@ def train(
     profile: str | None = None,
     overrides: Overrides | None = None,
     imports: Sequence[str] = (),
+    evaluator: str | None = None,
     out: str | Path | None = None,
 ) -> dict[str, Any]:
     """Train one encoder without a study, as `mtdlab train`; returns what that prints with --json.
@@ -153,7 +158,7 @@ def train(
     from mtdlab.commands.training_run import run_once
 
     file = None if study is None else find_study_file(Path(study))
-    import_named(list(imports), file)
+    import_named(list(imports), file, evaluator)
     settings = read_settings(file, _assignments(overrides), profile)
     return run_once(settings, None if out is None else Path(out))
 
@@ -168,6 +173,7 @@ def evaluate(
     flow: int | None = None,
     pairs: str | Path | None = None,
     mteb: str | Path | None = None,
+    evaluator: str | None = None,
 ) -> "Evaluation":
     """Score an encoder, as `mtdlab evaluate`: builtin, a folder, a Hugging Face name, vectors:FILE.
 
@@ -175,7 +181,10 @@ def evaluate(
     """
     from mtdlab.evaluation.evaluate import evaluate as run
     from mtdlab.evaluation.progress import progress
+    from mtdlab.methods.user_evaluator import import_evaluator
 
+    if import_evaluator(evaluator) and not tasks:
+        tasks = EVALUATOR
     with progress() as advance:
         return run(
             model,
@@ -252,16 +261,20 @@ def report(
 
 
 def _read(
-    study: Study, profile: str | None, overrides: Overrides | None, imports: Sequence[str]
+    study: Study,
+    profile: str | None,
+    overrides: Overrides | None,
+    imports: Sequence[str],
+    evaluator: str | None,
 ) -> StudySpec:
     """The checked study. Raises MtdlabError for a mistake in it."""
     if isinstance(study, Mapping):
         if profile or overrides:
             raise MtdlabError("a study given as values takes no profile or overrides; change them")
         text = yaml.safe_dump(dict(study), sort_keys=False, allow_unicode=True)
-        return parse_study("study", text, import_named(list(imports)))
+        return parse_study("study", text, import_named(list(imports), evaluator=evaluator))
     file = find_study_file(Path(study))
-    modules = import_named(list(imports), file)
+    modules = import_named(list(imports), file, evaluator)
     return read_study(file, _assignments(overrides), profile, modules)
 
 

@@ -15,7 +15,7 @@ from analysis.report.text import LEVEL
 from analysis.runs import traced_runs, untraced_runs
 from analysis.spectrum import find_width
 from analysis.sufficiency import Sufficiency, compute_sufficiency
-from analysis.tasks import label_score
+from analysis.tasks import is_own, label_score
 from analysis.verdict import Verdict, compute_verdict
 
 _MOST_LABEL = 60
@@ -114,6 +114,20 @@ def name_methods(runs: pd.DataFrame, study: StudyFrames) -> str:
         return ""
     names = [str(name) for name in runs["method"].dropna().unique()]
     return ", ".join(study.methods.get(name, name) for name in sorted(names))
+
+
+def describe_splits(study: StudyFrames) -> str:
+    """What was reported and what selected, where either is a task of the user's own; else empty."""
+    trials = study.trials
+    used = sorted(map(str, trials["select_on"].dropna().unique())) if "select_on" in trials else []
+    if not is_own(study.metric) and not any(map(is_own, used)):
+        return ""
+    names = {"dev": "the dev pairs of the evaluation (sts_dev)", "test": "its TEST pairs"}
+    selected = " or ".join(names.get(each, each) for each in used)
+    return clean(
+        f"Reported: {study.metric}, on test data. Checkpoints were selected on {selected}, and "
+        f"trials ranked by {study.select_by or study.metric}."
+    )
 
 
 def describe_selection(trials: pd.DataFrame) -> str:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from analysis.frames import StudyFrames
 from analysis.report.cells import clean
-from analysis.report.context import StudyContext
+from analysis.report.context import StudyContext, describe_splits
 from analysis.report.text import count
 from analysis.report.topics import comparison, methods
 from analysis.runs import completed_runs, format_mtd, varied_settings
@@ -93,8 +93,13 @@ def summarise_study(context: StudyContext) -> tuple[str, ...]:
     """The verdict on the score against MTD, the trials it rests on, and the effect of training.
 
     Where methods were compared, how they differ; that alone where MTD did not vary. Where only
-    other settings varied, how the configurations differ.
+    other settings varied, how the configurations differ. Last, for a metric of the user's own,
+    what was reported and what selected.
     """
+    return (*_summary(context), *filter(None, (describe_splits(context.study),)))
+
+
+def _summary(context: StudyContext) -> tuple[str, ...]:
     compared = methods.compute(context)
     differences = methods.describe(compared) if compared is not None else ()
     if compared is not None and context.verdict.levels < 2:

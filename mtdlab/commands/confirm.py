@@ -10,6 +10,7 @@ import typer
 
 from mtdlab.commands.options import (
     AsJson,
+    Evaluator,
     Imports,
     Jobs,
     JobsPerGpu,
@@ -33,6 +34,7 @@ def confirm(
     jobs_per_gpu: JobsPerGpu = 1,
     models: Models = Path("models"),
     import_: Imports = None,
+    evaluator: Evaluator = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure a study's best level and its runner-up again, with seeds that chose neither.
@@ -46,7 +48,7 @@ def confirm(
     from mtdlab.sweep.run import sweep
 
     url = storage_url(storage)
-    planned = plan_confirmation(study, url, seeds, import_named(import_))
+    planned = plan_confirmation(study, url, seeds, import_named(import_, evaluator=evaluator))
     command = without_passwords(shlex.join(["mtdlab", *sys.argv[1:]]))
     result = sweep(
         planned.spec, url, models=models, jobs=jobs, jobs_per_gpu=jobs_per_gpu, command=command

@@ -9,6 +9,7 @@ import typer
 from mtdlab.commands.completion import complete_study_file
 from mtdlab.commands.options import (
     AsJson,
+    Evaluator,
     Imports,
     Overrides,
     Profile,
@@ -16,6 +17,7 @@ from mtdlab.commands.options import (
     import_named,
 )
 from mtdlab.commands.printing import print_json, print_table
+from mtdlab.settings.tasks import EVALUATOR
 from mtdlab.terminal import print_text
 
 
@@ -33,6 +35,7 @@ def train(
     profile: Profile = None,
     set_: Overrides = None,
     import_: Imports = None,
+    evaluator: Evaluator = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the model, as SentenceTransformer opens it.")
     ] = None,
@@ -45,7 +48,7 @@ def train(
     from mtdlab.commands.training_run import run_once
     from mtdlab.config import read_settings
 
-    import_named(import_, file)
+    import_named(import_, file, evaluator)
     settings = read_settings(file, set_ or [], profile)
     if out is None:
         print_text("without --out the trained model is not kept", file=sys.stderr)
@@ -69,7 +72,8 @@ def evaluate(
         typer.Option(
             metavar="A,B,...",
             show_default=False,
-            help="STS12 ... SICKR, MR ... MRPC, builtin; sts and transfer for whole tables. "
+            help="STS12 ... SICKR, MR ... MRPC, builtin; sts and transfer for whole tables; "
+            "beir:FOLDER, mteb:TASK, evaluator. "
             "Default: all, or builtin without data.",
         ),
     ] = None,
@@ -112,6 +116,7 @@ def evaluate(
         typer.Option(help="Tab-separated first, second, score: for alignment and uniformity."),
     ] = None,
     mteb: Annotated[Path | None, typer.Option(help="Folder for MTEB's tree of results.")] = None,
+    evaluator: Evaluator = None,
     as_json: AsJson = False,
 ) -> None:
     """Score an encoder on the tasks that papers report."""
@@ -119,7 +124,10 @@ def evaluate(
     from mtdlab.evaluation.progress import progress
     from mtdlab.evaluation.table import as_json as described
     from mtdlab.evaluation.table import as_text
+    from mtdlab.methods.user_evaluator import import_evaluator
 
+    if import_evaluator(evaluator) and not tasks:
+        tasks = EVALUATOR
     with progress() as advance:
         result = run(
             model,

@@ -64,6 +64,16 @@ Imports = Annotated[
         help="Python file or module that defines training methods. Also: MTDLAB_IMPORT.",
     ),
 ]
+Evaluator = Annotated[
+    str | None,
+    typer.Option(
+        "--evaluator",
+        metavar="MODULE:FUNCTION",
+        show_default=False,
+        help="Function of encode, or encode and split, that returns a dict of scores. "
+        "Also: MTDLAB_EVALUATOR.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 Jobs = Annotated[
     int | None,
@@ -74,12 +84,18 @@ JobsPerGpu = Annotated[
 ]
 
 
-def import_named(given: list[str] | None, file: Path | None = None) -> "tuple[UserModule, ...]":
+def import_named(
+    given: list[str] | None, file: Path | None = None, evaluator: str | None = None
+) -> "tuple[UserModule, ...]":
     """Import the modules of --import and MTDLAB_IMPORT, also from the folder of a study file.
+
+    evaluator  the function of --evaluator; by default that of MTDLAB_EVALUATOR, if any.
 
     Raises MtdlabError where one is missing, fails, or defines no method.
     """
+    from mtdlab.methods.user_evaluator import import_evaluator
     from mtdlab.methods.user_modules import import_modules, named_modules
 
     folders = [Path(), *([file.parent] if file else [])]
+    import_evaluator(evaluator, folders)
     return import_modules(named_modules(given or []), folders)

@@ -7,6 +7,7 @@ import typer
 
 from mtdlab.commands.options import (
     AsJson,
+    Evaluator,
     Imports,
     Jobs,
     JobsPerGpu,
@@ -34,6 +35,7 @@ def plan(
     profile: Profile = None,
     set_: Overrides = None,
     import_: Imports = None,
+    evaluator: Evaluator = None,
     measure: Annotated[
         bool,
         typer.Option(
@@ -72,7 +74,7 @@ def plan(
     from mtdlab.config import read_study
     from mtdlab.store.urls import storage_url
 
-    spec = read_study(file, set_ or [], profile, import_named(import_, file))
+    spec = read_study(file, set_ or [], profile, import_named(import_, file, evaluator))
     design = begin_design(spec, storage, effect=effect, sd=sd, record=record, in_copy=measure)
     rows, warnings = planned(spec), warn_of_design(planned(spec))
     ended = ended_trials(spec, storage_url(storage))

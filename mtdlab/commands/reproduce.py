@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mtdlab.commands.fields import in_fields, in_list
-from mtdlab.commands.options import AsJson, Imports, Storage, StudyName, import_named
+from mtdlab.commands.options import AsJson, Evaluator, Imports, Storage, StudyName, import_named
 from mtdlab.commands.printing import print_json, print_table
 from mtdlab.terminal import print_text
 
@@ -18,13 +18,16 @@ def reproduce(
     trial: Annotated[int, typer.Argument(min=0, metavar="TRIAL", help="Number of a trial.")],
     storage: Storage = None,
     import_: Imports = None,
+    evaluator: Evaluator = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a trial again as it is recorded, and compare the scores. The database is not changed."""
     from mtdlab.store.urls import storage_url
     from mtdlab.sweep.reproduce import find_repeatable
 
-    repeatable = find_repeatable(study, trial, storage_url(storage), import_named(import_))
+    repeatable = find_repeatable(
+        study, trial, storage_url(storage), import_named(import_, evaluator=evaluator)
+    )
     found = run_with_progress(repeatable)
     if as_json:
         print_json(_fields(repeatable, found))

@@ -9,6 +9,7 @@ import typer
 
 from mtdlab.commands.options import (
     AsJson,
+    Evaluator,
     Imports,
     Jobs,
     JobsPerGpu,
@@ -32,6 +33,7 @@ def sweep(
     profile: Profile = None,
     set_: Overrides = None,
     import_: Imports = None,
+    evaluator: Evaluator = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run failed trials again.")
     ] = False,
@@ -60,7 +62,7 @@ def sweep(
 
     command = without_passwords(shlex.join(["mtdlab", *sys.argv[1:]]))
     with ended_by_signals():
-        spec = read_study(file, set_ or [], profile, import_named(import_, file))
+        spec = read_study(file, set_ or [], profile, import_named(import_, file, evaluator))
         url = storage_url(storage)
         result = run(
             spec,

@@ -15,6 +15,7 @@ from mtdlab.config.checks import (
 )
 from mtdlab.config.dimensions import read_dimension
 from mtdlab.config.mistakes import Mistakes
+from mtdlab.config.own_metric import completed, with_evaluator
 from mtdlab.config.paths import Places
 from mtdlab.config.rules import (
     check_points,
@@ -53,6 +54,7 @@ def build_study(
         raise source.error((), "a study file is a mapping that begins with study: NAME")
     mistakes, spec = Mistakes(source), None
     top = top_level(source, mistakes)
+    top = completed(top)
     check_top_level(source, top, mistakes)
     verdict = mistakes.attempt(lambda: checked(source, ("verdict",), VerdictSection, top.verdict))
     until = _read_until(source, top, mistakes)
@@ -67,7 +69,7 @@ def build_study(
                 name=top.study,
                 metric=top.metric,
                 select_by=top.select_by,
-                select_by_given="select_by" in top.model_fields_set,
+                select_by_given="select_by" in source.values,
                 trainer=top.trainer,
                 search=search,
                 seeds=_seeds(top, until),
@@ -77,7 +79,9 @@ def build_study(
                 text=source.text,
                 skip=left_out + (skip or ()),
                 description=top.description,
-                user_modules=() if all(map(is_builtin, methods)) else tuple(modules),
+                user_modules=with_evaluator(
+                    () if all(map(is_builtin, methods)) else tuple(modules), top.trainer
+                ),
                 until=until,
                 margin=verdict.margin,
                 alpha=verdict.alpha,

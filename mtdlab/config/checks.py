@@ -6,6 +6,7 @@ from pydantic import ValidationError
 
 from mtdlab.config import strata
 from mtdlab.config.mistakes import Mistakes
+from mtdlab.config.own_metric import check_external
 from mtdlab.config.search import Choices, Dimension, Range
 from mtdlab.config.source import Source, SpecError
 from mtdlab.config.study import section
@@ -14,7 +15,17 @@ from mtdlab.errors import nearest
 from mtdlab.methods.registry import BUILTIN, settings_class
 from mtdlab.settings import Setting
 from mtdlab.settings.messages import describe_rule
-from mtdlab.settings.tasks import METRICS, needed, parse_tasks
+from mtdlab.settings.tasks import (
+    DEV,
+    METRICS,
+    is_external_score,
+    needed,
+    parse_tasks,
+    score_name,
+    task_of,
+)
+
+OWN = "write beir:FOLDER, mteb:TASK or evaluator:KEY for a metric of your own"
 
 
 def check_top_level(source: Source, top: StudyFile, mistakes: Mistakes) -> None:
@@ -22,8 +33,10 @@ def check_top_level(source: Source, top: StudyFile, mistakes: Mistakes) -> None:
     if mistakes.sound(("sampler",), ("trials",), ("select_by",)):
         mistakes.collect(_check_sampler(source, top))
     for key, name in (("metric", top.metric), ("select_by", top.select_by)):
-        if mistakes.sound((key,)) and name not in METRICS:
-            message = f"{name!r} is not known; {nearest(name, METRICS)}"
+        if mistakes.sound((key,)) and is_external_score(name):
+            mistakes.collect(check_external(source, key, name))
+        elif mistakes.sound((key,)) and name not in METRICS:
+            message = f"{name!r} is not known; {nearest(name, METRICS)}; or {OWN}"
             mistakes.collect([source.error((key,), message)])
 
 
@@ -34,7 +47,7 @@ def _check_sampler(source: Source, top: StudyFile) -> Iterator[SpecError]:
         )
     if top.sampler == "grid" and top.trials is not None:
         yield source.error(("trials",), "a grid has as many trials as points; leave it out")
-    if top.sampler == "tpe" and top.select_by != "sts_dev":
+    if top.sampler == "tpe" and top.select_by != "sts_dev" and not top.select_by.endswith(DEV):
         yield source.error(
             ("sampler",), "tpe would fit its choices to the test split; use select_by: sts_dev"
         )
@@ -65,9 +78,10 @@ def check_trainer(
 
 def check_tasks(source: Source, top: StudyFile, methods: tuple[str, ...]) -> Iterator[SpecError]:
     """Whether the tasks of metric and select_by are scored; both and the trainer are sound."""
-    scored = parse_tasks(section(methods[0], top.trainer, among=methods).tasks)
+    tasks = parse_tasks(section(methods[0], top.trainer, among=methods).tasks)
+    scored = [score_name(task) for task in tasks]
     for key, name in (("metric", top.metric), ("select_by", top.select_by)):
-        if missing := [task for task in needed(name) if task not in scored]:
+        if missing := [task for task in map(task_of, needed(name)) if task not in scored]:
             message = f"{name} needs tasks that trainer.tasks lacks: {', '.join(missing)}"
             yield source.error((key,), message)
 

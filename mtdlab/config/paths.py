@@ -14,9 +14,12 @@ from typing import TypeVar
 from mtdlab.data_paths import exists, is_folder
 from mtdlab.settings import TrainerSettings
 from mtdlab.settings.augmentation import MODELS, parse_augmentation
+from mtdlab.settings.tasks import BEIR, parse_tasks
+from mtdlab.settings.texts import PAIRS
 
 Settings = TypeVar("Settings", bound=TrainerSettings)
 
+_PAIRS = re.compile(rf"({PAIRS})([^#]+)(.*)", re.DOTALL)
 _DATASET = re.compile(r"(dataset:)([^:#]+)(.*)", re.DOTALL)
 
 
@@ -41,11 +44,12 @@ class Places:
 
 
 def located(settings: Settings, places: Places) -> Settings:
-    """Settings whose corpus, evaluation and models are the files and folders that were found."""
+    """Settings whose texts, tasks and models are the files and folders that were found."""
     found = {
         "corpus": _corpus(settings.corpus, places),
         "evaluation": places.find("evaluation", settings.evaluation),
         "encoder": _folder("encoder", settings.encoder, places),
+        "tasks": ",".join(_task(task, places) for task in parse_tasks(settings.tasks)),
         "augmentation": _augmentation(settings.augmentation, places),
     }
     return settings.model_copy(update=found)
@@ -57,10 +61,19 @@ def locate_augmentations(augmentations: tuple[str, ...], places: Places) -> tupl
 
 
 def _corpus(name: str, places: Places) -> str:
-    if (dataset := _DATASET.fullmatch(name)) is None:
-        return places.find("corpus", name)
-    prefix, source, rest = dataset.groups()
-    return prefix + _folder("corpus", source, places) + rest
+    if pairs := _PAIRS.fullmatch(name):
+        prefix, file, rest = pairs.groups()
+        return prefix + places.find("corpus", file) + rest
+    if dataset := _DATASET.fullmatch(name):
+        prefix, source, rest = dataset.groups()
+        return prefix + _folder("corpus", source, places) + rest
+    return places.find("corpus", name)
+
+
+def _task(name: str, places: Places) -> str:
+    if not name.startswith(BEIR):
+        return name
+    return BEIR + places.find("tasks", name.removeprefix(BEIR))
 
 
 def _folder(setting: str, name: str, places: Places) -> str:

@@ -1,15 +1,18 @@
-"""Training sentences: the built-in data set's, text files', or a Hugging Face dataset's."""
+"""Training text: the built-in data set's, text files', a Hugging Face dataset's, or pairs."""
 
 import hashlib
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from mtdlab.builtin import builtin_sentences
 from mtdlab.corpus import dataset
 from mtdlab.corpus.lines import Tally, read_file, reading
 from mtdlab.data_paths import find_data
 from mtdlab.errors import MtdlabError
+from mtdlab.settings.texts import is_pairs
 
 SUFFIXES = (".txt", ".gz")
 """The files of a folder that are read."""
@@ -21,6 +24,8 @@ class Corpus:
 
     name: str
     fingerprint: str
+    unit: ClassVar[str] = "sentences"
+    """What a row of it is, in words."""
 
     @property
     def doing(self) -> str:
@@ -44,18 +49,41 @@ class Corpus:
             for path in files:
                 yield from read_file(path, tally)
 
+    def sides(self) -> "tuple[Corpus, ...]":
+        """The corpora of which each row is one text: this one; of pairs, anchors and positives."""
+        return (self,)
+
+    def write_beginning(self, folder: Path, count: int, tally: Tally) -> str:
+        """Write the first `count` rows to a file in a folder; returns the corpus that it is."""
+        beginning = itertools.islice(self.sentences(tally), count)
+        path = folder / "sentences.txt"
+        path.write_text("\n".join(beginning) + "\n", encoding="utf-8")
+        return str(path)
+
 
 def open_corpus(name: str) -> Corpus:
     """A corpus by name: `builtin`, a text file's path, a folder's, or `dataset:NAME#COLUMN`.
+
+    `pairs:FILE` is one of text pairs, see `mtdlab.corpus.text_pairs`.
 
     A file has one sentence a line, in gzip or not; of a folder, the files that end in .txt or
     .gz are read, sorted by name. A relative path may also be one in the folder MTDLAB_DATA.
     Raises MtdlabError where nothing can be read or there is no sentence.
     """
-    corpus = Corpus(name, _fingerprint(name))
+    corpus = _opened(name)
     if next(corpus.sentences(), None) is None:
-        raise MtdlabError(f"corpus {name}: holds no sentence; one is expected a line")
+        what = "pair of two texts" if is_pairs(name) else "sentence"
+        raise MtdlabError(f"corpus {name}: holds no {what}; one is expected a line")
     return corpus
+
+
+def _opened(name: str) -> Corpus:
+    if is_pairs(name):
+        # imported here, since its class is a subclass of Corpus
+        from mtdlab.corpus import text_pairs
+
+        return text_pairs.PairCorpus(name, text_pairs.fingerprint(name))
+    return Corpus(name, _fingerprint(name))
 
 
 def _fingerprint(name: str) -> str:

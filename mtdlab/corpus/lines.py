@@ -7,6 +7,7 @@ becomes U+FFFD, a NUL is removed, a line is cut after `CHARACTERS`. UTF-16 is re
 
 import gzip
 import io
+import itertools
 import re
 import zlib
 from collections.abc import Iterator
@@ -34,6 +35,7 @@ _ESCAPED = re.compile("[\udc80-\udcff]")
 class Tally:
     """What reading met: counts, and `done` of `total` bytes (of files) or rows (of a dataset).
 
+    halves  pairs left out, since one text of them is empty.
     files   files that were begun.
     """
 
@@ -42,6 +44,7 @@ class Tally:
     cut: int = 0
     bad_bytes: int = 0
     nuls: int = 0
+    halves: int = 0
     done: int = 0
     total: int = 0
     files: int = field(default=0, compare=False)
@@ -71,6 +74,7 @@ class Tally:
         """What was left out or replaced, in words; empty where nothing was."""
         remarks = [
             (self.blank, f"blank lines left out: {self.blank:,} of {self.lines:,}"),
+            (self.halves, f"pairs without one of the texts left out: {self.halves:,}"),
             (self.cut, f"lines cut after {CHARACTERS:,} characters: {self.cut:,}"),
             (self.bad_bytes, f"bytes not UTF-8, now U+FFFD: {self.bad_bytes:,}"),
             (self.nuls, f"NUL characters removed: {self.nuls:,}"),
@@ -79,20 +83,27 @@ class Tally:
 
 
 def read_file(path: Path, tally: Tally) -> Iterator[str]:
-    """The sentences of a text file, in order and in bounded memory.
+    """The sentences of a text file, in order and in bounded memory. Raises as `raw_lines`."""
+    tally.files += 1
+    yield from filter(None, map(tally.sentence, raw_lines(path, tally, CHARACTERS)))
 
-    Raises MtdlabError where it is UTF-16, damaged gzip, or cannot be read.
+
+def raw_lines(path: Path, tally: Tally, most: int) -> Iterator[str]:
+    """The lines of a text file without their ends; of a longer one its first `most` + 1 characters.
+
+    Updates the position in the file, `tally.done`. Raises MtdlabError where the file is UTF-16,
+    damaged gzip, or cannot be read.
     """
     before = tally.done
-    tally.files += 1
     with reading(path), path.open("rb") as file:
         text = _decoded(file, path)
-        while line := text.readline(CHARACTERS + 1):
-            if len(line) > CHARACTERS and line[-1] != "\n":
+        for number in itertools.count(1):
+            if not (line := text.readline(most + 1)):
+                break
+            if len(line) > most and line[-1] != "\n":
                 _leave_out_the_rest(text)
-            if sentence := tally.sentence(line.removesuffix("\n")):
-                yield sentence
-            if tally.lines % REFRESH == 0:
+            yield line.removesuffix("\n")
+            if number % REFRESH == 0:
                 tally.done = before + file.tell()
         tally.done = before + file.tell()
 

@@ -68,6 +68,8 @@ def survey(
 ) -> Survey:
     """Read a corpus once and count.
 
+    The sentences of a corpus of pairs are the texts of both sides.
+
     evaluated  the sentences of each evaluation set, by its name, for `overlaps`.
 
     Takes 8 bytes of memory a sentence, for the duplicates. Raises MtdlabError where corpus or
@@ -75,10 +77,12 @@ def survey(
     """
     sets = [EvaluationSet(name, texts) for name, texts in (evaluated or {}).items()]
     corpus, tokenizer = open_corpus(corpus_name), load_tokenizer(encoder_name)
-    tally, hashes, characters, unknown = Tally(), array("q"), 0, 0
+    tallies = {side: Tally() for side in corpus.sides()}
+    hashes, characters, unknown = array("q"), 0, 0
     # by how many tokens: as many entries as the longest sentence has tokens
     lengths = np.zeros(0, np.int64)
-    for chunk in chunks(corpus, tally, "sentences"):
+    every = (chunk for side, tally in tallies.items() for chunk in chunks(side, tally, "sentences"))
+    for chunk in every:
         hashes.extend(map(hash, chunk))
         characters += sum(map(len, chunk))
         if sets:
@@ -97,12 +101,12 @@ def survey(
         fingerprint=corpus.fingerprint,
         encoder=encoder_name,
         max_length=max_length,
-        lines=tally.lines,
+        lines=tallies[corpus].lines,
         sentences=len(hashes),
-        blank=tally.blank,
-        cut=tally.cut,
-        bad_bytes=tally.bad_bytes,
-        nuls=tally.nuls,
+        blank=tallies[corpus].blank,
+        cut=sum(tally.cut for tally in tallies.values()),
+        bad_bytes=sum(tally.bad_bytes for tally in tallies.values()),
+        nuls=sum(tally.nuls for tally in tallies.values()),
         duplicates=_duplicates(hashes),
         characters=characters,
         tokens=int(lengths @ np.arange(len(lengths))),

@@ -185,7 +185,7 @@ class _Clock:
         # a worker loads what the sweep has checked before, and scores the untrained encoder
         first = self.token[trials[0].encoder]
         self.loading = sample.load + self._evaluate(first, sample.dev + sample.test, 2)
-        self.loading += first * sample.suite + sample.score
+        self.loading += first * (sample.suite + sample.external) + sample.score
         self.start = 2 * imports + sample.load + sample.tokenise + self.loading
 
     def _evaluate(self, token: float, tokens: int, count: int) -> float:
@@ -201,12 +201,13 @@ class _Clock:
             "test": (self._evaluate(token, sample.test, 1), sample.dev),
             "sts_average": (token * sample.average + sample.evaluate_average, both),
         }
-        look, rest = looks[settings.select_on]
+        pairs_and_task = self._evaluate(token, sample.dev + sample.selection, 1), both
+        look, rest = looks.get(settings.select_on, pairs_and_task)
         evaluations = math.ceil(settings.steps / settings.evaluate_every)
         return (
             evaluations * look
             + self._evaluate(token, rest, 2)
-            + token * sample.suite
+            + token * (sample.suite + sample.external)
             + sample.score
         )
 

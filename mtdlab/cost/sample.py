@@ -1,6 +1,5 @@
 """A sample of a study's texts, from which the cost of all of them is estimated."""
 
-import itertools
 import os
 import random
 import time
@@ -14,20 +13,22 @@ import numpy as np
 
 from analysis.tasks import TRANSFER
 from mtdlab.config import TrainerSettings
-from mtdlab.corpus.corpus import Corpus, open_corpus
+from mtdlab.corpus.corpus import open_corpus
 from mtdlab.corpus.lines import Tally
 from mtdlab.corpus.tokens import token_folder, tokenise
 from mtdlab.device import choose_device
 from mtdlab.encoders.embed import Sentences
-from mtdlab.encoders.loading import Encoder
+from mtdlab.evaluation.external import find_task
 from mtdlab.evaluation.pairs import Pairs
+from mtdlab.evaluation.retrieval import Split
 from mtdlab.evaluation.sts import StsTask
 from mtdlab.evaluation.sts_average import StsAverage
 from mtdlab.evaluation.suite import Suite
 from mtdlab.methods.base import View
-from mtdlab.methods.registry import find_method
-from mtdlab.training.inputs import open_inputs, view_corpus
+from mtdlab.settings.tasks import DEV
+from mtdlab.training.inputs import OpenedInputs, open_inputs, view_corpus, views_of
 
+DEV_AND_TEST: tuple[Split, ...] = ("dev", "test")
 SENTENCES = 8192
 """Of the corpus: enough for steps of any size, and quickly tokenised."""
 PAIRS, EMBEDDED = 16, 512
@@ -38,10 +39,14 @@ PAIRS, EMBEDDED = 16, 512
 class Sample:
     """A folder with the beginning of a corpus and a few pairs, and the size of the whole.
 
+    corpus           the beginning of the corpus, in that folder.
     embedded         sentences drawn from the evaluation sentences, the shortest first.
     dev, test, suite, average
                      number of tokens of all of the evaluation's sentences; `average`: of those of
                      `select_on: sts_average`, 0 where no trial uses it.
+    external, selection
+                     of those of tasks besides the published ones, and of the dev data of one on
+                     which the checkpoint is selected; 0 where they are not known.
     evaluate, score, evaluate_average
                      seconds to evaluate the vectors of one split's pairs, of all tasks, and of the
                      sets of that average.
@@ -49,6 +54,7 @@ class Sample:
     """
 
     folder: Path
+    corpus: str
     embedded: list[str]
     dev: int
     test: int
@@ -58,15 +64,18 @@ class Sample:
     load: float
     tokenise: float
     average: int = 0
+    external: int = 0
+    selection: int = 0
     evaluate_average: float = 0.0
 
     def of(self, settings: TrainerSettings) -> TrainerSettings:
         """The same settings on the sample's texts."""
         return settings.model_copy(
             update={
-                "corpus": str(self.folder / "sentences.txt"),
+                "corpus": self.corpus,
                 "evaluation": str(self.folder),
                 "tasks": "",
+                "select_on": "dev",
             }
         )
 
@@ -90,9 +99,13 @@ def take_sample(trials: Sequence[TrainerSettings], folder: Path) -> Sample:
     width = int(encoder.model.config.hidden_size)
     for split, graded in pairs.items():
         _write_pairs(folder / f"sts-{split}.csv", graded)
-    views = dict.fromkeys(view for each in trials for view in find_method(each.method).views(each))
+    beginning = Tally()
+    sampled = opened.corpus.write_beginning(folder, SENTENCES, beginning)
+    views = dict.fromkeys(view for each in trials for view in views_of(each))
+    to_tokenise = _seconds_to_tokenise(opened, settings, list(views), folder, sampled)
     return Sample(
         folder,
+        sampled,
         _drawn(pairs),
         dev=_tokens(splits["dev"].sentences),
         test=_tokens(splits["test"].sentences),
@@ -100,8 +113,16 @@ def take_sample(trials: Sequence[TrainerSettings], folder: Path) -> Sample:
         evaluate=_seconds_to_evaluate(splits, width),
         score=_seconds_to_score(suite, width),
         load=load,
-        tokenise=_seconds_to_tokenise(opened.corpus, encoder, settings, list(views), folder),
+        tokenise=to_tokenise * max(beginning.total / max(beginning.done, 1), 1.0),
         average=_tokens(average.sentences) if average else 0,
+        external=sum(
+            task.tokens(split)
+            for task in opened.external
+            for split in (DEV_AND_TEST if task.has_dev else ("test",))
+        ),
+        selection=find_task(settings.select_on, opened.external).tokens("dev")
+        if settings.select_on.endswith(DEV)
+        else 0,
         evaluate_average=_seconds_to_average(average, width) if average else 0.0,
     )
 
@@ -145,7 +166,7 @@ def _seconds_to_evaluate(splits: dict[Any, StsTask], width: int) -> float:
     return (time.perf_counter() - started) / len(splits)
 
 
-def _seconds_to_score(suite: Suite, width: int) -> float:
+def _seconds_to_score(suite: Suite[Sentences], width: int) -> float:
     """Of the tasks of pairs alone: the time of a classifier depends on its features."""
     vectors = _vectors(suite.sentences, width)
     started = time.perf_counter()
@@ -167,27 +188,23 @@ def _vectors(sentences: Sentences, width: int) -> Any:
 
 
 def _seconds_to_tokenise(
-    corpus: Corpus,
-    encoder: Encoder,
+    opened: OpenedInputs,
     settings: TrainerSettings,
     views: Sequence[View],
     folder: Path,
+    sampled: str,
 ) -> float:
-    """For the views of the whole corpus that are not kept yet, estimated from its beginning."""
-    tally = Tally()
-    beginning = list(itertools.islice(corpus.sentences(tally), SENTENCES))
-    path = folder / "sentences.txt"
-    path.write_text("\n".join(beginning) + "\n", encoding="utf-8")
-    sampled, device, seconds = open_corpus(str(path)), choose_device(settings), 0.0
-    limit = encoder.token_limit(settings.max_length)
+    """Of the sampled corpus in `folder`, for the views that are not kept yet of the whole one."""
+    encoder, device, seconds = opened.encoder, choose_device(settings), 0.0
+    tokenizer, limit = encoder.tokenizer, encoder.token_limit(settings.max_length)
+    beginning = open_corpus(sampled)
     for view in views:
-        whole = view_corpus(view, settings, corpus, encoder, device)
-        if token_folder(whole, encoder.tokenizer, limit, view.prompt).is_dir():
+        whole = view_corpus(view, settings, opened.corpus, encoder, device)
+        if token_folder(whole, tokenizer, limit, view.prompt).is_dir():
             continue
         started = time.perf_counter()
-        beginning_of = view_corpus(view, settings, sampled, encoder, device)
+        part = view_corpus(view, settings, beginning, encoder, device)
         with cache_in(folder):
-            tokenise(beginning_of, encoder.tokenizer, limit, view.prompt)
+            tokenise(part, tokenizer, limit, view.prompt)
         seconds += time.perf_counter() - started
-    is_whole = len(beginning) < SENTENCES or not tally.done
-    return seconds if is_whole else seconds * tally.total / tally.done
+    return seconds

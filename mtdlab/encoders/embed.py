@@ -92,6 +92,13 @@ class Sentences:
         return torch.tensor(padded).to(device), mask.to(device)
 
 
+def tokenised(
+    tokenizer: PreTrainedTokenizerBase, max_length: int, prompt: str = ""
+) -> Callable[[Iterable[str]], Sentences]:
+    """A function that tokenises the distinct ones of some texts for an encoder."""
+    return lambda texts: Sentences(texts, tokenizer, max_length, prompt)
+
+
 def batches(order: Rows, lengths: Sequence[int]) -> list[Rows]:
     """Batches of rows with at most `TOKENS_PER_BATCH` tokens, padding included, or of one row.
 

@@ -1,27 +1,37 @@
 """Evaluate one encoder on the chosen tasks."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from torch import nn
+from transformers import PreTrainedModel
 
 from mtdlab.data_paths import VARIABLE
 from mtdlab.device import choose_device
-from mtdlab.encoders.embed import MAX_LENGTH
+from mtdlab.encoders.embed import MAX_LENGTH, Vectors, tokenised
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.encoders.saved import saved_representation
 from mtdlab.errors import MtdlabError
+from mtdlab.evaluation.embedder import Embedder
+from mtdlab.evaluation.external import open_tasks, score_external
 from mtdlab.evaluation.mteb_tree import write_mteb
 from mtdlab.evaluation.pairs import Pairs, read_table
 from mtdlab.evaluation.processing import Flow, Processing, Whiten
-from mtdlab.evaluation.suite import Advance, Embedder, Suite
+from mtdlab.evaluation.suite import Advance, Suite, T, TaskScore, embed_suite
 from mtdlab.evaluation.table import Report
 from mtdlab.evaluation.tasks import sts_benchmark_pairs
 from mtdlab.evaluation.word_vectors import PREFIX, WordAverages
 from mtdlab.settings import Pooling, Representation, TrainerSettings
-from mtdlab.settings.tasks import BUILTIN, KNOWN, parse_tasks
+from mtdlab.settings.tasks import (
+    BUILTIN,
+    KNOWN,
+    external_tasks,
+    parse_tasks,
+    published_tasks,
+)
 
 SENTEVAL = "senteval"
 """SentEval's folder, where MTDLAB_DATA names a folder of several data sets."""
@@ -42,7 +52,9 @@ def evaluate(
     """Score `builtin`, a folder, a Hugging Face name or `vectors:FILE`, averages of word vectors.
 
     pooling  None: that of a model saved by mtdlab with its prompt and segments, else cls.
-    tasks    names separated by commas, `sts`, `transfer`; None: all, or without data `builtin`.
+    tasks    names separated by commas, `sts`, `transfer`, or tasks besides the published ones
+             (`beir:FOLDER`, `mteb:TASK`, `evaluator`); None: all published, or without data
+             `builtin`.
     data     a folder in SentEval's layout; None: MTDLAB_DATA, if it is set, or the folder
              `senteval` in it.
     whiten   dimensions kept by whitening; None: none.
@@ -53,35 +65,89 @@ def evaluate(
     Raises MtdlabError for what is unknown, damaged or cannot be loaded, and where no task's
     data are there.
     """
-    processing = _processing(whiten, flow)
+    processing, tasks = _processing(whiten, flow), _tasks(tasks)
     words = model.startswith(PREFIX)
     if words and (pooling or mteb):
         raise MtdlabError(f"{model}: word vectors have no --pooling and no --mteb; remove them")
-    representation = Representation() if words else _representation(model, pooling)
-    named = data is not None or bool(tasks)
-    data = senteval_folder(data)
-    chosen = _tasks(tasks) or (KNOWN if data else (BUILTIN,))
-    spaces = _spaces(chosen, data, pairs)
-    if words:
-        suite = Suite(chosen, data, Path(model.removeprefix(PREFIX)), MAX_LENGTH, spaces)
-        _check_data(suite, named=named)
-        assert isinstance(suite.sentences, WordAverages)
-        vectors, remark = suite.sentences.vectors, suite.sentences.remark()
-        scores = suite.score_all(vectors, processing, advance=advance)
-        found = [suite.space(name, vectors, processing) for name in suite.spaces]
-        return Report(model, None, processing, "cpu", scores, found, [], remark)
-    settings = TrainerSettings(encoder=model)
-    encoder = load_encoder(model, settings.dropout)
+    if (words or processing) and external_tasks(tasks or ""):
+        raise MtdlabError(
+            f"{', '.join(external_tasks(tasks or ''))}: scored for an encoder as it is; remove "
+            "--whiten and --flow, and name an encoder"
+        )
+    representation = None if words else _representation(model, pooling)
+    given = _Data(tasks, data, pairs)
+    embedded = (
+        _encoded(model, representation, given, advance)
+        if representation
+        else _averaged(model.removeprefix(PREFIX), given)
+    )
+    suite, vectors = embedded.suite, embedded.vectors
+    scores = suite.score_all(vectors, processing, advance=advance) + embedded.external
+    found = [suite.space(name, vectors, processing) for name in suite.spaces]
+    files = write_mteb(mteb, model, embedded.model, scores) if mteb and embedded.model else []
+    return Report(
+        model,
+        representation,
+        processing,
+        embedded.device,
+        scores,
+        found,
+        files,
+        embedded.remark,
+    )
+
+
+@dataclass(frozen=True)
+class _Data:
+    """The data that an evaluation names, see `evaluate`."""
+
+    tasks: str | None
+    data: Path | None
+    pairs: Path | None
+
+    def suite(self, collect: Callable[[Iterable[str]], T]) -> Suite[T]:
+        """The tasks and sets of pairs. Raises MtdlabError where no task's data are there."""
+        folder = senteval_folder(self.data)
+        everything = KNOWN if folder else (BUILTIN,)
+        chosen = published_tasks(self.tasks) if self.tasks else everything
+        suite = Suite(chosen, folder, collect, _spaces(chosen, folder, self.pairs))
+        _check_data(suite, named=self.data is not None or bool(self.tasks))
+        return suite
+
+
+@dataclass(frozen=True)
+class _Embedded:
+    """A suite and the vectors (S, D) of its texts; `model` where an encoder made them.
+
+    external  scores of tasks besides the published ones.
+    """
+
+    suite: Suite[Any]
+    vectors: Vectors
+    device: str
+    model: PreTrainedModel | None = None
+    external: list[TaskScore] = field(default_factory=list)
+    remark: str = ""
+
+
+def _averaged(file: str, given: _Data) -> _Embedded:
+    suite = given.suite(lambda texts: WordAverages(texts, Path(file)))
+    return _Embedded(suite, suite.sentences.vectors, "cpu", remark=suite.sentences.remark())
+
+
+def _encoded(
+    name: str, representation: Representation, given: _Data, advance: Advance
+) -> _Embedded:
+    settings = TrainerSettings(encoder=name)
+    encoder = load_encoder(name, settings.dropout)
     limit = encoder.token_limit(MAX_LENGTH)
-    suite = Suite(chosen, data, encoder.tokenizer, limit, spaces, representation.prompt)
-    _check_data(suite, named=named)
+    suite = given.suite(tokenised(encoder.tokenizer, limit, representation.prompt))
     device = choose_device(settings)
     nn.Module.to(encoder.model, device.device)
-    vectors = suite.embed(Embedder(encoder.model, representation, device), advance=advance)
-    scores = suite.score_all(vectors, processing, advance=advance)
-    found = [suite.space(name, vectors, processing) for name in suite.spaces]
-    files = write_mteb(mteb, model, encoder.model, scores) if mteb else []
-    return Report(model, representation, processing, str(device), scores, found, files)
+    embedder = Embedder(encoder.model, representation, device)
+    vectors = embed_suite(embedder, suite, advance=advance)
+    named = open_tasks(external_tasks(given.tasks or ""), encoder, representation.prompt)
+    return _Embedded(suite, vectors, str(device), encoder.model, score_external(embedder, named))
 
 
 def _processing(whiten: int | None, flow: int | None) -> Processing | None:
@@ -92,7 +158,7 @@ def _processing(whiten: int | None, flow: int | None) -> Processing | None:
     return None if whiten is None else Whiten(whiten)
 
 
-def _check_data(suite: Suite, *, named: bool) -> None:
+def _check_data(suite: Suite[Any], *, named: bool) -> None:
     """Raise MtdlabError where no task's data are there, or none of those that were named."""
     if suite.missing and (not suite.loaded or (named and suite.loaded.keys() == {BUILTIN})):
         name, reason = next(iter(suite.missing.items()))
@@ -102,9 +168,10 @@ def _check_data(suite: Suite, *, named: bool) -> None:
         )
 
 
-def _tasks(text: str | None) -> tuple[str, ...]:
+def _tasks(text: str | None) -> str | None:
+    """The names, checked. Raises MtdlabError for one that is not known."""
     try:
-        return parse_tasks(text or "")
+        return ",".join(parse_tasks(text)) if text else None
     except ValueError as error:
         raise MtdlabError(str(error)) from None
 

@@ -14,6 +14,7 @@ from analysis.geometry import alignment, mean_cosine, normalise_rows, uniformity
 from mtdlab.device import Device
 from mtdlab.encoders.embed import Sentences, Vectors
 from mtdlab.errors import TrialError
+from mtdlab.evaluation.embedder import Embedder
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.settings import Representation
 
@@ -58,6 +59,11 @@ class StsTask:
         if not np.isfinite(vectors).all():
             raise TrialError("sentence vectors are not finite", "nan_loss")
         return vectors
+
+    def measure(self, embedder: Embedder) -> tuple[Vectors, Evaluation]:
+        """`embed` and `evaluate`: the vectors (S, D) and what they score."""
+        vectors = self.embed(embedder.model, embedder.representation, embedder.device)
+        return vectors, self.evaluate(vectors)
 
     def evaluate(self, vectors: Vectors) -> Evaluation:
         """Spearman of cosines against gold x 100 (all pairs), with alignment and uniformity.

@@ -12,12 +12,13 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from analysis.tasks import STS
 from mtdlab.device import Device
-from mtdlab.encoders.embed import MAX_LENGTH, Sentences, Vectors
+from mtdlab.encoders.embed import MAX_LENGTH, Sentences, Vectors, tokenised
 from mtdlab.encoders.loading import Encoder
 from mtdlab.errors import TrialError
+from mtdlab.evaluation.embedder import Embedder
 from mtdlab.evaluation.pairs import evaluation_folder, load_pairs
 from mtdlab.evaluation.sts import NAN, Evaluation, StsTask
-from mtdlab.evaluation.suite import Embedder, Suite
+from mtdlab.evaluation.suite import Suite, embed_suite
 from mtdlab.evaluation.tasks import task_folder
 from mtdlab.settings import Representation
 
@@ -82,10 +83,15 @@ class StsAverage:
         self, model: PreTrainedModel, representation: Representation, device: Device
     ) -> Vectors:
         """Sentence vectors (S, D) of all sets. Raises TrialError where one is not finite."""
-        vectors = self._suite.embed(Embedder(model, representation, device))
+        vectors = embed_suite(Embedder(model, representation, device), self._suite)
         if not np.isfinite(vectors).all():
             raise TrialError("sentence vectors are not finite", "nan_loss")
         return vectors
+
+    def measure(self, embedder: Embedder) -> tuple[Vectors, Evaluation]:
+        """`embed` and `evaluate`: the vectors (S, D) and what they score."""
+        vectors = self.embed(embedder.model, embedder.representation, embedder.device)
+        return vectors, self.evaluate(vectors)
 
     def evaluate(self, vectors: Vectors) -> Evaluation:
         """The mean of the sets' Spearman correlations x 100; NaN where one has none."""
@@ -114,8 +120,8 @@ def _suite(
     tokenizer: PreTrainedTokenizerBase,
     limit: int,
     prompt: str,
-) -> Suite:
+) -> Suite[Sentences]:
     """Cached, since every trial of a study reads the same sets."""
     found = [name for name in STS if _has(name, folder)]
     pairs = {_PAIRS: load_pairs(evaluation, "test")}
-    return Suite(found, folder, tokenizer, limit, pairs, prompt)
+    return Suite(found, folder, tokenised(tokenizer, limit, prompt), pairs)

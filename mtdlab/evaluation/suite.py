@@ -3,18 +3,18 @@
 Letters: S distinct sentences over all tasks, P pairs, D dimension.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from analysis.geometry import alignment, batched_uniformity, normalise_rows, uniformity
 from analysis.tasks import TRANSFER
-from mtdlab.device import Device
-from mtdlab.encoders.embed import Sentences, Vectors
+from mtdlab.encoders.embed import Rows, Sentences, Vectors
+from mtdlab.evaluation.embedder import Embedder
 from mtdlab.evaluation.labels import Labelled, Transfer
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.processing import Processing
@@ -22,9 +22,7 @@ from mtdlab.evaluation.sizes import describe_shortfall
 from mtdlab.evaluation.sts import POSITIVE_ABOVE, spearman
 from mtdlab.evaluation.tasks import Task, load_task, parts_of, task_folder
 from mtdlab.evaluation.transfer import Examples, nested_accuracy, split_accuracy
-from mtdlab.evaluation.word_vectors import WordAverages
-from mtdlab.settings import Representation
-from mtdlab.settings.tasks import BUILTIN
+from mtdlab.settings.tasks import BEIR, BUILTIN, is_external_score
 
 Floats = NDArray[np.float64]
 Advance = Callable[[str, int, int], None]
@@ -49,7 +47,9 @@ class TaskScore:
 
     @property
     def metric(self) -> str:
-        """`accuracy` for transfer tasks, else `spearman`."""
+        """`accuracy` for transfer tasks, `spearman` for pairs, else what the task is scored by."""
+        if is_external_score(self.task):
+            return "ndcg_at_10" if self.task.startswith(BEIR) else "main_score"
         return "accuracy" if self.task in TRANSFER else "spearman"
 
 
@@ -73,22 +73,21 @@ class Space:
     reason: str = ""
 
 
-@dataclass(frozen=True)
-class Embedder:
-    """An encoder and how its sentence vectors are read: representation, device, processing.
+class Distinct(Protocol):
+    """The distinct sentences of some texts, each of which has one row in an array of vectors."""
 
-    processing  of vectors; fitted to each task's own sentences, each as often as it occurs
-                there, as published for whitening. None: none.
-    """
+    def rows(self, sentences: Sequence[str]) -> Rows:
+        """The rows of these sentences' vectors, (P,)."""
 
-    model: PreTrainedModel
-    representation: Representation
-    device: Device
-    processing: Processing | None = None
+    def __len__(self) -> int:
+        """The number of rows, S."""
 
 
-class Suite:
-    """Some tasks and some sets of pairs, read and tokenised, each sentence once.
+T = TypeVar("T", bound=Distinct)
+
+
+class Suite(Generic[T]):
+    """Some tasks and some sets of pairs, read, and their distinct sentences as a `T`.
 
     `missing` names the tasks whose data are not there, each with what was looked for; `shortfalls`
     those with files shorter than published, each with both counts.
@@ -98,14 +97,13 @@ class Suite:
         self,
         tasks: Sequence[str],
         data: Path | None,
-        tokenizer: PreTrainedTokenizerBase | Path,
-        max_length: int,
+        collect: Callable[[Iterable[str]], T],
         spaces: Mapping[str, Pairs] | None = None,
-        prompt: str = "",
     ) -> None:
         """Read what `data`, a folder in SentEval's layout, holds of the tasks.
 
-        tokenizer   of the encoder; or a file of word vectors, which are averaged.
+        collect  makes a `T` of the texts of all tasks and sets, which may occur repeatedly:
+                 `tokenised` for an encoder, `WordAverages` for word vectors.
 
         Raises MtdlabError for an unknown task, and with file and line for a damaged file.
         """
@@ -128,29 +126,12 @@ class Suite:
             for text in (*part.first, *part.second)
         ]
         texts += [text for pairs in self.spaces.values() for text in (*pairs.first, *pairs.second)]
-        self.sentences: Sentences = (
-            WordAverages(texts, tokenizer)
-            if isinstance(tokenizer, Path)
-            else Sentences(texts, tokenizer, max_length, prompt)
-        )
-
-    def embed(self, embedder: Embedder, *, advance: Advance = nothing) -> Vectors:
-        """Sentence vectors (S, D) of all tasks and sets, each sentence encoded once."""
-        done = 0
-
-        def encoded(count: int) -> None:
-            nonlocal done
-            done += count
-            advance("sentences", done, len(self.sentences))
-
-        return self.sentences.embed(
-            embedder.model, embedder.representation, embedder.device, advance=encoded
-        )
+        self.sentences = collect(texts)
 
     def score_all(
         self, vectors: Vectors, processing: Processing | None, *, advance: Advance = nothing
     ) -> list[TaskScore]:
-        """Every task's score, in the suite's order, from `embed`'s vectors."""
+        """Every task's score, in the suite's order, from `embed_suite`'s vectors."""
         return [self.score(task, vectors, processing, advance=advance) for task in self.tasks]
 
     def score(
@@ -161,7 +142,7 @@ class Suite:
         *,
         advance: Advance = nothing,
     ) -> TaskScore:
-        """One task's score from `embed`'s vectors; None with a reason where there is none."""
+        """One task's score from `embed_suite`'s vectors; None with a reason where there is none."""
         if task in self.missing:
             return TaskScore(task, None, self.missing[task])
         score = self._score(task, vectors, processing, advance)
@@ -213,7 +194,7 @@ class Suite:
         ]
         every = vectors[np.concatenate([rows for side in sides for rows in side])]
         every = every.astype(np.float64)
-        _check_directions(every)
+        check_directions(every)
         shown = every if processing is None else processing(every)
         if isinstance(parts[0], Pairs):
             shown = normalise_rows(shown)
@@ -222,16 +203,34 @@ class Suite:
         return list(zip(pieces[::2], pieces[1::2], strict=True))
 
 
-def score_tasks(embedder: Embedder, suite: Suite, *, advance: Advance = nothing) -> list[TaskScore]:
+def embed_suite(
+    embedder: Embedder, suite: Suite[Sentences], *, advance: Advance = nothing
+) -> Vectors:
+    """Sentence vectors (S, D) of all tasks and sets of a suite, each sentence encoded once."""
+    done = 0
+
+    def encoded(count: int) -> None:
+        nonlocal done
+        done += count
+        advance("sentences", done, len(suite.sentences))
+
+    return suite.sentences.embed(
+        embedder.model, embedder.representation, embedder.device, advance=encoded
+    )
+
+
+def score_tasks(
+    embedder: Embedder, suite: Suite[Sentences], *, advance: Advance = nothing
+) -> list[TaskScore]:
     """Every task of a suite, in its order.
 
     `advance(what, done, total)` follows the encoding and the classifiers.
     """
-    vectors = suite.embed(embedder, advance=advance)
+    vectors = embed_suite(embedder, suite, advance=advance)
     return suite.score_all(vectors, embedder.processing, advance=advance)
 
 
-def _check_directions(vectors: Floats) -> None:
+def check_directions(vectors: Floats) -> None:
     """Raise ValueError for vectors without information, whose score would mean nothing."""
     if not np.isfinite(vectors).all():
         raise ValueError("sentence vectors are not finite")

@@ -11,7 +11,7 @@ from mtdlab.evaluation.processing import Flow, Processing, Whiten
 from mtdlab.evaluation.suite import Space, TaskScore
 from mtdlab.settings import Representation
 from mtdlab.settings.representation import describe
-from mtdlab.settings.tasks import BUILTIN
+from mtdlab.settings.tasks import BUILTIN, is_external_score
 from mtdlab.terminal import in_columns
 
 TABLES = (
@@ -19,6 +19,7 @@ TABLES = (
     ("Transfer, accuracy x 100", TRANSFER),
     ("Built-in pairs, Spearman x 100", (BUILTIN,)),
 )
+OWN = "Other tasks, x 100"
 
 
 @dataclass(frozen=True)
@@ -51,18 +52,24 @@ def average(scores: Sequence[TaskScore]) -> tuple[float | None, int]:
 
 
 def tables(report: Report) -> list[tuple[str, list[TaskScore], int]]:
-    """Title, scores and full size of each of the papers' tables that was chosen."""
+    """Title, scores and full size of each of the papers' tables that was chosen.
+
+    Last the scores of other tasks, whose average has no meaning: of size 0.
+    """
     split = [
         (title, [score for score in report.scores if score.task in names], len(names))
         for title, names in TABLES
     ]
-    return [table for table in split if table[1]]
+    own = [score for score in report.scores if is_external_score(score.task)]
+    return [table for table in [*split, (OWN, own, 0)] if table[1]]
 
 
 def as_json(report: Report) -> dict[str, Any]:
     """The report as one JSON object; `complete` where an average is over the whole table."""
     averages, processing = {}, report.processing
     for title, scores, size in tables(report):
+        if not size:
+            continue
         mean, count = average(scores)
         averages[title] = {"mean": mean, "n": count, "of": size, "complete": count == size}
     return {

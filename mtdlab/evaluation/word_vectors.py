@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mtdlab.encoders.embed import Sentences, Vectors
+from mtdlab.encoders.embed import Rows, Vectors
 from mtdlab.errors import MtdlabError
 
 PREFIX = "vectors:"
@@ -29,7 +29,7 @@ def words_of(sentence: str) -> list[str]:
     return _WORD.findall(sentence.lower())
 
 
-class WordAverages(Sentences):
+class WordAverages:
     """The distinct sentences of some texts, each the mean of its known words' vectors.
 
     vectors   (S, D); zeros for a sentence without a known word.
@@ -59,6 +59,10 @@ class WordAverages(Sentences):
 
     def __len__(self) -> int:
         return len(self.vectors)
+
+    def rows(self, sentences: Sequence[str]) -> Rows:
+        """The rows of these sentences' vectors, (P,). Raises KeyError for an unknown sentence."""
+        return np.array([self._position[sentence] for sentence in sentences], dtype=np.intp)
 
     def remark(self) -> str:
         """How many words have no vector."""

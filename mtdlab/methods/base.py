@@ -16,6 +16,7 @@ from torch.nn.functional import normalize
 from mtdlab.methods.losses import at_least_float32
 from mtdlab.settings import TrainerSettings
 from mtdlab.settings.augmentation import text_level
+from mtdlab.settings.texts import is_pairs
 
 if TYPE_CHECKING:
     # transformers takes seconds to import, and reading a study file needs only the settings
@@ -35,12 +36,14 @@ class View:
 
     augmentation   the augmentations that change each sentence; "none": the original text.
     prompt         the text around each sentence, see `mtdlab.settings.representation`.
+    positive       the second text of each pair of a corpus of pairs instead of the first.
     document       consecutive sentences joined to at most `max_length` tokens instead of single
                    ones, see `mtdlab.corpus.documents`. All views of a method, or none.
     """
 
     augmentation: str = "none"
     prompt: str = ""
+    positive: bool = False
     document: bool = False
 
 
@@ -89,11 +92,13 @@ class Method(nn.Module, ABC, Generic[S]):
         """The views of a batch, in the order in which `forward` receives them.
 
         By default the online branch reads the augmented text and the target branch the original
-        text; one view without an augmentation that changes the text.
+        text; one view without an augmentation that changes the text. Of a corpus of pairs the
+        online branch reads the anchors and the target branch the positives.
         """
         text = View(prompt=settings.prompt)
-        changed = replace(text, augmentation=text_level(settings.augmentation))
-        return (text,) if changed == text else (changed, text)
+        online = replace(text, augmentation=text_level(settings.augmentation))
+        target = replace(text, positive=is_pairs(settings.corpus))
+        return (text,) if online == target else (online, target)
 
     def use_pooler(self, pooler: nn.Module | None) -> None:
         """Called once before training with the pooler that was pre-trained with the encoder.

@@ -168,7 +168,8 @@ class Contriever(Method[ContrieverSettings]):
     @classmethod
     def views(cls, settings: TrainerSettings) -> tuple[View, ...]:
         """Documents: the augmented text and the original, or only the latter."""
-        return tuple(replace(view, document=True) for view in super().views(settings))
+        views = super().views(settings)
+        return tuple(replace(view, document=True, positive=False) for view in views)
 
     def forward(self, step: int, views: Sequence[Tokens]) -> Step:  # noqa: ARG002
         """InfoNCE of one crop of the first view by the encoder and one of the last as its key.

@@ -6,6 +6,7 @@ Letters: N batch, L tokens, V queue rows in use, P dimension of queries, keys an
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -92,8 +93,11 @@ class MoCoSE(Method[MoCoSESettings]):
     def views(cls, settings: TrainerSettings) -> tuple[View, ...]:
         """The views of the online and of the target branch; one view for both if they are equal."""
         views = super().views(settings)
-        is_target = getattr(settings, "augmented_branch", "online") == "target"
-        return views[::-1] if is_target else views
+        if getattr(settings, "augmented_branch", "online") == "online":
+            return views
+        changes = [view.augmentation for view in views]
+        swapped = zip(views, changes[::-1], strict=True)
+        return tuple(replace(view, augmentation=change) for view, change in swapped)
 
     def use_pooler(self, pooler: nn.Module | None) -> None:
         """Start from the encoder's pre-trained pooler with `head_initialisation: bert`.

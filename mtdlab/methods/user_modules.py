@@ -34,6 +34,15 @@ class UserModule:
     spec: str
     sha256: str
 
+    def load(self) -> "UserModule":
+        """Import it in this process. Raises MtdlabError where it cannot be imported."""
+        return _import_once(self.spec)
+
+    @property
+    def option(self) -> str:
+        """The option that names it."""
+        return "--import"
+
 
 def named_modules(given: Iterable[str] = ()) -> tuple[str, ...]:
     """Modules and files of --import and MTDLAB_IMPORT (separated by commas), without duplicates."""
@@ -51,30 +60,33 @@ def import_modules(
     Raises MtdlabError if one does not exist, fails to import, or defines no method.
     """
     places = tuple(folders)
-    return tuple(_import_once(_absolute(name, places)) for name in names)
+    return tuple(_import_once(absolute(name, places)) for name in names)
 
 
 def ensure_imported(modules: Iterable[UserModule]) -> None:
     """Import modules of another process in this one. Raises MtdlabError if one has changed."""
     for module in modules:
-        found = _import_once(module.spec)
-        if found.sha256 != module.sha256:
-            raise MtdlabError(f"--import {module.spec}: changed while the sweep was running")
+        if module.load().sha256 != module.sha256:
+            raise MtdlabError(f"{module.option} {module.spec}: changed while the sweep was running")
 
 
-def _absolute(name: str, folders: Iterable[Path]) -> str:
+def absolute(name: str, folders: Iterable[Path], option: str = "--import") -> str:
+    """The path of a file in one of the folders, else the name of a module.
+
+    Raises MtdlabError for a file that is not there; `option` is what named it.
+    """
     file = name if name.endswith(".py") else f"{name}.py"
     for folder in folders:
         if (folder / file).is_file():
             return str((folder / file).resolve())
     if name.endswith(".py"):
-        raise MtdlabError(f"--import {name}: no such file")
+        raise MtdlabError(f"{option} {name}: no such file")
     return name
 
 
 @lru_cache
 def _import_once(spec: str) -> UserModule:
-    module = _executed(spec)
+    module = executed(spec)
     methods = _methods_of(module)
     if not methods:
         raise MtdlabError(
@@ -83,10 +95,15 @@ def _import_once(spec: str) -> UserModule:
         )
     for method in methods:
         register(method)
-    return UserModule(module.__name__, spec, _digest(module))
+    return UserModule(module.__name__, spec, digest_of(module))
 
 
-def _executed(spec: str) -> ModuleType:
+@lru_cache
+def executed(spec: str, option: str = "--import") -> ModuleType:
+    """The module of a file or name, executed once. Raises MtdlabError where it fails.
+
+    option  what named it.
+    """
     try:
         if not spec.endswith(".py"):
             return importlib.import_module(spec)
@@ -101,7 +118,7 @@ def _executed(spec: str) -> ModuleType:
         return module
     except Exception as error:
         # code of the user can raise any exception
-        raise MtdlabError(f"--import {spec}: {one_line(error)}") from error
+        raise MtdlabError(f"{option} {spec}: {one_line(error)}") from error
 
 
 def _methods_of(module: ModuleType) -> list[type]:
@@ -117,7 +134,8 @@ def _methods_of(module: ModuleType) -> list[type]:
     ]
 
 
-def _digest(module: ModuleType) -> str:
+def digest_of(module: ModuleType) -> str:
+    """SHA-256 of a module's file, or of all Python files of a package."""
     file = Path(str(module.__file__))
     package = file.name == "__init__.py"
     files = sorted(file.parent.rglob("*.py")) if package else [file]

@@ -1,33 +1,106 @@
-"""Evaluation of a run: the graded pairs that every run uses, and the tasks of published tables."""
+"""Evaluation of a run: the graded pairs that every run uses, and the tasks that it is scored on.
+
+A task is published (`STS12`), a folder in BEIR's layout (`beir:FOLDER`), one of MTEB's
+(`mteb:TASK`), or the function of --evaluator (`evaluator`). A score has the name of its task; of a
+folder the last part counts, and a function returns several, `evaluator:KEY`. The score on a task's
+dev data ends in `:dev`.
+"""
+
+from pathlib import PurePath
 
 from analysis.tasks import STS, TASKS, TRANSFER
+from mtdlab.errors import nearest
 
 BUILTIN = "builtin"
 KNOWN = (*TASKS, BUILTIN)
-"""All tasks in the order of SimCSE's tables; `builtin` needs no data files."""
+"""The tasks of graded pairs and labels in the order of SimCSE's tables; `builtin` needs no data."""
 PAIR_SCORES = ("sts_dev", "sts_test")
 """Scores on the graded pairs of the setting `evaluation`; every run has them."""
 AVERAGES = {"sts_average": STS, "transfer_average": TRANSFER}
 METRICS = (*PAIR_SCORES, *AVERAGES, *KNOWN)
+BEIR, MTEB, EVALUATOR = "beir:", "mteb:", "evaluator"
+DEV = ":dev"
+SELECTIONS = ("dev", "test", "sts_average")
+"""The graded pairs on which a checkpoint may be selected."""
+KINDS = "beir:FOLDER, mteb:TASK or evaluator"
 
 
 def parse_tasks(text: str) -> tuple[str, ...]:
     """Task names separated by commas, `sts` or `transfer` for all tasks of a table.
 
-    Returns them in the order of `KNOWN`, none for an empty text. Raises ValueError for an unknown
-    name.
+    Returns them in the order of `KNOWN`, others behind in the given order; none for an empty text.
+    Raises ValueError for an unknown name, or two folders of the same name.
     """
-    chosen: set[str] = set()
+    chosen: dict[str, None] = {}
     for name in (part.strip() for part in text.split(",") if text.strip()):
         group = {"sts": STS, "transfer": TRANSFER}.get(name, (name,))
-        if not set(group) <= set(KNOWN):
+        if not (set(group) <= set(KNOWN) or is_external(name)):
             raise ValueError(
-                f"task {name!r}: not known; write sts, transfer or any of {', '.join(KNOWN)}"
+                f"task {name!r}: not known; write sts, transfer, {KINDS}, or any of "
+                f"{', '.join(KNOWN)}"
             )
-        chosen.update(group)
-    return tuple(name for name in KNOWN if name in chosen)
+        chosen.update(dict.fromkeys(group))
+    external = [name for name in chosen if is_external(name)]
+    names = [score_name(name) for name in external]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{name} is the name of two tasks' scores; rename one of the folders")
+    return (*(name for name in KNOWN if name in chosen), *external)
+
+
+def is_external(task: str) -> bool:
+    """Whether a task is a folder in BEIR's layout, MTEB's, or the evaluator."""
+    named = any(task.startswith(kind) and len(task) > len(kind) for kind in (BEIR, MTEB))
+    return task == EVALUATOR or named
+
+
+def published_tasks(text: str) -> tuple[str, ...]:
+    """The tasks of graded pairs and labels among those of `parse_tasks`."""
+    return tuple(name for name in parse_tasks(text) if not is_external(name))
+
+
+def external_tasks(text: str) -> tuple[str, ...]:
+    """The others among the tasks of `parse_tasks`."""
+    return tuple(name for name in parse_tasks(text) if is_external(name))
+
+
+def score_name(name: str) -> str:
+    """The name of the score of an external task or metric: of a folder, its last part."""
+    if not name.startswith(BEIR):
+        return name
+    folder, dev = name.removeprefix(BEIR).removesuffix(DEV), name.endswith(DEV)
+    return f"{BEIR}{PurePath(folder).name}{DEV if dev else ''}"
+
+
+def task_of(score: str) -> str:
+    """The task, by the name of its score, that a score is of: `evaluator` of `evaluator:KEY`."""
+    return EVALUATOR if score.startswith(f"{EVALUATOR}:") else score.removesuffix(DEV)
+
+
+def is_external_score(name: str) -> bool:
+    """Whether a metric is a score of an external task."""
+    if name.startswith(f"{EVALUATOR}:"):
+        return len(name.removesuffix(DEV)) > len(EVALUATOR) + 1
+    return name != EVALUATOR and is_external(name.removesuffix(DEV))
+
+
+def check_selection(value: str) -> str:
+    """The value of `select_on`. Raises ValueError for one that is not allowed."""
+    if value in SELECTIONS:
+        return value
+    if is_external_score(value) and value.endswith(DEV) and not value.startswith(MTEB):
+        return score_name(value)
+    raise ValueError(
+        f"{value!r}: {nearest(value, SELECTIONS)}, or write the dev score of a task, "
+        "beir:FOLDER:dev or evaluator:KEY:dev"
+    )
+
+
+def score_of_selection(select_on: str) -> str:
+    """The name of the score on the data that `select_on` names."""
+    return select_on if select_on.endswith(DEV) else f"sts_{select_on.removeprefix('sts_')}"
 
 
 def needed(metric: str) -> tuple[str, ...]:
-    """The tasks that a metric is computed from; none for the scores on graded pairs."""
+    """The scores that a metric is the mean of; none for the scores on graded pairs."""
     return () if metric in PAIR_SCORES else AVERAGES.get(metric, (metric,))

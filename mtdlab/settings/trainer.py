@@ -21,7 +21,15 @@ from mtdlab.settings import limits
 from mtdlab.settings.augmentation import NEGATION, parse_augmentation
 from mtdlab.settings.fields import setting
 from mtdlab.settings.representation import Pooling, Representation
-from mtdlab.settings.tasks import parse_tasks
+from mtdlab.settings.tasks import (
+    DEV,
+    SELECTIONS,
+    check_selection,
+    external_tasks,
+    parse_tasks,
+    score_name,
+    task_of,
+)
 
 Positive = Annotated[int, Field(ge=1, le=limits.COUNT)]
 Count = Annotated[int, Field(ge=0, le=limits.COUNT)]
@@ -75,7 +83,8 @@ class TrainerSettings(BaseModel):
     )
     corpus: str = setting(
         "builtin",
-        "training text: `builtin`, a file, a folder, or `dataset:NAME#COLUMN`",
+        "training text: `builtin`, a file, a folder, `dataset:NAME#COLUMN`, or `pairs:FILE`, whose "
+        "two texts a line are the two views",
         loaded=True,
         min_length=1,
     )
@@ -93,13 +102,21 @@ class TrainerSettings(BaseModel):
         WithJsonSchema({"type": ["string", "array"], "items": {"type": "string"}}),
     ] = setting(
         "",
-        "tasks scored at the end of each trial: `[STS12, SICKR]`, `sts`, `transfer`",
+        "tasks scored at the end of each trial: `[STS12, SICKR]`, `sts`, `transfer`, "
+        "`beir:FOLDER`, `mteb:TASK`, `evaluator` (the function of --evaluator)",
         loaded=True,
         step_cost="none",
     )
-    select_on: Literal["dev", "test", "sts_average"] = setting(
+    select_on: Annotated[
+        str,
+        AfterValidator(check_selection),
+        WithJsonSchema(
+            {"anyOf": [{"enum": list(SELECTIONS)}, {"type": "string", "pattern": f"{DEV}$"}]}
+        ),
+    ] = setting(
         "dev",
-        "pairs on which the checkpoint is selected; `test`, and `sts_average`, the average of the "
+        "pairs on which the checkpoint is selected, or the dev data of one of `tasks`: "
+        "`beir:FOLDER:dev`, `evaluator:KEY:dev`; `test`, and `sts_average`, the average of the "
         "STS test sets in the folder of `evaluation` (its test pairs where there are none), are "
         "for reproducing published selections and are stated in every figure",
         step_cost="none",
@@ -193,6 +210,7 @@ class TrainerSettings(BaseModel):
         if not (info.context or {}).get("partial"):
             self._check_probes()
             self._check_warmup()
+            self._check_selection()
             self.representation.check()
             self.check()
         return self
@@ -209,6 +227,14 @@ class TrainerSettings(BaseModel):
             raise ValueError(
                 f"warmup_steps {self.warmup_steps} leaves no step at the full learning rate in "
                 f"{self.steps} steps; it must be below steps"
+            )
+
+    def _check_selection(self) -> None:
+        names = [score_name(task) for task in external_tasks(self.tasks)]
+        if self.select_on.endswith(DEV) and task_of(self.select_on) not in names:
+            raise ValueError(
+                f"select_on {self.select_on} needs the task {task_of(self.select_on)}, which "
+                f"tasks lacks; it has {', '.join(names) or 'none of this kind'}"
             )
 
     def check(self) -> None:

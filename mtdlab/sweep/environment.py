@@ -23,7 +23,7 @@ def environment(settings: TrainerSettings, inputs: RunInputs) -> dict[str, str]:
     """Corpus, encoder, evaluation, device, precision, threads, processor, versions and commit."""
     weights = sum(parameter.numel() for parameter in inputs.encoder.model.parameters())
     return {
-        "corpus": f"{settings.corpus}: {len(inputs.tokens):,} sentences, "
+        "corpus": f"{settings.corpus}: {len(inputs.tokens):,} {inputs.corpus.unit}, "
         f"SHA-256 {inputs.corpus.fingerprint}{_unknown(inputs)}",
         "encoder": f"{settings.encoder}: {weights / 1e6:.2f} million weights, "
         f"{describe(settings.representation)}",

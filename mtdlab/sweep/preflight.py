@@ -68,7 +68,12 @@ def check_requirements(spec: StudySpec, models: Path) -> None:
     check_writable(models)
     augmentations = locate_augmentations(spec.augmentations(), spec.places)
     for settings in _inputs(spec):
-        check_inputs(located(settings, spec.places), augmentations, spec.smallest_batch())
+        check_inputs(
+            located(settings, spec.places),
+            augmentations,
+            spec.smallest_batch(),
+            (spec.metric, spec.select_by),
+        )
     for warning in (*selection_warnings(spec), *shortfall_warnings(spec)):
         print_text(f"mtdlab: {warning}", file=sys.stderr)
 
@@ -96,12 +101,12 @@ def shortfall_warnings(spec: StudySpec) -> list[str]:
     from mtdlab.evaluation.pairs import evaluation_folder
     from mtdlab.evaluation.sizes import describe_shortfall
     from mtdlab.evaluation.tasks import load_task, task_folder
-    from mtdlab.settings.tasks import BUILTIN, parse_tasks
+    from mtdlab.settings.tasks import BUILTIN, published_tasks
 
     found: dict[str, None] = {}
     for settings in _inputs(spec):
         data = evaluation_folder(located(settings, spec.places).evaluation)
-        for name in parse_tasks(settings.tasks):
+        for name in published_tasks(settings.tasks):
             folder = task_folder(name, data)
             if name == BUILTIN or folder is None:
                 continue

@@ -11,10 +11,12 @@ import torch
 from pydantic import ValidationError
 
 from mtdlab.config import TrainerSettings, make_settings
+from mtdlab.config.own_metric import with_evaluator
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.registry import is_builtin
 from mtdlab.methods.user_modules import UserModule
 from mtdlab.settings import first_error
+from mtdlab.settings.tasks import EVALUATOR, external_tasks
 from mtdlab.store.recorded import RecordedTrial, read_recorded, read_trial
 from mtdlab.sweep.environment import environment
 from mtdlab.training.inputs import load_inputs
@@ -80,12 +82,15 @@ def find_repeatable(
     values = {name: value for name, value in trial.settings.items() if name != "mtd"}
     if values.get("precision") == "auto" and recorded.precision:
         values["precision"] = recorded.precision
-    given = {module.name: module.sha256 for module in modules}
-    if not is_builtin(str(values.get("method", ""))) and given != recorded.imports:
+    tasks = str(values.get("tasks", ""))
+    built_in = is_builtin(str(values.get("method", "")))
+    used = with_evaluator(() if built_in else tuple(modules), values)
+    given = {module.name: module.sha256 for module in used}
+    if (not built_in or EVALUATOR in external_tasks(tasks)) and given != recorded.imports:
         listed = ", ".join(recorded.imports) or "none"
         raise MtdlabError(
             f"study {study} used other imported modules than these (recorded: {listed}); name "
-            "them with --import"
+            "them with --import, and an evaluator with --evaluator"
         )
     try:
         settings = make_settings(**values)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mtdlab.config import TrainerSettings
 from mtdlab.errors import MtdlabError, describe
+from mtdlab.settings.tasks import score_of_selection
 from mtdlab.training.outcome import Outcome
 
 FOLDER = Path("tensorboard")
@@ -46,7 +47,7 @@ def write_events(folder: Path, settings: TrainerSettings, outcome: Outcome) -> N
     final = {f"final/{name}": float(score) for name, score in scores.items()}
     with SummaryWriter(str(folder)) as writer:
         for name, column in outcome.curve.items():
-            tag = f"sts_{settings.select_on.removeprefix('sts_')}" if name == SCORE else name
+            tag = score_of_selection(settings.select_on) if name == SCORE else name
             for step, value in enumerate(column, start=1):
                 if math.isfinite(value):
                     writer.add_scalar(tag, float(value), step)

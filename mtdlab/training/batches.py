@@ -41,7 +41,7 @@ class BatchOrder:
         if count < size:
             raise MtdlabError(
                 f"batch_size is {size}, but the corpus has {count} sentences (or documents, for a "
-                "method that joins them); reduce batch_size"
+                "method that joins them, or pairs); reduce batch_size"
             )
         self._stores, self._size, self._count = tuple(stores), size, count
         self._random = np.random.PCG64(seed)

@@ -7,6 +7,7 @@ from typing import Any
 from mtdlab.methods.registry import find_method
 from mtdlab.settings import Representation, TrainerSettings
 from mtdlab.settings.representation import describe
+from mtdlab.settings.tasks import DEV
 
 _FACTS = (
     "corpus",
@@ -121,6 +122,8 @@ def model_card(run: Mapping[str, Any], method: MethodText, saved: Iterable[str])
 
 def _selection(select_on: str) -> str:
     average = "the average of the STS test sets"
+    if select_on.endswith(DEV):
+        return f"the dev data of {select_on.removesuffix(DEV)}"
     return average if select_on == "sts_average" else f"the {select_on} pairs"
 
 

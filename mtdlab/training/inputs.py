@@ -15,18 +15,26 @@ from mtdlab.corpus.corpus import Corpus, open_corpus
 from mtdlab.corpus.documents import join_documents
 from mtdlab.corpus.tokens import TokenStore, tokenise
 from mtdlab.device import Device, choose_device
-from mtdlab.encoders.embed import MAX_LENGTH, Vectors
+from mtdlab.encoders.embed import MAX_LENGTH, Sentences, Vectors, tokenised
 from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.encoders.tokenising import check_prompt
-from mtdlab.errors import MtdlabError
+from mtdlab.errors import MtdlabError, nearest
+from mtdlab.evaluation.embedder import Embedder
+from mtdlab.evaluation.external import (
+    ExternalTask,
+    find_task,
+    open_tasks,
+    score_external,
+)
 from mtdlab.evaluation.pairs import Pairs, evaluation_folder, load_pairs
 from mtdlab.evaluation.sts import Evaluation, StsTask
-from mtdlab.evaluation.suite import Embedder, Suite, TaskScore, score_tasks
+from mtdlab.evaluation.suite import Suite, TaskScore, score_tasks
 from mtdlab.methods.base import View
 from mtdlab.methods.registry import find_method
 from mtdlab.settings import TrainerSettings, settings_of
 from mtdlab.settings.augmentation import parse_augmentation
-from mtdlab.settings.tasks import parse_tasks
+from mtdlab.settings.tasks import DEV, EVALUATOR, external_tasks, published_tasks, task_of
+from mtdlab.settings.texts import is_pairs
 from mtdlab.training.batches import BatchOrder
 
 LOADED = frozenset(name for name, setting in settings_of(TrainerSettings).items() if setting.loaded)
@@ -64,17 +72,21 @@ class OpenedInputs:
     test_pairs: Pairs
     dev: StsTask
     test: StsTask
-    suite: Suite
+    suite: Suite[Sentences]
+    external: tuple[ExternalTask, ...]
 
 
 @dataclass(frozen=True)
 class RunInputs:
     """Encoder before training, corpus, tokens, graded pairs, tasks, and the encoder's scores.
 
+    external               tasks besides the published ones.
+
     before, scores_before  scores of the encoder before training: on dev and test, and on the tasks
                            of the suite.
     views                  tokens of the views that the method reads; row i of each is the same
-                           sentence as in `tokens`, or in all views the same document.
+                           sentence as in `tokens`, or the other text of its pair, or in all views
+                           the same document.
     """
 
     encoder: Encoder
@@ -82,9 +94,10 @@ class RunInputs:
     tokens: TokenStore
     dev: StsTask
     test: StsTask
-    suite: Suite
+    suite: Suite[Sentences]
     before: EncoderScores
     scores_before: tuple[TaskScore, ...]
+    external: tuple[ExternalTask, ...] = ()
     views: tuple[TokenStore, ...] = ()
 
     def batches(self, size: int, seed: int) -> BatchOrder:
@@ -110,7 +123,10 @@ def open_inputs(settings: TrainerSettings) -> OpenedInputs:
         for pairs in (dev_pairs, test_pairs)
     )
     suite = _open_suite(settings, encoder)
-    return OpenedInputs(encoder, corpus, dev_pairs, test_pairs, dev, test, suite)
+    external = open_tasks(external_tasks(settings.tasks), encoder, settings.prompt)
+    if settings.select_on.endswith(DEV):
+        find_task(settings.select_on, external)
+    return OpenedInputs(encoder, corpus, dev_pairs, test_pairs, dev, test, suite, external)
 
 
 def load_inputs(settings: TrainerSettings) -> RunInputs:
@@ -121,34 +137,67 @@ def load_inputs(settings: TrainerSettings) -> RunInputs:
     """
     loaded = TrainerSettings(**settings.model_dump(include=set(LOADED)))
     inputs = _load(loaded)
-    views = find_method(settings.method).views(settings)
-    return replace(inputs, views=tuple(_view_tokens(view, loaded) for view in views))
+    return replace(inputs, views=tuple(_view_tokens(view, loaded) for view in views_of(settings)))
 
 
 def check_inputs(
-    settings: TrainerSettings, augmentations: Iterable[str] = (), batch_size: int = 0
+    settings: TrainerSettings,
+    augmentations: Iterable[str] = (),
+    batch_size: int = 0,
+    scores: Iterable[str] = (),
 ) -> None:
     """Check that texts, encoder and device exist; fill the token cache that workers share.
 
     augmentations  of all runs, by default that of the settings; their models are applied to the
                    corpus here.
+    scores         of a user's function that have to be there; it is tried on the untrained encoder.
     batch_size     the smallest of all runs, by default that of the settings.
 
     Raises MtdlabError if an input is missing or cannot be used.
     """
     device = choose_device(settings)
+    views_of(settings)
     opened = open_inputs(settings)
+    _try_evaluator(opened, settings, device, scores)
     tokens = _tokens(opened.corpus, opened.encoder, settings.max_length, settings.prompt)
     # before models change a large corpus; documents are fewer than sentences
     BatchOrder([tokens], batch_size or settings.batch_size, seed=0)
-    kind = find_method(settings.method)
     for augmentation in augmentations or (settings.augmentation,):
         changed = settings.model_copy(update={"augmentation": augmentation})
         views = [
             _tokens_of(view, settings, opened.corpus, opened.encoder, device)
-            for view in kind.views(changed)
+            for view in views_of(changed)
         ]
         BatchOrder(views, batch_size or settings.batch_size, seed=0)
+
+
+def views_of(settings: TrainerSettings) -> tuple[View, ...]:
+    """The views of a method. Raises MtdlabError where it reads one text alone of each pair."""
+    views = find_method(settings.method).views(settings)
+    if is_pairs(settings.corpus) and not any(view.positive for view in views):
+        raise MtdlabError(
+            f"method {settings.method} makes its views of a single text, so it cannot train on "
+            f"corpus {settings.corpus}; name a corpus of sentences, or another method, such as "
+            "mocose or simcse"
+        )
+    return views
+
+
+def _try_evaluator(
+    opened: OpenedInputs, settings: TrainerSettings, device: Device, scores: Iterable[str]
+) -> None:
+    """Raise MtdlabError where a user's function fails, or does not return one of the scores."""
+    tasks = [task for task in opened.external if task.name == EVALUATOR]
+    if not tasks:
+        return
+    nn.Module.to(opened.encoder.model, device.device)
+    embedder = Embedder(opened.encoder.model, settings.representation, device)
+    found = [each.task for each in score_external(embedder, tasks)]
+    for name in (*scores, settings.select_on):
+        if task_of(name) == EVALUATOR and name not in found:
+            raise MtdlabError(
+                f"{name}: the function of --evaluator returns no such score; {nearest(name, found)}"
+            )
 
 
 @lru_cache(maxsize=1)
@@ -162,8 +211,19 @@ def _load(settings: TrainerSettings) -> RunInputs:
         task.embed(encoder.model, representation, device) for task in (dev, test)
     )
     before = EncoderScores.of(dev, dev_vectors, test, test_vectors)
-    scores = score_tasks(Embedder(encoder.model, representation, device), opened.suite)
-    return RunInputs(encoder, opened.corpus, tokens, dev, test, opened.suite, before, tuple(scores))
+    embedder = Embedder(encoder.model, representation, device)
+    scores = score_tasks(embedder, opened.suite) + score_external(embedder, opened.external)
+    return RunInputs(
+        encoder,
+        opened.corpus,
+        tokens,
+        dev,
+        test,
+        opened.suite,
+        before,
+        tuple(scores),
+        opened.external,
+    )
 
 
 @lru_cache(maxsize=8)
@@ -186,7 +246,8 @@ def _tokens_of(
 def view_corpus(
     view: View, settings: TrainerSettings, corpus: Corpus, encoder: Encoder, device: Device
 ) -> Corpus:
-    """The texts of a view of a corpus, before its prompt: documents or sentences, augmented."""
+    """The texts of a view before its prompt: a side of pairs, sentences or documents, augmented."""
+    corpus = corpus.sides()[view.positive]
     if view.document:
         limit = encoder.token_limit(settings.max_length)
         corpus = join_documents(corpus, encoder.tokenizer, limit)
@@ -197,12 +258,11 @@ def _tokens(corpus: Corpus, encoder: Encoder, max_length: int, prompt: str) -> T
     return tokenise(corpus, encoder.tokenizer, encoder.token_limit(max_length), prompt)
 
 
-def _open_suite(settings: TrainerSettings, encoder: Encoder) -> Suite:
+def _open_suite(settings: TrainerSettings, encoder: Encoder) -> Suite[Sentences]:
     """The tasks of a run. Raises MtdlabError if data of a task are missing."""
     data, limit = evaluation_folder(settings.evaluation), encoder.token_limit(MAX_LENGTH)
-    suite = Suite(
-        parse_tasks(settings.tasks), data, encoder.tokenizer, limit, prompt=settings.prompt
-    )
+    collect = tokenised(encoder.tokenizer, limit, settings.prompt)
+    suite = Suite(published_tasks(settings.tasks), data, collect)
     if suite.missing:
         lacking = "; ".join(f"{task}: {reason}" for task, reason in suite.missing.items())
         raise MtdlabError(

@@ -12,8 +12,10 @@ import torch
 
 from mtdlab.device import Device, choose_device
 from mtdlab.errors import TrialError
+from mtdlab.evaluation.embedder import Embedder
+from mtdlab.evaluation.external import score_external
 from mtdlab.evaluation.sts import Evaluation
-from mtdlab.evaluation.suite import Embedder, score_tasks
+from mtdlab.evaluation.suite import score_tasks
 from mtdlab.methods.base import Tokens
 from mtdlab.methods.registry import find_method
 from mtdlab.settings import TrainerSettings
@@ -50,7 +52,7 @@ def train(
     on_step: OnStep,
     state: RunState | None = None,
 ) -> Outcome:
-    """Train one encoder and score its best checkpoint, selected on the pairs of `select_on`.
+    """Train one encoder and score its best checkpoint, selected on the data of `select_on`.
 
     on_step  called after every step as on_step(steps_done, evaluation), evaluation None unless one
              followed the step. An exception that it raises ends the run; `state` can be resumed.
@@ -65,6 +67,7 @@ def train(
     began = time.perf_counter() - state.seconds
     method, optimizer, curve, probe = state.method, state.optimizer, state.curve, state.probe
     encoder = method.encoder
+    embedder = Embedder(encoder, settings.representation, device)
     chosen_on = selection_of(settings, inputs)
 
     while state.step < settings.steps:
@@ -84,8 +87,7 @@ def train(
         evaluation = None
         if (step + 1) % settings.evaluate_every == 0 or step + 1 == settings.steps:
             curve.check(step)
-            vectors = chosen_on.embed(encoder, settings.representation, device)
-            evaluation = chosen_on.evaluate(vectors)
+            vectors, evaluation = chosen_on.measure(embedder)
             curve.record_evaluation(step, evaluation)
             state.best.consider(step, evaluation.score, vectors, method.parts())
         state.step += 1
@@ -127,7 +129,8 @@ def _finish(
         for split, pairs in (("dev", inputs.dev), ("test", inputs.test))
     )
     after = EncoderScores.of(inputs.dev, dev_vectors, inputs.test, test_vectors)
-    scores = score_tasks(Embedder(encoder, settings.representation, device), inputs.suite)
+    embedder = Embedder(encoder, settings.representation, device)
+    scores = score_tasks(embedder, inputs.suite) + score_external(embedder, inputs.external)
     return Outcome(
         best_step=best.step + 1,
         before=inputs.before,

@@ -18,6 +18,7 @@ from mtdlab.corpus.corpus import Corpus, open_corpus
 from mtdlab.corpus.tokens import TokenStore, tokenise
 from mtdlab.device import Device, choose_device
 from mtdlab.encoders import pooling
+from mtdlab.encoders.embed import tokenised
 from mtdlab.encoders.loading import Encoder, load_tokenizer
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.sts import Evaluation, StsTask
@@ -117,7 +118,7 @@ def inputs_of(size: Size, tokens: TokenStore, device: Device) -> RunInputs:
         tokens=tokens,
         dev=task,
         test=task,
-        suite=Suite((), None, tokenizer, LENGTH),
+        suite=Suite((), None, tokenised(tokenizer, LENGTH)),
         before=before,
         scores_before=(),
     )

@@ -50,3 +50,15 @@ def test_a_page_that_cannot_be_written_is_a_sentence(
     assert f"--out {out}: the page cannot be written (" in printed.stderr
     assert any(each in printed.stderr for each in reason.split("|")), printed.stderr
     assert (tmp_path / "file").read_text() == "no folder"
+
+
+def test_a_file_with_one_column_is_refused_before_anything_is_written(
+    command: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "one.tsv").write_text("a sentence\n")
+    (tmp_path / "a.yaml").write_text(
+        "study: a\ntrainer: {corpus: 'pairs:one.tsv'}\nsearch: {ema_decay: [0.5, 0.75]}\n"
+    )
+    printed = command("sweep a.yaml", code=2)
+    assert "one.tsv:1: 1 column; a pair is two texts separated by a tab" in printed.stderr
+    assert not (tmp_path / "mtdlab.db").exists()

@@ -69,7 +69,7 @@ def study(tiny: TrainerSettings, tmp_path: Path) -> StudySpec:
 
 
 SAMPLE = Sample(
-    Path(), [], dev=100, test=200, suite=1000, evaluate=2.0, score=7.0, load=10.0, tokenise=50.0
+    Path(), "", [], dev=100, test=200, suite=1000, evaluate=2.0, score=7.0, load=10.0, tokenise=50.0
 )
 
 
@@ -255,6 +255,20 @@ def test_a_sample_knows_the_whole(tiny: TrainerSettings, tmp_path: Path) -> None
     assert sample.test == sum(map(len, inputs.test.sentences.tokens))
     assert (sample.suite, sample.tokenise) == (0, 0.0)
     assert (tmp_path / "sentences.txt").read_text() == Path(tiny.corpus).read_text()
+
+
+def test_a_sample_of_pairs_is_of_pairs(tiny: TrainerSettings, tmp_path: Path) -> None:
+    """So that the steps that are timed read two texts."""
+    path = tmp_path / "pairs.tsv"
+    path.write_text("a dog runs\tthe dog\n\tempty\n" + "a cat\tthe cat sleeps\n" * 60)
+    settings = tiny.model_copy(update={"corpus": f"pairs:{path}"})
+    (tmp_path / "sample").mkdir()
+    sample = take_sample(settings, tmp_path / "sample")
+    assert sample.corpus == f"pairs:{tmp_path / 'sample' / 'pairs.tsv'}"
+    assert Path(sample.corpus.removeprefix("pairs:")).read_text() == path.read_text().replace(
+        "\tempty\n", ""
+    )
+    assert len(load_inputs(sample.of(settings)).views) == 2
 
 
 def test_tokens_that_are_not_made_yet_take_time(tiny: TrainerSettings, tmp_path: Path) -> None:

@@ -23,8 +23,12 @@ from mtdlab.config import read_study
 from mtdlab.store import load_study
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
+OWN_TEXT = {TUTORIAL, ROOT / "docs" / "how-to" / "text-pairs.md"}
+"""Documents that save the text on which their commands train."""
 CUT = ("trainer.steps=3", "trainer.evaluate_every=1", "trainer.batch_size=4")
-OF_STUDIES = ("trainer.tasks=[]", "metric=sts_test", "seeds=[0]")
+OF_STUDIES = ("seeds=[0]",)
+PAIRS_ONLY = ("trainer.tasks=[]", "metric=sts_test")
+OWN_METRIC = ROOT / "docs" / "how-to" / "own-metric.md"
 LANGUAGES = {"", "console", "python", "yaml", "toml", "sh"}
 ALL = [block for document in DOCUMENTS for block in blocks_of(document)]
 STUDY_FILES = [b for b in ALL if b.language == "yaml" and not (b.not_run or b.not_parsed)]
@@ -68,14 +72,18 @@ Cut = Callable[[Path], Sequence[str]]
 
 @pytest.fixture
 def cut(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> Cut:
-    """The settings that make the runs of a document short; the tutorial keeps its own text."""
-    texts = (f"trainer.corpus={tiny_corpus}", f"trainer.evaluation={tiny_pairs}")
+    """The settings that make the runs of a document short; some keep a text of their own."""
+    evaluation = f"trainer.evaluation={tiny_pairs}"
 
     def settings(document: Path) -> Sequence[str]:
         if document == TUTORIAL:
-            return (*CUT, "trainer.encoder=builtin")
+            return (*CUT, *PAIRS_ONLY, "trainer.encoder=builtin")
+        texts = [evaluation]
+        if document not in OWN_TEXT:
+            texts.append(f"trainer.corpus={tiny_corpus}")
         # the mask token's vectors of a random encoder, which SNCSE reads, are all equal in float32
-        return (*CUT, *texts, "trainer.pooling=mean", f"trainer.encoder={tiny_encoder}")
+        metric = () if document == OWN_METRIC else PAIRS_ONLY
+        return (*CUT, *texts, *metric, "trainer.pooling=mean", f"trainer.encoder={tiny_encoder}")
 
     return settings
 
@@ -94,7 +102,9 @@ def shortened(arguments: Sequence[str], settings: Sequence[str]) -> list[str]:
     """A command with the settings that make it short, where it trains and there are any."""
     if not settings or arguments[0] not in ("sweep", "plan", "train"):
         return list(arguments)
-    added = settings if arguments[0] == "train" else [*settings, *OF_STUDIES]
+    added = [*settings, *OF_STUDIES]
+    if arguments[0] == "train":
+        added = [each for each in settings if each not in PAIRS_ONLY]
     # what plan would time takes longer than all else here
     untimed = ["--no-measure"] if arguments[0] == "plan" else []
     return [*arguments, *untimed, *(part for each in added for part in ("--set", each))]

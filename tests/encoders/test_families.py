@@ -23,8 +23,10 @@ from transformers import (
 
 from mtdlab.config import make_settings
 from mtdlab.device import Device
+from mtdlab.encoders.embed import Sentences, tokenised
 from mtdlab.encoders.loading import Encoder, load_encoder
-from mtdlab.evaluation.suite import Embedder, Suite, score_tasks
+from mtdlab.evaluation.embedder import Embedder
+from mtdlab.evaluation.suite import Suite, score_tasks
 from mtdlab.settings import Pooling, Representation
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
@@ -121,15 +123,17 @@ def test_a_short_run(folder: Path, tiny_corpus: Path, tiny_pairs: Path, pooling:
 
 
 @pytest.fixture(scope="module")
-def scored(folder: Path) -> tuple[Encoder, Suite]:
+def scored(folder: Path) -> tuple[Encoder, Suite[Sentences]]:
     """The encoder and the built-in pairs, tokenised once for all poolings."""
     encoder = load_encoder(str(folder), 0.1)
-    return encoder, Suite(("builtin",), None, encoder.tokenizer, encoder.token_limit(512))
+    return encoder, Suite(
+        ("builtin",), None, tokenised(encoder.tokenizer, encoder.token_limit(512))
+    )
 
 
 @pytest.mark.parametrize("pooling", get_args(Pooling))
 def test_an_encoder_of_another_family_is_evaluated(
-    scored: tuple[Encoder, Suite], pooling: Pooling
+    scored: tuple[Encoder, Suite[Sentences]], pooling: Pooling
 ) -> None:
     encoder, suite = scored
     [score] = score_tasks(Embedder(encoder.model, Representation(pooling), CPU), suite)

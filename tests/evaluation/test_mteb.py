@@ -7,10 +7,12 @@ import pytest
 import torch
 
 from mtdlab.device import Device
+from mtdlab.encoders.embed import tokenised
 from mtdlab.encoders.loading import encoder_path, load_encoder
+from mtdlab.evaluation.embedder import Embedder
 from mtdlab.evaluation.mteb_tree import write_mteb
 from mtdlab.evaluation.pairs import Pairs
-from mtdlab.evaluation.suite import Embedder, Suite, TaskScore, score_tasks
+from mtdlab.evaluation.suite import Suite, TaskScore, score_tasks
 from mtdlab.settings import Representation
 
 pytestmark = [
@@ -58,7 +60,7 @@ def test_mtebs_own_evaluator_agrees(name: str, theirs_name: str, published: floa
     from sentence_transformers import SentenceTransformer
 
     encoder = load_encoder(MINILM, 0.1)
-    suite = Suite((name,), SHARED, encoder.tokenizer, encoder.token_limit(512))
+    suite = Suite((name,), SHARED, tokenised(encoder.tokenizer, encoder.token_limit(512)))
     cpu = Device(torch.device("cpu"), torch.float32)
     [ours] = score_tasks(Embedder(encoder.model, Representation("mean"), cpu), suite)
     pairs = suite.loaded[name]

@@ -9,9 +9,11 @@ from test_senteval import lay_out
 
 from mtdlab.config import read_study
 from mtdlab.device import Device
+from mtdlab.encoders.embed import tokenised
 from mtdlab.encoders.loading import load_encoder
+from mtdlab.evaluation.embedder import Embedder
 from mtdlab.evaluation.sizes import BY_CLASS, BY_SPLIT, PAIRS, describe_shortfall
-from mtdlab.evaluation.suite import Embedder, Suite, score_tasks
+from mtdlab.evaluation.suite import Suite, score_tasks
 from mtdlab.evaluation.table import Report, as_json, as_text
 from mtdlab.evaluation.tasks import load_task, task_folder
 from mtdlab.settings import Representation
@@ -60,7 +62,7 @@ def test_published_files_are_complete(task: str) -> None:
 def test_the_score_carries_the_warning(tiny_encoder: Path, tmp_path: Path) -> None:
     lay_out(tmp_path, "STSB")
     encoder = load_encoder(str(tiny_encoder), 0.1)
-    suite = Suite(["STSB"], tmp_path, encoder.tokenizer, 32)
+    suite = Suite(["STSB"], tmp_path, tokenised(encoder.tokenizer, 32))
     device = Device(torch.device("cpu"), torch.float32)
     scores = score_tasks(Embedder(encoder.model, Representation("cls"), device), suite)
     report = Report("m", Representation("cls"), None, "cpu", scores, [], [])

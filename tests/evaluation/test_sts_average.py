@@ -13,9 +13,10 @@ from test_senteval import lay_out
 from analysis.tasks import STS
 from mtdlab.config import TrainerSettings, read_study
 from mtdlab.device import choose_device
+from mtdlab.evaluation.embedder import Embedder
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.evaluation.sts_average import StsAverage, averaged_sets, warn_of_missing_sets
-from mtdlab.evaluation.suite import Embedder, score_tasks
+from mtdlab.evaluation.suite import score_tasks
 from mtdlab.settings import Representation
 from mtdlab.sweep.environment import environment
 from mtdlab.sweep.preflight import selection_warnings

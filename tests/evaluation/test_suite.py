@@ -18,14 +18,16 @@ from analysis.geometry import alignment, normalise_rows, uniformity
 from analysis.tasks import STS
 from analysis.whitening import fit_whitening
 from mtdlab.device import Device
+from mtdlab.encoders.embed import Sentences, tokenised
 from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation import transfer
+from mtdlab.evaluation.embedder import Embedder
 from mtdlab.evaluation.evaluate import evaluate
 from mtdlab.evaluation.mteb_tree import write_mteb
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.processing import Whiten
-from mtdlab.evaluation.suite import Embedder, Suite, TaskScore, nothing, score_tasks
+from mtdlab.evaluation.suite import Suite, TaskScore, embed_suite, nothing, score_tasks
 from mtdlab.evaluation.table import Report, as_json, as_text
 from mtdlab.evaluation.transfer import Examples, nested_accuracy, split_accuracy
 from mtdlab.settings import Representation
@@ -46,17 +48,17 @@ def encoder(tiny_encoder: Path) -> Encoder:
 
 
 @pytest.fixture
-def suite_of(encoder: Encoder, tmp_path: Path) -> Callable[..., Suite]:
-    def make(*tasks: str) -> Suite:
+def suite_of(encoder: Encoder, tmp_path: Path) -> Callable[..., Suite[Sentences]]:
+    def make(*tasks: str) -> Suite[Sentences]:
         for task in tasks:
             lay_out(tmp_path, task)
-        return Suite((*tasks, "STS14"), tmp_path, encoder.tokenizer, 32, {"mine": PAIRS})
+        return Suite((*tasks, "STS14"), tmp_path, tokenised(encoder.tokenizer, 32), {"mine": PAIRS})
 
     return make
 
 
 def test_each_sentence_is_encoded_once_over_all_tasks(
-    suite_of: Callable[..., Suite], encoder: Encoder
+    suite_of: Callable[..., Suite[Sentences]], encoder: Encoder
 ) -> None:
     suite = suite_of("STS12", "STSB", "MR")
     texts = {
@@ -67,8 +69,9 @@ def test_each_sentence_is_encoded_once_over_all_tasks(
     }
     assert len(suite.sentences) == len(texts | {*PAIRS.first, *PAIRS.second})
     heard: list[tuple[str, int, int]] = []
-    suite.embed(
+    embed_suite(
         Embedder(encoder.model, Representation("cls"), CPU),
+        suite,
         advance=lambda *step: heard.append(step),
     )
     assert heard[-1] == ("sentences", len(suite.sentences), len(suite.sentences))
@@ -76,10 +79,10 @@ def test_each_sentence_is_encoded_once_over_all_tasks(
 
 @pytest.mark.parametrize("whiten", [None, 3])
 def test_a_score_is_scipys_spearman(
-    suite_of: Callable[..., Suite], encoder: Encoder, whiten: int | None
+    suite_of: Callable[..., Suite[Sentences]], encoder: Encoder, whiten: int | None
 ) -> None:
     suite = suite_of("STSB")
-    vectors = suite.embed(Embedder(encoder.model, Representation("mean"), CPU))
+    vectors = embed_suite(Embedder(encoder.model, Representation("mean"), CPU), suite)
     pairs = suite.loaded["STSB"]
     first, second = (
         vectors[suite.sentences.rows(side)].astype(np.float64)
@@ -96,7 +99,9 @@ def test_a_score_is_scipys_spearman(
     assert (score.n, score.reason, score.metric) == (12, "", "spearman")
 
 
-def test_a_task_without_data_is_named(suite_of: Callable[..., Suite], encoder: Encoder) -> None:
+def test_a_task_without_data_is_named(
+    suite_of: Callable[..., Suite[Sentences]], encoder: Encoder
+) -> None:
     [there, absent] = score_tasks(
         Embedder(encoder.model, Representation("cls"), CPU), suite_of("STSB")
     )
@@ -117,7 +122,7 @@ def test_a_task_without_data_is_named(suite_of: Callable[..., Suite], encoder: E
 )
 @pytest.mark.parametrize("task", ["STSB", "MR"])
 def test_broken_vectors_have_a_reason_and_no_score(
-    suite_of: Callable[..., Suite],
+    suite_of: Callable[..., Suite[Sentences]],
     encoder: Encoder,
     task: str,
     spoil: Callable[[np.ndarray], np.ndarray],
@@ -131,7 +136,7 @@ def test_broken_vectors_have_a_reason_and_no_score(
             np.arange(12.0) if task == "STSB" else PAIRS.gold,
         )
     }
-    vectors = spoil(suite.embed(Embedder(encoder.model, Representation("cls"), CPU))).astype(
+    vectors = spoil(embed_suite(Embedder(encoder.model, Representation("cls"), CPU), suite)).astype(
         np.float32
     )
     if reason == "are not finite":
@@ -146,16 +151,18 @@ def test_broken_vectors_have_a_reason_and_no_score(
 
 
 def test_more_dimensions_than_there_are_give_a_reason(
-    suite_of: Callable[..., Suite], encoder: Encoder
+    suite_of: Callable[..., Suite[Sentences]], encoder: Encoder
 ) -> None:
     suite = suite_of("STSB")
-    vectors = suite.embed(Embedder(encoder.model, Representation("cls"), CPU))
+    vectors = embed_suite(Embedder(encoder.model, Representation("cls"), CPU), suite)
     assert "k is 99; these embeddings span" in suite.score("STSB", vectors, Whiten(99)).reason
 
 
-def test_the_space_of_a_set_of_pairs(suite_of: Callable[..., Suite], encoder: Encoder) -> None:
+def test_the_space_of_a_set_of_pairs(
+    suite_of: Callable[..., Suite[Sentences]], encoder: Encoder
+) -> None:
     suite = suite_of("STSB")
-    vectors = suite.embed(Embedder(encoder.model, Representation("cls"), CPU))
+    vectors = embed_suite(Embedder(encoder.model, Representation("cls"), CPU), suite)
     at = {text: vectors[suite.sentences.rows([text])[0]] for text in PAIRS.first + PAIRS.second}
     space = suite.space("mine", vectors, None)
     assert (space.positives, space.sentences) == (2, 5)
@@ -350,6 +357,6 @@ needs_data = pytest.mark.skipif(not SHARED.is_dir(), reason=f"no SentEval data a
 def test_published_scores() -> None:
     """all-MiniLM-L6-v2, mean pooling: 72.37, 82.03, 77.15 as sentence-transformers has them."""
     encoder = load_encoder(MINILM, 0.1)
-    suite = Suite(("STS12", "STSB", "SICKR"), SHARED, encoder.tokenizer, 512)
+    suite = Suite(("STS12", "STSB", "SICKR"), SHARED, tokenised(encoder.tokenizer, 512))
     scores = score_tasks(Embedder(encoder.model, Representation("mean"), CPU), suite)
     assert [f"{score.score:.2f}" for score in scores] == ["72.37", "82.03", "77.15"]

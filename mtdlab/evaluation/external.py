@@ -1,0 +1,114 @@
+"""Tasks besides the published ones: folders in BEIR's layout, MTEB's tasks, a user's function.
+
+Each is scored on its test data when a run ends, and on its dev data, where it has any, whenever the
+checkpoint is selected on them.
+
+Letters: S sentences, D dimension.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import torch
+
+from mtdlab.encoders.embed import Vectors
+from mtdlab.encoders.loading import Encoder
+from mtdlab.errors import MtdlabError, TrialError
+from mtdlab.evaluation.embedder import Embedder
+from mtdlab.evaluation.mteb_task import MtebTask
+from mtdlab.evaluation.retrieval import RetrievalTask, Split
+from mtdlab.evaluation.sts import NAN, Evaluation, StsTask
+from mtdlab.evaluation.suite import TaskScore
+from mtdlab.evaluation.user_function import EvaluatorTask
+from mtdlab.settings.tasks import BEIR, EVALUATOR, MTEB, task_of
+
+
+class ExternalTask(Protocol):
+    """A task of a user's own or of MTEB.
+
+    name  by which its scores are recorded.
+    """
+
+    name: str
+
+    @property
+    def has_dev(self) -> bool:
+        """Whether it has dev data, on which a checkpoint can be selected."""
+
+    def score(self, embedder: Embedder, split: Split) -> list[TaskScore]:
+        """Its scores x 100; those on dev data end in `:dev`. Raises MtdlabError where it fails."""
+
+    def tokens(self, split: Split) -> int:
+        """The number of tokens that are encoded for a split, 0 where it is not known."""
+
+
+def open_tasks(names: Sequence[str], encoder: Encoder, prompt: str) -> tuple[ExternalTask, ...]:
+    """The tasks of these names. Raises MtdlabError where their data cannot be read."""
+    return tuple(_open(name, encoder, prompt) for name in names)
+
+
+def _open(name: str, encoder: Encoder, prompt: str) -> ExternalTask:
+    if name == EVALUATOR:
+        return EvaluatorTask(encoder, prompt)
+    kind = MtebTask if name.startswith(MTEB) else RetrievalTask
+    return kind(name, encoder, prompt)
+
+
+def score_external(embedder: Embedder, tasks: Sequence[ExternalTask]) -> list[TaskScore]:
+    """The scores of each task on test data, then on its dev data if it has any."""
+    scores: list[TaskScore] = []
+    for task in tasks:
+        scores += score_split(embedder, task, "test")
+        if task.has_dev:
+            scores += score_split(embedder, task, "dev")
+    return scores
+
+
+def score_split(embedder: Embedder, task: ExternalTask, split: Split) -> list[TaskScore]:
+    """A task's scores on a split. What it draws at random does not change those of the training."""
+    with torch.random.fork_rng(), torch.no_grad():
+        return task.score(embedder, split)
+
+
+def find_task(name: str, tasks: Sequence[ExternalTask]) -> ExternalTask:
+    """The task of a dev score. Raises MtdlabError where it is not there or has no dev data."""
+    found = next((task for task in tasks if task.name == task_of(name)), None)
+    if found is None:
+        listed = ", ".join(task.name for task in tasks) or "none"
+        raise MtdlabError(f"select_on {name}: trainer.tasks lacks this task; it has {listed}")
+    if not found.has_dev:
+        lacking = {
+            BEIR: "its folder has no qrels/dev.tsv; add it",
+            EVALUATOR: "its function takes no split; give it a second argument, split",
+        }
+        reason = next(text for kind, text in lacking.items() if name.startswith(kind))
+        raise MtdlabError(
+            f"select_on {name}: {reason}, or select on graded pairs with trainer.select_on: dev "
+            "and select_by: sts_dev"
+        )
+    return found
+
+
+class DevSelection:
+    """Selection on an external task's dev data; geometry is that of the dev pairs."""
+
+    def __init__(self, name: str, tasks: Sequence[ExternalTask], pairs: StsTask) -> None:
+        """`name`: of a dev score. Raises MtdlabError as `find_task`."""
+        self._name, self._task, self._pairs = name, find_task(name, tasks), pairs
+
+    def measure(self, embedder: Embedder) -> tuple[Vectors, Evaluation]:
+        """The dev score of an encoder, NaN for none, and the vectors of the dev pairs (S, D).
+
+        Raises TrialError where vectors are not finite, or the function does not return the score.
+        """
+        vectors, geometry = self._pairs.measure(embedder)
+        try:
+            scores = score_split(embedder, self._task, "dev")
+        except MtdlabError as error:
+            raise TrialError(str(error), "error") from error
+        found = {each.task: each.score for each in scores}
+        if self._name not in found:
+            raise TrialError(f"select_on {self._name}: there is no such score", "error")
+        score = found[self._name]
+        return vectors, replace(geometry, score=NAN if score is None else score)

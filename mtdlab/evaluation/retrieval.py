@@ -1,0 +1,216 @@
+"""Retrieval on a folder in BEIR's layout: nDCG@10 of the documents nearest to each query.
+
+`corpus.jsonl` has `_id`, `text` and perhaps `title` on each line, `queries.jsonl` `_id` and `text`;
+`qrels/dev.tsv` and `qrels/test.tsv` have a header and on each line query id, document id and
+relevance. As BEIR does, a document is its title and text joined by a space, similarity is the
+cosine, and a document with the id of the query is not a result.
+
+Letters: Q queries, C documents, D dimension.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.geometry import normalise_rows
+from mtdlab.data_paths import find_data
+from mtdlab.encoders.embed import MAX_LENGTH, Sentences
+from mtdlab.encoders.loading import Encoder
+from mtdlab.errors import MtdlabError
+from mtdlab.evaluation.embedder import Embedder
+from mtdlab.evaluation.suite import TaskScore, check_directions
+from mtdlab.settings.tasks import BEIR, DEV, score_name
+
+Split = Literal["dev", "test"]
+Relevance = Mapping[str, Mapping[str, int]]
+"""The judged documents of each query, by id."""
+CUT = 10
+QUERIES = 256
+"""Whose cosines with all documents are in memory at once."""
+
+
+@dataclass(frozen=True)
+class RetrievalData:
+    """Texts by id, and the judgments of the splits that are there; `test` always is."""
+
+    documents: Mapping[str, str]
+    queries: Mapping[str, str]
+    relevance: Mapping[Split, Relevance]
+
+
+class RetrievalTask:
+    """A folder's documents and queries, tokenised once for an encoder."""
+
+    def __init__(self, task: str, encoder: Encoder, prompt: str) -> None:
+        """`task`: beir:FOLDER. Raises MtdlabError with file and line where a file does not fit."""
+        self.name = score_name(task)
+        self.data = read_folder(find_data("tasks", task.removeprefix(BEIR)))
+        limit = encoder.token_limit(MAX_LENGTH)
+        self._ids = np.array(list(self.data.documents))
+        self._documents = Sentences(self.data.documents.values(), encoder.tokenizer, limit, prompt)
+        self._queries = {
+            split: Sentences(
+                [self.data.queries[query] for query in judged], encoder.tokenizer, limit, prompt
+            )
+            for split, judged in self.data.relevance.items()
+        }
+
+    @property
+    def has_dev(self) -> bool:
+        """Whether there is a dev split, on which a checkpoint can be selected."""
+        return "dev" in self.data.relevance
+
+    def score(self, embedder: Embedder, split: Split) -> list[TaskScore]:
+        """The mean nDCG@10 x 100 over the queries of a split, as a list of one score."""
+        judged = self.data.relevance[split]
+        name = self.name + (DEV if split == "dev" else "")
+        sentences = self._queries[split]
+        documents, queries = (
+            each.embed(embedder.model, embedder.representation, embedder.device)[each.rows(texts)]
+            for each, texts in (
+                (self._documents, list(self.data.documents.values())),
+                (sentences, [self.data.queries[query] for query in judged]),
+            )
+        )
+        try:
+            check_directions(np.concatenate([documents, queries]).astype(np.float64))
+        except ValueError as error:
+            return [TaskScore(name, None, str(error), len(judged))]
+        found = ranked(queries, documents, list(judged), self._ids)
+        values = [ndcg(judged[query], ids) for query, ids in found]
+        return [TaskScore(name, 100 * float(np.mean(values)), n=len(judged))]
+
+    def tokens(self, split: Split) -> int:
+        """The number of tokens that are encoded for a split."""
+        both = (self._documents, self._queries[split])
+        return sum(len(tokens) for each in both for tokens in each.tokens)
+
+
+def ranked(
+    queries: NDArray[np.float32],
+    documents: NDArray[np.float32],
+    names: Sequence[str],
+    ids: NDArray[np.str_],
+) -> Iterator[tuple[str, list[str]]]:
+    """Each query's name and the ids of its nearest documents, nearest first, at most `CUT`.
+
+    queries, documents  vectors (Q, D) and (C, D); names (Q,), ids (C,).
+
+    Documents of equal similarity stand in descending order of their ids, as trec_eval ranks them;
+    it too compares in single precision.
+    """
+    descending = np.argsort(ids)[::-1]
+    unit = normalise_rows(documents[descending])
+    for start in range(0, len(queries), QUERIES):
+        cosines = (normalise_rows(queries[start : start + QUERIES]) @ unit.T).astype(np.float32)
+        for name, row in zip(names[start:], cosines, strict=False):
+            # a stable sort keeps the descending order of the ids
+            nearest = ids[descending[np.argsort(-row, kind="stable")[: CUT + 1]]]
+            yield name, [str(each) for each in nearest if each != name][:CUT]
+
+
+def ndcg(judged: Mapping[str, int], ids: Sequence[str]) -> float:
+    """nDCG@10 of a ranking, 0 to 1, as trec_eval's `ndcg_cut_10`.
+
+    Σ relevance / log2(rank + 1) over the first ten results, divided by that of the best ranking of
+    the judged documents. A document that is not judged, or below 0, counts 0; a query without a
+    relevant document scores 0.
+    """
+    gains = [max(0, judged.get(each, 0)) for each in ids[:CUT]]
+    best = sorted((max(0, value) for value in judged.values()), reverse=True)[:CUT]
+    return _discounted(gains) / _discounted(best) if any(best) else 0.0
+
+
+def _discounted(gains: Sequence[int]) -> float:
+    return float(sum(gain / np.log2(rank + 1) for rank, gain in enumerate(gains, 1)))
+
+
+def read_folder(folder: Path) -> RetrievalData:
+    """Read a folder. Raises MtdlabError with file and line where a file does not fit.
+
+    A query that both splits judge is refused: what selects would then be reported.
+    """
+    if not folder.is_dir():
+        raise MtdlabError(f"tasks beir:{folder}: no such folder; give one in BEIR's layout")
+    documents = _read_texts(folder / "corpus.jsonl")
+    queries = _read_texts(folder / "queries.jsonl")
+    splits: tuple[Split, ...] = ("dev", "test")
+    relevance = {
+        split: _read_relevance(folder / "qrels" / f"{split}.tsv", queries, documents)
+        for split in splits
+        if split == "test" or (folder / "qrels" / "dev.tsv").is_file()
+    }
+    if both := sorted(set(relevance.get("dev", {})) & set(relevance["test"])):
+        raise MtdlabError(
+            f"tasks beir:{folder}: {len(both)} queries are judged in both dev.tsv and test.tsv "
+            f"(the first is {both[0]!r}); the splits must have no query in common"
+        )
+    return RetrievalData(documents, queries, relevance)
+
+
+def _read_texts(path: Path) -> dict[str, str]:
+    """Title and text by id. An empty document is kept; of a repeated id the last."""
+    found = {}
+    for number, line in _lines(path):
+        try:
+            row = json.loads(line)
+            title, text = row.get("title") or "", row["text"]
+            found[str(row["_id"])] = f"{title} {text}".strip()
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise MtdlabError(
+                f"tasks {path}:{number}: not a JSON object with the keys _id and text"
+            ) from None
+    if not found:
+        raise MtdlabError(f"tasks {path}: holds no text; one JSON object is expected a line")
+    return found
+
+
+def _read_relevance(
+    path: Path, queries: Mapping[str, str], documents: Mapping[str, str]
+) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for number, line in _lines(path):
+        fields = line.split("\t")
+        if number == 1 and not _is_number(fields[-1]):
+            continue
+        if len(fields) != 3 or not _is_number(fields[2]):
+            raise MtdlabError(
+                f"tasks {path}:{number}: not query id, document id and a whole number, separated "
+                "by tabs"
+            )
+        query, document, relevance = fields[0], fields[1], int(fields[2])
+        for kind, each, known in (("query", query, queries), ("document", document, documents)):
+            if each not in known:
+                file = "queries.jsonl" if kind == "query" else "corpus.jsonl"
+                raise MtdlabError(f"tasks {path}:{number}: the {kind} {each!r} is not in {file}")
+        found.setdefault(query, {})[document] = relevance
+    if not found:
+        raise MtdlabError(
+            f"tasks {path}: judges no query; query id, document id and relevance "
+            "are expected a line, below a header"
+        )
+    return found
+
+
+def _is_number(text: str) -> bool:
+    return text.strip().removeprefix("-").isdecimal()
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, with their numbers."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = (getattr(error, "strerror", None) or "not UTF-8 text").lower()
+        raise MtdlabError(
+            f"tasks {path}: cannot be read: {reason}; BEIR's layout has corpus.jsonl, "
+            "queries.jsonl, qrels/dev.tsv and qrels/test.tsv"
+        ) from None
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            yield number, line.rstrip("\r")

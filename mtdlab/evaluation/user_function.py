@@ -1,0 +1,79 @@
+"""The task `evaluator`: a user's function of the encoder, named by --evaluator.
+
+Letters: S texts, D dimension.
+"""
+
+import numbers
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mtdlab.encoders.embed import Vectors
+from mtdlab.encoders.loading import Encoder
+from mtdlab.errors import MtdlabError, one_line
+from mtdlab.evaluation.embedder import Embedder
+from mtdlab.evaluation.retrieval import Split
+from mtdlab.evaluation.suite import TaskScore
+from mtdlab.evaluation.text_encoder import TextEncoder
+from mtdlab.methods.user_evaluator import find_evaluator
+from mtdlab.settings.tasks import DEV, EVALUATOR
+
+EXPECTED = "it must return a dict of floats by name, such as {'accuracy': 0.83}"
+
+
+class EvaluatorTask:
+    """The scores that the function returns, each named `evaluator:KEY`."""
+
+    name = EVALUATOR
+
+    def __init__(self, encoder: Encoder, prompt: str) -> None:
+        """Raises MtdlabError where no function is named."""
+        self._user, self._encode = find_evaluator(), TextEncoder(encoder, prompt)
+
+    @property
+    def has_dev(self) -> bool:
+        """Whether the function takes a split."""
+        return self._user.has_dev
+
+    def score(self, embedder: Embedder, split: Split) -> list[TaskScore]:
+        """What the function returns, x 100.
+
+        Raises MtdlabError where it fails, or does not return a dict of finite floats.
+        """
+
+        def encode(texts: Sequence[str]) -> Vectors:
+            return self._encode(embedder, texts)
+
+        function, place = self._user.function, f"--evaluator {self._user.spec}"
+        try:
+            found: Any = function(encode, split) if self.has_dev else function(encode)
+        except Exception as error:
+            # code of the user can raise any exception
+            raise MtdlabError(f"{place}: {one_line(error)}") from error
+        suffix = DEV if split == "dev" else ""
+        return [
+            TaskScore(f"{EVALUATOR}:{name}{suffix}", 100 * value, n=1)
+            for name, value in _checked(found, place).items()
+        ]
+
+    def tokens(self, split: Split) -> int:  # noqa: ARG002
+        """Not known: 0."""
+        return 0
+
+
+def _checked(found: Any, place: str) -> dict[str, float]:
+    """Scores by name. Raises MtdlabError for anything else."""
+    if not isinstance(found, Mapping) or not found:
+        what = "an empty dict" if isinstance(found, Mapping) else f"{type(found).__name__}"
+        raise MtdlabError(f"{place}: returned {what}; {EXPECTED}")
+    for name, value in found.items():
+        if not isinstance(name, str) or not name or "," in name or ":" in name:
+            raise MtdlabError(
+                f"{place}: returned a score named {name!r}; a name is text without ':' and ','"
+            )
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+            raise MtdlabError(f"{place}: returned {type(value).__name__} as {name!r}; {EXPECTED}")
+        if not np.isfinite(float(value)):
+            raise MtdlabError(f"{place}: returned {float(value)} as {name!r}; {EXPECTED}")
+    return {name: float(value) for name, value in found.items()}

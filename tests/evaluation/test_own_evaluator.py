@@ -1,0 +1,189 @@
+"""A user's function as the metric: its contract, what it sees, and what is refused."""
+
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mtdlab.config import read_study
+from mtdlab.config.source import SpecError
+from mtdlab.errors import MtdlabError
+from mtdlab.methods.user_evaluator import import_evaluator, present_evaluator
+from mtdlab.methods.user_modules import ensure_imported
+from mtdlab.training.inputs import check_inputs, load_inputs
+from mtdlab.training.loop import train
+from tests.conftest import Settings
+from tests.training.test_resume import assert_resumes
+
+Named = Callable[..., str]
+TEXTS = """
+import numpy as np
+import torch
+
+TEXTS = {"dev": ["a dog runs", "the cat", "a bird"], "test": ["the red house", "a cat", "old man"]}
+
+def spread(vectors):
+    assert vectors.shape == (3, 16) and vectors.dtype == np.float32
+    return float(1 - np.corrcoef(vectors)[0, 1])
+"""
+SPLIT = (
+    TEXTS
+    + """
+def score(encode, split):
+    torch.rand(1)  # must not change what the training draws
+    return {"spread": spread(encode(TEXTS[split])), "constant": 0.25}
+"""
+)
+ALONE = (
+    TEXTS
+    + """
+def score(encode):
+    return {"spread": spread(encode(TEXTS["test"]))}
+"""
+)
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    yield
+    import_evaluator(None)
+
+
+@pytest.fixture
+def named(tmp_path: Path, request: pytest.FixtureRequest) -> Named:
+    """Writes a module of a name of its own and imports its function `score`."""
+
+    def write(text: str, function: str = "score") -> str:
+        path = tmp_path / f"metric_{abs(hash((request.node.name, text)))}.py"
+        path.write_text(text)
+        import_evaluator(f"{path}:{function}")
+        return str(path)
+
+    return write
+
+
+def test_a_function_of_a_split_selects_on_dev_and_reports_test(
+    named: Named, settings_of: Settings
+) -> None:
+    named(SPLIT)
+    settings = settings_of(
+        tasks="evaluator", select_on="evaluator:spread:dev", evaluate_every=2, dropout=0.3
+    )
+    outcome = train(settings, load_inputs(settings), lambda *_: None)
+    scores = outcome.all_scores()
+    seen = [float(value) for value in outcome.curve["score"] if math.isfinite(value)]
+    assert scores["evaluator:spread:dev"] == pytest.approx(max(seen))
+    assert outcome.best_step == 2 * (1 + seen.index(max(seen)))
+    assert scores["evaluator:constant"] == scores["evaluator:constant:dev"] == 25
+    assert outcome.score_of("evaluator:spread")[0] == scores["evaluator:spread"]
+    assert outcome.score_of("evaluator:spread")[1] != scores["evaluator:spread"]
+    assert scores["evaluator:spread"] != scores["evaluator:spread:dev"]
+
+
+def test_a_function_of_encode_alone_is_reported_and_never_selects(
+    named: Named, settings_of: Settings
+) -> None:
+    named(ALONE)
+    settings = settings_of(tasks="evaluator")
+    scores = train(settings, load_inputs(settings), lambda *_: None).all_scores()
+    assert "evaluator:spread" in scores
+    assert not any(name.startswith("evaluator") and name.endswith(":dev") for name in scores)
+    settings = settings_of(tasks="evaluator", select_on="evaluator:spread:dev")
+    with pytest.raises(MtdlabError, match="its function takes no split; give it a second argument"):
+        check_inputs(settings)
+
+
+def test_it_does_not_change_the_training(named: Named, settings_of: Settings) -> None:
+    named(SPLIT)
+    plain, with_it = settings_of(), settings_of(tasks="evaluator")
+    losses = [
+        list(train(each, load_inputs(each), lambda *_: None).curve["loss"])
+        for each in (plain, with_it)
+    ]
+    assert losses[0] == losses[1]
+
+
+def test_a_run_that_it_selects_resumes_with_the_same_bits(
+    named: Named, settings_of: Settings, tmp_path: Path
+) -> None:
+    named(SPLIT)
+    settings = settings_of(tasks="evaluator", select_on="evaluator:spread:dev", evaluate_every=3)
+    assert_resumes(settings, (5,), tmp_path / "checkpoints")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("return 0.5", "returned float; it must return a dict of floats by name, such as"),
+        ("return {}", "returned an empty dict; it must return"),
+        ("return {'a': float('nan')}", "returned nan as 'a'; it must return a dict of floats"),
+        ("return {'a': 'good'}", "returned str as 'a'"),
+        ("return {'a': True}", "returned bool as 'a'"),
+        ("return {1: 0.5}", "returned a score named 1; a name is text"),
+        ("return {'a:b': 0.5}", "returned a score named 'a:b'"),
+        ("return {'a': 1 / 0}", "ZeroDivisionError: division by zero"),
+        ("return {'a': encode('text')}", "TypeError: encode takes a list of texts"),
+        ("return {'other': 0.5}", r"evaluator:mine: the function .* no such score; did you mean"),
+    ],
+)
+def test_what_it_returns_is_checked_on_the_untrained_encoder(
+    named: Named, settings_of: Settings, body: str, message: str
+) -> None:
+    named(f"def score(encode):\n    {body}\n")
+    with pytest.raises(MtdlabError, match=message):
+        check_inputs(settings_of(tasks="evaluator"), scores=["evaluator:mine"])
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("x", "--evaluator x: it is spelled MODULE:FUNCTION, such as my_metric.py:score"),
+        ("gone.py:score", "--evaluator gone.py: no such file"),
+        ("no_such_module:score", "--evaluator no_such_module: ModuleNotFoundError"),
+        ("FILE:gone", "gone is not there; the module has the functions score, many"),
+        ("FILE:number", "number is no function; the module has the functions"),
+        ("FILE:many", r"takes \(a, b, c\); it must take \(encode\), or \(encode, split\)"),
+    ],
+)
+def test_what_it_names_is_checked(tmp_path: Path, name: str, message: str) -> None:
+    path = tmp_path / "my_metric.py"
+    path.write_text("number = 1\ndef score(encode): ...\ndef many(a, b, c): ...\n")
+    with pytest.raises(MtdlabError, match=message):
+        import_evaluator(name.replace("FILE", str(path)))
+    assert present_evaluator() is None
+
+
+STUDY = "study: a\nmetric: evaluator:spread\nsearch: {ema_decay: [0.5, 0.9]}\n"
+
+
+def test_a_study_with_it_names_it_and_records_its_content(named: Named, tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(STUDY)
+    with pytest.raises(SpecError, match="evaluator:spread needs a function; name it with --eval"):
+        read_study(file)
+    named(ALONE)
+    alone = read_study(file)
+    assert (alone.select_by, alone.fixed().select_on) == ("sts_dev", "dev")
+    named(SPLIT)
+    spec = read_study(file)
+    assert (spec.select_by, spec.fixed().select_on) == ("evaluator:spread:dev",) * 2
+    assert spec.fixed().tasks == "evaluator"
+    assert spec.imports != alone.imports
+    assert [*spec.imports] == ["evaluator score"]
+
+
+def test_a_changed_function_is_refused_in_a_worker(named: Named, tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(STUDY)
+    path = named(ALONE)
+    [module] = read_study(file).user_modules
+    import_evaluator(None)
+    ensure_imported([module])
+    assert present_evaluator() == module
+    from mtdlab.methods.user_modules import executed
+
+    Path(path).write_text(SPLIT)
+    executed.cache_clear()
+    with pytest.raises(MtdlabError, match=r"--evaluator .*: changed while the sweep was running"):
+        ensure_imported([module])
