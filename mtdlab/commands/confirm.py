@@ -14,8 +14,10 @@ from mtdlab.commands.options import (
     Jobs,
     JobsPerGpu,
     Models,
+    Objective,
     Storage,
     StudyName,
+    find_objective,
     import_named,
 )
 from mtdlab.commands.printing import print_json, print_table, rounded_mtd
@@ -33,6 +35,7 @@ def confirm(
     jobs_per_gpu: JobsPerGpu = 1,
     models: Models = Path("models"),
     import_: Imports = None,
+    objective: Objective = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure a study's best level and its runner-up again, with seeds that chose neither.
@@ -46,7 +49,7 @@ def confirm(
     from mtdlab.sweep.run import sweep
 
     url = storage_url(storage)
-    planned = plan_confirmation(study, url, seeds, import_named(import_))
+    planned = plan_confirmation(study, url, seeds, import_named(import_), find_objective(objective))
     command = without_passwords(shlex.join(["mtdlab", *sys.argv[1:]]))
     result = sweep(
         planned.spec, url, models=models, jobs=jobs, jobs_per_gpu=jobs_per_gpu, command=command

@@ -13,10 +13,12 @@ from mtdlab.commands.options import (
     Jobs,
     JobsPerGpu,
     Models,
+    Objective,
     Overrides,
     Profile,
     Storage,
     StudyFile,
+    find_objective,
     import_named,
 )
 from mtdlab.commands.printing import print_json
@@ -32,6 +34,7 @@ def sweep(
     profile: Profile = None,
     set_: Overrides = None,
     import_: Imports = None,
+    objective: Objective = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run failed trials again.")
     ] = False,
@@ -60,7 +63,13 @@ def sweep(
 
     command = without_passwords(shlex.join(["mtdlab", *sys.argv[1:]]))
     with ended_by_signals():
-        spec = read_study(file, set_ or [], profile, import_named(import_, file))
+        spec = read_study(
+            file,
+            set_ or [],
+            profile,
+            import_named(import_, file),
+            find_objective(objective, file),
+        )
         url = storage_url(storage)
         result = run(
             spec,

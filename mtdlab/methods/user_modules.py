@@ -4,35 +4,18 @@ Only `--import` and MTDLAB_IMPORT name such modules, never a study file, so that
 file executes no code. The SHA-256 of their content is recorded with the study.
 """
 
-import hashlib
-import importlib
-import importlib.util
 import inspect
 import os
-import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 
-from mtdlab.errors import MtdlabError, one_line
+from mtdlab.errors import MtdlabError
 from mtdlab.methods.registry import register
+from mtdlab.user_code import UserModule, digest, execute, locate
 
 VARIABLE = "MTDLAB_IMPORT"
-
-
-@dataclass(frozen=True)
-class UserModule:
-    """An imported module, as needed to import it in another process.
-
-    spec     an absolute file path, or an importable module name.
-    sha256   of the file, or of all of a package's Python files.
-    """
-
-    name: str
-    spec: str
-    sha256: str
 
 
 def named_modules(given: Iterable[str] = ()) -> tuple[str, ...]:
@@ -51,7 +34,7 @@ def import_modules(
     Raises MtdlabError if one does not exist, fails to import, or defines no method.
     """
     places = tuple(folders)
-    return tuple(_import_once(_absolute(name, places)) for name in names)
+    return tuple(_import_once(locate(name, places, f"--import {name}")) for name in names)
 
 
 def ensure_imported(modules: Iterable[UserModule]) -> None:
@@ -62,19 +45,9 @@ def ensure_imported(modules: Iterable[UserModule]) -> None:
             raise MtdlabError(f"--import {module.spec}: changed while the sweep was running")
 
 
-def _absolute(name: str, folders: Iterable[Path]) -> str:
-    file = name if name.endswith(".py") else f"{name}.py"
-    for folder in folders:
-        if (folder / file).is_file():
-            return str((folder / file).resolve())
-    if name.endswith(".py"):
-        raise MtdlabError(f"--import {name}: no such file")
-    return name
-
-
 @lru_cache
 def _import_once(spec: str) -> UserModule:
-    module = _executed(spec)
+    module = execute(spec, f"--import {spec}")
     methods = _methods_of(module)
     if not methods:
         raise MtdlabError(
@@ -83,25 +56,7 @@ def _import_once(spec: str) -> UserModule:
         )
     for method in methods:
         register(method)
-    return UserModule(module.__name__, spec, _digest(module))
-
-
-def _executed(spec: str) -> ModuleType:
-    try:
-        if not spec.endswith(".py"):
-            return importlib.import_module(spec)
-        path = Path(spec)
-        found = importlib.util.spec_from_file_location(path.stem, path)
-        assert found is not None
-        assert found.loader is not None, "a file that ends in .py has a loader"
-        module = importlib.util.module_from_spec(found)
-        # dataclasses and pydantic look up the module of a class in sys.modules
-        sys.modules.setdefault(path.stem, module)
-        found.loader.exec_module(module)
-        return module
-    except Exception as error:
-        # code of the user can raise any exception
-        raise MtdlabError(f"--import {spec}: {one_line(error)}") from error
+    return UserModule(module.__name__, spec, digest(module))
 
 
 def _methods_of(module: ModuleType) -> list[type]:
@@ -115,14 +70,3 @@ def _methods_of(module: ModuleType) -> list[type]:
         and not inspect.isabstract(member)
         and member.__module__.split(".")[0] == module.__name__.split(".")[0]
     ]
-
-
-def _digest(module: ModuleType) -> str:
-    file = Path(str(module.__file__))
-    package = file.name == "__init__.py"
-    files = sorted(file.parent.rglob("*.py")) if package else [file]
-    digest = hashlib.sha256()
-    for path in files:
-        digest.update(path.relative_to(file.parent).as_posix().encode() + b"\0")
-        digest.update(path.read_bytes())
-    return digest.hexdigest()

@@ -13,13 +13,13 @@ from pydantic import ValidationError
 from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.registry import is_builtin
-from mtdlab.methods.user_modules import UserModule
 from mtdlab.settings import first_error
 from mtdlab.store.recorded import RecordedTrial, read_recorded, read_trial
 from mtdlab.sweep.environment import environment
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import OnStep, train
 from mtdlab.training.outcome import Outcome
+from mtdlab.user_code import UserModule
 
 ENDED = ("COMPLETE", "FAIL", "PRUNED")
 
@@ -76,6 +76,11 @@ def find_repeatable(
         raise MtdlabError(
             f"trial {number} of study {study} is {trial.state.lower()} or was never trained; "
             "choose one that has ended"
+        )
+    if recorded.objective:
+        raise MtdlabError(
+            f"study {study} was trained by --objective {recorded.objective}; only trials of "
+            "mtdlab's own trainer are reproduced"
         )
     values = {name: value for name, value in trial.settings.items() if name != "mtd"}
     if values.get("precision") == "auto" and recorded.precision:
