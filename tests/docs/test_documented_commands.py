@@ -24,6 +24,7 @@ from mtdlab.store import load_study
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 CUT = ("trainer.steps=3", "trainer.evaluate_every=1", "trainer.batch_size=4")
+OF_PROGRAMS = ("trainer.steps=3", "seeds=[0]")
 OF_STUDIES = ("trainer.tasks=[]", "metric=sts_test", "seeds=[0]")
 LANGUAGES = {"", "console", "python", "yaml", "toml", "sh"}
 ALL = [block for document in DOCUMENTS for block in blocks_of(document)]
@@ -95,6 +96,8 @@ def shortened(arguments: Sequence[str], settings: Sequence[str]) -> list[str]:
     if not settings or arguments[0] not in ("sweep", "plan", "train"):
         return list(arguments)
     added = settings if arguments[0] == "train" else [*settings, *OF_STUDIES]
+    if "--objective" in arguments:
+        added = OF_PROGRAMS
     # what plan would time takes longer than all else here
     untimed = ["--no-measure"] if arguments[0] == "plan" else []
     return [*arguments, *untimed, *(part for each in added for part in ("--set", each))]
