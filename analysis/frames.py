@@ -199,6 +199,11 @@ class StudyFrames:
         """Error rate of the verdict."""
         return float(self.plans[-1].values["alpha"]) if self.plans else defaults.ALPHA
 
+    @property
+    def program(self) -> str:
+        """The training program that made the runs, MODULE:FUNCTION; empty for mtdlab's trainer."""
+        return next((name for name in self.methods if ":" in name), "")
+
     def verdict(self) -> "Verdict":
         """The verdict on the score against MTD, as on the study's page."""
         from analysis.notebook import find_verdict

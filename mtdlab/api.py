@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, overload
 import yaml
 
 from analysis.frames import StudyFrames
-from mtdlab.commands.options import import_named
+from mtdlab.commands.options import find_objective, import_named
 from mtdlab.config import StudySpec, read_settings, read_study
 from mtdlab.config.reader import parse_study
 from mtdlab.errors import MtdlabError
@@ -65,6 +65,7 @@ def run_study(
     overrides: Overrides | None = None,
     imports: Sequence[str] = (),
     evaluator: str | None = None,
+    objective: str | None = None,
     models: str | Path = "models",
     jobs: int | None = None,
     jobs_per_gpu: int = 1,
@@ -78,6 +79,7 @@ def run_study(
     profile  one of the file's profiles.
     imports  Python files or modules that define training methods.
     evaluator  MODULE:FUNCTION that scores encoders, as --evaluator.
+    objective  MODULE:FUNCTION, a training program in place of mtdlab's trainer.
     models   folder in which the best trial's model is kept.
     jobs     worker processes; by default one a core, or `jobs_per_gpu` on each GPU.
     max_failed  the sweep ends, with exit code 1, when so many trials of the study have failed.
@@ -85,14 +87,14 @@ def run_study(
     Raises MtdlabError where the study cannot be run, StorageError where the database fails.
     """
     return sweep(
-        _read(study, profile, overrides, imports, evaluator),
+        _read(study, profile, overrides, imports, evaluator, objective),
         storage_url(storage),
         models=Path(models),
         jobs=jobs,
         jobs_per_gpu=jobs_per_gpu,
         retry_failed=retry_failed,
         max_failed=max_failed,
-        command=_command(study, profile, overrides),
+        command=_command(study, profile, overrides, objective),
     )
 
 
@@ -104,6 +106,7 @@ def plan(
     overrides: Overrides | None = None,
     imports: Sequence[str] = (),
     evaluator: str | None = None,
+    objective: str | None = None,
     effect: float = 2.0,
     sd: float | None = None,
     record: bool = True,
@@ -127,7 +130,7 @@ def plan(
     from mtdlab.commands.plan_design import find_design
     from mtdlab.cost.estimate import estimate
 
-    spec = _read(study, profile, overrides, imports, evaluator)
+    spec = _read(study, profile, overrides, imports, evaluator, objective)
     rows = planned(spec)
     return StudyPlan(
         spec.name,
@@ -135,7 +138,7 @@ def plan(
         pd.DataFrame(rows),
         find_design(spec, storage, effect=effect, sd=sd, record=record),
         tuple(warn_of_design(rows)),
-        estimate(spec, jobs, jobs_per_gpu) if measure else None,
+        None if objective or not measure else estimate(spec, jobs, jobs_per_gpu),
     )
 
 
@@ -266,16 +269,19 @@ def _read(
     overrides: Overrides | None,
     imports: Sequence[str],
     evaluator: str | None,
+    objective: str | None,
 ) -> StudySpec:
     """The checked study. Raises MtdlabError for a mistake in it."""
     if isinstance(study, Mapping):
         if profile or overrides:
             raise MtdlabError("a study given as values takes no profile or overrides; change them")
         text = yaml.safe_dump(dict(study), sort_keys=False, allow_unicode=True)
-        return parse_study("study", text, import_named(list(imports), evaluator=evaluator))
+        modules = import_named(list(imports), evaluator=evaluator)
+        return parse_study("study", text, modules, program=find_objective(objective))
     file = find_study_file(Path(study))
     modules = import_named(list(imports), file, evaluator)
-    return read_study(file, _assignments(overrides), profile, modules)
+    program = find_objective(objective, file)
+    return read_study(file, _assignments(overrides), profile, modules, program)
 
 
 def _assignments(overrides: Overrides | None) -> list[str]:
@@ -283,9 +289,12 @@ def _assignments(overrides: Overrides | None) -> list[str]:
     return [f"{key}={json.dumps(value)}" for key, value in (overrides or {}).items()]
 
 
-def _command(study: Study, profile: str | None, overrides: Overrides | None) -> str:
+def _command(
+    study: Study, profile: str | None, overrides: Overrides | None, objective: str | None
+) -> str:
     """The command that resumes it, recorded with the study; none for a study given as values."""
     if isinstance(study, Mapping):
         return ""
     words = ["mtdlab", "sweep", str(study)] + (["--profile", profile] if profile else [])
+    words += ["--objective", objective] if objective else []
     return shlex.join([*words, *(f"--set={each}" for each in _assignments(overrides))])

@@ -40,10 +40,12 @@ def extend(command: str, *words: str) -> str:
 
 def confirm_command(study: StudyFrames) -> str:
     """The command that measures the best level and its runner-up with fresh seeds."""
-    storage = option(study.command, "--storage")
-    return shlex.join(
-        ["mtdlab", "confirm", study.name, *(["--storage", storage] if storage else [])]
-    )
+    values = {
+        "--storage": option(study.command, "--storage"),
+        "--objective": option(study.command, "--objective") or study.program,
+    }
+    given = [word for name, value in values.items() if value for word in (name, value)]
+    return shlex.join(["mtdlab", "confirm", study.name, *given])
 
 
 def more_seeds_command(study: StudyFrames, seeds: int) -> str:
@@ -61,6 +63,6 @@ def more_seeds_command(study: StudyFrames, seeds: int) -> str:
 
 def model_folder(study: StudyFrames) -> str:
     """Where the best trial's model was saved, from the folder in which the command ran."""
-    if not any(runs(study.command, name) for name in ("sweep", "confirm")):
+    if study.program or not any(runs(study.command, name) for name in ("sweep", "confirm")):
         return ""
     return f"{option(study.command, '--models') or _MODELS}/{study.name}"

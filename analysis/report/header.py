@@ -72,11 +72,11 @@ def _describe_runs(context: StudyContext) -> str:
     )
 
 
-def _describe_training(runs: pd.DataFrame) -> str:
+def _describe_training(runs: pd.DataFrame, program: str) -> str:
     before, after = runs["score_before"], runs["score"]
     both = np.isfinite(before.astype("float64"))
     if not both.any():
-        return "The score of the untrained encoder was not recorded."
+        return "" if program else "The score of the untrained encoder was not recorded."
     change = float((after - before)[both].mean())
     text = (
         f"Training {'raised' if change > 0 else 'changed'} the mean score from "
@@ -109,8 +109,9 @@ def _summary(context: StudyContext) -> tuple[str, ...]:
         return (*comparison.describe(configurations), _count_completed(context))
     if not len(context.traced):
         return (_describe_runs(context), *differences)
-    training = _describe_training(context.traced)
-    return (context.verdict.sentence, *differences, _describe_runs(context), training)
+    training = _describe_training(context.traced, context.study.program)
+    texts = (context.verdict.sentence, *differences, _describe_runs(context), training)
+    return tuple(filter(None, texts))
 
 
 def _count_completed(context: StudyContext) -> str:

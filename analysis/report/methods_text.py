@@ -26,7 +26,7 @@ def describe_methods(context: StudyContext, finding: Finding) -> tuple[str, ...]
         texts.append(_PAIRED)
     if context.verdict.levels > 1:
         texts += _describe_verdict(context.verdict)
-    return (*texts, _PUBLISHED)
+    return tuple(texts) if context.study.program else (*texts, _PUBLISHED)
 
 
 def _describe_verdict(verdict: Verdict) -> tuple[str, ...]:

@@ -235,6 +235,17 @@ def warn_of_levels(scored: int, verdict: Verdict) -> str:
     return " ".join(texts)
 
 
+def warn_of_fractions(study: StudyFrames) -> str:
+    """That a program may have returned fractions where scores x 100 are expected."""
+    scores = completed_runs(study.trials)["score"].astype("float64")
+    if not study.program or not len(scores) or scores.abs().max() > 1:
+        return ""
+    return (
+        f"All scores lie between -1 and 1. If {clean(study.metric)} is a fraction, the program "
+        f"should return it x 100: the margin of the verdict is {study.margin:g} points."
+    )
+
+
 def warn_of_scores(trials: pd.DataFrame) -> str:
     """That completed runs have no score."""
     bare = int((trials["state"] == "COMPLETE").sum()) - len(completed_runs(trials))
@@ -259,5 +270,6 @@ def list_warnings(context: StudyContext) -> tuple[str, ...]:
         warn_of_environment(study.environment, runs),
         warn_of_levels(len(context.curve), context.verdict),
         warn_of_scores(context.trials),
+        warn_of_fractions(study),
     )
     return tuple(text for text in candidates if text)

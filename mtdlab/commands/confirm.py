@@ -15,8 +15,10 @@ from mtdlab.commands.options import (
     Jobs,
     JobsPerGpu,
     Models,
+    Objective,
     Storage,
     StudyName,
+    find_objective,
     import_named,
 )
 from mtdlab.commands.printing import print_json, print_table, rounded_mtd
@@ -35,6 +37,7 @@ def confirm(
     models: Models = Path("models"),
     import_: Imports = None,
     evaluator: Evaluator = None,
+    objective: Objective = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure a study's best level and its runner-up again, with seeds that chose neither.
@@ -48,7 +51,8 @@ def confirm(
     from mtdlab.sweep.run import sweep
 
     url = storage_url(storage)
-    planned = plan_confirmation(study, url, seeds, import_named(import_, evaluator=evaluator))
+    modules, program = import_named(import_, evaluator=evaluator), find_objective(objective)
+    planned = plan_confirmation(study, url, seeds, modules, program)
     command = without_passwords(shlex.join(["mtdlab", *sys.argv[1:]]))
     result = sweep(
         planned.spec, url, models=models, jobs=jobs, jobs_per_gpu=jobs_per_gpu, command=command

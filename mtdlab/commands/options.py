@@ -9,7 +9,8 @@ from mtdlab.commands.completion import complete_study, complete_study_file
 from mtdlab.packaged import find_study_file
 
 if TYPE_CHECKING:
-    from mtdlab.methods.user_modules import UserModule
+    from mtdlab.programs import Program
+    from mtdlab.user_code import UserModule
 
 
 def found_study_file(given: Path | None) -> Path | None:
@@ -74,6 +75,14 @@ Evaluator = Annotated[
         "Also: MTDLAB_EVALUATOR.",
     ),
 ]
+Objective = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODULE:FUNCTION",
+        show_default=False,
+        help="Training program of your own, in place of mtdlab's trainer: digits:train.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 Jobs = Annotated[
     int | None,
@@ -96,6 +105,23 @@ def import_named(
     from mtdlab.methods.user_evaluator import import_evaluator
     from mtdlab.methods.user_modules import import_modules, named_modules
 
-    folders = [Path(), *([file.parent] if file else [])]
+    folders = _folders(file)
     import_evaluator(evaluator, folders)
     return import_modules(named_modules(given or []), folders)
+
+
+def find_objective(given: str | None, file: Path | None = None) -> "Program | None":
+    """The program of --objective, also from the folder of a study file; None where none is named.
+
+    Raises MtdlabError where it is missing or cannot be called as expected.
+    """
+    if given is None:
+        return None
+    from mtdlab.programs import find_program
+
+    return find_program(given, _folders(file))
+
+
+def _folders(file: Path | None) -> list[Path]:
+    """Where code of the user is looked up: the working folder, then that of the study file."""
+    return [Path(), *([file.parent] if file else [])]

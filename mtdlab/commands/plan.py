@@ -11,10 +11,12 @@ from mtdlab.commands.options import (
     Imports,
     Jobs,
     JobsPerGpu,
+    Objective,
     Overrides,
     Profile,
     Storage,
     StudyFile,
+    find_objective,
     import_named,
 )
 from mtdlab.commands.printing import print_json, print_table, rounded_mtd
@@ -36,6 +38,7 @@ def plan(
     set_: Overrides = None,
     import_: Imports = None,
     evaluator: Evaluator = None,
+    objective: Objective = None,
     measure: Annotated[
         bool,
         typer.Option(
@@ -74,7 +77,9 @@ def plan(
     from mtdlab.config import read_study
     from mtdlab.store.urls import storage_url
 
-    spec = read_study(file, set_ or [], profile, import_named(import_, file, evaluator))
+    modules = import_named(import_, file, evaluator)
+    program = find_objective(objective, file)
+    spec = read_study(file, set_ or [], profile, modules, program)
     design = begin_design(spec, storage, effect=effect, sd=sd, record=record, in_copy=measure)
     rows, warnings = planned(spec), warn_of_design(planned(spec))
     ended = ended_trials(spec, storage_url(storage))

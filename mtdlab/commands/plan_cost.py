@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from mtdlab.config.program_study import ProgramSpec
 from mtdlab.errors import MtdlabError, TrialError, one_line
 from mtdlab.sweep.finished import clock
 from mtdlab.terminal import progress_bar
@@ -28,6 +29,8 @@ def find_costs(
 
     before_timing  called before steps are timed, while other work would disturb nothing yet.
     """
+    if isinstance(spec, ProgramSpec):
+        return {"reason": "how long a program takes is known once its trials have run"}
     with progress_bar(transient=True) as bar:
         task = bar.add_task("loading encoder and texts", total=None)
 

@@ -198,13 +198,14 @@ def _trial_fields(study: str, trial: "RecordedTrial", model: Path) -> dict[str, 
 
 def _describe_trial(study: str, trial: "RecordedTrial", model: Path) -> list[tuple[str, str]]:
     from analysis.runs import format_mtd
+    from mtdlab.store.setting_names import is_of_program
     from mtdlab.sweep.finished import clock
 
     kept = kept_trial(model)
     where = str(model) if kept == trial.number else ""
     if kept not in (None, trial.number):
         where = f"not kept; {model} is the model of trial {kept}"
-    steps = trial.settings.get("steps")
+    steps, program = trial.settings.get("steps"), is_of_program(trial.settings)
     before = "" if trial.score_before is None else f"{trial.score_before:.2f}"
     return [
         ("reason", trial.reason),
@@ -216,11 +217,11 @@ def _describe_trial(study: str, trial: "RecordedTrial", model: Path) -> list[tup
         ("best step", f"{trial.best_step} of {steps}" if trial.best_step else ""),
         ("time", clock(trial.wall_seconds) if trial.wall_seconds else ""),
         ("peak memory", f"{trial.peak_memory / 1e6:,.0f} MB" if trial.peak_memory else ""),
-        ("model", where),
+        ("model", "" if program else where),
         ("note", trial.note),
         ("settings", in_list(_other_settings(trial))),
         *trial.environment.items(),
-        ("run again", f"mtdlab reproduce {study} {trial.number}"),
+        ("run again", "" if program else f"mtdlab reproduce {study} {trial.number}"),
     ]
 
 

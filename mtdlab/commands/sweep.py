@@ -14,10 +14,12 @@ from mtdlab.commands.options import (
     Jobs,
     JobsPerGpu,
     Models,
+    Objective,
     Overrides,
     Profile,
     Storage,
     StudyFile,
+    find_objective,
     import_named,
 )
 from mtdlab.commands.printing import print_json
@@ -34,6 +36,7 @@ def sweep(
     set_: Overrides = None,
     import_: Imports = None,
     evaluator: Evaluator = None,
+    objective: Objective = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run failed trials again.")
     ] = False,
@@ -62,7 +65,9 @@ def sweep(
 
     command = without_passwords(shlex.join(["mtdlab", *sys.argv[1:]]))
     with ended_by_signals():
-        spec = read_study(file, set_ or [], profile, import_named(import_, file, evaluator))
+        modules = import_named(import_, file, evaluator)
+        program = find_objective(objective, file)
+        spec = read_study(file, set_ or [], profile, modules, program)
         url = storage_url(storage)
         result = run(
             spec,

@@ -67,7 +67,8 @@ def summary_lines(result: SweepResult, models: Path, command: str) -> list[str]:
         scores = {result.select_by: best.ranking, result.metric: best.score}
         listed = ", ".join(f"{name} {score:.2f}" for name, score in scores.items() if score)
         lines.append(f"best trial by {result.select_by}: {best.number}{mtd}, {listed}")
-        lines.append(f"model: {_model(result, models) or _absent(result, best, models)}")
+        if result.keeps_models:
+            lines.append(f"model: {_model(result, models) or _absent(result, best, models)}")
     lines += _failure_lines(result.failures)
     if result.too_many_failed:
         lines.append(f"ended by --max-failed: {len(result.failures)} trials have failed")

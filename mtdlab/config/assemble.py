@@ -1,6 +1,7 @@
 """A study from the sections of its file, with every mistake in them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from mtdlab.config.dimensions import read_dimension
 from mtdlab.config.mistakes import Mistakes
 from mtdlab.config.own_metric import completed, with_evaluator
 from mtdlab.config.paths import Places
+from mtdlab.config.program_sections import check_program_top_level, read_program_sections
+from mtdlab.config.program_study import ProgramSpec
 from mtdlab.config.rules import (
     check_points,
     check_pruner,
@@ -32,7 +35,8 @@ from mtdlab.config.study_file import StudyFile, checked, top_level
 from mtdlab.config.until import Until, UntilSection, VerdictSection, extended, read_until
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.registry import DEFAULT, is_builtin, settings_class
-from mtdlab.methods.user_modules import UserModule
+from mtdlab.programs import Program
+from mtdlab.user_code import UserModule
 
 READ_BY_TRIALS: tuple[KeyPath, ...] = (
     ("trainer",),
@@ -46,49 +50,61 @@ READ_BY_TRIALS: tuple[KeyPath, ...] = (
 """The keys that decide which trials there are."""
 
 
+@dataclass(frozen=True)
+class _Sections:
+    """The dimensions of a search, the points they leave out, and what makes the study of them."""
+
+    search: dict[str, Dimension]
+    left_out: tuple[Partial, ...]
+    make: Callable[..., StudySpec]
+
+
 def build_study(
-    source: Source, modules: Sequence[UserModule] = (), folder: Path | None = None
+    source: Source,
+    modules: Sequence[UserModule] = (),
+    folder: Path | None = None,
+    program: Program | None = None,
 ) -> StudySpec:
-    """The study that a file describes. Raises SpecError with all of its mistakes."""
+    """The study that a file describes. Raises SpecError with all of its mistakes.
+
+    program  what trains its trials, in place of mtdlab's trainer.
+    """
     if not isinstance(source.values, dict):
         raise source.error((), "a study file is a mapping that begins with study: NAME")
-    mistakes, spec = Mistakes(source), None
+    mistakes, spec, given = Mistakes(source), None, "select_by" in source.values
     top = top_level(source, mistakes)
-    top = completed(top)
-    check_top_level(source, top, mistakes)
+    if program is None:
+        top = completed(top)
+    (check_program_top_level if program else check_top_level)(source, top, mistakes)
     verdict = mistakes.attempt(lambda: checked(source, ("verdict",), VerdictSection, top.verdict))
     until = _read_until(source, top, mistakes)
-    methods = None
+    sections = None
     if mistakes.readable(("trainer",), ("search",)):
-        methods = mistakes.attempt(lambda: methods_of(source, top.trainer, top.search))
-    if methods is not None:
-        search, left_out = _read_sections(source, top, methods, mistakes)
-        if verdict is not None and mistakes.sound(*READ_BY_TRIALS):
-            skip = mistakes.attempt(lambda: read_skip(source, top.skip, search, top.sampler))
-            spec = StudySpec(
-                name=top.study,
-                metric=top.metric,
-                select_by=top.select_by,
-                select_by_given="select_by" in source.values,
-                trainer=top.trainer,
-                search=search,
-                seeds=_seeds(top, until),
-                sampler=top.sampler,
-                pruner=top.pruner,
-                trials=top.trials,
-                text=source.text,
-                skip=left_out + (skip or ()),
-                description=top.description,
-                user_modules=with_evaluator(
-                    () if all(map(is_builtin, methods)) else tuple(modules), top.trainer
-                ),
-                until=until,
-                margin=verdict.margin,
-                alpha=verdict.alpha,
-                places=places_of(source, folder),
-                tracking=top.tracking,
-            )
-            _check_rules(source, top, spec, mistakes)
+        sections = _read_sections(source, top, modules, program, mistakes)
+    if sections is not None and verdict is not None and mistakes.sound(*READ_BY_TRIALS):
+        skip = mistakes.attempt(lambda: read_skip(source, top.skip, sections.search, top.sampler))
+        spec = sections.make(
+            name=top.study,
+            metric=top.metric,
+            # a program has no dev pairs of its own
+            select_by=top.select_by if given or program is None else top.metric,
+            select_by_given=given,
+            trainer=top.trainer,
+            search=sections.search,
+            seeds=_seeds(top, until),
+            sampler=top.sampler,
+            pruner=top.pruner,
+            trials=top.trials,
+            text=source.text,
+            skip=sections.left_out + (skip or ()),
+            description=top.description,
+            until=until,
+            margin=verdict.margin,
+            alpha=verdict.alpha,
+            places=places_of(source, folder),
+            tracking=top.tracking,
+        )
+        _check_rules(source, top, spec, mistakes)
     mistakes.raise_all()
     assert spec is not None, "a study that cannot be built has a mistake"
     return spec
@@ -110,9 +126,29 @@ def _seeds(top: StudyFile, until: Until | None) -> tuple[int, ...]:
 
 
 def _read_sections(
+    source: Source,
+    top: StudyFile,
+    modules: Sequence[UserModule],
+    program: Program | None,
+    mistakes: Mistakes,
+) -> _Sections | None:
+    """Check the sections trainer and search; None where no method of the study is known."""
+    if program is not None:
+        named, search, left_out = read_program_sections(source, top, mistakes)
+        return _Sections(search, left_out, partial(ProgramSpec, program=program, named=named))
+    methods = mistakes.attempt(lambda: methods_of(source, top.trainer, top.search))
+    if methods is None:
+        return None
+    search, left_out = _read_method_sections(source, top, methods, mistakes)
+    used: tuple[UserModule, ...] = () if all(map(is_builtin, methods)) else tuple(modules)
+    used = with_evaluator(used, top.trainer)
+    return _Sections(search, left_out, partial(StudySpec, user_modules=used))
+
+
+def _read_method_sections(
     source: Source, top: StudyFile, methods: tuple[str, ...], mistakes: Mistakes
 ) -> tuple[dict[str, Dimension], tuple[Partial, ...]]:
-    """Check the sections trainer and search: the dimensions, and the points they leave out."""
+    """The dimensions, and the points they leave out."""
     known = known_settings(methods)
     mistakes.collect(check_trainer(source, top, methods, known))
     if mistakes.sound(("trainer",), ("metric",), ("select_by",)):

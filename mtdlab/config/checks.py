@@ -8,10 +8,9 @@ from mtdlab.config import strata
 from mtdlab.config.mistakes import Mistakes
 from mtdlab.config.own_metric import check_external
 from mtdlab.config.search import Choices, Dimension, Range
-from mtdlab.config.source import Source, SpecError
+from mtdlab.config.source import Source, SpecError, nearest_or_program
 from mtdlab.config.study import section
 from mtdlab.config.study_file import StudyFile, lacking, point_at
-from mtdlab.errors import nearest
 from mtdlab.methods.registry import BUILTIN, settings_class
 from mtdlab.settings import Setting
 from mtdlab.settings.messages import describe_rule
@@ -31,22 +30,27 @@ OWN = "write beir:FOLDER, mteb:TASK or evaluator:KEY for a metric of your own"
 def check_top_level(source: Source, top: StudyFile, mistakes: Mistakes) -> None:
     """The rules of keys at the top level, as far as the keys that they read are sound."""
     if mistakes.sound(("sampler",), ("trials",), ("select_by",)):
-        mistakes.collect(_check_sampler(source, top))
+        mistakes.collect(check_sampler(source, top))
+        mistakes.collect(_check_tpe(source, top))
     for key, name in (("metric", top.metric), ("select_by", top.select_by)):
         if mistakes.sound((key,)) and is_external_score(name):
             mistakes.collect(check_external(source, key, name))
         elif mistakes.sound((key,)) and name not in METRICS:
-            message = f"{name!r} is not known; {nearest(name, METRICS)}; or {OWN}"
+            message = f"{name!r} is not known; {nearest_or_program(name, METRICS)}; or {OWN}"
             mistakes.collect([source.error((key,), message)])
 
 
-def _check_sampler(source: Source, top: StudyFile) -> Iterator[SpecError]:
+def check_sampler(source: Source, top: StudyFile) -> Iterator[SpecError]:
+    """Whether the number of trials goes with the sampler."""
     if top.sampler != "grid" and top.trials is None:
         yield source.error(
             ("sampler",), f"{top.sampler} needs trials: how many configurations to draw"
         )
     if top.sampler == "grid" and top.trials is not None:
         yield source.error(("trials",), "a grid has as many trials as points; leave it out")
+
+
+def _check_tpe(source: Source, top: StudyFile) -> Iterator[SpecError]:
     if top.sampler == "tpe" and top.select_by != "sts_dev" and not top.select_by.endswith(DEV):
         yield source.error(
             ("sampler",), "tpe would fit its choices to the test split; use select_by: sts_dev"
@@ -61,7 +65,7 @@ def check_trainer(
         yield source.error(("trainer", "seed"), "a study takes its seeds from seeds: [0, 1, 2]")
     for name in top.trainer:
         if len(methods) > 1 and name not in known:
-            yield source.unknown(("trainer", name), known)
+            yield source.unknown_setting(("trainer", name), known)
     # what is searched may decide whether the fixed values go together
     interacting = {"method", "batch_size", strata.KEY, *(name for name in known if "queue" in name)}
     whole = interacting.isdisjoint(top.search)
@@ -94,10 +98,10 @@ def check_searched(
     if name == "seed":
         yield source.error(where, "the seed is not searched; list it under seeds:")
     elif name == strata.KEY:
-        yield from _check_strata(source, top, known)
+        yield from check_strata(source, top, known)
     elif name not in known:
         others = [each for each in BUILTIN if name in settings_class(each).model_fields]
-        yield lacking(source, where, others) if others else source.unknown(where, known)
+        yield lacking(source, where, others) if others else source.unknown_setting(where, known)
     elif name == "preset":
         yield source.error(
             where,
@@ -108,7 +112,7 @@ def check_searched(
         yield source.error(where, "also fixed under trainer; keep one of the two")
 
 
-def _check_strata(
+def check_strata(
     source: Source, top: StudyFile, known: Mapping[str, Setting]
 ) -> Iterator[SpecError]:
     """Refuse strata of MTD where something else decides over the EMA decay or the queue size."""

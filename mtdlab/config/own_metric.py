@@ -10,7 +10,6 @@ from typing import Any
 from mtdlab.config.source import Source, SpecError
 from mtdlab.config.study_file import StudyFile
 from mtdlab.methods.user_evaluator import SPELLED, present_evaluator
-from mtdlab.methods.user_modules import UserModule
 from mtdlab.settings.tasks import (
     BEIR,
     DEV,
@@ -20,6 +19,7 @@ from mtdlab.settings.tasks import (
     score_name,
     task_of,
 )
+from mtdlab.user_code import UserModule
 
 
 def completed(top: StudyFile) -> StudyFile:

@@ -13,8 +13,9 @@ from mtdlab.config.source import Source, SpecError, parse, read
 from mtdlab.config.study import StudySpec
 from mtdlab.config.study_file import StudyFile, checked, unknown_key
 from mtdlab.methods.registry import settings_class
-from mtdlab.methods.user_modules import UserModule
+from mtdlab.programs import Program
 from mtdlab.settings import TrainerSettings
+from mtdlab.user_code import UserModule
 
 
 def read_study(
@@ -22,21 +23,27 @@ def read_study(
     overrides: Sequence[str] = (),
     profile: str | None = None,
     modules: Sequence[UserModule] = (),
+    program: Program | None = None,
 ) -> StudySpec:
     """Read and check a study file, with one of its profiles laid over it where one is named.
 
     overrides   `key=value`, applied after both.
     modules     imported modules, recorded with a study that uses their methods.
+    program     what trains the trials, in place of mtdlab's trainer.
 
     Raises SpecError with every mistake: file, line, column, the value, what is allowed and the
     nearest key.
     """
-    source = _over(laid_over(_read(path), profile), overrides)
-    return build_study(source, modules, path.parent.absolute())
+    source = _over(laid_over(_read(path, program), profile), overrides)
+    return build_study(source, modules, path.parent.absolute(), program)
 
 
 def parse_study(
-    name: str, text: str, modules: Sequence[UserModule] = (), folder: Path | None = None
+    name: str,
+    text: str,
+    modules: Sequence[UserModule] = (),
+    folder: Path | None = None,
+    program: Program | None = None,
 ) -> StudySpec:
     """Read and check the text of a study file; `name` is what errors call it.
 
@@ -44,7 +51,7 @@ def parse_study(
 
     Raises SpecError as `read_study` does.
     """
-    return build_study(parse(name, text), modules, folder)
+    return build_study(parse(name, text), modules, folder, program)
 
 
 def read_settings(
@@ -74,7 +81,7 @@ def _trainer(source: Source, values: Any) -> TrainerSettings:
     return checked(source, ("trainer",), model, values)
 
 
-def _read(path: Path) -> Source:
+def _read(path: Path, program: Program | None = None) -> Source:
     """A file's values. One with profiles is checked whole: a mistake in any is found at once."""
     source = read(path)
     if not isinstance(source.values, dict):
@@ -82,13 +89,13 @@ def _read(path: Path) -> Source:
     if names := profile_names(source):
         mistakes = Mistakes(source)
         for name in (None, *names):
-            mistakes.attempt(partial(_check_profile, source, name))
+            mistakes.attempt(partial(_check_profile, source, name, program))
         mistakes.raise_all()
     return source
 
 
-def _check_profile(source: Source, name: str | None) -> None:
-    build_study(laid_over(source, name))
+def _check_profile(source: Source, name: str | None, program: Program | None) -> None:
+    build_study(laid_over(source, name), program=program)
 
 
 def _over(source: Source, overrides: Sequence[str]) -> Source:

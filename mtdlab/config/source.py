@@ -140,6 +140,10 @@ class Source:
         """The error for a key that does not exist, with the nearest that does."""
         return self.error(path, f"unknown key; {nearest(str(path[-1]), allowed)}")
 
+    def unknown_setting(self, path: KeyPath, allowed: Iterable[str]) -> SpecError:
+        """The error for a setting that no method of the study has."""
+        return self.error(path, f"unknown key; {nearest_or_program(str(path[-1]), allowed)}")
+
     def override(self, assignment: str) -> None:
         """Apply `a.b=value`, the value read as YAML, over what the file says."""
         dotted, equals, text = assignment.partition("=")
@@ -161,6 +165,14 @@ class Source:
                 self.given[path[:end]] = assignment
         self.given[path] = assignment
         self.places = {at: place for at, place in self.places.items() if at[: len(path)] != path}
+
+
+def nearest_or_program(word: str, known: Iterable[str]) -> str:
+    """The most similar known name; without one all names, and what allows any name."""
+    near = nearest(word, known)
+    if near.startswith("did you mean"):
+        return near
+    return f"{near} (settings and scores of a program of your own need --objective)"
 
 
 def read(path: Path) -> Source:

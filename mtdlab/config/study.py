@@ -9,9 +9,10 @@ from analysis.defaults import ALPHA, MARGIN
 from mtdlab.config.paths import Places
 from mtdlab.config.search import Choices, Dimension, Partial, fingerprint, grid, resolve
 from mtdlab.config.until import Until
-from mtdlab.methods.registry import DEFAULT, settings_class
-from mtdlab.methods.user_modules import UserModule
-from mtdlab.settings import Setting, TrainerSettings, settings_of
+from mtdlab.methods.registry import DEFAULT, describe_method, settings_class
+from mtdlab.methods.user_modules import ensure_imported
+from mtdlab.settings import RunSettings, Setting, TrainerSettings, settings_of
+from mtdlab.user_code import UserModule
 
 Sampler = Literal["grid", "random", "tpe", "qmc"]
 Pruner = Literal["none", "median", "hyperband"]
@@ -112,8 +113,12 @@ class StudySpec:
             return self.fixed().batch_size
         return int(min(searched.values) if isinstance(searched, Choices) else searched.low)
 
-    def settings(self, parameters: dict[str, Any], seed: int) -> TrainerSettings:
+    def settings(self, parameters: dict[str, Any], seed: int) -> RunSettings:
         """The settings of one trial. Raises ValueError where they do not go together."""
+        return self.trainer_settings(parameters, seed)
+
+    def trainer_settings(self, parameters: dict[str, Any], seed: int) -> TrainerSettings:
+        """`settings`, of a study that mtdlab's trainer runs."""
         method = str(parameters.get("method", self.methods[0]))
         kind = settings_class(method)
         given = _of_method(kind, self.trainer, among=self.methods)
@@ -188,6 +193,17 @@ class StudySpec:
     def imports(self) -> dict[str, str]:
         """SHA-256 of each imported module, by its name."""
         return {module.name: module.sha256 for module in self.user_modules}
+
+    def ensure_imported(self) -> None:
+        """Import the code of the user that the study needs, in this process.
+
+        Raises MtdlabError where it has changed since the study file was read.
+        """
+        ensure_imported(self.user_modules)
+
+    def described_methods(self) -> dict[str, Any]:
+        """Title and settings of each method by name, as a study records them."""
+        return {name: describe_method(name) for name in self.methods}
 
     def _dumped(self, method: str) -> dict[str, Any]:
         return self.fixed(method).model_dump(mode="json", exclude={"seed", *self.search})

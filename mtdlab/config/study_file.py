@@ -9,6 +9,7 @@ from mtdlab.config.mistakes import Mistakes
 from mtdlab.config.source import KeyPath, Source, SpecError
 from mtdlab.config.study import STUDY_NAME, Pruner, Sampler
 from mtdlab.methods.registry import BUILTIN, settings_class
+from mtdlab.settings import TrainerSettings
 from mtdlab.settings.limits import TRIALS
 from mtdlab.settings.messages import describe_rule
 
@@ -111,6 +112,8 @@ def unknown_key(source: Source, where: KeyPath, model: type[BaseModel]) -> SpecE
         return source.error(where, f"unknown key; did you mean trainer.{key}?")
     if model is not StudyFile and others:
         return lacking(source, where, others)
+    if issubclass(model, TrainerSettings):
+        return source.unknown_setting(where, model.model_fields)
     return source.unknown(where, model.model_fields)
 
 

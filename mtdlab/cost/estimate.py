@@ -140,7 +140,7 @@ def trials_of(spec: StudySpec, done: Collection[tuple[str, int]] = ()) -> list[T
     """
     if spec.sampler == "grid":
         left = [unit for unit in spec.units() if (unit.setting, unit.seed) not in done]
-        every = [spec.settings(unit.parameters or {}, unit.seed) for unit in left]
+        every = [spec.trainer_settings(unit.parameters or {}, unit.seed) for unit in left]
     else:
         every = _drawn_trials(spec)
     return [located(settings, spec.places) for settings in every]
@@ -153,7 +153,7 @@ def _drawn_trials(spec: StudySpec) -> list[TrainerSettings]:
     for _ in range(SAMPLED_CONFIGURATIONS):
         parameters = suggest(study.ask(), spec)
         try:
-            found.append(spec.settings(parameters, spec.seeds[0]))
+            found.append(spec.trainer_settings(parameters, spec.seeds[0]))
         except ValueError:
             continue
     if not found:

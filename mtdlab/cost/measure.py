@@ -16,9 +16,10 @@ from mtdlab.cost.step_timer import StepTimer
 from mtdlab.device import choose_device
 from mtdlab.encoders.embed import MAX_LENGTH, Sentences
 from mtdlab.methods.registry import make_settings
-from mtdlab.methods.user_modules import UserModule, ensure_imported
+from mtdlab.methods.user_modules import ensure_imported
 from mtdlab.sweep.slots import take_gpu, threads_each
 from mtdlab.training.inputs import RunInputs, load_inputs
+from mtdlab.user_code import UserModule
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mtdlab.errors import MtdlabError
-from mtdlab.methods.user_modules import UserModule, absolute, digest_of, executed
+from mtdlab.user_code import UserModule, digest, execute, locate
 
 VARIABLE = "MTDLAB_EVALUATOR"
 SPELLED = "MODULE:FUNCTION, such as my_metric.py:score"
@@ -66,7 +66,7 @@ def import_evaluator(
     module, _, function = named.rpartition(":")
     if not module or not function.isidentifier():
         raise MtdlabError(f"--evaluator {named}: it is spelled {SPELLED}")
-    place = absolute(module, tuple(folders), "--evaluator")
+    place = locate(module, tuple(folders), f"--evaluator {module}")
     return _imported(f"{place}:{function}")
 
 
@@ -85,12 +85,9 @@ def find_evaluator() -> UserEvaluator:
 
 
 def _imported(spec: str) -> UserEvaluator:
-    module, _, name = spec.rpartition(":")
-    function = _function(spec)
-    found = UserEvaluator(
-        f"evaluator {name}", spec, digest_of(executed(module, "--evaluator")), _takes_split(spec)
-    )
-    assert callable(function)
+    place, _, name = spec.rpartition(":")
+    sha256 = digest(execute(place, f"--evaluator {place}"))
+    found = UserEvaluator(f"evaluator {name}", spec, sha256, _takes_split(spec))
     _present[:] = [found]
     return found
 
@@ -99,7 +96,7 @@ def _imported(spec: str) -> UserEvaluator:
 def _function(spec: str) -> Any:
     """The function. Raises MtdlabError where the module has none of this name."""
     place, _, name = spec.rpartition(":")
-    module = executed(place, "--evaluator")
+    module = execute(place, f"--evaluator {place}")
     function = getattr(module, name, None)
     if not callable(function):
         defined = [each for each, value in vars(module).items() if inspect.isfunction(value)]

@@ -110,10 +110,17 @@ def _curves(session: Session, of_study: Select[Any]) -> pd.DataFrame:
     if not columns:
         return empty(CURVE_COLUMNS)
     frames = [
-        pd.DataFrame({"number": number, "step": np.arange(1, len(curve["loss"]) + 1)} | curve)
+        pd.DataFrame({"number": number} | curve | {"step": _steps(curve)})
         for number, curve in columns.items()
     ]
     return pd.concat(frames, ignore_index=True).reindex(columns=list(CURVE_COLUMNS))
+
+
+def _steps(curve: Mapping[str, Array]) -> Any:
+    """The steps of a curve: those that a program reported, else every one."""
+    if "step" in curve:
+        return curve["step"].astype(np.int64)
+    return np.arange(1, len(curve["loss"]) + 1)
 
 
 def _chosen(of_study: Select[Any], curves: bool | Collection[int]) -> Select[Any]:

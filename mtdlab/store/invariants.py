@@ -102,7 +102,7 @@ def complete_trials_have_results(record: Record) -> Iterator[Problem]:
             lacking.append("score")
         if record.ranking.get(row.id) is None:
             lacking.append("ranking score")
-        if row.id not in record.with_loss:
+        if row.id not in record.with_curve:
             lacking.append("training curve")
         if lacking:
             yield Problem(name, f"{_name(row)} is complete without {', '.join(lacking)}", retry)

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from mtdlab.store.database import explained, reading_engine
 from mtdlab.store.owner import is_dead
+from mtdlab.store.setting_names import is_of_program
 from mtdlab.store.tables import TrialRow
 
 FINISHED = ("COMPLETE", "FAIL", "PRUNED")
@@ -18,15 +19,16 @@ FINISHED = ("COMPLETE", "FAIL", "PRUNED")
 class RunningTrial:
     """A trial that some process is training: its parameters, and `step` of `steps`.
 
-    evaluate_every  steps between two evaluations.
+    steps           None where a program of the user has no such setting.
+    evaluate_every  steps between two evaluations; None for a program.
     """
 
     row: int
     seed: int
     parameters: Mapping[str, Any]
     step: int
-    steps: int
-    evaluate_every: int
+    steps: int | None
+    evaluate_every: int | None
 
     @property
     def phase(self) -> str:
@@ -34,6 +36,8 @@ class RunningTrial:
 
         A worker records the step of an evaluation when it begins.
         """
+        if self.evaluate_every is None:
+            return f"step {self.step:,}" if self.step else "running"
         if self.step == 0:
             return "loading"
         is_evaluated = self.step == self.steps or self.step % self.evaluate_every == 0
@@ -74,11 +78,6 @@ class ProgressReader:
 
 def _running(row: TrialRow) -> RunningTrial:
     settings = row.settings or {}
-    return RunningTrial(
-        row.id,
-        row.seed,
-        row.parameters or {},
-        row.step,
-        int(settings["steps"]),
-        int(settings["evaluate_every"]),
-    )
+    steps = int(settings.get("steps", 0))
+    every = None if is_of_program(settings) else int(settings["evaluate_every"])
+    return RunningTrial(row.id, row.seed, row.parameters or {}, row.step, steps or None, every)

@@ -13,8 +13,8 @@ from mtdlab.store.ranking import FinishedRow, find_best, find_ranking
 from mtdlab.store.store import find_study
 from mtdlab.store.tables import ArrayRow, StudyRow, TrialRow
 
-LOSS = "curve/loss"
-"""The array that every complete trial has."""
+CURVES = ("curve/loss", "curve/step")
+"""Every complete trial has one of these arrays: that of mtdlab's trainer, or of a program."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class OptunaTrial:
 class Record:
     """What is recorded of a study.
 
-    trials    its planned trials; with_loss: the rows of those that have a training curve.
+    trials    its planned trials; with_curve: the rows of those that have a training curve.
     ranking   the score that ranks each trial, by row.
     optuna    its trials in Optuna's tables, by id; None where Optuna has no such study.
     best      the trial whose model is kept.
@@ -39,7 +39,7 @@ class Record:
 
     study: StudyRow
     trials: Sequence[TrialRow]
-    with_loss: Set[int]
+    with_curve: Set[int]
     ranking: Mapping[int, float | None]
     optuna: Mapping[int, OptunaTrial] | None
     best: FinishedRow | None
@@ -52,12 +52,12 @@ def read_record(
     """Read what is recorded of a study. Raises NothingToReport where there is no such study."""
     row = find_study(session, study, url)
     mine = TrialRow.study_id == row.id
-    loss = select(ArrayRow.trial_id).join(TrialRow).where(mine, ArrayRow.name == LOSS)
+    curved = select(ArrayRow.trial_id).join(TrialRow).where(mine, ArrayRow.name.in_(CURVES))
     ranked = select(TrialRow.id, find_ranking(session, row.id)).where(mine)
     return Record(
         row,
         session.scalars(select(TrialRow).where(mine).order_by(TrialRow.position)).all(),
-        set(session.scalars(loss)),
+        set(session.scalars(curved)),
         {row[0]: row[1] for row in session.execute(ranked)},
         _optuna_trials(session, row),
         find_best(session, row.id),

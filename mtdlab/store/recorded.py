@@ -20,6 +20,7 @@ class RecordedStudy:
     """A study's file, metric, resolved precision and imported modules.
 
     largest_seed  of its planned trials; settings: of the requested trials, by number.
+    objective     the program that trained it; empty for mtdlab's own trainer.
     """
 
     text: str
@@ -28,6 +29,7 @@ class RecordedStudy:
     imports: dict[str, str]
     largest_seed: int
     settings: dict[int, dict[str, Any]]
+    objective: str = ""
 
 
 def read_states(url: str, study: str) -> dict[tuple[str, int], str]:
@@ -122,4 +124,12 @@ def read_recorded(url: str, study: str, numbers: Collection[int] = ()) -> Record
         settings = {each.number or 0: present_settings(each.settings or {}) for each in chosen}
         largest = session.scalar(select(func.max(TrialRow.seed)).where(mine))
         text = present_text(row.file_text, row.identity)
-        return RecordedStudy(text, row.metric, row.precision, row.imports, largest or 0, settings)
+        return RecordedStudy(
+            text,
+            row.metric,
+            row.precision,
+            row.imports,
+            largest or 0,
+            settings,
+            row.identity.get("objective", ""),
+        )

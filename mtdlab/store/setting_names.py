@@ -24,6 +24,11 @@ EARLIER_MOCOSE: Mapping[str, Any] = {
 """Settings that earlier versions did not have, with what they did. A preset gives other values."""
 
 
+def is_of_program(settings: Mapping[str, Any]) -> bool:
+    """Whether the settings of a trial are those of a program of the user, MODULE:FUNCTION."""
+    return ":" in str(settings.get("method", ""))
+
+
 def is_earlier(settings: Mapping[str, Any]) -> bool:
     """Whether settings of MoCoSE were recorded before `predictor_hidden_dim` existed.
 
@@ -60,6 +65,8 @@ def present_identity(identity: Mapping[str, Any]) -> dict[str, Any]:
 
 def is_earlier_study(identity: Mapping[str, Any]) -> bool:
     """Whether a study was begun before `predictor_hidden_dim` existed."""
+    if "objective" in identity:
+        return False  # its settings are those of a program of the user
     trainer, search = identity.get("trainer", {}), identity.get("search", {})
     # a study that searches the method has a section for each
     own = trainer.get("mocose", {}) if "method" in search else trainer

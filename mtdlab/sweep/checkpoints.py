@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -15,7 +15,6 @@ from mtdlab.training.checkpoint import (
     Checkpoint,
     Facts,
     find_checkpoint,
-    remove_checkpoints,
     save_checkpoint,
     state_bytes,
 )
@@ -100,14 +99,6 @@ class TrialCheckpoints:
         self._saved_at = time.monotonic()
         self._cost = self._saved_at - started
         return saved
-
-    def remove(self) -> None:
-        """Remove the checkpoints of a trial that has ended, and the folders of none."""
-        remove_checkpoints(self.folder)
-        # not empty while other trials have checkpoints; missing where there never was one
-        with suppress(OSError):
-            self.folder.parent.rmdir()
-            self.folder.parent.parent.rmdir()
 
     def _fits(self, checkpoint: Checkpoint) -> bool:
         others = [name for name in SAME if checkpoint.facts.get(name) != self._facts[name]]

@@ -11,13 +11,16 @@ from analysis.frames import StudyFrames
 from analysis.looks import judged_trials
 from analysis.report.context import StudyContext
 from analysis.runs import format_mtd, traced_runs, varied_settings
-from mtdlab.config import StudySpec, TrainerSettings
+from mtdlab.config import StudySpec
 from mtdlab.config.reader import parse_study
 from mtdlab.errors import MtdlabError, NothingToReport
-from mtdlab.methods.user_modules import UserModule
+from mtdlab.programs import Program
+from mtdlab.settings import RunSettings
 from mtdlab.store import load_study
 from mtdlab.store.recorded import RecordedStudy, read_recorded
+from mtdlab.sweep.open_study import refuse_other_objective
 from mtdlab.sweep.optuna_study import recorded_folder
+from mtdlab.user_code import UserModule
 
 _NOT_SETTINGS = ("seed", "mtd")
 
@@ -33,7 +36,11 @@ class Confirmation:
 
 
 def plan_confirmation(
-    study: str, url: str, seeds: int, modules: Sequence[UserModule] = ()
+    study: str,
+    url: str,
+    seeds: int,
+    modules: Sequence[UserModule] = (),
+    program: Program | None = None,
 ) -> Confirmation:
     """The study STUDY-confirm: both configurations of `study` with seeds that it did not use.
 
@@ -41,9 +48,12 @@ def plan_confirmation(
     that is begun keeps its configurations, also if the study has grown; more seeds extend it.
 
     Raises NothingToReport where the study is missing or has no two levels to compare, MtdlabError
-    where its methods come from other imported modules, StorageError where the database fails.
+    where its methods come from other imported modules or another program trained it, StorageError
+    where the database fails.
     """
     frames = load_study(study, url, curves=False)
+    original = read_recorded(url, study)
+    refuse_other_objective(study, original.objective, program.reference if program else "")
     name = f"{study}-confirm"
     try:
         begun = read_recorded(url, name)
@@ -51,9 +61,9 @@ def plan_confirmation(
         text = _write(frames, url, name, seeds)
     else:
         text = _with_seeds(begun.text, name, seeds)
-    spec = parse_study(name, text, modules, recorded_folder(study, url))
-    if (recorded := read_recorded(url, study).imports) != spec.imports:
-        listed = ", ".join(recorded) or "none"
+    spec = parse_study(name, text, modules, recorded_folder(study, url), program)
+    if original.imports != spec.imports:
+        listed = ", ".join(original.imports) or "none"
         raise MtdlabError(
             f"study {study} used other imported modules than these (recorded: {listed}); name "
             "them with --import"
@@ -95,10 +105,9 @@ def _write(frames: StudyFrames, url: str, name: str, seeds: int) -> str:
 
 def _settings(recorded: RecordedStudy, number: int) -> dict[str, Any]:
     """A trial's settings, at the precision that it ran with."""
+    left_out = {*_NOT_SETTINGS, *(["method"] if recorded.objective else [])}
     settings = {
-        name: value
-        for name, value in recorded.settings[number].items()
-        if name not in _NOT_SETTINGS
+        name: value for name, value in recorded.settings[number].items() if name not in left_out
     }
     if settings.get("precision") == "auto" and recorded.precision:
         settings["precision"] = recorded.precision
@@ -127,7 +136,7 @@ def _with_seeds(text: str, name: str, seeds: int) -> str:
     return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
 
 
-def _pair(spec: StudySpec) -> list[TrainerSettings]:
+def _pair(spec: StudySpec) -> list[RunSettings]:
     """The settings of the best configuration, then of the runner-up, with the first seed."""
     first = [unit for unit in spec.units() if unit.seed == spec.seeds[0]]
     return [spec.settings(unit.parameters or {}, unit.seed) for unit in first]
@@ -139,7 +148,7 @@ def _difference(frames: StudyFrames, spec: StudySpec) -> Difference:
     varied = varied_settings(runs, frames.settings)
     numbers = []
     for settings in _pair(spec):
-        wanted, same = settings.model_dump(mode="json"), runs
+        wanted, same = settings.model_dump(), runs
         for name in varied:
             if name in wanted:
                 same = same[same[name] == wanted[name]]

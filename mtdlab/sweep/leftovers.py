@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mtdlab.files import temporary_folders
+from mtdlab.store import Claim, Store
 from mtdlab.store.invariants import RERUN, Problem
 from mtdlab.store.record import Record
 from mtdlab.store.saved_model import SavedModel
@@ -68,6 +69,15 @@ def nothing_temporary_is_left(record: Record, models: Path) -> Iterator[Problem]
     for path in sorted(found):
         text = f"{path} was left by a process that was killed"
         yield Problem("no temporary folder is left", text, f"rm -r {path}")
+
+
+def folders_of_ended(store: Store, checkpoints: Path) -> Iterator[tuple[Claim, Path]]:
+    """The trials that have ended and have a folder in that of the checkpoints."""
+    if checkpoints.exists():
+        for claim in store.ended():
+            folder = checkpoints / f"{claim.setting}-{claim.seed}"
+            if folder.exists():
+                yield claim, folder
 
 
 def find_notes(record: Record, models: Path) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """The folders of models: that of the checkpoints in it, and which trial's model a folder holds."""
 
 import json
+import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,3 +22,12 @@ def kept_trial(model: Path) -> int | None:
     with suppress(OSError, ValueError, KeyError, TypeError):
         return read_kept_trial(model)
     return None
+
+
+def remove_checkpoints_of(folder: Path) -> None:
+    """Remove the folder of a trial that has ended, and the folders of checkpoints without any."""
+    shutil.rmtree(folder, ignore_errors=True)
+    # not empty while other trials have checkpoints; missing where there never was one
+    with suppress(OSError):
+        folder.parent.rmdir()
+        folder.parent.parent.rmdir()

@@ -3,18 +3,21 @@
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import optuna
 
 from mtdlab.config import TrainerSettings
-from mtdlab.evaluation.sts import Evaluation
 from mtdlab.store import Claim, Store
 from mtdlab.store.owner import this_process
-from mtdlab.sweep.checkpoints import TrialCheckpoints
 from mtdlab.sweep.heartbeat import Heartbeat
 from mtdlab.sweep.optuna_study import OptunaStudy
 from mtdlab.sweep.signals import Interrupted, StopRequest
+
+if TYPE_CHECKING:
+    # they import transformers, which a program of the user does without
+    from mtdlab.evaluation.sts import Evaluation
+    from mtdlab.sweep.checkpoints import TrialCheckpoints
 
 
 @dataclass
@@ -35,7 +38,56 @@ class OpenStudy:
     owner: dict[str, Any] = field(default_factory=this_process)
 
 
-class TrialMonitor:
+@dataclass(frozen=True)
+class TrialRun:
+    """A claimed trial that begins, or goes on, in this process. folder: of its checkpoints."""
+
+    study: OpenStudy
+    claim: Claim
+    trial: optuna.Trial
+    stop: StopRequest
+    heartbeat: Heartbeat
+    folder: Path
+
+
+class Watch:
+    """What every trial does between its steps: keep its claim, report its scores, be pruned.
+
+    step      the last that was passed.
+    reported  scores by step, with those of earlier processes: an interrupted trial goes on as the
+              same Optuna trial, which takes each step's value once.
+    """
+
+    def __init__(
+        self,
+        study: OpenStudy,
+        claim: Claim,
+        trial: optuna.Trial,
+        stop: StopRequest,
+        heartbeat: Heartbeat,
+    ) -> None:
+        self.study, self.claim, self.trial = study, claim, trial
+        self.stop, self.heartbeat, self.step = stop, heartbeat, 0
+        recorded = study.optuna.storage.get_trial(trial._trial_id)
+        self.reported = dict(recorded.intermediate_values)
+
+    def passed(self, step: int, shown: int) -> None:
+        """After `step` steps; `shown` is the step of the progress display. Raises ClaimLost."""
+        self.step, self.heartbeat.step = step, shown
+        self.heartbeat.check()
+
+    def evaluated(self, step: int, score: float) -> None:
+        """Report a score after `step` steps, unless it is NaN. Raises optuna.TrialPruned."""
+        if not math.isfinite(score):
+            return
+        if step not in self.reported:
+            self.trial.report(score, step)
+            self.reported[step] = score
+        if self.trial.should_prune():
+            raise optuna.TrialPruned
+
+
+class TrialMonitor(Watch):
     """Called after every step: stops and prunes the trial, reports its step, saves its state.
 
     The step of an evaluation is reported when it begins, so that progress shows it
@@ -49,27 +101,22 @@ class TrialMonitor:
         trial: optuna.Trial,
         stop: StopRequest,
         settings: TrainerSettings,
-        checkpoints: TrialCheckpoints,
+        checkpoints: "TrialCheckpoints",
         heartbeat: Heartbeat,
     ) -> None:
-        self.study, self.claim, self.trial, self.stop = study, claim, trial, stop
-        self.settings, self.checkpoints, self.heartbeat = settings, checkpoints, heartbeat
-        self.step = 0
-        # an interrupted trial goes on as the same Optuna trial, which takes each step's value once
-        self._reported = study.optuna.storage.get_trial(trial._trial_id).intermediate_values
+        super().__init__(study, claim, trial, stop, heartbeat)
+        self.settings, self.checkpoints = settings, checkpoints
 
-    def __call__(self, step: int, evaluation: Evaluation | None) -> None:
+    def __call__(self, step: int, evaluation: "Evaluation | None") -> None:
         """After `step` steps, with the evaluation that followed. May raise Interrupted, ClaimLost
         and optuna.TrialPruned.
         """
-        self.step = step
-        self.heartbeat.step = step + 1 if self._is_evaluated(step + 1) else step
-        self.heartbeat.check()
+        self.passed(step, step + 1 if self._is_evaluated(step + 1) else step)
         if self.stop.requested():
             self._save()
             raise Interrupted
         if evaluation is not None:
-            self._evaluated(step, evaluation)
+            self.evaluated(step, evaluation.score)
         if self.checkpoints.due():
             self._save()
 
@@ -79,13 +126,6 @@ class TrialMonitor:
         self.heartbeat.check()
         if self.checkpoints.save() and self.claim.deaths:
             self.study.store.forget_deaths(self.claim)
-
-    def _evaluated(self, step: int, evaluation: Evaluation) -> None:
-        if math.isfinite(evaluation.score):
-            if step not in self._reported:
-                self.trial.report(evaluation.score, step)
-            if self.trial.should_prune():
-                raise optuna.TrialPruned
 
     def _is_evaluated(self, step: int) -> bool:
         last, every = self.settings.steps, self.settings.evaluate_every

@@ -9,9 +9,10 @@ from typing import Any
 
 from mtdlab.config import StudySpec
 from mtdlab.config.plan import plan_of, sha256_of
+from mtdlab.config.program_study import ProgramSpec
 from mtdlab.config.study import known_settings
 from mtdlab.errors import MtdlabError
-from mtdlab.methods.registry import BUILTIN, describe_method
+from mtdlab.methods.registry import BUILTIN
 from mtdlab.store import Store
 from mtdlab.store.damage import refuse_damaged
 from mtdlab.store.database import writing_engine
@@ -138,7 +139,7 @@ def _write(store: Store, spec: StudySpec, identity: dict[str, Any], command: str
         command,
         description=spec.description,
         imports=spec.imports,
-        methods={name: describe_method(name) for name in spec.methods},
+        methods=spec.described_methods(),
     )
 
 
@@ -146,6 +147,12 @@ def _refuse_other_settings(
     spec: StudySpec, identity: dict[str, Any], recorded: StudyRow, command: str
 ) -> None:
     """Only trials may be added to a study: results of other settings are not comparable."""
+    before = recorded.identity.get("objective", "")
+    if before != (now := identity.get("objective", "")):
+        raise OtherFile(
+            f"{describe_objectives(spec.name, before, now)}\n"
+            f"  to run this file as another study: {_renamed(spec, command)}"
+        )
     differences = list(_differences_from(recorded, spec, identity))
     if differences:
         shown = "; ".join(f"{name}: was {before}, now {now}" for name, before, now in differences)
@@ -168,6 +175,21 @@ def _differences_from(
     if "select_by" in new:
         old.setdefault("select_by", recorded.metric)
     return _differences(old, new)
+
+
+def refuse_other_objective(study: str, recorded: str, given: str) -> None:
+    """Raise MtdlabError where another program than the recorded one, or none, is given."""
+    if recorded != given:
+        raise MtdlabError(describe_objectives(study, recorded, given))
+
+
+def describe_objectives(study: str, recorded: str, given: str) -> str:
+    """That a study was begun with another objective; both empty for mtdlab's own trainer."""
+    before, now = (
+        f"--objective {name}" if name else "mtdlab's own trainer" for name in (recorded, given)
+    )
+    what = f"name it with --objective {recorded}" if recorded else "leave --objective out"
+    return f"study {study} was begun with {before}, not {now}; {what} to resume it"
 
 
 def _resumed(spec: StudySpec, differences: Sequence[Difference], command: str) -> str:
@@ -205,7 +227,7 @@ def _with_present_settings(
     A setting that did not exist yet when the study was begun had its default value. One that is
     now another method's alone had one possible value with this method.
     """
-    if "method" in spec.search:
+    if "method" in spec.search or isinstance(spec, ProgramSpec):
         return recorded
     defaults = type(spec.fixed())().model_dump(mode="json")
     of_others = known_settings(tuple(BUILTIN)).keys() - defaults.keys()

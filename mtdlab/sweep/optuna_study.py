@@ -11,7 +11,8 @@ from optuna.storages import BaseStorage, RDBStorage, get_storage
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
-from mtdlab.config import StudySpec, TrainerSettings
+from mtdlab.config import StudySpec
+from mtdlab.settings import RunSettings
 from mtdlab.store import Claim, Store
 from mtdlab.store.damage import refuse_damaged
 from mtdlab.store.database import (
@@ -185,7 +186,7 @@ def recorded_folder(study: str, url: str) -> Path | None:
     return None if recorded is None else Path(recorded)
 
 
-def attributes(settings: TrainerSettings) -> dict[str, Any]:
+def attributes(settings: RunSettings) -> dict[str, Any]:
     """A run's settings and its MTD by name."""
     return settings.model_dump() | {"mtd": settings.mtd}
 

@@ -58,6 +58,14 @@ def has_trials_left(spec: StudySpec, url: str, *, retry_failed: bool = False) ->
 
 def check_requirements(spec: StudySpec, models: Path) -> None:
     """Check what the trials of a study need, as `check_before_sweep` does and raises."""
+    # it imports optuna
+    from mtdlab.sweep.objective import objective_of
+
+    objective_of(spec).check(spec, models)
+
+
+def check_training(spec: StudySpec, models: Path) -> None:
+    """Check what trials of mtdlab's trainer need. Raises MtdlabError for the first mistake."""
     # these import torch and transformers
     from mtdlab.sweep.tracking import check_tracking
     from mtdlab.training.export import check_model_folder

@@ -135,7 +135,8 @@ class Display:
         now = time.monotonic()
         self.began = {row: self.began.get(row, now) for row in running}
         self.tally.running = [
-            (now - self.began[row], trial.step / trial.steps) for row, trial in running.items()
+            (now - self.began[row], trial.step / trial.steps if trial.steps else 0.0)
+            for row, trial in running.items()
         ]
 
     def message(self, text: str) -> None:

@@ -14,7 +14,6 @@ from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.config.own_metric import with_evaluator
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.registry import is_builtin
-from mtdlab.methods.user_modules import UserModule
 from mtdlab.settings import first_error
 from mtdlab.settings.tasks import EVALUATOR, external_tasks
 from mtdlab.store.recorded import RecordedTrial, read_recorded, read_trial
@@ -22,6 +21,7 @@ from mtdlab.sweep.environment import environment
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import OnStep, train
 from mtdlab.training.outcome import Outcome
+from mtdlab.user_code import UserModule
 
 ENDED = ("COMPLETE", "FAIL", "PRUNED")
 
@@ -78,6 +78,11 @@ def find_repeatable(
         raise MtdlabError(
             f"trial {number} of study {study} is {trial.state.lower()} or was never trained; "
             "choose one that has ended"
+        )
+    if recorded.objective:
+        raise MtdlabError(
+            f"study {study} was trained by --objective {recorded.objective}; only trials of "
+            "mtdlab's own trainer are reproduced"
         )
     values = {name: value for name, value in trial.settings.items() if name != "mtd"}
     if values.get("precision") == "auto" and recorded.precision:

@@ -6,19 +6,17 @@ has ended are therefore left by a killed process, or another process is saving t
 
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from mtdlab.config import StudySpec
-from mtdlab.evaluation.sts import Evaluation
-from mtdlab.methods.user_modules import ensure_imported
 from mtdlab.store import Claim, Store
-from mtdlab.sweep import worker
+from mtdlab.sweep import trainer, worker
 from mtdlab.sweep.best_model import save_if_best
 from mtdlab.sweep.checkpoints import TrialCheckpoints
 from mtdlab.sweep.heartbeat import Heartbeat
-from mtdlab.sweep.model_folders import CHECKPOINTS, kept_trial
+from mtdlab.sweep.leftovers import folders_of_ended
+from mtdlab.sweep.model_folders import CHECKPOINTS, kept_trial, remove_checkpoints_of
 from mtdlab.sweep.monitor import OpenStudy, TrialMonitor
 from mtdlab.sweep.signals import Interrupted, StopRequest
 from mtdlab.sweep.slots import take_gpu
@@ -33,24 +31,15 @@ def restore_model(spec: StudySpec, url: str, models: Path, store: Store, stop: S
     The trial is continued from its last checkpoint, or trained again, and its record stays as it
     is. Checkpoints of other trials that have ended are removed. May raise StorageError.
     """
-    for claim, folder in _left(store, models / CHECKPOINTS / spec.name):
-        best, checkpoints = store.best_trial(), TrialCheckpoints(folder)
+    for claim, folder in folders_of_ended(store, models / CHECKPOINTS / spec.name):
+        best = store.best_trial()
         if best is not None and best.row == claim.row:
             # another process that is saving the model now has the lock
             with locked(models / spec.name):
                 is_saved = kept_trial(models / spec.name) == best.number
             if folder.exists() and not is_saved and not _save(spec, url, models, claim, stop):
                 continue
-        checkpoints.remove()
-
-
-def _left(store: Store, checkpoints: Path) -> Iterator[tuple[Claim, Path]]:
-    """The trials that have ended and have a folder in that of the checkpoints."""
-    if checkpoints.exists():
-        for claim in store.ended():
-            folder = checkpoints / f"{claim.setting}-{claim.seed}"
-            if folder.exists():
-                yield claim, folder
+        remove_checkpoints_of(folder)
 
 
 def _save(spec: StudySpec, url: str, models: Path, claim: Claim, stop: StopRequest) -> bool:
@@ -61,15 +50,15 @@ def _save(spec: StudySpec, url: str, models: Path, claim: Claim, stop: StopReque
         file=sys.stderr,
     )
     take_gpu()
-    ensure_imported(spec.user_modules)
+    spec.ensure_imported()
     study = worker.open_in_process(url, spec, models)
-    settings = spec.settings(claim.parameters or {}, claim.seed)
+    settings = spec.trainer_settings(claim.parameters or {}, claim.seed)
     checkpoints = TrialCheckpoints(study.checkpoints / f"{claim.setting}-{claim.seed}")
     # it would be taken for the end of the training
     shutil.rmtree(checkpoints.folder / RESULT, ignore_errors=True)
     monitor = _Watch(study, claim, stop, settings, checkpoints)
     try:
-        result, trained = worker.train_trial(spec, settings, monitor)
+        result, trained = trainer.train_trial(spec, settings, monitor)
     except Interrupted:
         return False
     if trained is None:
@@ -107,5 +96,5 @@ class _Watch(TrialMonitor):
         heartbeat = _NoHeartbeat(study.store, claim, {})
         super().__init__(study, claim, trial, stop, settings, checkpoints, heartbeat)
 
-    def _evaluated(self, step: int, evaluation: Evaluation) -> None:
+    def evaluated(self, step: int, score: float) -> None:
         """The trial's evaluations are recorded already."""

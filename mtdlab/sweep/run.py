@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from mtdlab.config import StudySpec
+from mtdlab.config.program_study import ProgramSpec
 from mtdlab.files import has_leftovers
 from mtdlab.store import FinishedRow, Look, SavedModel
 from mtdlab.sweep.heartbeat import recorded_sweep
@@ -31,7 +32,8 @@ class SweepResult:
     select_by  the score that ranks the trials; best  the first by it, None before there is one;
     look  the last look at the verdict, None without one; failures  the failed trials, by number;
     too_many_failed  whether they are `max_failed` or more, which ended the sweep;
-    model  where the best trial's model was last saved, None where it is not recorded.
+    model  where the best trial's model was last saved, None where it is not recorded;
+    keeps_models  whether one is saved: not by a program of the user.
     """
 
     study: str
@@ -47,6 +49,7 @@ class SweepResult:
     failures: tuple[FinishedRow, ...] = ()
     too_many_failed: bool = False
     model: SavedModel | None = None
+    keeps_models: bool = True
 
     @property
     def planned(self) -> int:
@@ -88,10 +91,10 @@ def sweep(
         with closing(trials):
             trials.run_all()
         if not stop.requested() and (models / CHECKPOINTS / spec.name).exists():
-            # imported here, since it imports torch
-            from mtdlab.sweep.restore import restore_model
+            # imported here, since it imports optuna
+            from mtdlab.sweep.objective import objective_of
 
-            restore_model(spec, url, models.absolute(), store, stop)
+            objective_of(spec).restore(spec, url, models.absolute(), store, stop)
     counts = store.counts()
     code = 3 if counts.get("FAIL") else 0
     return SweepResult(
@@ -108,6 +111,7 @@ def sweep(
         failures=tuple(store.failures()) if counts.get("FAIL") else (),
         too_many_failed=trials.too_many_failed,
         model=store.saved_model(),
+        keeps_models=not isinstance(spec, ProgramSpec),
     )
 
 

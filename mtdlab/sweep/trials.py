@@ -79,9 +79,9 @@ class Trials:
 
     def _run_waiting(self) -> None:
         # torch takes seconds to import, and a complete study does not need it
-        from mtdlab.sweep.precision import fix_precision
+        from mtdlab.sweep.objective import objective_of
 
-        difference = fix_precision(self.spec, self.store)
+        difference = objective_of(self.spec).prepare(self.spec, self.store)
         counts = self.store.counts()
         jobs = self._jobs(counts.get("WAITING", 0))
         finished = sum(counts.get(state, 0) for state in FINISHED)

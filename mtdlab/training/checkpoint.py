@@ -85,11 +85,6 @@ def find_checkpoint(folder: Path) -> Found:
     return Found(None, tuple(damaged))
 
 
-def remove_checkpoints(folder: Path) -> None:
-    """Remove a run's checkpoints, and what an interrupted process left of one."""
-    shutil.rmtree(folder, ignore_errors=True)
-
-
 def state_bytes(state: Mapping[str, Any]) -> int:
     """The size of a state's tensors, each counted once, in bytes."""
     tensors: dict[str, Tensor] = {}

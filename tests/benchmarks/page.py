@@ -13,7 +13,8 @@ from training_speed import SIZES
 
 from mtdlab.corpus.tokens import TokenStore
 from mtdlab.device import BFLOAT16_FEATURES, Device
-from mtdlab.sweep.environment import _versions
+from mtdlab.sweep.environment import PACKAGES
+from mtdlab.sweep.machine import describe_versions
 
 Samples = defaultdict[str, list[float]]
 """Every figure's values, one a round."""
@@ -32,7 +33,7 @@ def conditions(device: Device, tokens: TokenStore, corpus: str | None) -> dict[s
         "sentences": f"{corpus or 'random'}, {tokens.lengths.mean():.1f} tokens on average",
         "load": f"{os.getloadavg()[0]:.1f} in the minute before (0 is an idle machine)",
         "databases": f"in {gettempdir()}",
-        "versions": _versions(),
+        "versions": describe_versions(PACKAGES),
     }
 
 

@@ -19,7 +19,7 @@ from mtdlab.config import StudySpec, TrainerSettings
 from mtdlab.config.search import Choices, Dimension
 from mtdlab.config.study import Sampler
 from mtdlab.store import Result
-from mtdlab.sweep import worker
+from mtdlab.sweep import trainer, worker
 from mtdlab.sweep.monitor import TrialMonitor
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.samplers import suggest
@@ -81,7 +81,7 @@ def our_trials(folder: Path, trials: int, sampler: Sampler) -> Cost:
     open_study(spec, url, "")
     models = folder / "models"
     worker.open_in_process(url, spec, models)
-    with patch.object(worker, "train_trial", _instant), WriteCounter() as writes:
+    with patch.object(trainer, "train_trial", _instant), WriteCounter() as writes:
         start = time.perf_counter()
         ended = [worker.run_next(spec, url, models, stop) for _ in range(trials)]
         seconds = time.perf_counter() - start

@@ -263,7 +263,7 @@ def test_a_sample_of_pairs_is_of_pairs(tiny: TrainerSettings, tmp_path: Path) ->
     path.write_text("a dog runs\tthe dog\n\tempty\n" + "a cat\tthe cat sleeps\n" * 60)
     settings = tiny.model_copy(update={"corpus": f"pairs:{path}"})
     (tmp_path / "sample").mkdir()
-    sample = take_sample(settings, tmp_path / "sample")
+    sample = take_sample([settings], tmp_path / "sample")
     assert sample.corpus == f"pairs:{tmp_path / 'sample' / 'pairs.tsv'}"
     assert Path(sample.corpus.removeprefix("pairs:")).read_text() == path.read_text().replace(
         "\tempty\n", ""

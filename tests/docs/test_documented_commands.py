@@ -26,6 +26,7 @@ TUTORIAL = ROOT / "docs" / "tutorial.md"
 OWN_TEXT = {TUTORIAL, ROOT / "docs" / "how-to" / "text-pairs.md"}
 """Documents that save the text on which their commands train."""
 CUT = ("trainer.steps=3", "trainer.evaluate_every=1", "trainer.batch_size=4")
+OF_PROGRAMS = ("trainer.steps=3", "seeds=[0]")
 OF_STUDIES = ("seeds=[0]",)
 PAIRS_ONLY = ("trainer.tasks=[]", "metric=sts_test")
 OWN_METRIC = ROOT / "docs" / "how-to" / "own-metric.md"
@@ -105,6 +106,8 @@ def shortened(arguments: Sequence[str], settings: Sequence[str]) -> list[str]:
     added = [*settings, *OF_STUDIES]
     if arguments[0] == "train":
         added = [each for each in settings if each not in PAIRS_ONLY]
+    if "--objective" in arguments:
+        added = list(OF_PROGRAMS)
     # what plan would time takes longer than all else here
     untimed = ["--no-measure"] if arguments[0] == "plan" else []
     return [*arguments, *untimed, *(part for each in added for part in ("--set", each))]

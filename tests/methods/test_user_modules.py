@@ -9,19 +9,20 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from mtdlab import load_study
+from mtdlab import load_study, user_code
 from mtdlab.cli import app
 from mtdlab.config import read_study
 from mtdlab.errors import MtdlabError
 from mtdlab.methods import registry, user_modules
 from mtdlab.methods.registry import BUILTIN, find_method, method_names
-from mtdlab.methods.user_modules import UserModule, ensure_imported, import_modules, named_modules
+from mtdlab.methods.user_modules import ensure_imported, import_modules, named_modules
 from mtdlab.store import Store
 from mtdlab.store.owner import this_process
 from mtdlab.store.urls import storage_url
 from mtdlab.sweep import worker
 from mtdlab.sweep.run import sweep
 from mtdlab.testing import check_method
+from mtdlab.user_code import UserModule
 
 METHOD = '''
 """SimCSE with its loss scaled."""
@@ -81,6 +82,7 @@ def forget() -> None:
     """As in a new process."""
     registry._imported.clear()
     user_modules._import_once.cache_clear()
+    user_code.execute.cache_clear()
     worker.open_in_process.cache_clear()
     for name in [name for name in sys.modules if name.startswith("toy_")]:
         del sys.modules[name]

@@ -18,7 +18,7 @@ import numpy as np
 
 from mtdlab.config import TrainerSettings, read_study
 from mtdlab.store import Result
-from mtdlab.sweep import run, worker
+from mtdlab.sweep import run, trainer, worker
 from mtdlab.sweep.signals import Interrupted
 
 GRID = """
@@ -94,7 +94,7 @@ def result_of(settings: TrainerSettings, index: int) -> Result:
 
 
 def replacement_of_training(runs: Iterator[tuple[int, Run]]) -> Any:
-    """A replacement of `worker.train_trial` that interrupts the sweep after the last run."""
+    """A replacement of `trainer.train_trial` that interrupts the sweep after the last run."""
 
     def train(_spec: Any, settings: TrainerSettings, monitor: Any) -> tuple[Result, None]:
         index, (state, reason) = next(runs, (0, ("", "")))
@@ -121,7 +121,7 @@ def make(out: Path) -> None:
             file = Path(folder) / f"{name}.yaml"
             file.write_text(text)
             runs = iter(list(enumerate(RUNS[name])))
-            with patch.object(worker, "train_trial", replacement_of_training(runs)):
+            with patch.object(trainer, "train_trial", replacement_of_training(runs)):
                 run.sweep(
                     read_study(file),
                     f"sqlite:///{out}",

@@ -32,7 +32,7 @@ from mtdlab.files import new_folder
 from mtdlab.methods.simcse import SimCSE
 from mtdlab.store import Result, Store, owner
 from mtdlab.store.claims import Claims
-from mtdlab.sweep import best_model, checkpoints, worker
+from mtdlab.sweep import best_model, checkpoints, trainer
 from mtdlab.sweep.best_model import Trained
 from mtdlab.sweep.heartbeat import ClaimLost
 from mtdlab.sweep.optuna_study import OptunaStudy
@@ -139,7 +139,7 @@ def save_model(folder: Path, *_: object) -> None:
         (building / "mtdlab" / "run.json").write_text("{}")
 
 
-worker.train_trial = train
+trainer.train_trial = train
 if "host" in options():
     owner.platform = SimpleNamespace(node=partial(str, options()["host"]))
 owner.SILENT_SECONDS = options().get("silent_seconds", owner.SILENT_SECONDS)

@@ -15,8 +15,9 @@ from disk_recorder import KILLED, LOSSES, Moment, Recorder
 from mtdlab.config import make_settings
 from mtdlab.files import remove_leftovers
 from mtdlab.store import Result
+from mtdlab.sweep.model_folders import remove_checkpoints_of
 from mtdlab.sweep.spool import load_result, save_result
-from mtdlab.training.checkpoint import find_checkpoint, remove_checkpoints, save_checkpoint
+from mtdlab.training.checkpoint import find_checkpoint, save_checkpoint
 from mtdlab.training.export import locked, save_model
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
@@ -43,7 +44,7 @@ def record_trial(folder: Path) -> list[Moment]:
             save_result(trial, result, name)
             recorder.complete(name)
         recorder.complete("trial")
-        remove_checkpoints(trial)
+        remove_checkpoints_of(trial)
     return recorder.moments
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from mtdlab.sweep.model_folders import remove_checkpoints_of
 from mtdlab.training import checkpoint as module
-from mtdlab.training.checkpoint import find_checkpoint, remove_checkpoints, save_checkpoint
+from mtdlab.training.checkpoint import find_checkpoint, save_checkpoint
 
 FACTS = {"processor": "x86_64", "versions": "torch 2.13.0"}
 
@@ -106,6 +107,6 @@ def test_an_error_while_saving_leaves_the_earlier_checkpoints(tmp_path: Path) ->
 def test_all_of_a_run_is_removed(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     save_checkpoint(folder, 1, {"step": 1}, {})
-    remove_checkpoints(folder)
+    remove_checkpoints_of(folder)
     assert names(tmp_path) == []
-    remove_checkpoints(folder)
+    remove_checkpoints_of(folder)

@@ -77,7 +77,10 @@ def _readable(comparison: Comparison) -> pd.DataFrame:
 
 def _table(comparison: Comparison) -> Table:
     experiment = comparison.experiment
-    rows, remark = thin_rows(_readable(comparison), "rows")
+    shown = _readable(comparison)
+    if not comparison.same_method:
+        shown = shown.drop(columns="published", errors="ignore")
+    rows, remark = thin_rows(shown, "rows")
     common = f" ({experiment.fixed})" if experiment.fixed else ""
     published = f"published: {experiment.source}{common}, on other data and another encoder."
     if not comparison.same_method:

@@ -34,6 +34,7 @@ class Score:
     smooth    `compute_smooth` of the same scores; cells: `compute_cells`.
     untraced  the runs without an MTD by the name of their method.
     baseline  mean score of the untrained encoder, NaN where it is not known; label: of scores.
+    program   whether a program of the user made the runs, on other data than the published ones.
     """
 
     curve: pd.DataFrame
@@ -45,6 +46,7 @@ class Score:
     verdict: Verdict
     baseline: float
     label: str
+    program: bool
 
 
 def compute(context: StudyContext) -> Score:
@@ -60,6 +62,7 @@ def compute(context: StudyContext) -> Score:
         verdict=context.verdict,
         baseline=float(context.traced["score_before"].astype("float64").mean()),
         label=context.score_label,
+        program=bool(context.study.program),
     )
 
 
@@ -177,7 +180,7 @@ def _describe_paired(info: Score) -> pd.DataFrame:
 
 def draw_published(info: Score) -> Drawing | None:
     """The paper's curve, for its shape."""
-    if not len(info.curve):
+    if not len(info.curve) or info.program:
         return None
     published = load_curve("figure2_mtd")
 

@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 class Training:
     """curves: `compute_training` with mtd (0 where there is none), method, text and trial.
 
-    chosen  whether trials were left out; label: of scores.
+    chosen   whether trials were left out; label: of scores.
+    program  whether a program of the user reported the scores.
     """
 
     curves: pd.DataFrame
     chosen: bool
     label: str
+    program: bool
 
 
 def compute(context: StudyContext) -> Training | None:
@@ -46,7 +48,9 @@ def compute(context: StudyContext) -> Training | None:
     )
     ended = int(trials["state"].isin(["COMPLETE", "FAIL", "PRUNED"]).sum())
     chosen = ended > len(choose_curves(trials))
-    return Training(curves.merge(known, on="number"), chosen, context.score_label)
+    return Training(
+        curves.merge(known, on="number"), chosen, context.score_label, bool(study.program)
+    )
 
 
 def tabulate(info: Training) -> pd.DataFrame:
@@ -73,18 +77,20 @@ def draw(info: Training) -> Drawing:
     some = (
         f" Drawn: {MOST_TRIALS} trials, evenly chosen in the order of MTD." if info.chosen else ""
     )
+    scores = ("score at each evaluation", _panel(info, "score", info.label))
+    loss = ("training loss", _panel(info, "loss", "loss"))
+    of_trainer = (
+        "Scores are of the pairs that choose the checkpoint; a point of the loss is the mean over "
+        f"a part of the steps, at most {MOST_POINTS} per trial."
+    )
     return Drawing(
         "Training curves",
-        [
-            ("score at each evaluation", _panel(info, "score", info.label)),
-            ("training loss", _panel(info, "loss", "loss")),
-        ],
+        [scores] if info.program else [scores, loss],
         height=3.9,
-        columns=2,
-        caption=(
-            "A line per trial. Scores are of the pairs that choose the checkpoint; a point of the "
-            f"loss is the mean over a part of the steps, at most {MOST_POINTS} per trial.{some}"
-        ),
+        columns=1 if info.program else 2,
+        caption="A line per trial. "
+        + ("Scores are those that the program reported." if info.program else of_trainer)
+        + some,
         alt=describe(info)[0],
     )
 

@@ -1,0 +1,46 @@
+"""The processor, the versions and the commit that a trial ran with, as text."""
+
+import platform
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+
+
+@lru_cache(maxsize=1)
+def describe_processor(instructions: str = "") -> str:
+    """The processor's name where the system has one, and the instruction set that is used.
+
+    Both decide the order of floating-point sums, so that the same run ends with other bits.
+    """
+    name = next((line.split(":", 1)[1].strip() for line in _cpu_lines()), platform.processor())
+    parts = (platform.machine(), instructions, name)
+    return ", ".join(dict.fromkeys(part for part in parts if part))
+
+
+def _cpu_lines() -> Iterator[str]:
+    """The lines of Linux's /proc/cpuinfo that name a processor; none on other systems."""
+    with suppress(OSError), Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as lines:
+        yield from (line for line in lines if line.startswith("model name"))
+
+
+@lru_cache(maxsize=1)
+def describe_versions(packages: tuple[str, ...]) -> str:
+    """The versions of Python and of packages, and the commit of a checkout of mtdlab."""
+    names = [f"Python {platform.python_version()}"]
+    names += [f"{package} {version(package)}" for package in packages]
+    return ", ".join(names) + (f" (commit {commit})" if (commit := _commit()) else "")
+
+
+def _commit() -> str:
+    """The commit of a checkout, with -dirty for changes on top; empty for an installed copy."""
+    folder = Path(__file__).parents[2]
+    if not (folder / ".git").exists():
+        return ""
+    command = ["git", "-C", str(folder), "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""

@@ -1,0 +1,216 @@
+"""A program of the user as the objective of a study: called, its reports and scores recorded."""
+
+import json
+import math
+import numbers
+import operator
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mtdlab.config import StudySpec
+from mtdlab.config.program_study import ProgramSpec
+from mtdlab.errors import StorageError, TrialError
+from mtdlab.programs import ProgramSettings
+from mtdlab.programs.program import RETURNS
+from mtdlab.settings import RunSettings
+from mtdlab.settings.limits import STEPS
+from mtdlab.store import Result, Store
+from mtdlab.sweep.heartbeat import ClaimLost
+from mtdlab.sweep.leftovers import folders_of_ended
+from mtdlab.sweep.machine import describe_processor, describe_versions
+from mtdlab.sweep.model_folders import CHECKPOINTS, remove_checkpoints_of
+from mtdlab.sweep.monitor import TrialRun, Watch
+from mtdlab.sweep.objective import Ended, Objective
+from mtdlab.sweep.preflight import check_writable
+from mtdlab.sweep.results import ended_early
+from mtdlab.sweep.signals import Interrupted, StopRequest
+from mtdlab.sweep.spool import load_result, save_result
+
+FOLDER = "program"
+"""The folder that a program receives, in that of its trial, where mtdlab keeps its own files."""
+_SECONDS = "seconds"
+"""File of the seconds that interrupted calls took."""
+_PACKAGES = ("mtdlab", "optuna", "numpy")
+_FRAMEWORKS = {
+    "torch": "torch",
+    "jax": "jax",
+    "tensorflow": "tensorflow",
+    "sklearn": "scikit-learn",
+}
+"""Packages whose versions are recorded where the program imports them: module, package."""
+
+
+class ProgramObjective(Objective):
+    """Calls the program; what it writes to its folder is there again when it is called again."""
+
+    def check(self, spec: StudySpec, models: Path) -> None:
+        """Check that checkpoints can be written; the program was checked when it was named."""
+        del spec
+        check_writable(models)
+
+    def run(self, spec: StudySpec, settings: RunSettings, run: TrialRun) -> Ended:
+        """Call the program for one trial."""
+        assert isinstance(spec, ProgramSpec), "chosen by `objective_of`"
+        assert isinstance(settings, ProgramSettings), "those of its study"
+        if "torch" in spec.program.uses():
+            # its slots import torch
+            from mtdlab.sweep.slots import take_gpu
+
+            take_gpu()
+        identity = json.dumps([spec.metric, spec.select_by, spec.imports, settings.model_dump()])
+        if (kept := load_result(run.folder, identity)) is not None:
+            return Ended(kept, ("its result was kept on the disk",))
+        reports = Reports(run)
+        notes = reports.describe_resume()
+        try:
+            seconds = _Seconds(run.folder / _SECONDS)
+            result = _complete(spec, _call(spec, settings, run.folder / FOLDER, reports))
+        except Interrupted:
+            seconds.save()
+            raise
+        except (ClaimLost, StorageError):
+            raise
+        except Exception as error:
+            # code of the user can raise any exception, which ends this trial, not the study
+            return Ended(ended_early(error, reports.step), notes)
+        values = {**result.values, "wall_seconds": seconds.total()}
+        arrays = reports.curve()
+        whole = Result("COMPLETE", "", values, result.scores, arrays, _environment(spec))
+        run.heartbeat.beat()
+        run.heartbeat.check()
+        save_result(run.folder, whole, identity)
+        return Ended(whole, notes)
+
+    def restore(
+        self, spec: StudySpec, url: str, models: Path, store: Store, stop: StopRequest
+    ) -> None:
+        """Remove the folders of trials that have ended."""
+        del url, stop
+        for _, folder in folders_of_ended(store, models / CHECKPOINTS / spec.name):
+            remove_checkpoints_of(folder)
+
+
+class Reports(Watch):
+    """`report(step, score)` of one trial: records the score, and ends the trial where asked to."""
+
+    def __init__(self, run: TrialRun) -> None:
+        super().__init__(run.study, run.claim, run.trial, run.stop, run.heartbeat)
+        self._furthest = max(self.reported, default=0)
+        self._has_deaths = bool(run.claim.deaths)
+
+    def __call__(self, step: int, score: float) -> None:
+        """Record a score x 100 after `step` steps.
+
+        Raises TrialError for a step or a score that is none; Interrupted, ClaimLost and
+        optuna.TrialPruned end the trial.
+        """
+        number = _number(score)
+        if number is None:
+            kind = type(score).__name__
+            raise TrialError(f"report({step!r}, ...) got a score of type {kind}; expected a number")
+        self.passed(_step(step), _step(step))
+        self.evaluated(self.step, number)
+        if self._has_deaths and self.step > self._furthest:
+            # it has come further than the processes that died
+            self.study.store.forget_deaths(self.claim)
+            self._has_deaths = False
+        if self.stop.requested():
+            raise Interrupted
+
+    def describe_resume(self) -> tuple[str, ...]:
+        """A note where the trial was interrupted after it had reported."""
+        return (f"called again after step {self._furthest}",) if self._furthest else ()
+
+    def curve(self) -> dict[str, Any]:
+        """The scores by step as arrays to record, (P,) for P reports."""
+        points = sorted(self.reported.items())
+        steps, scores = ([point[column] for point in points] for column in (0, 1))
+        found = {"curve/step": steps, "curve/score": scores}
+        return {name: np.asarray(values, dtype=np.float32) for name, values in found.items()}
+
+
+class _Seconds:
+    """The time that the calls of one trial take, over its interruptions."""
+
+    def __init__(self, file: Path) -> None:
+        self._file, self._before, self._start = file, 0.0, time.perf_counter()
+        # missing, or not written to its end
+        with suppress(OSError, ValueError):
+            self._before = float(file.read_text(encoding="utf-8"))
+
+    def total(self) -> float:
+        """Seconds so far."""
+        return self._before + time.perf_counter() - self._start
+
+    def save(self) -> None:
+        """Write them for the next call; a disk that fails is ignored."""
+        with suppress(OSError):
+            self._file.write_text(f"{self.total()}", encoding="utf-8")
+
+
+def _call(spec: ProgramSpec, settings: ProgramSettings, folder: Path, reports: Reports) -> object:
+    """What the program returns. Raises what it raises, and TrialError where it exits."""
+    folder.mkdir(parents=True, exist_ok=True)
+    values = dict(settings.values)
+    try:
+        return spec.program.call(values, seed=settings.seed, checkpoints=folder, report=reports)
+    except SystemExit as error:
+        raise TrialError(f"{spec.program.reference} called sys.exit({error.code!r})") from error
+
+
+def _complete(spec: ProgramSpec, returned: object) -> Result:
+    """The result of what a program returned. Raises TrialError where these are no scores."""
+    name = spec.program.reference
+    if not isinstance(returned, Mapping):
+        raise TrialError(f"{name} returned {_kind(returned)}; expected {RETURNS}")
+    for score in dict.fromkeys((spec.metric, spec.select_by)):
+        if score not in returned:
+            listed = ", ".join(map(str, returned)) or "none"
+            raise TrialError(f"{name} returned no score {score}; its scores are: {listed}")
+    scores = {}
+    for key, value in returned.items():
+        number = _number(value)
+        if not isinstance(key, str) or number is None:
+            raise TrialError(f"{name} returned {key!r}: {_kind(value)}; expected {RETURNS}")
+        if not math.isfinite(number):
+            raise TrialError(
+                f"{name} returned {key} {number}; expected a finite number", "nan_loss"
+            )
+        scores[key] = number
+    return Result("COMPLETE", values={"score": scores[spec.metric]}, scores=scores)
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
+def _number(value: object) -> float | None:
+    """A number of Python or NumPy as a float; None for anything else."""
+    is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return float(value) if is_real else None  # type: ignore[arg-type]
+
+
+def _step(value: Any) -> int:
+    try:
+        step = operator.index(value)
+    except TypeError:
+        step = 0
+    if isinstance(value, bool) or not 1 <= step <= STEPS:
+        raise TrialError(f"report({value!r}, ...): a step is a whole number from 1 to {STEPS:,}")
+    return step
+
+
+def _environment(spec: ProgramSpec) -> dict[str, str]:
+    """The program, the processor and the versions of what it uses."""
+    program = spec.program
+    used = [package for name, package in _FRAMEWORKS.items() if name in program.uses()]
+    return {
+        "program": f"{program.reference}, SHA-256 {program.module.sha256}",
+        "processor": describe_processor(),
+        "versions": describe_versions((*_PACKAGES, *used)),
+    }
