@@ -9,7 +9,6 @@ dev data ends in `:dev`.
 from pathlib import PurePath
 
 from analysis.tasks import STS, TASKS, TRANSFER
-from mtdlab.errors import nearest
 
 BUILTIN = "builtin"
 KNOWN = (*TASKS, BUILTIN)
@@ -36,8 +35,8 @@ def parse_tasks(text: str) -> tuple[str, ...]:
         group = {"sts": STS, "transfer": TRANSFER}.get(name, (name,))
         if not (set(group) <= set(KNOWN) or is_external(name)):
             raise ValueError(
-                f"task {name!r}: not known; write sts, transfer, {KINDS}, or any of "
-                f"{', '.join(KNOWN)}"
+                f"task {name!r}: not known; write sts, transfer or any of {', '.join(KNOWN)}, or "
+                f"{KINDS}"
             )
         chosen.update(dict.fromkeys(group))
     external = [name for name in chosen if is_external(name)]
@@ -91,8 +90,8 @@ def check_selection(value: str) -> str:
     if is_external_score(value) and value.endswith(DEV) and not value.startswith(MTEB):
         return score_name(value)
     raise ValueError(
-        f"{value!r}: {nearest(value, SELECTIONS)}, or write the dev score of a task, "
-        "beir:FOLDER:dev or evaluator:KEY:dev"
+        f"unknown select_on {value!r}; choose from {', '.join(SELECTIONS)}, or write the dev score "
+        "of a task, beir:FOLDER:dev or evaluator:KEY:dev"
     )
 
 

@@ -231,7 +231,7 @@ def test_what_the_file_says_is_kept() -> None:
         (STUDY.replace("own\n", "own:dev\n"), "dev data select; report beir:own"),
         (STUDY + "select_by: beir:own\n", "beir:own is what is reported; rank by sts_dev"),
         (STUDY.replace("beir:", "bier:"), "'bier:data/own' is not known; .* write beir:FOLDER"),
-        (STUDY + "trainer: {select_on: 'beir:x'}\n", "write the dev score of a task, beir:FOLDER"),
+        (STUDY + "trainer: {select_on: 'beir:x'}\n", "write the dev score of a task, beir"),
         (STUDY + "trainer: {select_on: 'beir:x:dev'}\n", "needs the task beir:x, which tasks lack"),
         (STUDY + "trainer: {tasks: [beir:a/x, beir:b/x]}\n", "beir:x is the name of two tasks'"),
     ],

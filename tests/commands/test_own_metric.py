@@ -1,0 +1,80 @@
+"""A study whose metric is a function: swept, shown, run again, refused with another function."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mtdlab import load_study
+from mtdlab.methods.user_evaluator import import_evaluator
+from tests.commands.conftest import Command
+
+FUNCTION = """
+import numpy as np
+TEXTS = {"dev": ["a dog runs", "the cat", "a bird"], "test": ["the red house", "a cat", "old man"]}
+
+def score(encode, split):
+    return {"spread": float(1 - np.corrcoef(encode(TEXTS[split]))[0, SECOND])}
+"""
+STUDY = """
+study: own
+metric: evaluator:spread
+trainer: {{encoder: {encoder}, corpus: {corpus}, evaluation: {pairs}, batch_size: 8, steps: 4,
+  evaluate_every: 2, queue_size: 16, initial_queue_size: 8, max_length: 16, precision: float32}}
+search: {{ema_decay: [0.5, 0.9]}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    yield
+    import_evaluator(None)
+
+
+@pytest.mark.usefixtures("figures_not_rendered")
+def test_a_study_of_a_function(
+    command: Command, tmp_path: Path, tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path
+) -> None:
+    for name, second in (("mine", "1"), ("other", "2")):
+        (tmp_path / f"{name}.py").write_text(FUNCTION.replace("SECOND", second))
+    text = STUDY.format(encoder=tiny_encoder, corpus=tiny_corpus, pairs=tiny_pairs)
+    (tmp_path / "own.yaml").write_text(text)
+
+    refused = command("sweep own.yaml", code=2)
+    assert "evaluator:spread needs a function; name it with --evaluator MODULE:" in refused.stderr
+    refused = command("sweep own.yaml --evaluator mine.py:gone", code=2)
+    assert "gone is not there; the module has the functions score" in refused.stderr
+    refused = command(
+        "sweep own.yaml --evaluator mine.py:score --set metric=evaluator:spraed", code=2
+    )
+    assert "evaluator:spraed: the function of --evaluator returns no such" in refused.stderr
+    assert not (tmp_path / "mtdlab.db").exists()
+
+    # a worker process imports the function
+    command("sweep own.yaml --evaluator mine.py:score --jobs 2")
+    study = load_study("own")
+    assert list(study.trials["state"]) == ["COMPLETE"] * 2
+    scores = study.scores.pivot_table(index="number", columns="task", values="score")
+    assert list(scores["evaluator:spread"]) == list(study.trials["score"])
+    assert (study.metric, study.select_by) == ("evaluator:spread", "evaluator:spread:dev")
+
+    refused = command("sweep own.yaml --evaluator other.py:score", code=2)
+    assert "imports" in refused.stderr
+    assert "evaluator score" in refused.stderr
+    refused = command("reproduce own 0", code=2)
+    assert "and an evaluator with --evaluator" in refused.stderr
+    assert "identical" in command("reproduce own 0 --evaluator mine.py:score").stdout
+
+    command("report --study own")
+    page = (tmp_path / "reports" / "own" / "index.html").read_text()
+    assert "Reported: evaluator:spread, on test data." in page
+    assert "Checkpoints were selected on evaluator:spread:dev, and trials ranked by" in page
+
+
+def test_an_encoder_is_scored_by_a_function(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(FUNCTION.replace("SECOND", "1"))
+    printed = command("evaluate builtin --evaluator mine.py:score").stdout
+    assert "Other tasks, x 100" in printed
+    assert "evaluator:spread:dev" in printed
+    refused = command("evaluate builtin --evaluator mine.py:score --whiten 8", code=2)
+    assert "evaluator: scored for an encoder as it is; remove --whiten" in refused.stderr
