@@ -68,6 +68,12 @@ def calls(folder: Path) -> list[list[str]]:
         return []
 
 
+def last_step(folder: Path) -> int:
+    """The step of the checkpoint of a trial that runs; 0 without one."""
+    files = list(folder.glob("models/.checkpoints/own/*/program/state.txt"))
+    return int(files[0].read_text().split()[0]) if files else 0
+
+
 def wait_until(condition: Callable[[], object], process: "subprocess.Popen[str]") -> None:
     deadline = time.monotonic() + 120
     while not condition():
@@ -110,15 +116,14 @@ def test_two_sweeps_with_workers_share_the_trials(folder: Path, start: Start) ->
 def test_a_trial_continues_after_its_sweep_was_ended(
     folder: Path, start: Start, number: signal.Signals
 ) -> None:
-    write_study(folder, steps=12, seconds=0.1, seeds=1)
+    write_study(folder, steps=30, seconds=0.1, seeds=1)
     process = start("--jobs", "1")
-    begun = "SELECT step FROM mtdlab_trials WHERE step > 2"
-    wait_until(lambda: query(folder, begun), process)
+    wait_until(lambda: last_step(folder) > 2, process)
     os.killpg(process.pid, number)
     process.communicate(timeout=60)
     assert process.returncode == (-9 if number == signal.SIGKILL else 143)
     finish(start("--jobs", "1"))
-    assert_complete(folder, 12, 2)
+    assert_complete(folder, 30, 2)
     _, second, *_ = calls(folder)
     assert int(second[3]) > 2
 
@@ -132,3 +137,10 @@ def test_a_program_that_ends_its_process_fails_after_three_deaths(
     finish(start("--jobs", "2"), code=3)
     states = query(folder, "SELECT state, reason_code, deaths FROM mtdlab_trials ORDER BY position")
     assert states == [("FAIL", "interrupted", 3), ("COMPLETE", "", 0)] * 2
+
+
+def test_a_worker_of_a_program_imports_none_of_the_trainer_s_packages() -> None:
+    """They take seconds, in each worker."""
+    code = "import sys, mtdlab.sweep.worker, mtdlab.sweep.program; print(sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"'torch'", "'transformers'", "'pandas'"} & set(done.stdout[1:-2].split(", "))
