@@ -149,7 +149,9 @@ def _check_annotation(function: Any, option: str) -> None:
     with suppress(Exception):
         returned = get_type_hints(function).get("return", Any)
     kind = get_origin(returned) or returned
-    if isinstance(kind, type) and kind is not UnionType and not issubclass(kind, Mapping):
+    # both are classes: Any is no statement, a union may contain a mapping
+    is_stated = isinstance(kind, type) and kind not in (Any, UnionType)
+    if is_stated and not issubclass(kind, Mapping):
         raise MtdlabError(
             f"{option}: it is annotated to return {getattr(kind, '__name__', kind)}; expected "
             f"{RETURNS}"

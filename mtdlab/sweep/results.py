@@ -2,6 +2,7 @@
 
 import math
 import traceback
+from typing import TYPE_CHECKING
 
 import numpy as np
 import optuna
@@ -9,7 +10,10 @@ import optuna
 from mtdlab.errors import TrialError, describe
 from mtdlab.settings.tasks import needed
 from mtdlab.store import Result
-from mtdlab.training.outcome import Outcome
+
+if TYPE_CHECKING:
+    # it imports transformers, which a program of the user does without
+    from mtdlab.training.outcome import Outcome
 
 _MOST_TRACEBACK = 20_000
 """Characters of a traceback that are kept, its end."""
@@ -30,7 +34,9 @@ def ended_early(error: Exception, step: int) -> Result:
     return Result("FAIL", reason, traceback="".join(lines)[-_MOST_TRACEBACK:], reason_code=code)
 
 
-def complete(metric: str, select_by: str | None, outcome: Outcome, facts: dict[str, str]) -> Result:
+def complete(
+    metric: str, select_by: str | None, outcome: "Outcome", facts: dict[str, str]
+) -> Result:
     """The result of a run that ended; failed where metric or select_by have no score."""
     named = {name: outcome.score_of(name)[0] for name in (metric, select_by) if name}
     for name, score in named.items():
@@ -68,6 +74,6 @@ def _code(reason: str) -> str:
     return "nan_loss" if reason.endswith("are not finite") else "error"
 
 
-def _reason(metric: str, outcome: Outcome) -> str:
+def _reason(metric: str, outcome: "Outcome") -> str:
     reasons = [each.reason for each in outcome.scores if each.task in needed(metric)]
     return next(filter(None, reasons), "collapsed: every cosine is the same")

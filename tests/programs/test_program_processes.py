@@ -1,0 +1,146 @@
+"""Sweeps of a program as processes: shared, with workers, killed and stopped."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import STUDY
+
+COMMAND = "from mtdlab.__main__ import main; main()"
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start(folder: Path) -> Start:
+    """Starts a sweep in the folder, in a process group of its own."""
+
+    def start(*options: str) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                COMMAND,
+                "sweep",
+                "own.yaml",
+                "--objective",
+                "own:train",
+                *options,
+            ],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            process_group=0,
+        )
+
+    return start
+
+
+def write_study(folder: Path, *, steps: int, seconds: float, seeds: int) -> None:
+    text = STUDY.replace("steps: 4", f"steps: {steps}, seconds: {seconds}")
+    listed = ", ".join(map(str, range(seeds)))
+    (folder / "own.yaml").write_text(text.replace("seeds: [0, 1]", f"seeds: [{listed}]"))
+
+
+def query(folder: Path, statement: str) -> list[Any]:
+    """The rows of a query; none before there are tables."""
+    try:
+        path = f"file:{folder / 'mtdlab.db'}?mode=ro"
+        with closing(sqlite3.connect(path, uri=True)) as database:
+            return database.execute(statement).fetchall()
+    except sqlite3.OperationalError:
+        return []
+
+
+def calls(folder: Path) -> list[list[str]]:
+    """Process, rate, seed and first step of every call."""
+    try:
+        return [line.split() for line in (folder / "calls.txt").read_text().splitlines()]
+    except FileNotFoundError:
+        return []
+
+
+def last_step(folder: Path) -> int:
+    """The step of the checkpoint of a trial that runs; 0 without one."""
+    files = list(folder.glob("models/.checkpoints/own/*/program/state.txt"))
+    return int(files[0].read_text().split()[0]) if files else 0
+
+
+def wait_until(condition: Callable[[], object], process: "subprocess.Popen[str]") -> None:
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def finish(process: "subprocess.Popen[str]", code: int = 0) -> str:
+    output, _ = process.communicate(timeout=240)
+    assert process.returncode == code, output
+    assert "Traceback" not in output, output
+    return output
+
+
+def assert_complete(folder: Path, steps: int, trials: int) -> None:
+    """Every trial is complete with the scores of one that was never interrupted."""
+    rows = query(folder, "SELECT state, score, settings, seed FROM mtdlab_trials")
+    assert [row[0] for row in rows] == ["COMPLETE"] * trials
+    totals = query(folder, "SELECT score FROM mtdlab_scores WHERE task = 'total'")
+    assert totals == [(steps * (steps + 1) / 2,)] * trials
+    assert not (folder / "models" / ".checkpoints").exists()
+
+
+def test_two_sweeps_with_workers_share_the_trials(folder: Path, start: Start) -> None:
+    write_study(folder, steps=3, seconds=0.1, seeds=5)
+    both = [start("--jobs", "2") for _ in range(2)]
+    for process in both:
+        finish(process)
+    assert_complete(folder, 3, 10)
+    begun = calls(folder)
+    assert len({(rate, seed) for _, rate, seed, _ in begun}) == len(begun) == 10
+    # in processes of their own, which are not those of the sweeps
+    workers = {process for process, *_ in begun}
+    assert len(workers) > 1
+    assert workers.isdisjoint(str(process.pid) for process in both)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_trial_continues_after_its_sweep_was_ended(
+    folder: Path, start: Start, number: signal.Signals
+) -> None:
+    write_study(folder, steps=30, seconds=0.1, seeds=1)
+    process = start("--jobs", "1")
+    wait_until(lambda: last_step(folder) > 2, process)
+    os.killpg(process.pid, number)
+    process.communicate(timeout=60)
+    assert process.returncode == (-9 if number == signal.SIGKILL else 143)
+    finish(start("--jobs", "1"))
+    assert_complete(folder, 30, 2)
+    _, second, *_ = calls(folder)
+    assert int(second[3]) > 2
+
+
+def test_a_program_that_ends_its_process_fails_after_three_deaths(
+    folder: Path, start: Start
+) -> None:
+    text = "import os\ndef train(settings, *, seed, checkpoints, report):\n    report(1, 1.0)\n"
+    text += "    if settings['rate'] == 1.0: os._exit(9)\n    return {'accuracy': 1.0}\n"
+    (folder / "own.py").write_text(text)
+    finish(start("--jobs", "2"), code=3)
+    states = query(folder, "SELECT state, reason_code, deaths FROM mtdlab_trials ORDER BY position")
+    assert states == [("FAIL", "interrupted", 3), ("COMPLETE", "", 0)] * 2
+
+
+def test_a_worker_of_a_program_imports_none_of_the_trainer_s_packages() -> None:
+    """They take seconds, in each worker."""
+    code = "import sys, mtdlab.sweep.worker, mtdlab.sweep.program; print(sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"'torch'", "'transformers'", "'pandas'"} & set(done.stdout[1:-2].split(", "))

@@ -1,0 +1,291 @@
+"""Studies of a program: run, failed, pruned, decided, resumed, refused, and their pages."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import PROGRAM, Run
+
+import mtdlab
+from mtdlab import load_study
+from mtdlab.errors import MtdlabError
+from mtdlab.sweep.reproduce import find_repeatable
+from mtdlab.sweep.signals import StopRequest
+
+SWEEP = "sweep own.yaml --objective own:train --jobs 1"
+
+
+def trials() -> Any:
+    return load_study("own").trials
+
+
+def write(folder: Path, body: str, study: str = "") -> None:
+    """A program with this body, and a study if another one is needed."""
+    head = "import math, sys\ndef train(settings, *, seed, checkpoints, report):\n"
+    (folder / "own.py").write_text(head + "".join(f"    {line}\n" for line in body.splitlines()))
+    if study:
+        (folder / "own.yaml").write_text(study)
+
+
+def calls(folder: Path) -> list[list[str]]:
+    """Process, rate, seed and first step of every call."""
+    return [line.split() for line in (folder / "calls.txt").read_text().splitlines()]
+
+
+def query(statement: str) -> list[Any]:
+    with closing(sqlite3.connect("mtdlab.db")) as database:
+        return database.execute(statement).fetchall()
+
+
+def test_a_study_is_run_and_recorded(folder: Path, run: Run) -> None:
+    printed = run(SWEEP)
+    assert "complete: 4 of 4 trials done" in printed.stdout
+    assert "best trial by accuracy: 3, accuracy 53.50" in printed.stdout
+    assert "model" not in printed.stdout
+    study = load_study("own")
+    assert study.program == "own:train"
+    assert study.trials["score"].tolist() == [51.0, 52.5, 52.0, 53.5]
+    assert study.trials["name"].tolist() == ["plain"] * 4
+    assert study.trials["wide"].tolist() == [True] * 4
+    assert study.trials["mtd"].isna().all()
+    assert set(study.scores["task"]) == {"accuracy", "total"}
+    first = study.curves[study.curves["number"] == 1]
+    assert first["step"].tolist() == [1, 2, 3, 4]
+    assert first["score"].tolist() == [2.5, 5.0, 7.5, 10.0]
+    assert set(study.facts) == {"program", "processor", "versions"}
+    assert "own:train, SHA-256" in study.facts["program"]
+    assert not (folder / "models" / ".checkpoints").exists()
+    assert "nothing is left" in run("plan own.yaml --objective own:train").stdout
+    assert run(SWEEP).stdout.startswith("study own in sqlite:///mtdlab.db is complete")
+    assert len(calls(folder)) == 4
+
+
+def test_every_command_reads_such_a_study(run: Run) -> None:
+    run(SWEEP)
+    assert "own  complete" in run("studies").stdout
+    assert "study own: no problem" in run("doctor").stdout
+    assert "rate 1, 2.5" in run("show own").stdout
+    shown = run("show own 1").stdout
+    assert "own:train" in shown
+    assert "reproduce" not in shown
+    assert "model" not in shown
+    run("export-study own --out copy.db")
+    run("delete own --yes")
+    run("import-study copy.db")
+    assert trials()["score"].tolist() == [51.0, 52.5, 52.0, 53.5]
+    with pytest.raises(MtdlabError, match="was trained by --objective own:train; only trials of"):
+        find_repeatable("own", 0, "sqlite:///mtdlab.db")
+    assert "; 0 run now" in run(SWEEP).stdout
+
+
+@pytest.mark.usefixtures("figures_not_rendered")
+def test_a_page_without_mtd_claims_nothing_of_the_trainer(folder: Path, run: Run) -> None:
+    run(SWEEP)
+    run("report own")
+    page = (folder / "reports" / "own" / "index.html").read_text(encoding="utf-8")
+    assert "rate 2.5 is best" in page or "rate 2.5 has the highest mean score" in page
+    assert '<h2 id="training">Training curves</h2>' in page
+    body = page[page.index("<body") :]
+    for word in ("BERT", "Wikipedia", "alignment", "untrained", "corpus", "models/own", "STS"):
+        assert word not in body, word
+
+
+@pytest.mark.usefixtures("figures_not_rendered")
+def test_a_page_with_mtd_has_its_curve_and_no_published_one(folder: Path, run: Run) -> None:
+    study = (folder / "own.yaml").read_text()
+    added = study.replace("steps: 4", "steps: 4, batch_size: 8, queue_size: 64")
+    (folder / "own.yaml").write_text(added + "search: {rate: [1.0], ema_decay: [0.5, 0.9]}\n")
+    text = (folder / "own.yaml").read_text().replace("search: {rate: [1.0, 2.5]}\n", "")
+    (folder / "own.yaml").write_text(text)
+    (folder / "own.py").write_text(PROGRAM.replace("+ seed,", "+ seed + settings['ema_decay'],"))
+    run(SWEEP)
+    assert trials()["mtd"].tolist() == [10.0, 18.0, 10.0, 18.0]
+    run("report own")
+    page = (folder / "reports" / "own" / "index.html").read_text(encoding="utf-8")
+    assert "MTD from 10 to 18" in page
+    assert "mtd_published" not in page
+    assert "BERT" not in page
+
+
+FAILED = {
+    "return [1.0]": "own:train returned a value of type list; expected a mapping of names to",
+    "pass": "own:train returned None; expected a mapping of names to scores, such as",
+    "return {'loss': 1.0}": "own:train returned no score accuracy; its scores are: loss",
+    "return {}": "own:train returned no score accuracy; its scores are: none",
+    "return {'accuracy': '90'}": "own:train returned 'accuracy': a value of type str; expected",
+    "return {'accuracy': True}": "own:train returned 'accuracy': a value of type bool; expected",
+    "return {'accuracy': 1.0, 3: 1.0}": "own:train returned 3: a value of type float; expected a",
+    "report(0, 1.0)": "report(0, ...): a step is a whole number from 1 to 10,000,000",
+    "report(1.5, 1.0)": "report(1.5, ...): a step is a whole number from 1 to 10,000,000",
+    "report(1, None)": "report(1, ...) got a score of type NoneType; expected a number",
+    "sys.exit(3)": "own:train called sys.exit(3)",
+    "raise RuntimeError('out of memory')": "oom: out of memory",
+    "raise ValueError('bad\\n rate')": "ValueError: bad rate",
+    "return {'accuracy': math.nan}": "own:train returned accuracy nan; expected a finite number",
+    "return {'accuracy': 1.0, 'b': math.inf}": "own:train returned b inf; expected a finite number",
+}
+CODES = {
+    "oom": "oom",
+    "own:train returned accuracy nan": "nan_loss",
+    "own:train returned b inf": "nan_loss",
+}
+
+
+@pytest.mark.parametrize(("body", "reason"), FAILED.items(), ids=list(FAILED))
+def test_a_wrong_result_fails_its_trial_with_a_sentence(
+    folder: Path, run: Run, body: str, reason: str
+) -> None:
+    """The trials of the other rate go on."""
+    write(folder, f"if settings['rate'] == 1.0:\n    {body}\nreturn {{'accuracy': 1.0}}")
+    if body == "pass":
+        write(folder, "if settings['rate'] != 1.0:\n    return {'accuracy': 1.0}")
+    run(SWEEP, code=3)
+    ended = trials()
+    assert ended["state"].tolist() == ["FAIL", "COMPLETE"] * 2
+    assert ended["reason"].iloc[0].startswith(reason)
+    code = next((code for head, code in CODES.items() if reason.startswith(head)), "error")
+    assert ended["reason_code"].iloc[0] == code
+    if "raise" in body:
+        assert "own.py" in query("SELECT traceback FROM mtdlab_trials")[0][0]
+    assert not (folder / "models" / ".checkpoints").exists()
+
+
+def test_numbers_of_numpy_are_scores_and_steps(folder: Path, run: Run) -> None:
+    write(
+        folder,
+        "import numpy as np\nreport(np.int64(2), np.float32(7))\nreport(3, float('nan'))\n"
+        "return {'accuracy': np.float32(1.5)}",
+    )
+    run(SWEEP)
+    study = load_study("own")
+    assert study.trials["score"].tolist() == [1.5] * 4
+    # NaN is no point of the curve
+    assert study.curves["step"].tolist() == [2] * 4
+
+
+def test_a_pruner_stops_trials_by_what_they_report(folder: Path, run: Run) -> None:
+    study = (folder / "own.yaml").read_text().replace("[1.0, 2.5]", "[9.0, 8.0, 1.0]")
+    text = study.replace("seeds: [0, 1]", "seeds: [0, 1, 2]\npruner: median")
+    (folder / "own.yaml").write_text(text)
+    run(SWEEP)
+    states = trials().groupby("rate")["state"].agg(set)
+    assert "PRUNED" in states[1.0]
+    assert states[9.0] == {"COMPLETE"}
+    assert "pruned at step 1" in set(trials()["reason"])
+
+
+def test_a_stopped_trial_is_resumed_from_its_folder(
+    folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = iter([False] * 4 + [True] * 3)
+
+    def requested(stop: StopRequest) -> bool:
+        if next(asked, False):
+            stop.request()
+        return stop.number is not None
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StopRequest, "requested", requested)
+        run(SWEEP, code=130)
+    assert query("SELECT state FROM mtdlab_trials")[0] == ("WAITING",)
+    stopped_at = int(
+        next(folder.glob("models/.checkpoints/own/*/program/state.txt")).read_text()[0]
+    )
+    assert 0 < stopped_at < 4
+    run(SWEEP)
+    assert calls(folder)[0][3] == "0"
+    assert calls(folder)[1][1:] == ["1.0", "0", str(stopped_at)]
+    study = load_study("own")
+    assert (study.scores.loc[study.scores["task"] == "total", "score"] == 10).all()
+    assert study.curves.loc[study.curves["number"] == 0, "step"].tolist() == [1, 2, 3, 4]
+    assert f"called again after step {stopped_at}" in study.trials["note"].iloc[0]
+
+
+def test_another_program_or_none_is_refused(folder: Path, run: Run) -> None:
+    run(SWEEP)
+    (folder / "other.py").write_text((folder / "own.py").read_text())
+    printed = run("sweep own.yaml --objective other:train", code=2)
+    assert (
+        "study own was begun with --objective own:train, not --objective other:train; name it with "
+        "--objective own:train to resume it" in printed.stderr
+    )
+    assert "--set study=own-2" in printed.stderr
+    printed = run("sweep own.yaml", code=2)
+    assert "metric: 'accuracy' is not known" in printed.stderr
+    assert "need --objective" in printed.stderr
+    (folder / "own.py").write_text(PROGRAM + "# changed\n")
+    printed = run(SWEEP + " --set seeds=[0,1,2]", code=2)
+    assert "imports.own: was" in printed.stderr
+    assert len(trials()) == 4
+
+
+def test_a_study_of_the_trainer_is_not_continued_by_a_program(
+    folder: Path, run: Run, tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path
+) -> None:
+    """Nor the other way round, with a file that both can read."""
+    text = "study: both\nmetric: sts_test\ntrainer: {TRAINER}\n"
+    data = {"encoder": tiny_encoder, "corpus": tiny_corpus, "evaluation": tiny_pairs}
+    values = {**{name: str(path) for name, path in data.items()}, "steps": 1, "batch_size": 4}
+    listed = ", ".join(f"{name}: {value}" for name, value in values.items())
+    (folder / "both.yaml").write_text(text.replace("TRAINER", listed))
+    write(folder, "return {'sts_test': 1.0}")
+    run("sweep both.yaml --objective own:train --jobs 1")
+    printed = run("sweep both.yaml --jobs 1", code=2)
+    assert (
+        "study both was begun with --objective own:train, not mtdlab's own trainer; name it with "
+        "--objective own:train to resume it" in printed.stderr
+    )
+
+
+def test_an_interrupt_in_the_program_leaves_its_trial_waiting(folder: Path, run: Run) -> None:
+    write(folder, "raise KeyboardInterrupt")
+    run(SWEEP, code=130)
+    assert query("SELECT state, owner FROM mtdlab_trials") == [("WAITING", None)] * 4
+
+
+def test_until_decided_adds_seeds(folder: Path, run: Run) -> None:
+    (folder / "own.yaml").write_text(
+        "study: own\nmetric: accuracy\ntrainer: {batch_size: 8, steps: 1, rate: 1}\n"
+        "search: {ema_decay: [0.5, 0.9], queue_size: [8]}\nseeds: [0, 1]\n"
+        "until: {decided: true, max_seeds: 8}\n"
+    )
+    (folder / "own.py").write_text(
+        PROGRAM.replace("+ seed,", "+ seed % 3 + 0.1 * hash((seed, settings['ema_decay'])) % 1,")
+    )
+    run(SWEEP)
+    study = load_study("own")
+    assert len(study.looks) >= 1
+    assert study.looks["decision"].iloc[-1] in ("decided", "flat", "max_seeds")
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_python_interface_takes_a_program() -> None:
+    values = {
+        "study": "own",
+        "metric": "accuracy",
+        "trainer": {"steps": 2},
+        "search": {"rate": [1.0, 2.0]},
+    }
+    result = mtdlab.run_study(values, objective="own:train", jobs=1)
+    assert result.counts == {"COMPLETE": 2}
+    assert mtdlab.plan(values, objective="own:train").cost is None
+
+
+def test_plan_shows_the_design_and_no_cost(run: Run) -> None:
+    printed = run("plan own.yaml --objective own:train").stdout
+    assert "2 configurations x 2 seeds = 4 trials" in printed
+    assert "no estimate: how long a program takes is known once its trials have run" in printed
+    fields = json.loads(run("plan own.yaml --objective own:train --json").stdout)
+    assert fields["trials"] == 4
+    assert "reason" in fields["estimate"]
+
+
+def test_scores_that_look_like_fractions_are_warned_of(folder: Path, run: Run) -> None:
+    from analysis.report.warnings import warn_of_fractions
+
+    write(folder, "return {'accuracy': 0.9}")
+    run(SWEEP)
+    assert "the program should return it x 100" in warn_of_fractions(load_study("own"))
