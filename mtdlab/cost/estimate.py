@@ -10,7 +10,7 @@ import math
 import tempfile
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +52,7 @@ class Estimate:
     start            duration before the first step of the first trial
     memory           maximum of all workers and the process that started them
     kinds, measured  kinds of step in the study, and how many of them were timed directly
+    encoders         family, forward pass and dropout of each encoder
     """
 
     trials: int
@@ -68,6 +69,7 @@ class Estimate:
     model: int
     kinds: int
     measured: int
+    encoders: dict[str, str] = field(default_factory=dict)
 
 
 def ignore() -> None:
@@ -130,6 +132,7 @@ def estimate(
         model=_checkpoints(trials, measured[0].weights) // 2 + TOKENIZER,
         kinds=len(kinds),
         measured=measured[0].direct,
+        encoders=measured[0].encoders,
     )
 
 

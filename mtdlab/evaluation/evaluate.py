@@ -12,6 +12,7 @@ from mtdlab.device import choose_device
 from mtdlab.encoders.embed import MAX_LENGTH
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.encoders.saved import saved_representation
+from mtdlab.encoders.traits import check_pooling, natural_pooling
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.mteb_tree import write_mteb
 from mtdlab.evaluation.pairs import Pairs, read_table
@@ -41,7 +42,8 @@ def evaluate(
 ) -> Report:
     """Score `builtin`, a folder, a Hugging Face name or `vectors:FILE`, averages of word vectors.
 
-    pooling  None: that of a model saved by mtdlab with its prompt and segments, else cls.
+    pooling  None: that of a model saved by mtdlab with its prompt and segments, else cls, and of
+             a decoder last-token.
     tasks    names separated by commas, `sts`, `transfer`; None: all, or without data `builtin`.
     data     a folder in SentEval's layout; None: MTDLAB_DATA, if it is set, or the folder
              `senteval` in it.
@@ -57,7 +59,7 @@ def evaluate(
     words = model.startswith(PREFIX)
     if words and (pooling or mteb):
         raise MtdlabError(f"{model}: word vectors have no --pooling and no --mteb; remove them")
-    representation = Representation() if words else _representation(model, pooling)
+    given = None if words else _representation(model, pooling)
     named = data is not None or bool(tasks)
     data = senteval_folder(data)
     chosen = _tasks(tasks) or (KNOWN if data else (BUILTIN,))
@@ -70,12 +72,13 @@ def evaluate(
         scores = suite.score_all(vectors, processing, advance=advance)
         found = [suite.space(name, vectors, processing) for name in suite.spaces]
         return Report(model, None, processing, "cpu", scores, found, [], remark)
-    settings = TrainerSettings(encoder=model)
-    encoder = load_encoder(model, settings.dropout)
+    encoder = load_encoder(model, None)
+    representation = given or natural_pooling(encoder.traits)
+    check_pooling(model, encoder.traits, representation)
     limit = encoder.token_limit(MAX_LENGTH)
     suite = Suite(chosen, data, encoder.tokenizer, limit, spaces, representation.prompt)
     _check_data(suite, named=named)
-    device = choose_device(settings)
+    device = choose_device(TrainerSettings(encoder=model))
     nn.Module.to(encoder.model, device.device)
     vectors = suite.embed(Embedder(encoder.model, representation, device), advance=advance)
     scores = suite.score_all(vectors, processing, advance=advance)
@@ -109,11 +112,14 @@ def _tasks(text: str | None) -> tuple[str, ...]:
         raise MtdlabError(str(error)) from None
 
 
-def _representation(model: str, pooling: str | None) -> Representation:
-    """That of a saved model, or of a pooling; `mask` needs the prompt of a saved model."""
+def _representation(model: str, pooling: str | None) -> Representation | None:
+    """That of a saved model, or of a pooling; `mask` needs the prompt of a saved model.
+
+    None where neither is given.
+    """
     saved = saved_representation(model)
     if pooling is None or (saved and pooling == saved.pooling):
-        return saved or Representation()
+        return saved
     known: dict[str, Pooling] = {name: name for name in get_args(Pooling) if name != "mask"}
     if pooling not in known:
         raise MtdlabError(f"unknown pooling {pooling!r}; choose from {', '.join(known)}")

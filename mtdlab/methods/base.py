@@ -15,7 +15,7 @@ from torch.nn.functional import normalize
 
 from mtdlab.methods.losses import at_least_float32
 from mtdlab.settings import TrainerSettings
-from mtdlab.settings.augmentation import text_level
+from mtdlab.settings.augmentation import EMBEDDING_LEVEL, parse_augmentation, text_level
 
 if TYPE_CHECKING:
     # transformers takes seconds to import, and reading a study file needs only the settings
@@ -94,6 +94,21 @@ class Method(nn.Module, ABC, Generic[S]):
         text = View(prompt=settings.prompt)
         changed = replace(text, augmentation=text_level(settings.augmentation))
         return (text,) if changed == text else (changed, text)
+
+    @classmethod
+    def views_differ(cls, settings: TrainerSettings) -> bool:
+        """Whether a sentence's views differ without dropout, which some encoders lack.
+
+        By default by augmentations and by the texts of `views`; a method that changes tokens or
+        embeddings itself overrides it.
+        """
+        names = {each.name for each in parse_augmentation(settings.augmentation)}
+        return len(set(cls.views(settings))) > 1 or not names.isdisjoint(EMBEDDING_LEVEL)
+
+    @classmethod
+    def changes_embeddings(cls, settings: TrainerSettings) -> bool:  # noqa: ARG003
+        """Whether it changes the embedding block's output, which decoders do not have."""
+        return False
 
     def use_pooler(self, pooler: nn.Module | None) -> None:
         """Called once before training with the pooler that was pre-trained with the encoder.

@@ -170,6 +170,11 @@ class Contriever(Method[ContrieverSettings]):
         """Documents: the augmented text and the original, or only the latter."""
         return tuple(replace(view, document=True) for view in super().views(settings))
 
+    @classmethod
+    def views_differ(cls, settings: TrainerSettings) -> bool:  # noqa: ARG003
+        """Crops differ."""
+        return True
+
     def forward(self, step: int, views: Sequence[Tokens]) -> Step:  # noqa: ARG002
         """InfoNCE of one crop of the first view by the encoder and one of the last as its key.
 

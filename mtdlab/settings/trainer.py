@@ -3,6 +3,7 @@
 A method declares further settings in a subclass, in the method's file.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
@@ -41,8 +42,18 @@ def _checked_tasks(text: str) -> str:
     return ",".join(parse_tasks(text))
 
 
+def _checked_fields(text: str) -> str:
+    names = sorted({name.strip() for name in text.split(",")} - {""})
+    if wrong := [name for name in names if not re.fullmatch(r"[A-Za-z_]\w*", name)]:
+        raise ValueError(
+            f"dropout_fields {wrong[0]!r}: is no field of a configuration; write a list of names, "
+            "such as [attention_dropout], or none"
+        )
+    return ",".join(names)
+
+
 def _joined(names: Any) -> Any:
-    """A list of task names joined by commas; other values unchanged."""
+    """A list of names joined by commas; other values unchanged."""
     return ",".join(map(str, names)) if isinstance(names, list) else names
 
 
@@ -136,6 +147,17 @@ class TrainerSettings(BaseModel):
         ge=0,
     )
     dropout: float = setting(0.1, "dropout rate of encoder and heads", loaded=True, ge=0, lt=1)
+    dropout_fields: Annotated[
+        str,
+        BeforeValidator(_joined),
+        AfterValidator(_checked_fields),
+        WithJsonSchema({"type": ["string", "array"], "items": {"type": "string"}}),
+    ] = setting(
+        "",
+        "fields of the encoder's configuration that are dropout rates, for a family that is not "
+        "known: `[resid_pdrop]`; `none`: it has no dropout; empty: those of a known family",
+        loaded=True,
+    )
     max_length: int = setting(
         32,
         "tokens per training sentence; longer sentences are truncated",
@@ -194,6 +216,7 @@ class TrainerSettings(BaseModel):
             self._check_probes()
             self._check_warmup()
             self.representation.check()
+            self._check_last_token()
             self.check()
         return self
 
@@ -209,6 +232,13 @@ class TrainerSettings(BaseModel):
             raise ValueError(
                 f"warmup_steps {self.warmup_steps} leaves no step at the full learning rate in "
                 f"{self.steps} steps; it must be below steps"
+            )
+
+    def _check_last_token(self) -> None:
+        if self.pooling == "last-token" and "position-shuffle" in self.augmentation:
+            raise ValueError(
+                f"augmentation {self.augmentation}: position-shuffle moves the token that the "
+                "pooling last-token reads; choose another augmentation, or pooling mean"
             )
 
     def check(self) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtdlab.methods.registry import find_method
-from mtdlab.settings import Representation, TrainerSettings
+from mtdlab.settings import Pooling, Representation, TrainerSettings
 from mtdlab.settings.representation import describe
 
 _FACTS = (
@@ -19,6 +19,9 @@ _FACTS = (
     "chosen",
     "file",
 )
+
+SENTENCE_TRANSFORMER: tuple[Pooling, ...] = ("cls", "mean", "last-token")
+"""The poolings that SentenceTransformer has too."""
 
 _CARD = """\
 ---
@@ -101,7 +104,7 @@ def model_card(run: Mapping[str, Any], method: MethodText, saved: Iterable[str])
     representation = Representation(
         settings["pooling"], settings.get("prompt", ""), settings.get("segment_length", 0)
     )
-    known = representation in (Representation("cls"), Representation("mean"))
+    known = representation in [Representation(each) for each in SENTENCE_TRANSFORMER]
     return _CARD.format(
         **vars(method),
         steps=settings["steps"],

@@ -26,7 +26,11 @@ from mtdlab.training.card import method_text, model_card
 from mtdlab.training.inputs import RunInputs
 from mtdlab.training.outcome import Outcome
 
-SENTENCE_TRANSFORMER_POOLING = {"cls": "cls_token", "mean": "mean_tokens"}
+SENTENCE_TRANSFORMER_POOLING = {
+    "cls": "cls_token",
+    "mean": "mean_tokens",
+    "last-token": "lasttoken",
+}
 SAME_SCORE = 0.01
 """Tolerance, in points, of the score after loading: the order of summation may differ."""
 
@@ -153,7 +157,7 @@ def _write_json(path: Path, value: Any) -> None:
 def _verify_score(
     folder: Path, settings: TrainerSettings, inputs: RunInputs, outcome: Outcome
 ) -> None:
-    encoder = load_encoder(str(folder), settings.dropout)
+    encoder = load_encoder(str(folder), None)
     device = choose_device(settings)
     encoder.model.to(device.device)  # type: ignore[arg-type]
     vectors = inputs.dev.embed(encoder.model, settings.representation, device)

@@ -17,7 +17,9 @@ from mtdlab.corpus.tokens import TokenStore, tokenise
 from mtdlab.device import Device, choose_device
 from mtdlab.encoders.embed import MAX_LENGTH, Vectors
 from mtdlab.encoders.loading import Encoder, load_encoder
+from mtdlab.encoders.pooling import embedding_block
 from mtdlab.encoders.tokenising import check_prompt
+from mtdlab.encoders.traits import check_pooling
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.pairs import Pairs, evaluation_folder, load_pairs
 from mtdlab.evaluation.sts import Evaluation, StsTask
@@ -102,7 +104,7 @@ def open_inputs(settings: TrainerSettings) -> OpenedInputs:
     """
     dev_pairs, test_pairs = (load_pairs(settings.evaluation, split) for split in ("dev", "test"))
     corpus = open_corpus(settings.corpus)
-    encoder = load_encoder(settings.encoder, settings.dropout)
+    encoder = load_encoder(settings.encoder, settings.dropout, settings.dropout_fields)
     limit = encoder.token_limit(MAX_LENGTH)
     check_prompt(encoder.tokenizer, settings.representation)
     dev, test = (
@@ -121,23 +123,44 @@ def load_inputs(settings: TrainerSettings) -> RunInputs:
     """
     loaded = TrainerSettings(**settings.model_dump(include=set(LOADED)))
     inputs = _load(loaded)
+    check_encoder(inputs.encoder, settings)
     views = find_method(settings.method).views(settings)
     return replace(inputs, views=tuple(_view_tokens(view, loaded) for view in views))
 
 
+def check_encoder(encoder: Encoder, settings: TrainerSettings) -> None:
+    """Raise MtdlabError if an encoder cannot be trained by a method with these settings."""
+    method, name = find_method(settings.method), settings.encoder
+    check_pooling(name, encoder.traits, settings.representation)
+    if method.changes_embeddings(settings):
+        embedding_block(encoder.model)
+    if not encoder.traits.has_dropout and not method.views_differ(settings):
+        raise MtdlabError(
+            f"encoder {name}: the family {encoder.model.config.model_type} has no dropout, so that "
+            f"{settings.method} would compare a sentence with an equal view of itself; choose an "
+            "augmentation, such as token-cutoff:0.1 or typos:0.1"
+        )
+
+
 def check_inputs(
-    settings: TrainerSettings, augmentations: Iterable[str] = (), batch_size: int = 0
+    settings: TrainerSettings,
+    augmentations: Iterable[str] = (),
+    batch_size: int = 0,
+    trials: Iterable[TrainerSettings] = (),
 ) -> None:
     """Check that texts, encoder and device exist; fill the token cache that workers share.
 
     augmentations  of all runs, by default that of the settings; their models are applied to the
                    corpus here.
     batch_size     the smallest of all runs, by default that of the settings.
+    trials         the settings of all runs, by default these.
 
     Raises MtdlabError if an input is missing or cannot be used.
     """
     device = choose_device(settings)
     opened = open_inputs(settings)
+    for trial in trials or (settings,):
+        check_encoder(opened.encoder, trial)
     tokens = _tokens(opened.corpus, opened.encoder, settings.max_length, settings.prompt)
     # before models change a large corpus; documents are fewer than sentences
     BatchOrder([tokens], batch_size or settings.batch_size, seed=0)
@@ -156,6 +179,8 @@ def _load(settings: TrainerSettings) -> RunInputs:
     representation, device = settings.representation, choose_device(settings)
     opened = open_inputs(settings)
     encoder, dev, test = opened.encoder, opened.dev, opened.test
+    # here too, before the encoder is scored
+    check_pooling(settings.encoder, encoder.traits, representation)
     tokens = _tokens(opened.corpus, encoder, settings.max_length, settings.prompt)
     nn.Module.to(encoder.model, device.device)
     dev_vectors, test_vectors = (
