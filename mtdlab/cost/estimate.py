@@ -111,7 +111,7 @@ def estimate(
         measured = measure_in_processes(
             spec.user_modules, values, sample, seconds, jobs, copy=imports is not None
         )
-    worker = _mean([each.memory + _checkpoints(trials, each.weights) for each in measured])
+    worker = _mean([each.memory + 2 * _checkpoint(trials, each.trained) for each in measured])
     if imports is None:
         imports = _mean([each.began - requested for each in measured])
     clock = _Clock(trials, sample, measured, imports)
@@ -129,7 +129,7 @@ def estimate(
         worker_memory=int(worker),
         database=EMPTY_DATABASE
         + sum(database_bytes(each) for each in itertools.islice(itertools.cycle(trials), count)),
-        model=_checkpoints(trials, measured[0].weights) // 2 + TOKENIZER,
+        model=_model(trials, measured[0]),
         kinds=len(kinds),
         measured=measured[0].direct,
         encoders=measured[0].encoders,
@@ -245,9 +245,15 @@ def database_bytes(settings: TrainerSettings) -> int:
     return 4 * values + EVALUATION_ROW * evaluations + TRIAL_ROWS
 
 
-def _checkpoints(trials: Sequence[TrainerSettings], weights: int) -> int:
-    """Bytes of two checkpoints: the best so far and the one that replaces it."""
-    return 2 * max(each.encoder_copies for each in trials) * weights
+def _checkpoint(trials: Sequence[TrainerSettings], trained: int) -> int:
+    """Bytes of a checkpoint; there are two, the best so far and the one that replaces it."""
+    return max(each.encoder_copies for each in trials) * trained
+
+
+def _model(trials: Sequence[TrainerSettings], measured: Measured) -> int:
+    """Bytes of a saved model: a checkpoint with the weights that are not trained."""
+    frozen = measured.weights - measured.trained
+    return _checkpoint(trials, measured.trained) + frozen + TOKENIZER
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -31,6 +31,7 @@ class Measured:
     token        duration of embedding one token, by encoder
     memory       peak memory at the largest step
     weights      size of the encoder
+    trained      size of its trained weights, which a checkpoint contains
     direct       how many kinds were measured directly, not derived
     encoders     family, forward pass and dropout of each encoder
     """
@@ -40,6 +41,7 @@ class Measured:
     token: dict[str, float]
     memory: int
     weights: int
+    trained: int
     direct: int
     encoders: dict[str, str] = field(default_factory=dict)
 
@@ -102,10 +104,12 @@ def measure(kinds: Sequence[TrainerSettings], sample: Sample, seconds: float) ->
             described[name] = describe_encoder(
                 inputs.encoder.model, inputs.encoder.traits.dropout_fields
             )
-        weights = sum(each.numel() * 4 for each in first.encoder.model.parameters())
+        parameters = list(first.encoder.model.parameters())
+        weights = sum(each.numel() * 4 for each in parameters)
+        trained = sum(each.numel() * 4 for each in parameters if each.requires_grad)
         direct = sum(index >= 0 for index, *_ in timer.points)
         steps, memory = timer.steps(), timer.memory()
-        return Measured(began, steps, token, memory, weights, direct, described)
+        return Measured(began, steps, token, memory, weights, trained, direct, described)
 
 
 def _seconds_a_token(

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn.functional import gelu, layer_norm, linear
 from transformers import BertModel, PreTrainedModel, RobertaModel, XLMRobertaModel
 
+from mtdlab.encoders.adapters import has_adapters
 from mtdlab.encoders.dropout import Dropout
 from mtdlab.encoders.packing import Packing
 
@@ -28,6 +29,8 @@ def is_fast(model: PreTrainedModel) -> bool:
     config: Any = model.config
     return (
         type(model) in (BertModel, RobertaModel, XLMRobertaModel)
+        # the weights of an adapted layer are not those of the sum
+        and not has_adapters(model)
         and config.hidden_act == "gelu"
         and not config.is_decoder
         and getattr(config, "position_embedding_type", "absolute") in (None, "absolute")

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from mtdlab.encoders.adapters import has_adapters
 from mtdlab.encoders.fast import is_fast
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Representation
@@ -116,9 +117,18 @@ def natural_pooling(traits: Traits) -> Representation:
     return Representation("last-token" if traits.causal else "cls")
 
 
+def _trained(model: PreTrainedModel) -> str:
+    every, trained = (
+        sum(each.numel() for each in model.parameters() if each.requires_grad or whole)
+        for whole in (True, False)
+    )
+    return f"adapters of {100 * trained / (every - trained):.2g} % of its parameters"
+
+
 def describe_encoder(model: PreTrainedModel, fields: Sequence[str] | None) -> str:
     """The family, the forward pass that runs, and the fields that the dropout rate is set in."""
-    kind = model.config.model_type
+    kind = f"{model.config.model_type}, {_trained(model)}" if has_adapters(model) else ""
+    kind = kind or str(model.config.model_type)
     if is_fast(model):
         return f"{kind}, the fast forward pass"
     rates = f"dropout in {', '.join(fields)}" if fields else "without dropout"

@@ -3,26 +3,23 @@
 A method declares further settings in a subclass, in the method's file.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     ValidationInfo,
-    WithJsonSchema,
     model_validator,
 )
 
 from mtdlab.settings import limits
 from mtdlab.settings.augmentation import NEGATION, parse_augmentation
 from mtdlab.settings.fields import setting
+from mtdlab.settings.lists import FieldNames, Names, TaskNames
 from mtdlab.settings.representation import Pooling, Representation
-from mtdlab.settings.tasks import parse_tasks
 
 Positive = Annotated[int, Field(ge=1, le=limits.COUNT)]
 Count = Annotated[int, Field(ge=0, le=limits.COUNT)]
@@ -36,25 +33,6 @@ def _checked_augmentation(text: str) -> str:
             "pair; only methods that train with negations, such as sncse, apply it"
         )
     return "+".join(map(str, found)) or "none"
-
-
-def _checked_tasks(text: str) -> str:
-    return ",".join(parse_tasks(text))
-
-
-def _checked_fields(text: str) -> str:
-    names = sorted({name.strip() for name in text.split(",")} - {""})
-    if wrong := [name for name in names if not re.fullmatch(r"[A-Za-z_]\w*", name)]:
-        raise ValueError(
-            f"dropout_fields {wrong[0]!r}: is no field of a configuration; write a list of names, "
-            "such as [attention_dropout], or none"
-        )
-    return ",".join(names)
-
-
-def _joined(names: Any) -> Any:
-    """A list of names joined by commas; other values unchanged."""
-    return ",".join(map(str, names)) if isinstance(names, list) else names
 
 
 class TrainerSettings(BaseModel):
@@ -97,12 +75,7 @@ class TrainerSettings(BaseModel):
         loaded=True,
         min_length=1,
     )
-    tasks: Annotated[
-        str,
-        BeforeValidator(_joined),
-        AfterValidator(_checked_tasks),
-        WithJsonSchema({"type": ["string", "array"], "items": {"type": "string"}}),
-    ] = setting(
+    tasks: TaskNames = setting(
         "",
         "tasks scored at the end of each trial: `[STS12, SICKR]`, `sts`, `transfer`",
         loaded=True,
@@ -147,16 +120,31 @@ class TrainerSettings(BaseModel):
         ge=0,
     )
     dropout: float = setting(0.1, "dropout rate of encoder and heads", loaded=True, ge=0, lt=1)
-    dropout_fields: Annotated[
-        str,
-        BeforeValidator(_joined),
-        AfterValidator(_checked_fields),
-        WithJsonSchema({"type": ["string", "array"], "items": {"type": "string"}}),
-    ] = setting(
+    dropout_fields: FieldNames = setting(
         "",
         "fields of the encoder's configuration that are dropout rates, for a family that is not "
         "known: `[resid_pdrop]`; `none`: it has no dropout; empty: those of a known family",
         loaded=True,
+    )
+    lora_rank: Count = setting(
+        0,
+        "rank of the adapters that are trained instead of the encoder's weights (LoRA, extra "
+        "`peft`); 0: the weights themselves are trained",
+        loaded=True,
+    )
+    lora_alpha: int = setting(
+        16,
+        "scale of the adapters: their output is multiplied by `lora_alpha` / `lora_rank`",
+        loaded=True,
+        step_cost="none",
+        ge=1,
+        le=limits.COUNT,
+    )
+    lora_targets: Names = setting(
+        "all-linear",
+        "layers with adapters: `all-linear`, or ends of their names: `[q_proj, v_proj]`",
+        loaded=True,
+        min_length=1,
     )
     max_length: int = setting(
         32,

@@ -20,8 +20,12 @@ _FACTS = (
     "file",
 )
 
-SENTENCE_TRANSFORMER: tuple[Pooling, ...] = ("cls", "mean", "last-token")
-"""The poolings that SentenceTransformer has too."""
+SENTENCE_TRANSFORMER_POOLING: dict[Pooling, str] = {
+    "cls": "cls_token",
+    "mean": "mean_tokens",
+    "last-token": "lasttoken",
+}
+"""The poolings that SentenceTransformer has too, and its names of them."""
 
 _CARD = """\
 ---
@@ -104,7 +108,7 @@ def model_card(run: Mapping[str, Any], method: MethodText, saved: Iterable[str])
     representation = Representation(
         settings["pooling"], settings.get("prompt", ""), settings.get("segment_length", 0)
     )
-    known = representation in [Representation(each) for each in SENTENCE_TRANSFORMER]
+    known = representation in map(Representation, SENTENCE_TRANSFORMER_POOLING)
     return _CARD.format(
         **vars(method),
         steps=settings["steps"],

@@ -15,6 +15,7 @@ from mtdlab.corpus.corpus import Corpus, open_corpus
 from mtdlab.corpus.documents import join_documents
 from mtdlab.corpus.tokens import TokenStore, tokenise
 from mtdlab.device import Device, choose_device
+from mtdlab.encoders.adapters import add_adapters, check_adapters
 from mtdlab.encoders.embed import MAX_LENGTH, Vectors
 from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.encoders.pooling import embedding_block
@@ -105,6 +106,7 @@ def open_inputs(settings: TrainerSettings) -> OpenedInputs:
     dev_pairs, test_pairs = (load_pairs(settings.evaluation, split) for split in ("dev", "test"))
     corpus = open_corpus(settings.corpus)
     encoder = load_encoder(settings.encoder, settings.dropout, settings.dropout_fields)
+    add_adapters(encoder.model, settings)
     limit = encoder.token_limit(MAX_LENGTH)
     check_prompt(encoder.tokenizer, settings.representation)
     dev, test = (
@@ -132,6 +134,7 @@ def check_encoder(encoder: Encoder, settings: TrainerSettings) -> None:
     """Raise MtdlabError if an encoder cannot be trained by a method with these settings."""
     method, name = find_method(settings.method), settings.encoder
     check_pooling(name, encoder.traits, settings.representation)
+    check_adapters(settings)
     if method.changes_embeddings(settings):
         embedding_block(encoder.model)
     if not encoder.traits.has_dropout and not method.views_differ(settings):
