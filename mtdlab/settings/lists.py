@@ -1,4 +1,4 @@
-"""Settings that are several names: a list in a study file, one text joined by commas in a record."""
+"""Settings that are several names: a list in a study file, joined by commas in a record."""
 
 import re
 from typing import Annotated, Any
