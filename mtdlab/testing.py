@@ -201,7 +201,7 @@ def check_export(settings: TrainerSettings, inputs: RunInputs) -> None:
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent) / "model"
         save_model(folder, settings, inputs, outcome, {})
-        encoder = load_encoder(str(folder), settings.dropout)
+        encoder = load_encoder(str(folder), None)
         device = choose_device(settings)
         vectors = inputs.dev.embed(encoder.model, settings.representation, device)
         score = inputs.dev.evaluate(vectors).score

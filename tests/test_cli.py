@@ -227,8 +227,8 @@ def test_the_plan_shows_every_setting_by_its_mtd(run: Run) -> None:
 
 def test_the_plan_says_what_a_study_costs_or_why_not(run: Run) -> None:
     lines = run("plan studies/mtd.yaml").stdout.splitlines()
-    *table, count, peak, others, slope, residual, verdict, digest = lines[:-5]
-    lasting, memory, disk, basis, warning = lines[-5:]
+    *table, count, peak, others, slope, residual, verdict, digest = lines[:-6]
+    lasting, memory, disk, encoder, basis, warning = lines[-6:]
     assert re.match(r"warning a trial evaluates for [\d. a-z]+ and trains for", warning)
     assert "8.667" in table[-1]
     assert count == "study mtd: 4 configurations x 1 seed = 4 trials"
@@ -242,6 +242,7 @@ def test_the_plan_says_what_a_study_costs_or_why_not(run: Run) -> None:
     assert re.match(r"time    about .*: 4 trials of .* on \d+ workers? with \d+ thread", lasting)
     assert re.match(r"memory  up to [\d.]+ [MG]B: \d+ workers? of [\d.]+ [MG]B$", memory)
     assert re.match(r"disk    [\d.]+ kB of database, [\d.]+ MB for the best model$", disk)
+    assert encoder == "encoder builtin: bert, the fast forward pass"
     assert re.fullmatch(r"basis   [12] of 2 kinds of step were timed on this machine", basis)
     done = run("plan studies/mtd.yaml --json --set trainer.encoder=no/such", 2)
     assert done.stderr == ""

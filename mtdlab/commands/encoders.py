@@ -87,8 +87,8 @@ def evaluate(
     pooling: Annotated[
         str | None,
         typer.Option(
-            help="cls, mean, first-last or last2. Default: that of a model saved by mtdlab, with "
-            "its prompt and segments, else cls.",
+            help="cls, mean, first-last, last2 or last-token. Default: that of a model saved by "
+            "mtdlab, with its prompt and segments, else cls, or last-token for a decoder.",
             show_default=False,
         ),
     ] = None,

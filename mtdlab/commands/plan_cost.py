@@ -75,6 +75,7 @@ def cost_lines(found: dict[str, Any]) -> list[str]:
         f"memory  up to {decimal(found['memory'])}: {workers} of {decimal(found['worker_memory'])}",
         f"disk    {decimal(found['database'])} of database, {decimal(found['model'])} for the best "
         "model",
+        *(f"encoder {name}: {text}" for name, text in found["encoders"].items()),
         f"basis   {found['measured']} of {found['kinds']} kinds of step were timed on this machine",
         *(f"warning {warning}" for warning in found["warnings"]),
     ]

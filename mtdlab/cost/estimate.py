@@ -10,7 +10,7 @@ import math
 import tempfile
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +52,7 @@ class Estimate:
     start            duration before the first step of the first trial
     memory           maximum of all workers and the process that started them
     kinds, measured  kinds of step in the study, and how many of them were timed directly
+    encoders         family, forward pass and dropout of each encoder
     """
 
     trials: int
@@ -68,6 +69,7 @@ class Estimate:
     model: int
     kinds: int
     measured: int
+    encoders: dict[str, str] = field(default_factory=dict)
 
 
 def ignore() -> None:
@@ -108,7 +110,7 @@ def estimate(
         measured = measure_in_processes(
             spec.user_modules, values, sample, seconds, jobs, copy=imports is not None
         )
-    worker = _mean([each.memory + _checkpoints(trials, each.weights) for each in measured])
+    worker = _mean([each.memory + 2 * _checkpoint(trials, each.trained) for each in measured])
     if imports is None:
         imports = _mean([each.began - requested for each in measured])
     clock = _Clock(trials, sample, measured, imports)
@@ -126,9 +128,10 @@ def estimate(
         worker_memory=int(worker),
         database=EMPTY_DATABASE
         + sum(database_bytes(each) for each in itertools.islice(itertools.cycle(trials), count)),
-        model=_checkpoints(trials, measured[0].weights) // 2 + TOKENIZER,
+        model=_model(trials, measured[0]),
         kinds=len(kinds),
         measured=measured[0].direct,
+        encoders=measured[0].encoders,
     )
 
 
@@ -242,9 +245,15 @@ def database_bytes(settings: TrainerSettings) -> int:
     return 4 * values + EVALUATION_ROW * evaluations + TRIAL_ROWS
 
 
-def _checkpoints(trials: Sequence[TrainerSettings], weights: int) -> int:
-    """Bytes of two checkpoints: the best so far and the one that replaces it."""
-    return 2 * max(each.encoder_copies for each in trials) * weights
+def _checkpoint(trials: Sequence[TrainerSettings], trained: int) -> int:
+    """Bytes of a checkpoint; there are two, the best so far and the one that replaces it."""
+    return max(each.encoder_copies for each in trials) * trained
+
+
+def _model(trials: Sequence[TrainerSettings], measured: Measured) -> int:
+    """Bytes of a saved model: a checkpoint with the weights that are not trained."""
+    frozen = measured.weights - measured.trained
+    return _checkpoint(trials, measured.trained) + frozen + TOKENIZER
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from mtdlab.cost.sample import Sample, cache_in
 from mtdlab.cost.step_timer import StepTimer
 from mtdlab.device import choose_device
 from mtdlab.encoders.embed import MAX_LENGTH, Sentences
+from mtdlab.encoders.traits import describe_encoder
 from mtdlab.methods.registry import make_settings
 from mtdlab.methods.user_modules import ensure_imported
 from mtdlab.sweep.slots import take_gpu, threads_each
@@ -31,7 +32,9 @@ class Measured:
     token        duration of embedding one token, by encoder
     memory       peak memory at the largest step
     weights      size of the encoder
+    trained      size of its trained weights, which a checkpoint contains
     direct       how many kinds were measured directly, not derived
+    encoders     family, forward pass and dropout of each encoder
     """
 
     began: float
@@ -39,7 +42,9 @@ class Measured:
     token: dict[str, float]
     memory: int
     weights: int
+    trained: int
     direct: int
+    encoders: dict[str, str] = field(default_factory=dict)
 
 
 def measure_in_processes(
@@ -92,13 +97,20 @@ def measure(kinds: Sequence[TrainerSettings], sample: Sample, seconds: float) ->
         first = load_inputs(sample.of(kinds[0]))
         timer = StepTimer(kinds, sample, time.perf_counter() + 0.75 * seconds)
         timer.measure()
-        token = {}
+        token, described = {}, {}
         for name in dict.fromkeys(kind.encoder for kind in kinds):
             one = next(kind for kind in kinds if kind.encoder == name)
-            token[name] = _seconds_a_token(one, timer.inputs(one), sample, 0.25 * seconds)
-        weights = sum(each.numel() * 4 for each in first.encoder.model.parameters())
+            inputs = timer.inputs(one)
+            token[name] = _seconds_a_token(one, inputs, sample, 0.25 * seconds)
+            described[name] = describe_encoder(
+                inputs.encoder.model, inputs.encoder.traits.dropout_fields
+            )
+        parameters = list(first.encoder.model.parameters())
+        weights = sum(each.numel() * 4 for each in parameters)
+        trained = sum(each.numel() * 4 for each in parameters if each.requires_grad)
         direct = sum(index >= 0 for index, *_ in timer.points)
-        return Measured(began, timer.steps(), token, timer.memory(), weights, direct)
+        steps, memory = timer.steps(), timer.memory()
+        return Measured(began, steps, token, memory, weights, trained, direct, described)
 
 
 def _seconds_a_token(

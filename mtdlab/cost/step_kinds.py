@@ -26,11 +26,12 @@ def family_of(settings: TrainerSettings) -> Kind:
 
 def operations(settings: TrainerSettings, inputs: RunInputs) -> float:
     """Approximate floating point operations of a step: encoder passes, heads, queue."""
-    width = int(inputs.encoder.model.config.hidden_size)
+    model = inputs.encoder.model
+    width, table = int(model.config.hidden_size), model.get_input_embeddings().weight
     blocks = [
         weights.numel()
-        for name, weights in inputs.encoder.model.named_parameters()
-        if "embeddings" not in name
+        for name, weights in model.named_parameters()
+        if "embeddings" not in name and weights is not table
     ]
     stores = inputs.views or (inputs.tokens,)
     longest = min(settings.max_length, max(int(store.lengths.max()) for store in stores))

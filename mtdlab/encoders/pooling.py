@@ -3,9 +3,11 @@
 Letters: N batch, L tokens, S segments of all sentences of a batch, D dimension.
 """
 
-from collections.abc import Iterator, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +15,7 @@ from transformers import PreTrainedModel
 
 from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
 from mtdlab.encoders.fast import OnEmbeddings, all_layers, all_tokens, first_tokens, is_fast
+from mtdlab.encoders.segments import Segments, cut
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Pooling, Representation
 
@@ -29,7 +32,8 @@ def encode(
 ) -> Tensor:
     """Sentence vectors (N, D) of token ids (N, L) or word embeddings (N, L, D).
 
-    attention_mask  (N, L), 1 for real tokens, which come first.
+    attention_mask  (N, L), 1 for real tokens. These come first; token ids may also be padded on
+                    the left.
     dropout         used by the fast forward pass; other encoders use their dropout modules,
                     which are active in training mode.
     change          applied to the embedding block's output, (N, L, D), after its LayerNorm; of
@@ -37,12 +41,25 @@ def encode(
 
     Raises MtdlabError for a change of an encoder without an embedding block.
     """
-    if inputs_embeds is None:
+    if input_ids is not None:
+        input_ids, attention_mask = real_first(input_ids, attention_mask)
         inputs_embeds = model.get_input_embeddings()(input_ids)
+    assert inputs_embeds is not None
     vectors, segments = encode_segments(
         model, inputs_embeds, attention_mask, representation, dropout, change
     )
     return vectors if segments is None else segments.mean(vectors)
+
+
+def real_first(ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Token ids and mask (N, L) with the padding of every row moved to its end.
+
+    Absolute positions and the fast forward pass count from the first column.
+    """
+    if bool(mask[:, 0].all()):
+        return ids, mask
+    order = mask.argsort(dim=1, descending=True, stable=True)
+    return ids.gather(1, order), mask.gather(1, order)
 
 
 def encode_segments(
@@ -52,7 +69,7 @@ def encode_segments(
     representation: Representation,
     dropout: Dropout,
     change: OnEmbeddings | None = None,
-) -> "tuple[Tensor, Segments | None]":
+) -> tuple[Tensor, Segments | None]:
     """Vectors (S, D) of the segments of words (N, L, D) under a mask (N, L), and the segments.
 
     Without segments: vectors (N, D) of the sentences, and None.
@@ -62,77 +79,6 @@ def encode_segments(
     segments = cut(words, mask, representation)
     vectors = _encode(model, segments.words, segments.mask, representation, dropout, change)
     return vectors, segments
-
-
-@dataclass(frozen=True)
-class Segments:
-    """Consecutive segments of the sentences of a batch.
-
-    words     (S, L', D) word embeddings, L' tokens at most.
-    mask      (S, L').
-    sentence  (S,) the sentence that each segment belongs to, in ascending order.
-    lengths   (S,) tokens of the sentence in each segment, without those of a prompt.
-    """
-
-    words: Tensor
-    mask: Tensor
-    sentence: Tensor
-    lengths: Tensor
-
-    def mean(self, vectors: Tensor) -> Tensor:
-        """Vectors (N, D) of the sentences: the mean of their segments', weighted by length."""
-        lengths = self.lengths.unsqueeze(1).to(vectors.dtype)
-        count = int(self.sentence[-1]) + 1
-        totals = vectors.new_zeros(count, 1).index_add(0, self.sentence, lengths)
-        summed = vectors.new_zeros(count, vectors.shape[1])
-        return summed.index_add(0, self.sentence, vectors * lengths) / totals
-
-
-def cut(words: Tensor, mask: Tensor, representation: Representation) -> Segments:
-    """Segments of words (N, L, D) under a mask (N, L); the last of a sentence is shorter.
-
-    A sentence of n tokens has 1 + ⌊(n − 1) / segment_length⌋ segments (HiCL). With a prompt, its
-    tokens are repeated in each segment, and n and segment_length count the others.
-    """
-    if representation.prompt:
-        return _cut_prompted(words, mask, representation)
-    length = representation.segment_length
-    count, tokens, width = words.shape
-    missing = -tokens % length
-    words = torch.nn.functional.pad(words, (0, 0, 0, missing)).view(-1, length, width)
-    mask = torch.nn.functional.pad(mask, (0, missing)).view(-1, length)
-    sentence = torch.arange(count, device=mask.device).repeat_interleave(len(mask) // count)
-    real = mask[:, 0].bool()
-    return Segments(words[real], mask[real], sentence[real], mask[real].sum(dim=1))
-
-
-def _cut_prompted(words: Tensor, mask: Tensor, representation: Representation) -> Segments:
-    before, after = representation.tokens_before, representation.tokens_after
-    most = representation.segment_length - before - after
-    tokens = mask.sum(dim=1)
-    own = tokens - before - after
-    # also of a sentence without tokens there is one segment, which weighs nothing beside others
-    counts = (-(-own // most)).clamp(min=1)
-    sentence = torch.arange(len(mask), device=mask.device).repeat_interleave(counts)
-    start = most * places_of(sentence)
-    lengths = (own[sentence] - start).clamp(max=most)
-    place = torch.arange(representation.segment_length, device=mask.device)
-    # positions in the sentence: its prompt, then from `start` on, then the prompt's end
-    inside, ends = lengths.unsqueeze(1) + before, (tokens[sentence] - after).unsqueeze(1)
-    source = torch.where(place < before, place, place + start.unsqueeze(1))
-    source = torch.where(place < inside, source, place - inside + ends)
-    real = place < inside + after
-    source = source.where(real, torch.zeros_like(source))
-    return Segments(
-        words[sentence.unsqueeze(1), source], real.to(mask.dtype), sentence, lengths.clamp(min=1)
-    )
-
-
-def places_of(sentence: Tensor) -> Tensor:
-    """The place (S,) of each segment in its sentence, from 0; sentence: see `Segments`."""
-    counts = sentence.bincount()
-    first = counts.cumsum(dim=0) - counts
-    return torch.arange(len(sentence), device=sentence.device) - first[sentence]
 
 
 def _encode(
@@ -152,9 +98,20 @@ def _encode(
             return pool(all_layers(model, words, mask, dropout, change), mask, representation)
         return pool([all_tokens(model, words, mask, dropout, change)], mask, representation)
     with _changed_embeddings(model, mask, change):
-        output = model(inputs_embeds=words, attention_mask=mask, output_hidden_states=several)
+        output = model(
+            inputs_embeds=words,
+            attention_mask=mask,
+            output_hidden_states=several,
+            **_without_cache(type(model).forward),
+        )
     layers = output.hidden_states if several else (output.last_hidden_state,)
     return pool(layers, mask, representation)
+
+
+@cache
+def _without_cache(forward: Callable[..., Any]) -> dict[str, bool]:
+    """The argument by which a decoder keeps no keys and values, which only generation needs."""
+    return {"use_cache": False} if "use_cache" in inspect.signature(forward).parameters else {}
 
 
 @contextmanager
@@ -165,17 +122,27 @@ def _changed_embeddings(
     if change is None:
         yield
         return
-    block = getattr(model, "embeddings", None)
-    if not isinstance(block, nn.Module):
-        raise MtdlabError(
-            f"an encoder of the type {model.config.model_type} has no embedding block whose output "
-            "can be perturbed; choose BERT, RoBERTa, DistilBERT or MPNet"
-        )
-    hook = block.register_forward_hook(lambda _block, _inputs, output: change(output, mask))
+    hook = embedding_block(model).register_forward_hook(
+        lambda _block, _inputs, output: change(output, mask)
+    )
     try:
         yield
     finally:
         hook.remove()
+
+
+def embedding_block(model: PreTrainedModel) -> nn.Module:
+    """The part of an encoder before its first layer, with positions and LayerNorm.
+
+    Raises MtdlabError for a family without one, whose word embeddings enter the first layer.
+    """
+    block = getattr(model, "embeddings", None)
+    if not isinstance(block, nn.Module):
+        raise MtdlabError(
+            f"an encoder of the type {model.config.model_type} has no embedding block whose output "
+            "can be perturbed; choose BERT, RoBERTa, DeBERTa or ModernBERT, or another perturbation"
+        )
+    return block
 
 
 def pool(
@@ -183,10 +150,13 @@ def pool(
 ) -> Tensor:
     """Sentence vectors (N, D) from hidden states, each (N, L, D), under a mask (N, L).
 
+    Padding may be on either side.
+
     layers  the embedding block's output, then every layer's; cls, mean and mask need only the
             last.
 
-    cls         the first token, last layer.
+    cls         the first real token, last layer.
+    last-token  the last real token, last layer: the only one that sees all others in a decoder.
     mean        average over real tokens, last layer.
     first-last  average over real tokens of the mean of the first and the last layer. The first is
                 the output of layer 1, as in SimCSE's published evaluation (`hidden_states[1]`), not
@@ -197,10 +167,12 @@ def pool(
     """
     pooling: Pooling = representation.pooling
     hidden = layers[-1]
-    if pooling == "cls":
-        return hidden[:, 0]
-    if pooling == "mask":
-        places = attention_mask.sum(dim=1) - 1 - representation.tokens_after_mask
+    if pooling in ("cls", "last-token", "mask"):
+        places = attention_mask.argmax(dim=1)
+        if pooling != "cls":
+            places = places + attention_mask.sum(dim=1) - 1
+        if pooling == "mask":
+            places = places - representation.tokens_after_mask
         return hidden[torch.arange(len(hidden), device=hidden.device), places]
     if pooling != "mean":
         hidden = (layers[1 if pooling == "first-last" else -2] + hidden) / 2

@@ -13,6 +13,7 @@ from torch import nn
 from mtdlab.device import choose_device
 from mtdlab.encoders.embed import MAX_LENGTH, Sentences, Vectors
 from mtdlab.encoders.loading import load_encoder as load
+from mtdlab.encoders.traits import check_pooling, natural_pooling
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Representation, TrainerSettings
 
@@ -48,15 +49,17 @@ class SentenceEncoder:
     ) -> None:
         """Load a folder, `builtin` or a Hugging Face name.
 
-        representation  by default that of a model saved by mtdlab, else [CLS] pooling.
+        representation  by default that of a model saved by mtdlab, else [CLS] pooling, and of a
+                        decoder the last token's vector.
         device          `auto`, `cpu`, `cuda` or `cuda:1`.
 
-        Raises MtdlabError if the encoder cannot be loaded.
+        Raises MtdlabError if the encoder cannot be loaded, or has no such pooling.
         """
-        found = representation or saved_representation(name) or Representation()
-        settings = TrainerSettings(encoder=name, device=device)
-        self.representation, self.device = found, choose_device(settings)
-        self._encoder = load(name, settings.dropout)
+        found = representation or saved_representation(name)
+        self.device = choose_device(TrainerSettings(encoder=name, device=device))
+        self._encoder = load(name, None)
+        self.representation = found or natural_pooling(self._encoder.traits)
+        check_pooling(name, self._encoder.traits, self.representation)
         nn.Module.to(self._encoder.model, self.device.device)
 
     def encode(self, sentences: Sequence[str]) -> Vectors:
@@ -72,7 +75,7 @@ def load_encoder(name: str, *, device: str = "auto") -> SentenceEncoder:
     """An encoder with the representation that it was trained with.
 
     name    the folder of a model saved by mtdlab, `builtin`, another folder or a Hugging Face
-            name; the latter are read with [CLS] pooling.
+            name; the latter are read with [CLS] pooling, decoders by their last token.
     device  `auto`, `cpu`, `cuda` or `cuda:1`.
 
     Raises MtdlabError if it cannot be loaded.

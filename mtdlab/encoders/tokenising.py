@@ -17,12 +17,14 @@ def token_ids(
     """Token ids of each sentence, special tokens included, at most `max_length` of them.
 
     A sentence that is too long loses tokens at its end, never the prompt around it. Raises
-    MtdlabError if the prompt alone is longer.
+    MtdlabError if the prompt alone is longer. A sentence without any token, as a decoder's
+    tokenizer makes of an empty one, is an end token.
     """
     if not sentences:
         return []
     if not prompt:
-        return _encoded(tokenizer, sentences, max_length)
+        encoded = _encoded(tokenizer, sentences, max_length)
+        return [ids or [_end(tokenizer)] for ids in encoded]
     before, after = _filled(tokenizer, prompt).split(SENTENCE)
     tail = _tail_length(tokenizer, after)
     if (needed := len(_encoded(tokenizer, [before + after])[0])) >= max_length:
@@ -78,7 +80,12 @@ def _filled(tokenizer: PreTrainedTokenizerBase, prompt: str) -> str:
 def _tail_length(tokenizer: PreTrainedTokenizerBase, after: str) -> int:
     """Tokens after the sentence: those of the prompt's end, and special tokens at the end."""
     alone = _encoded(tokenizer, [after])[0]
-    return len(alone) - int(alone[:1] == [tokenizer.cls_token_id])
+    starts = ([tokenizer.cls_token_id], [tokenizer.bos_token_id])
+    return len(alone) - int(alone[:1] in starts)
+
+
+def _end(tokenizer: PreTrainedTokenizerBase) -> int:
+    return int(tokenizer.pad_token_id if tokenizer.eos_token_id is None else tokenizer.eos_token_id)
 
 
 def _encoded(

@@ -14,6 +14,7 @@ from mtdlab.device import choose_device
 from mtdlab.encoders.embed import MAX_LENGTH, Vectors, tokenised
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.encoders.saved import saved_representation
+from mtdlab.encoders.traits import check_pooling, natural_pooling
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.embedder import Embedder
 from mtdlab.evaluation.external import open_tasks, score_external
@@ -51,7 +52,8 @@ def evaluate(
 ) -> Report:
     """Score `builtin`, a folder, a Hugging Face name or `vectors:FILE`, averages of word vectors.
 
-    pooling  None: that of a model saved by mtdlab with its prompt and segments, else cls.
+    pooling  None: that of a model saved by mtdlab with its prompt and segments, else cls, and of
+             a decoder last-token.
     tasks    names separated by commas, `sts`, `transfer`, or tasks besides the published ones
              (`beir:FOLDER`, `mteb:TASK`, `evaluator`); None: all published, or without data
              `builtin`.
@@ -74,12 +76,11 @@ def evaluate(
             f"{', '.join(external_tasks(tasks or ''))}: scored for an encoder as it is; remove "
             "--whiten and --flow, and name an encoder"
         )
-    representation = None if words else _representation(model, pooling)
     given = _Data(tasks, data, pairs)
     embedded = (
-        _encoded(model, representation, given, advance)
-        if representation
-        else _averaged(model.removeprefix(PREFIX), given)
+        _averaged(model.removeprefix(PREFIX), given)
+        if words
+        else _encoded(model, _representation(model, pooling), given, advance)
     )
     suite, vectors = embedded.suite, embedded.vectors
     scores = suite.score_all(vectors, processing, advance=advance) + embedded.external
@@ -87,7 +88,7 @@ def evaluate(
     files = write_mteb(mteb, model, embedded.model, scores) if mteb and embedded.model else []
     return Report(
         model,
-        representation,
+        embedded.representation,
         processing,
         embedded.device,
         scores,
@@ -117,14 +118,16 @@ class _Data:
 
 @dataclass(frozen=True)
 class _Embedded:
-    """A suite and the vectors (S, D) of its texts; `model` where an encoder made them.
+    """A suite and the vectors (S, D) of its texts.
 
-    external  scores of tasks besides the published ones.
+    representation, model  where an encoder made them.
+    external               scores of tasks besides the published ones.
     """
 
     suite: Suite[Any]
     vectors: Vectors
     device: str
+    representation: Representation | None = None
     model: PreTrainedModel | None = None
     external: list[TaskScore] = field(default_factory=list)
     remark: str = ""
@@ -135,19 +138,19 @@ def _averaged(file: str, given: _Data) -> _Embedded:
     return _Embedded(suite, suite.sentences.vectors, "cpu", remark=suite.sentences.remark())
 
 
-def _encoded(
-    name: str, representation: Representation, given: _Data, advance: Advance
-) -> _Embedded:
-    settings = TrainerSettings(encoder=name)
-    encoder = load_encoder(name, settings.dropout)
+def _encoded(name: str, named: Representation | None, given: _Data, advance: Advance) -> _Embedded:
+    encoder = load_encoder(name, None)
+    representation = named or natural_pooling(encoder.traits)
+    check_pooling(name, encoder.traits, representation)
     limit = encoder.token_limit(MAX_LENGTH)
     suite = given.suite(tokenised(encoder.tokenizer, limit, representation.prompt))
-    device = choose_device(settings)
+    device = choose_device(TrainerSettings(encoder=name))
     nn.Module.to(encoder.model, device.device)
     embedder = Embedder(encoder.model, representation, device)
     vectors = embed_suite(embedder, suite, advance=advance)
-    named = open_tasks(external_tasks(given.tasks or ""), encoder, representation.prompt)
-    return _Embedded(suite, vectors, str(device), encoder.model, score_external(embedder, named))
+    tasks = open_tasks(external_tasks(given.tasks or ""), encoder, representation.prompt)
+    external = score_external(embedder, tasks)
+    return _Embedded(suite, vectors, str(device), representation, encoder.model, external)
 
 
 def _processing(whiten: int | None, flow: int | None) -> Processing | None:
@@ -176,11 +179,14 @@ def _tasks(text: str | None) -> str | None:
         raise MtdlabError(str(error)) from None
 
 
-def _representation(model: str, pooling: str | None) -> Representation:
-    """That of a saved model, or of a pooling; `mask` needs the prompt of a saved model."""
+def _representation(model: str, pooling: str | None) -> Representation | None:
+    """That of a saved model, or of a pooling; `mask` needs the prompt of a saved model.
+
+    None where neither is given.
+    """
     saved = saved_representation(model)
     if pooling is None or (saved and pooling == saved.pooling):
-        return saved or Representation()
+        return saved
     known: dict[str, Pooling] = {name: name for name in get_args(Pooling) if name != "mask"}
     if pooling not in known:
         raise MtdlabError(f"unknown pooling {pooling!r}; choose from {', '.join(known)}")

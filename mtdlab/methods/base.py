@@ -15,7 +15,7 @@ from torch.nn.functional import normalize
 
 from mtdlab.methods.losses import at_least_float32
 from mtdlab.settings import TrainerSettings
-from mtdlab.settings.augmentation import text_level
+from mtdlab.settings.augmentation import EMBEDDING_LEVEL, parse_augmentation, text_level
 from mtdlab.settings.texts import is_pairs
 
 if TYPE_CHECKING:
@@ -99,6 +99,21 @@ class Method(nn.Module, ABC, Generic[S]):
         online = replace(text, augmentation=text_level(settings.augmentation))
         target = replace(text, positive=is_pairs(settings.corpus))
         return (text,) if online == target else (online, target)
+
+    @classmethod
+    def views_differ(cls, settings: TrainerSettings) -> bool:
+        """Whether a sentence's views differ without dropout, which some encoders lack.
+
+        By default by augmentations and by the texts of `views`; a method that changes tokens or
+        embeddings itself overrides it.
+        """
+        names = {each.name for each in parse_augmentation(settings.augmentation)}
+        return len(set(cls.views(settings))) > 1 or not names.isdisjoint(EMBEDDING_LEVEL)
+
+    @classmethod
+    def changes_embeddings(cls, settings: TrainerSettings) -> bool:  # noqa: ARG003
+        """Whether it changes the embedding block's output, which decoders do not have."""
+        return False
 
     def use_pooler(self, pooler: nn.Module | None) -> None:
         """Called once before training with the pooler that was pre-trained with the encoder.

@@ -11,7 +11,7 @@ vector is that of permuted position ids.
 Letters: N batch, L tokens, D dimension.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -118,6 +118,12 @@ class ConSERTSettings(TrainerSettings):
             )
 
 
+def _names(settings: TrainerSettings) -> list[str]:
+    """The names of both views' perturbations."""
+    spelled = (getattr(settings, f"{view}_perturbation") for view in ("first", "second"))
+    return [parse_perturbation(text)[0] for text in spelled]
+
+
 class ConSERT(Method[ConSERTSettings]):
     """NT-Xent of two views of the same sentences, perturbed at the embedding block's output."""
 
@@ -138,6 +144,16 @@ class ConSERT(Method[ConSERTSettings]):
         spelled = (settings.first_perturbation, settings.second_perturbation)
         self.perturbation = Perturbation(spelled, settings.seed, device.device)
         self.train()
+
+    @classmethod
+    def views_differ(cls, settings: TrainerSettings) -> bool:
+        """Perturbations differ."""
+        return set(_names(settings)) != {"none"} or super().views_differ(settings)
+
+    @classmethod
+    def changes_embeddings(cls, settings: TrainerSettings) -> bool:
+        """All perturbations but the shuffle change the embedding block's output."""
+        return not CHANGES.keys().isdisjoint(_names(settings))
 
     def forward(self, step: int, views: Sequence[Tokens]) -> Step:  # noqa: ARG002
         """NT-Xent of the first and the last view, or of both perturbations of the only one."""
@@ -164,7 +180,7 @@ class ConSERT(Method[ConSERTSettings]):
             self.settings.representation,
             inputs_embeds=self.perturbation.of_words(place, words, mask),
             dropout=self.dropout,
-            change=partial(self.perturbation, place),
+            change=self.perturbation.of_embeddings(place),
         )
 
     def parts(self) -> dict[str, nn.Module]:
@@ -195,11 +211,13 @@ class Perturbation(RandomDraws):
             return words
         return shuffle_positions(words, mask, self._generator)
 
+    def of_embeddings(self, view: int) -> Callable[[Tensor, Tensor], Tensor] | None:
+        """The change of the embedding block's output of a view; None for the shuffle, or none."""
+        return partial(self, view) if self._parsed[view][0] in CHANGES else None
+
     def forward(self, view: int, embedded: Tensor, mask: Tensor) -> Tensor:
-        """Output of the embedding block (N, L, D) of a view, perturbed by all but the shuffle."""
+        """Output of the embedding block (N, L, D) of a view, under a mask (N, L), perturbed."""
         name, share = self._parsed[view]
-        if name not in CHANGES:
-            return embedded
         return CHANGES[name](embedded, mask, share, self._generator)
 
 

@@ -171,6 +171,11 @@ class Contriever(Method[ContrieverSettings]):
         views = super().views(settings)
         return tuple(replace(view, document=True, positive=False) for view in views)
 
+    @classmethod
+    def views_differ(cls, settings: TrainerSettings) -> bool:  # noqa: ARG003
+        """Crops differ."""
+        return True
+
     def forward(self, step: int, views: Sequence[Tokens]) -> Step:  # noqa: ARG002
         """InfoNCE of one crop of the first view by the encoder and one of the last as its key.
 

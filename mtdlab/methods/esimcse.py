@@ -35,7 +35,7 @@ from mtdlab.methods.losses import at_least_float32, info_nce
 from mtdlab.methods.momentum import averaged_pairs, ema_update, make_target
 from mtdlab.methods.queue import KeyQueue
 from mtdlab.methods.two_pass import TwoPass
-from mtdlab.settings import setting, with_default
+from mtdlab.settings import TrainerSettings, setting, with_default
 from mtdlab.settings.trainer import Count, Positive
 
 if TYPE_CHECKING:
@@ -117,6 +117,11 @@ class ESimCSE(TwoPass[ESimCSESettings]):
             device=device.device,
         )
         self._averaged = averaged_pairs(self.target, self.branch)
+
+    @classmethod
+    def views_differ(cls, settings: TrainerSettings) -> bool:
+        """Repeated sub-words differ."""
+        return getattr(settings, "repetition_rate", 0) > 0 or super().views_differ(settings)
 
     def forward(self, step: int, views: Sequence[Tokens]) -> Step:  # noqa: ARG002
         """InfoNCE of the first view and the last, with repeated sub-words; N + K candidates."""

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from mtdlab.device import Device
-    from mtdlab.encoders.pooling import Segments
+    from mtdlab.encoders.segments import Segments
 
 Backbone = Literal["simcse", "esimcse", "mocose", "sncse"]
 BACKBONES: Mapping[str, type[Method[Any]]] = {
@@ -164,6 +164,12 @@ class HiCL(Method[HiCLSettings]):
         wrapping = cast("HiCLSettings", settings)
         return BACKBONES[wrapping.backbone].views(wrapping.inner)
 
+    @classmethod
+    def views_differ(cls, settings: TrainerSettings) -> bool:
+        """As those of the backbone."""
+        wrapping = cast("HiCLSettings", settings)
+        return BACKBONES[wrapping.backbone].views_differ(wrapping.inner)
+
     def forward(self, step: int, views: Sequence[Tokens]) -> Step:
         """α times the local loss, 1 − α times the backbone's, and β times the entailment term."""
         settings = self.settings
@@ -245,7 +251,7 @@ def local_loss(first: Pass, second: Pass, temperature: float) -> Tensor:
     Summed over the segments of a sentence, mean over the sentences.
     """
     # imported here: transformers takes seconds to import, and study files are read without it
-    from mtdlab.encoders.pooling import places_of
+    from mtdlab.encoders.segments import places_of
 
     logits = _cosines(first.segments, second.segments) / temperature
     same = first.sentence.unsqueeze(1) == second.sentence

@@ -27,7 +27,7 @@ from mtdlab.methods.heads import (
 from mtdlab.methods.losses import at_least_float32, info_nce
 from mtdlab.methods.mocose_settings import MoCoSESettings
 from mtdlab.methods.momentum import averaged_pairs, ema_update, make_target
-from mtdlab.methods.perturbations import EmbeddingNoise, Fgsm, changed_share
+from mtdlab.methods.perturbations import EmbeddingNoise, Fgsm, changed_share, with_gradient
 from mtdlab.methods.queue import KeyQueue, PublishedQueue, parse_slices
 from mtdlab.settings import TrainerSettings
 from mtdlab.settings.schedules import ema_decay_at
@@ -214,7 +214,8 @@ class MoCoSE(Method[MoCoSESettings]):
 
     def gradient(self, words: Sequence[Tensor], masks: Sequence[Tensor]) -> Tensor:
         """∇_x L (N, L, D) with respect to the online branch's word embeddings, by an extra pass."""
-        (gradient,) = torch.autograd.grad(self.loss(*self.encode(words, masks)), words[0])
+        first = with_gradient(words[0])
+        (gradient,) = torch.autograd.grad(self.loss(*self.encode(words, masks)), first)
         return gradient
 
     def _target_mode(self) -> AbstractContextManager[None]:

@@ -10,8 +10,16 @@ Module = TypeVar("Module", bound=nn.Module)
 
 
 def make_target(online: Module, shared: nn.Module | None = None) -> Module:
-    """A copy of `online` without gradients, except that `shared`, a part of it, is not copied."""
-    target = copy.deepcopy(online, {id(shared): shared} if shared else None)
+    """A copy of `online` without gradients, except that `shared`, a part of it, is not copied.
+
+    Neither are parameters that are frozen beside adapters (LoRA), so that the average is over the
+    adapters.
+    """
+    # imported here: transformers takes seconds to import, and study files are read without it
+    from mtdlab.encoders.adapters import frozen_memo
+
+    memo = frozen_memo(online) | ({id(shared): shared} if shared else {})
+    target = copy.deepcopy(online, memo)
     trained = {id(parameter) for parameter in online.parameters()}
     for parameter in target.parameters():
         if id(parameter) not in trained:

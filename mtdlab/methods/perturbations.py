@@ -42,7 +42,7 @@ class Fgsm(nn.Module):
     def retain(self, words: Tensor) -> None:
         """Retain the gradient of these word embeddings (N, L, D) in the next backward pass."""
         if self.epsilon:
-            words.retain_grad()
+            with_gradient(words).retain_grad()
             self._retained = words
 
     def keep_gradient(self) -> None:
@@ -57,6 +57,11 @@ class Fgsm(nn.Module):
     def set_extra_state(self, state: Tensor) -> None:
         """Restore the gradient from a state dict."""
         self.gradient = state.clone() if state.numel() else None
+
+
+def with_gradient(words: Tensor) -> Tensor:
+    """Word embeddings (N, L, D) that have a gradient also where their table is frozen."""
+    return words if words.requires_grad else words.requires_grad_()
 
 
 def changed_share(before: Tensor, after: Tensor) -> Tensor:

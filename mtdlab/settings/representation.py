@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Pooling = Literal["cls", "mean", "first-last", "last2", "mask"]
+Pooling = Literal["cls", "mean", "first-last", "last2", "last-token", "mask"]
 
 SENTENCE, MASK = "{sentence}", "{mask}"
 """Placeholders of a prompt: for the sentence, and for the tokenizer's mask token."""

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import (
     AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     ValidationInfo,
@@ -20,13 +19,13 @@ from pydantic import (
 from mtdlab.settings import limits
 from mtdlab.settings.augmentation import NEGATION, parse_augmentation
 from mtdlab.settings.fields import setting
+from mtdlab.settings.lists import FieldNames, Names, TaskNames
 from mtdlab.settings.representation import Pooling, Representation
 from mtdlab.settings.tasks import (
     DEV,
     SELECTIONS,
     check_selection,
     external_tasks,
-    parse_tasks,
     score_name,
     task_of,
 )
@@ -43,15 +42,6 @@ def _checked_augmentation(text: str) -> str:
             "pair; only methods that train with negations, such as sncse, apply it"
         )
     return "+".join(map(str, found)) or "none"
-
-
-def _checked_tasks(text: str) -> str:
-    return ",".join(parse_tasks(text))
-
-
-def _joined(names: Any) -> Any:
-    """A list of task names joined by commas; other values unchanged."""
-    return ",".join(map(str, names)) if isinstance(names, list) else names
 
 
 class TrainerSettings(BaseModel):
@@ -95,12 +85,7 @@ class TrainerSettings(BaseModel):
         loaded=True,
         min_length=1,
     )
-    tasks: Annotated[
-        str,
-        BeforeValidator(_joined),
-        AfterValidator(_checked_tasks),
-        WithJsonSchema({"type": ["string", "array"], "items": {"type": "string"}}),
-    ] = setting(
+    tasks: TaskNames = setting(
         "",
         "tasks scored at the end of each trial: `[STS12, SICKR]`, `sts`, `transfer`, "
         "`beir:FOLDER`, `mteb:TASK`, `evaluator` (the function of --evaluator)",
@@ -153,6 +138,32 @@ class TrainerSettings(BaseModel):
         ge=0,
     )
     dropout: float = setting(0.1, "dropout rate of encoder and heads", loaded=True, ge=0, lt=1)
+    dropout_fields: FieldNames = setting(
+        "",
+        "fields of the encoder's configuration that are dropout rates, for a family that is not "
+        "known: `[resid_pdrop]`; `none`: it has no dropout; empty: those of a known family",
+        loaded=True,
+    )
+    lora_rank: Count = setting(
+        0,
+        "rank of the adapters that are trained instead of the encoder's weights (LoRA, extra "
+        "`peft`); 0: the weights themselves are trained",
+        loaded=True,
+    )
+    lora_alpha: int = setting(
+        16,
+        "scale of the adapters: their output is multiplied by `lora_alpha` / `lora_rank`",
+        loaded=True,
+        step_cost="none",
+        ge=1,
+        le=limits.COUNT,
+    )
+    lora_targets: Names = setting(
+        "all-linear",
+        "layers with adapters: `all-linear`, or ends of their names: `[q_proj, v_proj]`",
+        loaded=True,
+        min_length=1,
+    )
     max_length: int = setting(
         32,
         "tokens per training sentence; longer sentences are truncated",
@@ -212,6 +223,7 @@ class TrainerSettings(BaseModel):
             self._check_warmup()
             self._check_selection()
             self.representation.check()
+            self._check_last_token()
             self.check()
         return self
 
@@ -235,6 +247,13 @@ class TrainerSettings(BaseModel):
             raise ValueError(
                 f"select_on {self.select_on} needs the task {task_of(self.select_on)}, which "
                 f"tasks lacks; it has {', '.join(names) or 'none of this kind'}"
+            )
+
+    def _check_last_token(self) -> None:
+        if self.pooling == "last-token" and "position-shuffle" in self.augmentation:
+            raise ValueError(
+                f"augmentation {self.augmentation}: position-shuffle moves the token that the "
+                "pooling last-token reads; choose another augmentation, or pooling mean"
             )
 
     def check(self) -> None:

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from mtdlab.config import StudySpec, TrainerSettings
 from mtdlab.config.paths import locate_augmentations, located
@@ -80,7 +81,8 @@ def check_training(spec: StudySpec, models: Path) -> None:
             located(settings, spec.places),
             augmentations,
             spec.smallest_batch(),
-            (spec.metric, spec.select_by),
+            trials=_trials(spec, settings),
+            scores=(spec.metric, spec.select_by),
         )
     for warning in (*selection_warnings(spec), *shortfall_warnings(spec)):
         print_text(f"mtdlab: {warning}", file=sys.stderr)
@@ -146,3 +148,32 @@ def _inputs(spec: StudySpec) -> Iterator[TrainerSettings]:
     columns = [each.values for each in searched.values() if isinstance(each, Choices)]
     for method, *values in itertools.product(spec.methods, *columns):
         yield spec.fixed(method).model_copy(update=dict(zip(searched, values, strict=True)))
+
+
+def _trials(spec: StudySpec, inputs: TrainerSettings) -> list[TrainerSettings]:
+    """The settings of the trials with these inputs, without values relative to others.
+
+    Of a sampled study those of all combinations of values that are no numbers: these decide whether
+    an encoder fits.
+    """
+    names = ("method", *INPUTS)
+    found = []
+    for point in _points(spec):
+        values = {name: value for name, value in point.items() if "/" not in name}
+        trial = spec.fixed(point.get("method", spec.methods[0])).model_copy(update=values)
+        if all(getattr(trial, name) == getattr(inputs, name) for name in names):
+            found.append(trial)
+    return found
+
+
+def _points(spec: StudySpec) -> list[dict[str, Any]]:
+    if spec.sampler == "grid":
+        return [unit.parameters or {} for unit in spec.units() if unit.seed == spec.seeds[0]]
+    searched = {
+        name: dimension.values
+        for name, dimension in spec.search.items()
+        if isinstance(dimension, Choices) and not spec.known[name].is_number
+    }
+    return [
+        dict(zip(searched, values, strict=True)) for values in itertools.product(*searched.values())
+    ]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtdlab.methods.registry import find_method
-from mtdlab.settings import Representation, TrainerSettings
+from mtdlab.settings import Pooling, Representation, TrainerSettings
 from mtdlab.settings.representation import describe
 from mtdlab.settings.tasks import DEV
 
@@ -20,6 +20,13 @@ _FACTS = (
     "chosen",
     "file",
 )
+
+SENTENCE_TRANSFORMER_POOLING: dict[Pooling, str] = {
+    "cls": "cls_token",
+    "mean": "mean_tokens",
+    "last-token": "lasttoken",
+}
+"""The poolings that SentenceTransformer has too, and its names of them."""
 
 _CARD = """\
 ---
@@ -102,7 +109,7 @@ def model_card(run: Mapping[str, Any], method: MethodText, saved: Iterable[str])
     representation = Representation(
         settings["pooling"], settings.get("prompt", ""), settings.get("segment_length", 0)
     )
-    known = representation in (Representation("cls"), Representation("mean"))
+    known = representation in map(Representation, SENTENCE_TRANSFORMER_POOLING)
     return _CARD.format(
         **vars(method),
         steps=settings["steps"],

@@ -15,9 +15,12 @@ from mtdlab.corpus.corpus import Corpus, open_corpus
 from mtdlab.corpus.documents import join_documents
 from mtdlab.corpus.tokens import TokenStore, tokenise
 from mtdlab.device import Device, choose_device
+from mtdlab.encoders.adapters import add_adapters, check_adapters
 from mtdlab.encoders.embed import MAX_LENGTH, Sentences, Vectors, tokenised
 from mtdlab.encoders.loading import Encoder, load_encoder
+from mtdlab.encoders.pooling import embedding_block
 from mtdlab.encoders.tokenising import check_prompt
+from mtdlab.encoders.traits import check_pooling
 from mtdlab.errors import MtdlabError, nearest
 from mtdlab.evaluation.embedder import Embedder
 from mtdlab.evaluation.external import (
@@ -115,7 +118,8 @@ def open_inputs(settings: TrainerSettings) -> OpenedInputs:
     """
     dev_pairs, test_pairs = (load_pairs(settings.evaluation, split) for split in ("dev", "test"))
     corpus = open_corpus(settings.corpus)
-    encoder = load_encoder(settings.encoder, settings.dropout)
+    encoder = load_encoder(settings.encoder, settings.dropout, settings.dropout_fields)
+    add_adapters(encoder.model, settings)
     limit = encoder.token_limit(MAX_LENGTH)
     check_prompt(encoder.tokenizer, settings.representation)
     dev, test = (
@@ -137,13 +141,30 @@ def load_inputs(settings: TrainerSettings) -> RunInputs:
     """
     loaded = TrainerSettings(**settings.model_dump(include=set(LOADED)))
     inputs = _load(loaded)
+    check_encoder(inputs.encoder, settings)
     return replace(inputs, views=tuple(_view_tokens(view, loaded) for view in views_of(settings)))
+
+
+def check_encoder(encoder: Encoder, settings: TrainerSettings) -> None:
+    """Raise MtdlabError if an encoder cannot be trained by a method with these settings."""
+    method, name = find_method(settings.method), settings.encoder
+    check_pooling(name, encoder.traits, settings.representation)
+    check_adapters(settings)
+    if method.changes_embeddings(settings):
+        embedding_block(encoder.model)
+    if not encoder.traits.has_dropout and not method.views_differ(settings):
+        raise MtdlabError(
+            f"encoder {name}: the family {encoder.model.config.model_type} has no dropout, so that "
+            f"{settings.method} would compare a sentence with an equal view of itself; choose an "
+            "augmentation, such as token-cutoff:0.1 or typos:0.1"
+        )
 
 
 def check_inputs(
     settings: TrainerSettings,
     augmentations: Iterable[str] = (),
     batch_size: int = 0,
+    trials: Iterable[TrainerSettings] = (),
     scores: Iterable[str] = (),
 ) -> None:
     """Check that texts, encoder and device exist; fill the token cache that workers share.
@@ -152,12 +173,15 @@ def check_inputs(
                    corpus here.
     scores         of a user's function that have to be there; it is tried on the untrained encoder.
     batch_size     the smallest of all runs, by default that of the settings.
+    trials         the settings of all runs, by default these.
 
     Raises MtdlabError if an input is missing or cannot be used.
     """
     device = choose_device(settings)
     views_of(settings)
     opened = open_inputs(settings)
+    for trial in trials or (settings,):
+        check_encoder(opened.encoder, trial)
     _try_evaluator(opened, settings, device, scores)
     tokens = _tokens(opened.corpus, opened.encoder, settings.max_length, settings.prompt)
     # before models change a large corpus; documents are fewer than sentences
@@ -205,6 +229,8 @@ def _load(settings: TrainerSettings) -> RunInputs:
     representation, device = settings.representation, choose_device(settings)
     opened = open_inputs(settings)
     encoder, dev, test = opened.encoder, opened.dev, opened.test
+    # here too, before the encoder is scored
+    check_pooling(settings.encoder, encoder.traits, representation)
     tokens = _tokens(opened.corpus, encoder, settings.max_length, settings.prompt)
     nn.Module.to(encoder.model, device.device)
     dev_vectors, test_vectors = (

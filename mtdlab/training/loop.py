@@ -3,7 +3,6 @@
 MoCoSE, algorithm 1. The views, loss and updates of a method are in its file in `mtdlab/methods/`.
 """
 
-import copy
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -11,6 +10,7 @@ from dataclasses import replace
 import torch
 
 from mtdlab.device import Device, choose_device
+from mtdlab.encoders.adapters import copy_to_train, load_own_state
 from mtdlab.errors import TrialError
 from mtdlab.evaluation.embedder import Embedder
 from mtdlab.evaluation.external import score_external
@@ -38,7 +38,7 @@ def start(settings: TrainerSettings, inputs: RunInputs) -> RunState:
     torch.manual_seed(settings.seed)
     device = choose_device(settings)
     kind = find_method(settings.method)
-    method = kind(copy.deepcopy(inputs.encoder.model), settings, device)
+    method = kind(copy_to_train(inputs.encoder.model), settings, device)
     method.use_pooler(inputs.encoder.pooler)
     batches = inputs.batches(settings.batch_size, settings.seed)
     every = settings.probe_every
@@ -121,7 +121,7 @@ def _finish(
             "collapsed: all cosines are equal, so no checkpoint has a score", "collapsed"
         )
     encoder = state.method.encoder
-    encoder.load_state_dict(best.states["encoder"])
+    load_own_state(encoder, best.states["encoder"])
     dev_vectors, test_vectors = (
         best.vectors
         if split == settings.select_on

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from mtdlab.encoders.adapters import load_own_state, own_state
 from mtdlab.encoders.embed import Vectors
 from mtdlab.errors import TrialError
 from mtdlab.evaluation.sts import Evaluation
@@ -94,7 +95,7 @@ class Best:
         """Store this checkpoint if its score is higher; NaN never is."""
         if score > self.score:
             self.step, self.score, self.vectors = step, score, vectors
-            self.states = {name: _copied(part.state_dict()) for name, part in parts.items()}
+            self.states = {name: _copied(own_state(part)) for name, part in parts.items()}
 
     def state_dict(self) -> dict[str, Any]:
         """Step, score, vectors, and the parts' state dicts."""
@@ -114,7 +115,7 @@ def _copied(state: Mapping[str, Tensor]) -> State:
 class RunState:
     """The state of a run after `step` steps, which took `seconds` of wall time.
 
-    method     weights, queue, FGSM gradient, random generators of dropout and augmentation.
+    method     trained weights, queue, FGSM gradient, random generators of dropout and augmentation.
     batches    the order of sentences and the position in it.
     probe      measurements of the keys; None without probes.
 
@@ -139,7 +140,7 @@ class RunState:
         return {
             "step": self.step,
             "seconds": self.seconds,
-            "method": self.method.state_dict(),
+            "method": own_state(self.method),
             "optimizer": self.optimizer.state_dict(),
             "batches": self.batches.state_dict(),
             "curve": self.curve.state_dict(),
@@ -155,7 +156,7 @@ class RunState:
         tensors of other shapes.
         """
         self.step, self.seconds = int(state["step"]), float(state["seconds"])
-        self.method.load_state_dict(state["method"])
+        load_own_state(self.method, state["method"])
         self.optimizer.load_state_dict(state["optimizer"])
         for part in ("batches", "curve", "best"):
             getattr(self, part).load_state_dict(state[part])

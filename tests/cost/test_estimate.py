@@ -74,7 +74,7 @@ SAMPLE = Sample(
 
 
 def seen(*steps: float, token: float = 0.01) -> Measured:
-    return Measured(0.0, list(steps), {"builtin": token}, 100, 10, len(steps))
+    return Measured(0.0, list(steps), {"builtin": token}, 100, 10, 10, len(steps))
 
 
 def clock(trials: list[TrainerSettings], *seconds: Measured) -> estimates._Clock:

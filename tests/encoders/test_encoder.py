@@ -94,11 +94,15 @@ def test_a_folder_without_a_tokenizer_is_refused(damaged: Path) -> None:
         load_encoder(str(damaged), 0.1)
 
 
-def test_an_encoder_without_dropout_rates_is_refused(damaged: Path) -> None:
+def test_an_encoder_of_an_unknown_family_is_refused(damaged: Path) -> None:
     config = T5Config(vocab_size=40, d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2)
     T5EncoderModel(config).save_pretrained(damaged)
-    with pytest.raises(MtdlabError, match=r"architecture 't5' is not supported, .* choose BERT"):
+    declare = r"family t5 are not known; .*: \[classifier_dropout, dropout_rate\], .* choose BERT"
+    with pytest.raises(MtdlabError, match=declare):
         load_encoder(str(damaged), 0.1)
+    # its decoder would need text too
+    with pytest.raises(MtdlabError, match="the family t5 gives no token vectors of text"):
+        load_encoder(str(damaged), 0.1, "dropout_rate")
 
 
 def test_an_unreachable_hub_is_detected_quickly(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_a_short_run(folder: Path, tiny_corpus: Path, tiny_pairs: Path, pooling:
     )
     outcome = train(settings, load_inputs(settings), lambda _step, _evaluation: None)
     assert np.isfinite(outcome.curve["loss"]).all()
-    assert outcome.after.test.score != outcome.before.test.score
+    assert outcome.after.test != outcome.before.test
     words = [name for name in outcome.weights if name.endswith("word_embeddings.weight")]
     start = load_encoder(str(folder), 0.1).model.state_dict()
     assert not torch.equal(outcome.weights[words[0]], start[words[0]])

@@ -11,6 +11,8 @@ from transformers import (
     PreTrainedModel,
     RobertaConfig,
     RobertaModel,
+    XLMRobertaConfig,
+    XLMRobertaModel,
 )
 
 from mtdlab.encoders.dropout import Dropout
@@ -32,6 +34,8 @@ def model_of(family: str = "bert", **changed: object) -> PreTrainedModel:
     }
     if family == "roberta":
         return RobertaModel(RobertaConfig(**sizes | changed), add_pooling_layer=False).eval()
+    if family == "xlm-roberta":
+        return XLMRobertaModel(XLMRobertaConfig(**sizes | changed), add_pooling_layer=False).eval()
     return BertModel(BertConfig(**sizes | changed), add_pooling_layer=False).eval()
 
 
@@ -55,7 +59,7 @@ def outputs_and_gradients(model: Any, mask: Tensor, read: object) -> list[Tensor
 LENGTHS = [[7, 3, 12, 1, 9], [5], [40, 2], [6] * 30, [1, 1]]
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta"])
+@pytest.mark.parametrize("family", ["bert", "roberta", "xlm-roberta"])
 @pytest.mark.parametrize("lengths", LENGTHS, ids=str)
 def test_first_tokens_are_those_of_transformers(lengths: list[int], family: str) -> None:
     model, mask = model_of(family), mask_of(lengths)
@@ -70,7 +74,7 @@ def test_first_tokens_are_those_of_transformers(lengths: list[int], family: str)
         assert float((one - other).abs().max()) <= 1e-5 * float(other.abs().max()) + 1e-9
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta"])
+@pytest.mark.parametrize("family", ["bert", "roberta", "xlm-roberta"])
 @pytest.mark.parametrize("lengths", LENGTHS, ids=str)
 def test_all_tokens_are_those_of_transformers(lengths: list[int], family: str) -> None:
     model, mask = model_of(family), mask_of(lengths)
@@ -110,7 +114,7 @@ def test_packing_keeps_every_real_token_once(lengths: list[int]) -> None:
 
 
 def test_other_architectures_use_transformers() -> None:
-    assert is_fast(model_of())
+    assert all(is_fast(model_of(family)) for family in ("bert", "roberta", "xlm-roberta"))
     assert not is_fast(model_of(hidden_act="relu"))
 
 

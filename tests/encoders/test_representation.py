@@ -11,8 +11,9 @@ from pydantic import ValidationError
 import mtdlab
 from mtdlab.config import make_settings
 from mtdlab.encoders.loading import Encoder, load_encoder
-from mtdlab.encoders.pooling import cut, encode
+from mtdlab.encoders.pooling import encode
 from mtdlab.encoders.saved import SentenceEncoder, saved_representation
+from mtdlab.encoders.segments import cut
 from mtdlab.encoders.tokenising import check_prompt, token_ids
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Representation

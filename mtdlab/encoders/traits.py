@@ -1,0 +1,135 @@
+"""What an encoder does, read back from the loaded model instead of assumed from its family."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from mtdlab.encoders.adapters import has_adapters
+from mtdlab.encoders.fast import is_fast
+from mtdlab.errors import MtdlabError
+from mtdlab.settings import Representation
+
+TOLERANCE = 1e-4
+"""Relative difference of two forward passes up to which they count as the same."""
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What determines how an encoder is used.
+
+    causal          whether a token sees only those before it.
+    dropout_fields  the fields of its configuration that hold the dropout rate; None if they were
+                    left as they are, for evaluation.
+    """
+
+    causal: bool = False
+    dropout_fields: tuple[str, ...] | None = None
+
+    @property
+    def has_dropout(self) -> bool:
+        """Whether training mode can make two passes of a sentence differ."""
+        return self.dropout_fields != ()
+
+
+def read_traits(
+    name: str, model: PreTrainedModel, fields: tuple[str, ...] | None, rate: float | None
+) -> Traits:
+    """The traits of a model that was loaded with these fields set to `rate`.
+
+    The fast forward pass defines those of the families that it supports. Raises MtdlabError if the
+    rate is in no module, if word embeddings do not give the output of their token ids, or if the
+    model cannot read text.
+    """
+    kind = str(model.config.model_type)
+    if fields and rate and rate not in set(_rates(model)):
+        raise MtdlabError(
+            f"encoder {name}: no module of the family {kind} has the dropout rate {rate} of "
+            f"{', '.join(fields)}; declare other fields in trainer.dropout_fields, or none"
+        )
+    if is_fast(model):
+        return Traits(dropout_fields=fields)
+    training = model.training
+    model.eval()
+    try:
+        causal = _is_causal(name, model)
+    except MtdlabError:
+        raise
+    except Exception as error:
+        # what an architecture for another purpose raises depends on the architecture
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise MtdlabError(
+            f"encoder {name}: the family {kind} gives no token vectors of text ({reason})"
+        ) from None
+    finally:
+        model.train(training)
+    return Traits(causal, fields)
+
+
+def _rates(model: nn.Module) -> Iterator[float]:
+    """The dropout rates of all modules: of dropout layers, and those passed to attention."""
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            yield module.p
+        for attribute, value in vars(module).items():
+            if "drop" in attribute and isinstance(value, float):
+                yield value
+
+
+@torch.no_grad()
+def _is_causal(name: str, model: PreTrainedModel) -> bool:
+    """Whether the first token's vector does not depend on the next token."""
+    size = int(model.config.vocab_size)
+    ids = torch.tensor([[size // 2, size // 3]], device=model.device)
+    words = model.get_input_embeddings()(ids)
+    vectors, expected = _vectors(model, inputs_embeds=words), _vectors(model, input_ids=ids)
+    if (vectors - expected).norm() > TOLERANCE * expected.norm():
+        raise MtdlabError(
+            f"encoder {name}: the family {model.config.model_type} gives other vectors for word "
+            "embeddings than for their token ids, so it cannot be trained here"
+        )
+    other = words.clone()
+    other[:, 1] = torch.linspace(-1, 1, words.shape[2], device=model.device)
+    return torch.equal(vectors[:, 0], _vectors(model, inputs_embeds=other)[:, 0])
+
+
+def _vectors(model: PreTrainedModel, **inputs: Tensor) -> Tensor:
+    mask = torch.ones(1, 2, dtype=torch.long, device=model.device)
+    output: Any = model(attention_mask=mask, **inputs)
+    hidden: Tensor = output.last_hidden_state
+    return hidden
+
+
+def check_pooling(name: str, traits: Traits, representation: Representation) -> None:
+    """Raise MtdlabError for a pooling that reads nothing of the sentence."""
+    if traits.causal and representation.pooling == "cls":
+        raise MtdlabError(
+            f"pooling cls: encoder {name} is causal, so that its first token does not see the "
+            "sentence; choose pooling last-token or mean"
+        )
+
+
+def natural_pooling(traits: Traits) -> Representation:
+    """The representation of an encoder for which none is given: [CLS], or the last token."""
+    return Representation("last-token" if traits.causal else "cls")
+
+
+def _trained(model: PreTrainedModel) -> str:
+    every, trained = (
+        sum(each.numel() for each in model.parameters() if each.requires_grad or whole)
+        for whole in (True, False)
+    )
+    return f"adapters of {100 * trained / (every - trained):.2g} % of its parameters"
+
+
+def describe_encoder(model: PreTrainedModel, fields: Sequence[str] | None) -> str:
+    """The family, the forward pass that runs, and the fields that the dropout rate is set in."""
+    kind = f"{model.config.model_type}, {_trained(model)}" if has_adapters(model) else ""
+    kind = kind or str(model.config.model_type)
+    if is_fast(model):
+        return f"{kind}, the fast forward pass"
+    rates = f"dropout in {', '.join(fields)}" if fields else "without dropout"
+    return f"{kind}, transformers' own forward pass, {rates}"

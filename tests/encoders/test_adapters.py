@@ -1,0 +1,220 @@
+"""LoRA: frozen weights are shared, adapters are trained, averaged, saved and merged on export."""
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModel
+
+import mtdlab
+from mtdlab.config import TrainerSettings, make_settings
+from mtdlab.encoders.adapters import add_adapters, copy_to_train, load_own_state, own_state
+from mtdlab.encoders.fast import is_fast
+from mtdlab.encoders.loading import load_encoder
+from mtdlab.encoders.pooling import encode
+from mtdlab.encoders.traits import describe_encoder
+from mtdlab.errors import MtdlabError
+from mtdlab.settings import Representation
+from mtdlab.testing import check_resume, check_state_round_trip
+from mtdlab.training.export import save_model
+from mtdlab.training.inputs import check_encoder, load_inputs
+from mtdlab.training.loop import start, train
+from tests.conftest import WORDS
+from tests.encoders.random_encoders import write_family
+
+pytest.importorskip("peft", reason="the extra peft is not installed")
+Run = Callable[..., TrainerSettings]
+
+
+@pytest.fixture(scope="module", params=["qwen3", "bert"])
+def folder(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path
+) -> Path:
+    if request.param == "bert":
+        return tiny_encoder
+    return write_family(tmp_path_factory.mktemp("qwen3"), "qwen3", sorted(set(WORDS)))
+
+
+@pytest.fixture
+def run_of(folder: Path, tiny_corpus: Path, tiny_pairs: Path) -> Run:
+    def settings(**changed: Any) -> TrainerSettings:
+        values: dict[str, Any] = {
+            "encoder": str(folder),
+            "corpus": str(tiny_corpus),
+            "evaluation": str(tiny_pairs),
+            "batch_size": 8,
+            "steps": 6,
+            "evaluate_every": 3,
+            "learning_rate": 1e-2,
+            "device": "cpu",
+            "precision": "float32",
+            "max_length": 16,
+            "pooling": "mean",
+            "lora_rank": 4,
+        }
+        if changed.get("method", "mocose") == "mocose":
+            values |= {"queue_size": 16, "initial_queue_size": 4}
+        return make_settings(**values | changed)
+
+    return settings
+
+
+def adapters(module: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
+    return {name: each for name, each in module.named_parameters() if ".lora_" in name}
+
+
+def test_adapters_change_no_vector_before_training(folder: Path, run_of: Run) -> None:
+    plain, adapted = (load_encoder(str(folder), 0.1).model.eval() for _ in range(2))
+    state = torch.get_rng_state()
+    add_adapters(adapted, run_of())
+    assert torch.equal(torch.get_rng_state(), state)
+    assert not is_fast(adapted)
+    ids, mask = torch.arange(5, 25).view(2, 10), torch.ones(2, 10, dtype=torch.long)
+    with torch.no_grad():
+        one, two = (
+            encode(each, mask, Representation("mean"), input_ids=ids) for each in (plain, adapted)
+        )
+    assert torch.allclose(one, two, atol=1e-5)
+    trained = {name for name, each in adapted.named_parameters() if each.requires_grad}
+    assert trained == adapters(adapted).keys()
+    assert "adapters of " in describe_encoder(adapted, ())
+
+
+def test_the_sum_of_an_adapted_layer_is_that_of_the_definition(folder: Path, run_of: Run) -> None:
+    model = load_encoder(str(folder), 0.1).model
+    add_adapters(model, run_of(lora_alpha=12))
+    layer: Any = next(each for each in model.modules() if hasattr(each, "lora_A"))
+    first, second = (getattr(layer, name)["default"].weight for name in ("lora_A", "lora_B"))
+    torch.nn.init.normal_(second)
+    rows = torch.randn(3, first.shape[1])
+    expected = layer.get_base_layer()(rows) + 12 / 4 * rows @ first.T @ second.T
+    assert torch.allclose(layer(rows), expected, atol=1e-5)
+
+
+def test_the_frozen_weights_exist_once(run_of: Run) -> None:
+    settings = run_of(ema_decay=0.5, steps=1, evaluate_every=1)
+    inputs = load_inputs(settings)
+    state = start(settings, inputs)
+    method: Any = state.method
+    models = [inputs.encoder.model, method.online.encoder, method.target.encoder]
+    named = [dict(each.named_parameters()) for each in models]
+    for name in named[0].keys() - adapters(models[0]).keys():
+        assert named[0][name] is named[1][name] is named[2][name], name
+        assert not named[0][name].requires_grad
+    for name in adapters(models[0]):
+        assert len({id(each[name]) for each in named}) == 3, name
+    heads = [each for name, each in method.named_parameters() if "encoder" not in name]
+    trained = {id(each) for each in method.trained()}
+    assert trained >= {id(each) for each in adapters(models[1]).values()}
+    assert len(trained) <= len(adapters(models[1])) + len(heads)
+
+
+def test_the_average_is_over_the_adapters(run_of: Run) -> None:
+    settings = run_of(ema_decay=0.75, steps=1, evaluate_every=1)
+    inputs = load_inputs(settings)
+    state = start(settings, inputs)
+    method: Any = state.method
+    before = copy.deepcopy(adapters(method.target.encoder))
+    frozen = {name: each.clone() for name, each in inputs.encoder.model.state_dict().items()}
+    train(settings, inputs, lambda *_: None, state)
+    after, online = adapters(method.target.encoder), adapters(method.online.encoder)
+    for name, value in after.items():
+        assert torch.allclose(value, 0.75 * before[name] + 0.25 * online[name], atol=1e-6)
+    assert any(not torch.equal(after[name], before[name]) for name in after)
+    found = inputs.encoder.model.state_dict()
+    assert all(torch.equal(found[name], value) for name, value in frozen.items())
+
+
+def test_a_state_has_the_adapters_alone_and_resumes(run_of: Run) -> None:
+    settings = run_of(ema_decay=0.5, fgsm_epsilon=1e-3)
+    inputs = load_inputs(settings)
+    method = start(settings, inputs).method
+    names = [name for name in own_state(method) if "encoder." in name]
+    assert names
+    assert all(".lora_" in name for name in names)
+    with pytest.raises(RuntimeError, match="missing or unexpected in a state: "):
+        load_own_state(method, {"online.other": torch.zeros(1)})
+    check_state_round_trip(settings, inputs)
+    check_resume(settings, inputs)
+
+
+@pytest.mark.parametrize("gradient", ["previous", "current"])
+def test_fgsm_perturbs_frozen_word_embeddings(run_of: Run, gradient: str) -> None:
+    settings = run_of(fgsm_epsilon=1e-2, fgsm_gradient=gradient)
+    outcome = train(settings, load_inputs(settings), lambda *_: None)
+    assert outcome.curve["fgsm_changed"][1:].min() > 0
+
+
+def test_seeds_draw_other_adapters(run_of: Run) -> None:
+    drawn = []
+    for seed in (0, 0, 1):
+        settings = run_of(method="simcse", seed=seed)
+        drawn.append(own_state(start(settings, load_inputs(settings)).method.encoder))
+    assert all(torch.equal(drawn[0][name], drawn[1][name]) for name in drawn[0])
+    assert any(not torch.equal(drawn[0][name], drawn[2][name]) for name in drawn[0])
+
+
+@pytest.mark.parametrize("method", ["mocose", "simcse", "esimcse", "contriever"])
+def test_an_exported_model_has_the_layers_of_its_family(
+    folder: Path, run_of: Run, tmp_path: Path, method: str
+) -> None:
+    queue = {"queue_size": 16, "initial_queue_size": 4} if method == "contriever" else {}
+    settings = run_of(method=method, **queue)
+    inputs = load_inputs(settings)
+    outcome = train(settings, inputs, lambda *_: None)
+    assert outcome.after.dev.score != outcome.before.dev.score
+    before = {name: each.clone() for name, each in inputs.encoder.model.state_dict().items()}
+    save_model(tmp_path / "best", settings, inputs, outcome, {})
+    after = inputs.encoder.model.state_dict()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+    model, report = AutoModel.from_pretrained(tmp_path / "best", output_loading_info=True)
+    start = AutoModel.from_pretrained(folder).state_dict()
+    assert not report["missing_keys"]
+    assert not report["unexpected_keys"]
+    assert model.state_dict().keys() == start.keys()
+    changed = [k for k, v in model.state_dict().items() if not torch.equal(v, start[k])]
+    assert changed
+    assert all(start[name].dim() == 2 for name in changed)
+    library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is absent")
+    texts = ["a dog runs", "the old man sleeps in the house", "birds"]
+    theirs = library.SentenceTransformer(str(tmp_path / "best"), device="cpu").encode(texts)
+    ours = mtdlab.load_encoder(str(tmp_path / "best"), device="cpu").encode(texts)
+    assert np.allclose(theirs, ours, atol=1e-5)
+    if method != "simcse":
+        target = load_file(tmp_path / "best" / "mtdlab" / "target.safetensors")
+        encoder = [name for name in target if "lora" not in name and "layers" in name]
+        assert encoder == []
+
+
+def test_a_copy_without_adapters_draws_nothing(folder: Path) -> None:
+    model = load_encoder(str(folder), 0.1).model
+    state = torch.get_rng_state()
+    copied = copy_to_train(model)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert not {id(each) for each in copied.parameters()} & {
+        id(each) for each in model.parameters()
+    }
+
+
+def test_layers_that_do_not_exist_are_refused(folder: Path, run_of: Run) -> None:
+    model = load_encoder(str(folder), 0.1).model
+    with pytest.raises(MtdlabError, match=r"lora_targets nope: .*; choose all-linear, or among "):
+        add_adapters(model, run_of(lora_targets=["nope"]))
+
+
+def test_the_missing_package_is_named(
+    folder: Path, run_of: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mtdlab.encoders.adapters.find_spec", lambda _: None)
+    model = load_encoder(str(folder), 0.1).model
+    add_adapters(model, run_of(lora_rank=0))
+    encoder = load_encoder(str(folder), 0.1)
+    for act in (lambda: add_adapters(model, run_of()), lambda: check_encoder(encoder, run_of())):
+        with pytest.raises(MtdlabError, match=r"lora_rank 4: needs the package peft: pip install"):
+            act()
