@@ -81,8 +81,8 @@ def check_training(spec: StudySpec, models: Path) -> None:
             located(settings, spec.places),
             augmentations,
             spec.smallest_batch(),
-            trials=_trials(spec, settings),
-            scores=(spec.metric, spec.select_by),
+            _trials(spec, settings),
+            (spec.metric, spec.select_by),
         )
     for warning in (*selection_warnings(spec), *shortfall_warnings(spec)):
         print_text(f"mtdlab: {warning}", file=sys.stderr)
