@@ -7,6 +7,7 @@ Letters: S texts, D dimension.
 """
 
 import re
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -94,11 +95,14 @@ class _Peer:
 
 def _loaded(name: str) -> Any:
     try:
+        import datasets
         import mteb
     except ModuleNotFoundError:
         raise MtdlabError(
             f"mteb:{name}: needs the library mteb; install the extra: pip install 'mtdlab[mteb]'"
         ) from None
+    if not sys.stderr.isatty():
+        datasets.disable_progress_bars()
     with _quiet():
         try:
             task = mteb.get_task(name)

@@ -5,10 +5,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 from mtdlab.config import read_study
 from mtdlab.config.source import SpecError
+from mtdlab.device import Device
 from mtdlab.errors import MtdlabError
+from mtdlab.evaluation.embedder import Embedder
+from mtdlab.evaluation.external import score_external
 from mtdlab.methods.user_evaluator import import_evaluator, present_evaluator
 from mtdlab.methods.user_modules import ensure_imported
 from mtdlab.training.inputs import check_inputs, load_inputs
@@ -102,6 +106,12 @@ def test_it_does_not_change_the_training(named: Named, settings_of: Settings) ->
         for each in (plain, with_it)
     ]
     assert losses[0] == losses[1]
+    inputs = load_inputs(with_it)
+    cpu = Device(torch.device("cpu"), torch.float32)
+    embedder = Embedder(inputs.encoder.model, with_it.representation, cpu)
+    state = torch.get_rng_state()
+    assert len(score_external(embedder, inputs.external)) == 4
+    assert torch.equal(state, torch.get_rng_state())
 
 
 def test_a_run_that_it_selects_resumes_with_the_same_bits(
