@@ -1,6 +1,7 @@
 """LoRA: frozen weights are shared, adapters are trained, averaged, saved and merged on export."""
 
 import copy
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from transformers import AutoModel
 
 import mtdlab
 from mtdlab.config import TrainerSettings, make_settings
+from mtdlab.cost.estimate import TOKENIZER, _checkpoint, _model
+from mtdlab.cost.measure import measure
+from mtdlab.cost.sample import take_sample
 from mtdlab.encoders.adapters import add_adapters, copy_to_train, load_own_state, own_state
 from mtdlab.encoders.fast import is_fast
 from mtdlab.encoders.loading import load_encoder
@@ -218,3 +222,17 @@ def test_the_missing_package_is_named(
     for act in (lambda: add_adapters(model, run_of()), lambda: check_encoder(encoder, run_of())):
         with pytest.raises(MtdlabError, match=r"lora_rank 4: needs the package peft: pip install"):
             act()
+
+
+def test_the_plan_counts_the_trained_weights(run_of: Run, tmp_path: Path) -> None:
+    """Checkpoints have the adapters, a saved model has all weights."""
+    settings = run_of()
+    measured = measure([settings], take_sample(settings, tmp_path), 0.2)
+    parameters = list(load_inputs(settings).encoder.model.parameters())
+    trained = [each for each in parameters if each.requires_grad]
+    assert measured.weights == 4 * sum(each.numel() for each in parameters)
+    assert measured.trained == 4 * sum(each.numel() for each in trained)
+    assert 0 < measured.trained < measured.weights / 2
+    assert re.search(r"adapters of \d+ % of its parameters", measured.encoders[settings.encoder])
+    assert _checkpoint([settings], measured.trained) == 2 * measured.trained
+    assert _model([settings], measured) == measured.weights + measured.trained + TOKENIZER
