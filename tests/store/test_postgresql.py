@@ -22,6 +22,7 @@ from mtdlab.store import Store, list_studies
 from mtdlab.store.database import reading_engine, writing_engine
 from mtdlab.store.tables import SCHEMA_VERSION
 from mtdlab.sweep import run as runs
+from mtdlab.sweep import trainer
 from mtdlab.sweep import worker as workers
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.optuna_study import open_storage
@@ -123,7 +124,7 @@ def cut_connections(url: str) -> int:
 def test_connections_that_are_cut_during_trials_do_not_end_a_sweep(
     study: Callable[[str], Path], postgresql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train = workers.train_trial
+    train = trainer.train_trial
 
     def cut(spec: Any, settings: Any, monitor: Any) -> Any:
         cut_connections(postgresql_url)
@@ -144,7 +145,7 @@ def test_a_server_that_stops_ends_the_sweep_in_a_sentence_and_nothing_is_lost(
     postgresql_server: PostgreSQLExecutor,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    spec, train = read_study(study(GRID)), workers.train_trial
+    spec, train = read_study(study(GRID)), trainer.train_trial
     trained: list[tuple[Any, ...]] = []
 
     def stop(spec: Any, settings: Any, monitor: Any) -> Any:
