@@ -39,7 +39,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: None)
     done = enumerate([("COMPLETE", "")] * 50, start=100)
-    monkeypatch.setattr(workers, "train_trial", replacement_of_training(done))
+    monkeypatch.setattr(trainer, "train_trial", replacement_of_training(done))
 
     def write(contents: str) -> Path:
         path = tmp_path / "study.yaml"
@@ -134,7 +134,7 @@ def test_connections_that_are_cut_during_trials_do_not_end_a_sweep(
         cut_connections(postgresql_url)
         return train(spec, settings, monitor)
 
-    monkeypatch.setattr(workers, "train_trial", cut)
+    monkeypatch.setattr(trainer, "train_trial", cut)
     result = runs.sweep(read_study(study(GRID)), postgresql_url, jobs=1)
     assert (result.exit_code, result.counts) == (0, {"COMPLETE": 8})
 
@@ -156,7 +156,7 @@ def test_a_server_that_stops_ends_the_sweep_in_a_sentence_and_nothing_is_lost(
             monitor.trial.report(40.0, 1)
         return result
 
-    monkeypatch.setattr(workers, "train_trial", stop)
+    monkeypatch.setattr(trainer, "train_trial", stop)
     try:
         with pytest.raises(StorageError, match=r"\*\*\*@127.*onnection") as caught:
             runs.sweep(spec, postgresql_url, jobs=1)
