@@ -137,7 +137,8 @@ class StudyFrames:
              mean_cosine is that of random sentence pairs; queue_slice is "all" or positions
              such as "0-256,768-1024", 0 the newest. mtd is in steps, at least 1; missing or 0
              where the method has none.
-    curves   `CURVE_COLUMNS`, a row per trial and step; NaN where a step was not evaluated.
+    curves   `CURVE_COLUMNS`, a row per trial and step; NaN where a step was not evaluated. Of a
+             program of the user a row per report, with a score alone.
     spectra  indexed by (number, moment), moment "before" or "after"; column i holds the
              i-th largest singular value of the evaluation sentences' embeddings (D columns).
     scores   a row per trial and task, x 100.

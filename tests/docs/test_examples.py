@@ -1,4 +1,4 @@
-"""The complete examples of docs/how-to: a training method, and a section of the page."""
+"""The complete examples of docs/how-to: a method, a section of the page, a training program."""
 
 import importlib.util
 import sys
@@ -17,7 +17,7 @@ from mtdlab.testing import Check, method_checks, run_check
 
 EXAMPLES = {
     block.file.removesuffix(".py"): block.text
-    for name in ("add-a-method", "add-a-statistic")
+    for name in ("add-a-method", "add-a-statistic", "own-program")
     for block in blocks_of(ROOT / "docs" / "how-to" / f"{name}.md")
     if block.file.endswith(".py")
 }
@@ -87,3 +87,32 @@ def test_the_example_topic_is_on_the_page(
     assert "The best score of a seed is between 31.00 and 33.00." in page
     assert pd.read_csv(tmp_path / "tables" / "best_seeds.csv")["score"].tolist() == [31.0, 33.0]
     assert (tmp_path / "figures" / "best_seeds.png").is_file()
+
+
+class Stopped(Exception):
+    """Ends a program at a report."""
+
+
+def test_the_example_program_resumes_bit_for_bit(
+    example: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
+    train = example("digits").train
+    settings = {"steps": 300, "batch_size": 16, "queue_size": 64, "ema_decay": 0.9}
+    settings |= {"learning_rate": 1e-3, "temperature": 0.1}
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    whole.mkdir()
+    parts.mkdir()
+    curve: list[tuple[int, float]] = []
+    other: list[tuple[int, float]] = []
+
+    def stop(step: int, score: float) -> None:
+        other.append((step, score))
+        raise Stopped
+
+    expected = train(settings, seed=3, checkpoints=whole, report=lambda *each: curve.append(each))
+    for _ in range(3):
+        with pytest.raises(Stopped, match=r"^$"):
+            train(settings, seed=3, checkpoints=parts, report=stop)
+    assert train(settings, seed=3, checkpoints=parts, report=stop) == expected
+    assert other == curve
+    assert expected["accuracy"] > 80

@@ -17,7 +17,7 @@ from mtdlab import load_study
 from mtdlab.config import TrainerSettings, read_study
 from mtdlab.errors import MtdlabError
 from mtdlab.store import Look, Result, owner
-from mtdlab.sweep import looks, run, worker
+from mtdlab.sweep import looks, run, trainer, worker
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.optuna_study import OptunaStudy
 from mtdlab.sweep.signals import Interrupted, StopRequest
@@ -66,7 +66,7 @@ def score(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[
             values = {"score": value, "wall_seconds": 0.1}
             return Result("COMPLETE", values=values, scores={"sts_dev": value}), None
 
-        monkeypatch.setattr(worker, "train_trial", train)
+        monkeypatch.setattr(trainer, "train_trial", train)
 
     yield replace
     worker.open_in_process.cache_clear()

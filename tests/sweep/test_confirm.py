@@ -15,7 +15,7 @@ from mtdlab.cli import app
 from mtdlab.config import TrainerSettings, read_study
 from mtdlab.errors import NothingToReport
 from mtdlab.store import Result
-from mtdlab.sweep import run, worker
+from mtdlab.sweep import run, trainer, worker
 from mtdlab.sweep.confirm import plan_confirmation
 
 STUDY = """
@@ -45,7 +45,7 @@ def no_training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: None)
-    monkeypatch.setattr(worker, "train_trial", train)
+    monkeypatch.setattr(trainer, "train_trial", train)
     yield
     worker.open_in_process.cache_clear()
 

@@ -12,6 +12,7 @@ from mtdlab.config import TrainerSettings, read_study
 from mtdlab.errors import TrialError
 from mtdlab.store import Store
 from mtdlab.sweep import run as runs
+from mtdlab.sweep import trainer
 from mtdlab.sweep import worker as workers
 
 STUDY = """
@@ -46,7 +47,7 @@ def sweep(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Sweep]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: None)
-    monkeypatch.setattr(workers, "load_inputs", prepared)
+    monkeypatch.setattr(trainer, "load_inputs", prepared)
     yield call
     workers.open_in_process.cache_clear()
 

@@ -16,6 +16,7 @@ from mtdlab.config import StudySpec, read_study
 from mtdlab.errors import StorageError
 from mtdlab.store import Claim, Result, Store
 from mtdlab.sweep import run as runs
+from mtdlab.sweep import trainer
 from mtdlab.sweep import worker as workers
 from mtdlab.sweep.model_folders import kept_trial
 from mtdlab.sweep.spool import RESULT, load_result, save_result
@@ -108,13 +109,13 @@ def database(tmp_path: Path) -> Iterator[Database]:
 @pytest.fixture
 def trained(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     """The EMA decays with which trials were trained."""
-    train, trained = workers.train, list[float]()
+    train, trained = trainer.train, list[float]()
 
     def counted(settings: Any, *arguments: Any) -> Any:
         trained.append(settings.ema_decay)
         return train(settings, *arguments)
 
-    monkeypatch.setattr(workers, "train", counted)
+    monkeypatch.setattr(trainer, "train", counted)
     yield trained
     workers.open_in_process.cache_clear()
 

@@ -17,7 +17,7 @@ from mtdlab.evaluation.sts import Evaluation
 from mtdlab.evaluation.suite import TaskScore
 from mtdlab.store import Result, Store
 from mtdlab.store import owner as owners
-from mtdlab.sweep import results
+from mtdlab.sweep import results, trainer
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import worker as workers
 from mtdlab.sweep.open_study import open_study
@@ -198,7 +198,7 @@ def test_what_breaks_in_training_is_a_failed_trial(
     def broken(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(workers, "load_inputs", broken)
+    monkeypatch.setattr(trainer, "load_inputs", broken)
     result = sweep(study(GRID), url)
     assert result.counts == {"FAIL": 8}
     assert set(load_study("small", url).trials["reason"]) == {reason}

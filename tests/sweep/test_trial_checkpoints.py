@@ -9,6 +9,7 @@ import torch
 from mtdlab.methods.mocose import MoCoSESettings
 from mtdlab.sweep import checkpoints as module
 from mtdlab.sweep.checkpoints import TrialCheckpoints, describe_run
+from mtdlab.sweep.model_folders import remove_checkpoints_of
 from mtdlab.training.checkpoint import find_checkpoint, save_checkpoint
 from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import start, train
@@ -80,7 +81,7 @@ def test_a_stopped_trial_ends_as_one_that_was_not(
     assert whole.all_scores() == again.all_scores()
     assert all(torch.equal(whole.weights[name], one) for name, one in again.weights.items())
     assert again.wall_seconds > 0
-    saved.remove()
+    remove_checkpoints_of(folder)
     assert not folder.exists()
     assert not (tmp_path / "models").exists()
 

@@ -105,7 +105,7 @@ def test_an_error_while_saving_leaves_the_earlier_checkpoints(tmp_path: Path) ->
 
 
 def test_all_of_a_run_is_removed(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
+    folder = tmp_path / "models" / "study" / "run"
     save_checkpoint(folder, 1, {"step": 1}, {})
     remove_checkpoints_of(folder)
     assert names(tmp_path) == []
