@@ -141,7 +141,8 @@ def _read_sections(
         return None
     search, left_out = _read_method_sections(source, top, methods, mistakes)
     used: tuple[UserModule, ...] = () if all(map(is_builtin, methods)) else tuple(modules)
-    used = with_evaluator(used, top.trainer)
+    if mistakes.sound(("trainer",)):
+        used = with_evaluator(used, top.trainer)
     return _Sections(search, left_out, partial(StudySpec, user_modules=used))
 
 

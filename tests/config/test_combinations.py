@@ -106,7 +106,7 @@ def test_a_fraction_of_a_batch_is_rounded(read: Read) -> None:
         ("trainer: {tasks: STS17}", "task 'STS17': not known; write sts, transfer, beir:FOLDER"),
         (
             "trainer: {select_on: train}",
-            "trainer.select_on: 'train': choose from dev, sts_average, test, or write the dev score",
+            "trainer.select_on: 'train': choose from dev, sts_average, test, or write",
         ),
         ("search: [ema_decay]", "must be a section of keys and values"),
     ],
