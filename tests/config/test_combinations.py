@@ -103,10 +103,10 @@ def test_a_fraction_of_a_batch_is_rounded(read: Read) -> None:
             "metric: sts_average\ntrainer: {tasks: [STS12, STSB]}",
             "sts_average needs tasks that trainer.tasks lacks: STS13, STS14, STS15, STS16, SICKR",
         ),
-        ("trainer: {tasks: STS17}", "task 'STS17': not known; write sts, transfer, beir:FOLDER"),
+        ("trainer: {tasks: STS17}", "task 'STS17': not known; write sts, transfer or any of STS12"),
         (
             "trainer: {select_on: train}",
-            "trainer.select_on: 'train': choose from dev, sts_average, test, or write",
+            "unknown select_on 'train'; choose from dev, test, sts_average",
         ),
         ("search: [ema_decay]", "must be a section of keys and values"),
     ],
