@@ -78,6 +78,7 @@ class ProgressReader:
 
 def _running(row: TrialRow) -> RunningTrial:
     settings = row.settings or {}
-    steps = int(settings.get("steps", 0))
-    every = None if is_of_program(settings) else int(settings["evaluate_every"])
-    return RunningTrial(row.id, row.seed, row.parameters or {}, row.step, steps or None, every)
+    # when a program evaluates is not known, whatever its settings are called
+    every = None if is_of_program(settings) else settings.get("evaluate_every")
+    steps = settings.get("steps")
+    return RunningTrial(row.id, row.seed, row.parameters or {}, row.step, steps, every)
