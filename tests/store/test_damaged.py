@@ -18,6 +18,7 @@ from mtdlab.errors import StorageError
 from mtdlab.store import Store, list_studies
 from mtdlab.store.damage import refuse_damaged
 from mtdlab.store.tables import SCHEMA_VERSION
+from mtdlab.sweep import trainer
 from mtdlab.sweep import worker as workers
 from tests.store import damaging
 from tests.store.make_database import GRID, replacement_of_training
@@ -48,7 +49,7 @@ def try_commands(
     wrong, before = [], contents(path)
     for command in commands:
         done = enumerate([("COMPLETE", "")] * 20, start=100)
-        monkeypatch.setattr(workers, "train_trial", replacement_of_training(done))
+        monkeypatch.setattr(trainer, "train_trial", replacement_of_training(done))
         monkeypatch.setattr("sys.argv", ["mtdlab", *command.split(), "--storage", str(path)])
         try:
             main()

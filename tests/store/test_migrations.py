@@ -25,6 +25,7 @@ from mtdlab.store import Store, list_studies, migrations, setting_names
 from mtdlab.store.database import reading_engine, writing_engine
 from mtdlab.store.tables import SCHEMA_VERSION, Base
 from mtdlab.sweep import run as runs
+from mtdlab.sweep import trainer
 from mtdlab.sweep import worker as workers
 from tests.store.make_database import DRAWN, GRID, make, replacement_of_training
 
@@ -46,7 +47,7 @@ def no_training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: None)
     done = enumerate([("COMPLETE", "")] * 20, start=100)
-    monkeypatch.setattr(workers, "train_trial", replacement_of_training(done))
+    monkeypatch.setattr(trainer, "train_trial", replacement_of_training(done))
     yield
     workers.open_in_process.cache_clear()
 
