@@ -83,7 +83,7 @@ def fresh_study(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
 def objective(monkeypatch: pytest.MonkeyPatch) -> Callable[[Objective], None]:
     def replace(function: Objective) -> None:
         monkeypatch.setattr(
-            workers,
+            trainer,
             "train_trial",
             lambda _spec, settings, watch: (function(settings, watch), None),
         )
