@@ -1,6 +1,7 @@
 """Where texts are that a setting names: in the working folder, or under MTDLAB_DATA.
 
-The paths of a study file are looked up beside the file first (`mtdlab.config.paths`).
+The paths of a study file are looked up beside the file first (`mtdlab.config.paths`). And where the
+folder of a saved model describes its run.
 """
 
 import os
@@ -10,6 +11,8 @@ from mtdlab.errors import MtdlabError
 
 VARIABLE = "MTDLAB_DATA"
 """The environment variable that names the folder of data sets."""
+RUN = Path("mtdlab") / "run.json"
+"""Description of the run in the folder of a saved model."""
 
 
 def find_data(setting: str, name: str) -> Path:

@@ -10,15 +10,13 @@ from typing import Any
 
 from torch import nn
 
+from mtdlab.data_paths import RUN
 from mtdlab.device import choose_device
 from mtdlab.encoders.embed import MAX_LENGTH, Sentences, Vectors
 from mtdlab.encoders.loading import load_encoder as load
 from mtdlab.encoders.traits import check_pooling, natural_pooling
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Representation, TrainerSettings
-
-RUN = Path("mtdlab") / "run.json"
-"""Description of the run in the folder of a saved model."""
 
 
 def saved_representation(name: str) -> Representation | None:
@@ -31,8 +29,7 @@ def saved_representation(name: str) -> Representation | None:
         return None
     try:
         settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["settings"]
-        fields = Representation.__dataclass_fields__
-        found = Representation(**{key: settings[key] for key in fields if key in settings})
+        found = Representation.of(settings)
         found.check()
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise MtdlabError(

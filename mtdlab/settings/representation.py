@@ -1,7 +1,8 @@
 """How a sentence becomes a vector: pooling, prompt, segments."""
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal, Self
 
 Pooling = Literal["cls", "mean", "first-last", "last2", "last-token", "mask"]
 
@@ -39,6 +40,13 @@ class Representation:
     def tokens_after_mask(self) -> int:
         """The prompt's tokens after {mask}, separated by spaces, and the end token."""
         return len(self.prompt.partition(MASK)[2].split()) + 1
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Self:
+        """The representation of recorded settings; what they lack has its default."""
+        return cls(
+            **{each.name: settings[each.name] for each in fields(cls) if each.name in settings}
+        )
 
     def check(self) -> None:
         """Raise ValueError for a prompt without its placeholders, or parts that exclude others."""

@@ -5,6 +5,8 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
+from mtdlab.data_paths import RUN
+
 CHECKPOINTS = ".checkpoints"
 """Folder of the models' folder in which each study has one for its trials' checkpoints."""
 
@@ -14,7 +16,7 @@ def read_kept_trial(model: Path) -> int:
 
     Raises OSError where there is none, ValueError or KeyError where its record is damaged.
     """
-    return int(json.loads((model / "mtdlab" / "run.json").read_text("utf-8"))["trial"])
+    return int(json.loads((model / RUN).read_text("utf-8"))["trial"])
 
 
 def kept_trial(model: Path) -> int | None:

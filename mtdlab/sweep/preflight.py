@@ -114,9 +114,11 @@ def shortfall_warnings(spec: StudySpec) -> list[str]:
     from mtdlab.settings.tasks import BUILTIN, published_tasks
 
     found: dict[str, None] = {}
-    for settings in _inputs(spec):
-        data = evaluation_folder(located(settings, spec.places).evaluation)
-        for name in published_tasks(settings.tasks):
+    # once where methods differ alone
+    sources = {(located(each, spec.places).evaluation, each.tasks): None for each in _inputs(spec)}
+    for evaluation, tasks in sources:
+        data = evaluation_folder(evaluation)
+        for name in published_tasks(tasks):
             folder = task_folder(name, data)
             if name == BUILTIN or folder is None:
                 continue

@@ -106,9 +106,7 @@ def model_card(run: Mapping[str, Any], method: MethodText, saved: Iterable[str])
     """The card as Markdown. run: content of `run.json`; saved: names of the other saved parts."""
     settings = run["settings"]
     preset = settings.get("preset")
-    representation = Representation(
-        settings["pooling"], settings.get("prompt", ""), settings.get("segment_length", 0)
-    )
+    representation = Representation.of(settings)
     known = representation in map(Representation, SENTENCE_TRANSFORMER_POOLING)
     return _CARD.format(
         **vars(method),

@@ -17,6 +17,7 @@ from filelock import FileLock
 from safetensors.torch import save_file
 
 from mtdlab.config import TrainerSettings
+from mtdlab.data_paths import RUN
 from mtdlab.device import choose_device
 from mtdlab.encoders.adapters import has_adapters, load_own_state, merge_adapters
 from mtdlab.encoders.embed import MAX_LENGTH
@@ -54,7 +55,7 @@ def save_model(
     needed = sum(tensor.nbytes for state in outcome.states.values() for tensor in state.values())
     with new_folder(folder, replace=True, needed=needed) as building:
         _write_encoder(building, settings, inputs, outcome)
-        _write_other_parts(building / "mtdlab", outcome, run)
+        _write_other_parts((building / RUN).parent, outcome, run)
         card = model_card(run, method_text(settings), sorted(_other_parts(outcome)))
         (building / "README.md").write_text(card, encoding="utf-8")
         _verify_score(building, settings, inputs, outcome)
@@ -63,7 +64,7 @@ def save_model(
 
 def check_model_folder(folder: Path) -> None:
     """Raise MtdlabError if `folder` exists and is neither empty nor a saved model."""
-    if folder.is_dir() and (not any(folder.iterdir()) or (folder / "mtdlab" / "run.json").exists()):
+    if folder.is_dir() and (not any(folder.iterdir()) or (folder / RUN).exists()):
         return
     if folder.exists():
         raise MtdlabError(f"{folder}: exists and is not a saved model; choose a new folder")
@@ -142,7 +143,7 @@ def _write_other_parts(folder: Path, outcome: Outcome, run: Mapping[str, Any]) -
     folder.mkdir()
     for name in _other_parts(outcome):
         save_file(outcome.states[name], folder / f"{name}.safetensors")
-    _write_json(folder / "run.json", run)
+    _write_json(folder / RUN.name, run)
 
 
 def _other_parts(outcome: Outcome) -> set[str]:
