@@ -9,6 +9,7 @@ import signal
 import time
 from contextlib import suppress
 from pathlib import Path
+from subprocess import TimeoutExpired
 
 import pytest
 from stub_sweep import StubSweep, children, ended_at_last, wait_for_group
@@ -17,6 +18,9 @@ RUNS = int(os.environ.get("MTDLAB_SIGNAL_RUNS", "100"))
 SEED = int(os.environ.get("MTDLAB_TEST_SEED", "0"))
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 TARGETS = ("sweep", "worker", "group", "twice")
+STOP_SECONDS = 240.0
+"""Until a sweep has stopped: a worker that is still importing stops after that, which takes most
+of a minute on a busy machine."""
 END_SECONDS = 25.0
 """Until the last process of a stopped sweep has ended, on a busy machine."""
 
@@ -49,8 +53,8 @@ def run_once(study: StubSweep, number: signal.Signals, target: str, jobs: int, w
             sent = send(process.pid, number, target)
             time.sleep(0.01)
         try:
-            _, error = process.communicate(timeout=60)
-        except TimeoutError:
+            _, error = process.communicate(timeout=STOP_SECONDS)
+        except TimeoutExpired:
             return "did not end"
         left = wait_for_group(process.pid, END_SECONDS)
     code = process.returncode
