@@ -4,6 +4,7 @@ import torch
 
 from mtdlab.config import TrainerSettings
 from mtdlab.device import choose_device
+from mtdlab.encoders.traits import describe_encoder
 from mtdlab.evaluation.sts_average import averaged_sets
 from mtdlab.settings.representation import describe
 from mtdlab.sweep.machine import describe_processor, describe_versions
@@ -14,12 +15,13 @@ PACKAGES = ("mtdlab", "torch", "transformers", "optuna", "numpy")
 
 def environment(settings: TrainerSettings, inputs: RunInputs) -> dict[str, str]:
     """Corpus, encoder, evaluation, device, precision, threads, processor, versions and commit."""
-    weights = sum(parameter.numel() for parameter in inputs.encoder.model.parameters())
+    model, fields = inputs.encoder.model, inputs.encoder.traits.dropout_fields
+    weights = sum(parameter.numel() for parameter in model.parameters())
     return {
         "corpus": f"{settings.corpus}: {len(inputs.tokens):,} {inputs.corpus.unit}, "
         f"SHA-256 {inputs.corpus.fingerprint}{_unknown(inputs)}",
         "encoder": f"{settings.encoder}: {weights / 1e6:.2f} million weights, "
-        f"{describe(settings.representation)}",
+        f"{describe(settings.representation)}; {describe_encoder(model, fields)}",
         "evaluation": f"{settings.evaluation}: {len(inputs.dev.gold):,} dev pairs (sts_dev) and "
         f"{len(inputs.test.gold):,} test pairs (sts_test)"
         + (f"; tasks {settings.tasks}" if settings.tasks else "")

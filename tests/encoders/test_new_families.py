@@ -22,6 +22,7 @@ from mtdlab.encoders.saved import SentenceEncoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.pairs import load_pairs
 from mtdlab.settings import Pooling, Representation
+from mtdlab.sweep.environment import environment
 from mtdlab.testing import check_resume, check_state_round_trip
 from mtdlab.training.export import save_model
 from mtdlab.training.inputs import load_inputs
@@ -184,6 +185,17 @@ def opened_plainly(folder: Path, texts: list[str], pooling: Pooling) -> Arrays:
     with torch.no_grad():
         vectors = [plainly(model, tokenizer(text)["input_ids"], pooling) for text in texts]
     return np.stack([np.asarray(vector) for vector in vectors])
+
+
+def test_the_record_of_a_trial_states_family_and_dropout(folder: Path, run_of: Run) -> None:
+    settings = run_of(folder)
+    recorded = environment(settings, load_inputs(settings))["encoder"]
+    how = {
+        "xlm-roberta": "xlm-roberta, the fast forward pass",
+        "qwen3": "qwen3, transformers' own forward pass, dropout in attention_dropout",
+    }
+    kind = folder.name.removesuffix("0")
+    assert f"; {how.get(kind, kind.replace('v3', 'v2'))}" in recorded
 
 
 def test_an_interrupted_run_continues_with_the_same_weights(folder: Path, run_of: Run) -> None:
