@@ -9,6 +9,7 @@ import itertools
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +17,8 @@ import port_for
 import pytest
 from pytest_postgresql.executors import PostgreSQLExecutor
 from pytest_postgresql.janitor import DatabaseJanitor
-from sqlalchemy import URL
+from sqlalchemy import URL, create_engine
+from sqlalchemy.exc import OperationalError
 
 from mtdlab.store.database import writing_engine
 from mtdlab.sweep.optuna_study import open_storage
@@ -77,6 +79,20 @@ def url_of(server: PostgreSQLExecutor, database: str) -> str:
     """The storage URL of a database, with its password."""
     url = URL.create("postgresql+psycopg", USER, PASSWORD, server.host, server.port, database)
     return url.render_as_string(hide_password=False)
+
+
+def wait_until_ready(url: str, seconds: float = 60) -> None:
+    """Wait until a server that was started answers: it refuses connections while it recovers."""
+    engine, deadline = create_engine(url), time.monotonic() + seconds
+    while True:
+        try:
+            engine.connect().close()
+            break
+        except OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+    engine.dispose()
 
 
 def janitor(

@@ -201,9 +201,9 @@ def test_a_study_of_augmentations_loads_its_encoder_once_and_augments_each_once(
         read.append(self.name)
         return real_sentences(self, tally)
 
-    def load(name: str, dropout: float) -> Encoder:
+    def load(name: str, *arguments: Any) -> Encoder:
         loaded.append(name)
-        return real_load(name, dropout)
+        return real_load(name, *arguments)
 
     monkeypatch.setattr(AugmentedCorpus, "sentences", sentences)
     monkeypatch.setattr(inputs, "load_encoder", load)

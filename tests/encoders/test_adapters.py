@@ -227,7 +227,7 @@ def test_the_missing_package_is_named(
 def test_the_plan_counts_the_trained_weights(run_of: Run, tmp_path: Path) -> None:
     """Checkpoints have the adapters, a saved model has all weights."""
     settings = run_of()
-    measured = measure([settings], take_sample(settings, tmp_path), 0.2)
+    measured = measure([settings], take_sample([settings], tmp_path), 0.2)
     parameters = list(load_inputs(settings).encoder.model.parameters())
     trained = [each for each in parameters if each.requires_grad]
     assert measured.weights == 4 * sum(each.numel() for each in parameters)

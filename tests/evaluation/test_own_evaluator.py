@@ -191,9 +191,9 @@ def test_a_changed_function_is_refused_in_a_worker(named: Named, tmp_path: Path)
     import_evaluator(None)
     ensure_imported([module])
     assert present_evaluator() == module
-    from mtdlab.methods.user_modules import executed
+    from mtdlab.user_code import execute
 
     Path(path).write_text(SPLIT)
-    executed.cache_clear()
+    execute.cache_clear()
     with pytest.raises(MtdlabError, match=r"--evaluator .*: changed while the sweep was running"):
         ensure_imported([module])

@@ -123,7 +123,7 @@ def test_a_queue_that_changes_before_a_loss_that_raises_is_found(tiny: dict[str,
 def test_a_state_that_is_not_restored_is_found(
     tiny: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(MoCoSE, "load_state_dict", lambda _self, _state: None)
+    monkeypatch.setattr(MoCoSE, "load_state_dict", lambda *_, **__: ((), ()))
     with pytest.raises(AssertionError, match="state"):
         run_check(check_state_round_trip, MoCoSE, **tiny, **VARIANTS["mocose"])
 

@@ -26,6 +26,7 @@ from mtdlab.sweep import trainer
 from mtdlab.sweep import worker as workers
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.optuna_study import open_storage
+from tests.postgresql import wait_until_ready
 from tests.store.claiming import claim_all
 from tests.store.make_database import DRAWN, GRID, replacement_of_training
 
@@ -162,6 +163,7 @@ def test_a_server_that_stops_ends_the_sweep_in_a_sentence_and_nothing_is_lost(
             runs.sweep(spec, postgresql_url, jobs=1)
     finally:
         postgresql_server.start()
+        wait_until_ready(postgresql_url)
     assert caught.value.exit_code == 4
     # the process that ran the trial would have ended
     monkeypatch.setattr("mtdlab.sweep.optuna_study.is_dead", lambda *_: True)
