@@ -17,7 +17,6 @@ from mtdlab.commands.options import (
     import_named,
 )
 from mtdlab.commands.printing import print_json, print_table
-from mtdlab.settings.tasks import EVALUATOR
 from mtdlab.terminal import print_text
 
 
@@ -125,6 +124,7 @@ def evaluate(
     from mtdlab.evaluation.table import as_json as described
     from mtdlab.evaluation.table import as_text
     from mtdlab.methods.user_evaluator import import_evaluator
+    from mtdlab.settings.tasks import EVALUATOR
 
     if import_evaluator(evaluator) and not tasks:
         tasks = EVALUATOR

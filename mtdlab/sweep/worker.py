@@ -17,7 +17,7 @@ from mtdlab.sweep.finished import FinishedTrial
 from mtdlab.sweep.heartbeat import ClaimLost, Heartbeat
 from mtdlab.sweep.model_folders import CHECKPOINTS, remove_checkpoints_of
 from mtdlab.sweep.monitor import OpenStudy, TrialRun
-from mtdlab.sweep.objective import Ended, objective_of
+from mtdlab.sweep.objective import Ended, Objective, objective_of
 from mtdlab.sweep.open_study import check_unchanged
 from mtdlab.sweep.optuna_study import OptunaStudy, attributes
 from mtdlab.sweep.signals import Interrupted, StopRequest
@@ -54,6 +54,8 @@ def run_next(spec: StudySpec, url: str, models: Path, stop: StopRequest) -> Fini
     if stop.requested():
         return None
     spec.ensure_imported()
+    # before the claim, since it may import torch and transformers, which takes seconds
+    objective = objective_of(spec)
     study = open_in_process(url, spec, models)
     claim = study.store.claim(study.owner)
     if claim is None:
@@ -61,7 +63,7 @@ def run_next(spec: StudySpec, url: str, models: Path, stop: StopRequest) -> Fini
     try:
         check_unchanged(spec, study.store)
         with Heartbeat(study.store, claim, study.owner) as heartbeat:
-            return _run(spec, study, claim, stop, heartbeat)
+            return _run(spec, objective, study, claim, stop, heartbeat)
     except ClaimLost:
         return None
     except BaseException:
@@ -72,7 +74,12 @@ def run_next(spec: StudySpec, url: str, models: Path, stop: StopRequest) -> Fini
 
 
 def _run(
-    spec: StudySpec, study: OpenStudy, claim: Claim, stop: StopRequest, heartbeat: Heartbeat
+    spec: StudySpec,
+    objective: Objective,
+    study: OpenStudy,
+    claim: Claim,
+    stop: StopRequest,
+    heartbeat: Heartbeat,
 ) -> FinishedTrial | None:
     """Run a claimed trial; None if it was interrupted. Raises ClaimLost."""
     try:
@@ -91,7 +98,7 @@ def _run(
     if settings is not None:
         run = TrialRun(study, claim, trial, stop, heartbeat, folder)
         try:
-            ended = objective_of(spec).run(spec, settings, run)
+            ended = objective.run(spec, settings, run)
         except Interrupted:
             if study.store.release(claim.row, study.owner):
                 study.optuna.release(trial._trial_id)
