@@ -116,7 +116,8 @@ def _show_properties(info: Methods) -> Iterator[Table]:
     )
     caption = (
         "Geometry at the checkpoint that was kept; duration of a trial, evaluations included; peak "
-        "memory of the trial's process, the loaded packages included, or allocated on its GPU. "
+        "memory of the trial's process, with the loaded packages and what earlier trials left in "
+        "it, or allocated on its GPU. "
         f"Mean with its {PERCENT} CI over seeds, and the paired difference to the row with the "
         "highest mean score, its CI adjusted for all pairs of rows (Bonferroni). Durations are "
         "comparable where trials ran on one machine without other load."
