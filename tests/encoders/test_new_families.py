@@ -194,7 +194,7 @@ def test_the_record_of_a_trial_states_family_and_dropout(folder: Path, run_of: R
         "xlm-roberta": "xlm-roberta, the fast forward pass",
         "qwen3": "qwen3, transformers' own forward pass, dropout in attention_dropout",
     }
-    kind = folder.name.removesuffix("0")
+    kind = next(each for each in FAMILIES if folder.name.startswith(each))
     assert f"; {how.get(kind, kind.replace('v3', 'v2'))}" in recorded
 
 
