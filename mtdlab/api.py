@@ -20,7 +20,6 @@ from mtdlab.config import StudySpec, read_settings, read_study
 from mtdlab.config.reader import parse_study
 from mtdlab.errors import MtdlabError
 from mtdlab.packaged import find_study_file
-from mtdlab.settings.tasks import EVALUATOR
 from mtdlab.store.urls import storage_url
 from mtdlab.sweep.run import SweepResult, sweep
 
@@ -184,10 +183,7 @@ def evaluate(
     """
     from mtdlab.evaluation.evaluate import evaluate as run
     from mtdlab.evaluation.progress import progress
-    from mtdlab.methods.user_evaluator import import_evaluator
 
-    if import_evaluator(evaluator) and not tasks:
-        tasks = EVALUATOR
     with progress() as advance:
         return run(
             model,
@@ -198,6 +194,7 @@ def evaluate(
             flow=flow,
             pairs=None if pairs is None else Path(pairs),
             mteb=None if mteb is None else Path(mteb),
+            evaluator=evaluator,
             advance=advance,
         )
 

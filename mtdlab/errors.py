@@ -38,12 +38,16 @@ def one_line(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
+def similar(word: str, known: Iterable[str]) -> str | None:
+    """The most similar known word; None where none is similar."""
+    return next(iter(difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.5)), None)
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """A hint for an unknown word: the most similar known word, or all known words."""
     options = sorted(known)
-    near = difflib.get_close_matches(word, options, n=1, cutoff=0.5)
-    if near:
-        return f"did you mean {near[0]}?"
+    if near := similar(word, options):
+        return f"did you mean {near}?"
     return f"choose from {', '.join(options)}" if options else "there is none yet"
 
 

@@ -123,11 +123,7 @@ def evaluate(
     from mtdlab.evaluation.progress import progress
     from mtdlab.evaluation.table import as_json as described
     from mtdlab.evaluation.table import as_text
-    from mtdlab.methods.user_evaluator import import_evaluator
-    from mtdlab.settings.tasks import EVALUATOR
 
-    if import_evaluator(evaluator) and not tasks:
-        tasks = EVALUATOR
     with progress() as advance:
         result = run(
             model,
@@ -138,6 +134,7 @@ def evaluate(
             flow=flow,
             pairs=pairs,
             mteb=mteb,
+            evaluator=evaluator,
             advance=advance,
         )
     if as_json:

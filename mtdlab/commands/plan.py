@@ -81,7 +81,8 @@ def plan(
     program = find_objective(objective, file)
     spec = read_study(file, set_ or [], profile, modules, program)
     design = begin_design(spec, storage, effect=effect, sd=sd, record=record, in_copy=measure)
-    rows, warnings = planned(spec), warn_of_design(planned(spec))
+    rows = planned(spec)
+    warnings = warn_of_design(rows)
     ended = ended_trials(spec, storage_url(storage))
     units = {(unit.setting, unit.seed) for unit in spec.units()}
     is_measured = measure and bool(units - ended.keys())

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from mtdlab.errors import MtdlabError, nearest
+from mtdlab.errors import MtdlabError, nearest, similar
 from mtdlab.settings.limits import FILE_BYTES, MISTAKES, NESTED
 
 LARGEST = 2**63 - 1
@@ -169,10 +169,11 @@ class Source:
 
 def nearest_or_program(word: str, known: Iterable[str]) -> str:
     """The most similar known name; without one all names, and what allows any name."""
-    near = nearest(word, known)
-    if near.startswith("did you mean"):
-        return near
-    return f"{near} (settings and scores of a program of your own need --objective)"
+    options = list(known)
+    hint = nearest(word, options)
+    if similar(word, options):
+        return hint
+    return f"{hint} (settings and scores of a program of your own need --objective)"
 
 
 def read(path: Path) -> Source:

@@ -11,8 +11,9 @@ from typing import Any
 from torch import nn
 
 from mtdlab.data_paths import RUN
-from mtdlab.device import choose_device
+from mtdlab.device import Device, choose_device
 from mtdlab.encoders.embed import MAX_LENGTH, Sentences, Vectors
+from mtdlab.encoders.loading import Encoder
 from mtdlab.encoders.loading import load_encoder as load
 from mtdlab.encoders.traits import check_pooling, natural_pooling
 from mtdlab.errors import MtdlabError
@@ -61,11 +62,17 @@ class SentenceEncoder:
 
     def encode(self, sentences: Sequence[str]) -> Vectors:
         """Vectors (S, D) of sentences, in their order, in float32 and not normalised."""
-        encoder = self._encoder
-        limit = encoder.token_limit(MAX_LENGTH)
-        distinct = Sentences(sentences, encoder.tokenizer, limit, self.representation.prompt)
-        vectors = distinct.embed(encoder.model, self.representation, self.device)
-        return vectors[distinct.rows(sentences)]
+        return encode_texts(self._encoder, sentences, self.representation, self.device)
+
+
+def encode_texts(
+    encoder: Encoder, texts: Sequence[str], representation: Representation, device: Device
+) -> Vectors:
+    """Vectors (S, D) of texts, in their order, in float32 and not normalised."""
+    limit = encoder.token_limit(MAX_LENGTH)
+    distinct = Sentences(texts, encoder.tokenizer, limit, representation.prompt)
+    vectors = distinct.embed(encoder.model, representation, device)
+    return vectors[distinct.rows(texts)]
 
 
 def load_encoder(name: str, *, device: str = "auto") -> SentenceEncoder:

@@ -25,9 +25,11 @@ from mtdlab.evaluation.suite import Advance, Suite, T, TaskScore, embed_suite
 from mtdlab.evaluation.table import Report
 from mtdlab.evaluation.tasks import sts_benchmark_pairs
 from mtdlab.evaluation.word_vectors import PREFIX, WordAverages
+from mtdlab.methods.user_evaluator import import_evaluator
 from mtdlab.settings import Pooling, Representation, TrainerSettings
 from mtdlab.settings.tasks import (
     BUILTIN,
+    EVALUATOR,
     KNOWN,
     external_tasks,
     parse_tasks,
@@ -48,6 +50,7 @@ def evaluate(
     flow: int | None = None,
     pairs: Path | None,
     mteb: Path | None,
+    evaluator: str | None = None,
     advance: Advance,
 ) -> Report:
     """Score `builtin`, a folder, a Hugging Face name or `vectors:FILE`, averages of word vectors.
@@ -63,10 +66,13 @@ def evaluate(
     flow     seed of a flow (BERT-flow); None: none.
     pairs    a tab-separated file of first, second, score, for alignment and uniformity.
     mteb     a folder for MTEB's tree of results.
+    evaluator  MODULE:FUNCTION, by default that of MTDLAB_EVALUATOR; without tasks it alone scores.
 
     Raises MtdlabError for what is unknown, damaged or cannot be loaded, and where no task's
     data are there.
     """
+    if import_evaluator(evaluator) and not tasks:
+        tasks = EVALUATOR
     processing, tasks = _processing(whiten, flow), _tasks(tasks)
     words = model.startswith(PREFIX)
     if words and (pooling or mteb):

@@ -50,9 +50,10 @@ def open_tasks(names: Sequence[str], encoder: Encoder, prompt: str) -> tuple[Ext
 
 def _open(name: str, encoder: Encoder, prompt: str) -> ExternalTask:
     if name == EVALUATOR:
-        return EvaluatorTask(encoder, prompt)
-    kind = MtebTask if name.startswith(MTEB) else RetrievalTask
-    return kind(name, encoder, prompt)
+        return EvaluatorTask(encoder)
+    if name.startswith(MTEB):
+        return MtebTask(name, encoder)
+    return RetrievalTask(name, encoder, prompt)
 
 
 def score_external(embedder: Embedder, tasks: Sequence[ExternalTask]) -> list[TaskScore]:

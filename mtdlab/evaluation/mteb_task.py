@@ -35,10 +35,10 @@ class MtebTask:
 
     has_dev = False
 
-    def __init__(self, task: str, encoder: Encoder, prompt: str) -> None:
+    def __init__(self, task: str, encoder: Encoder) -> None:
         """`task`: mteb:TASK. Raises MtdlabError where the library, the task or its data miss."""
         self.name = task
-        self._encode = TextEncoder(encoder, prompt)
+        self._encode = TextEncoder(encoder)
         self._task = _loaded(task.removeprefix(MTEB))
 
     def score(self, embedder: Embedder, split: Split) -> list[TaskScore]:

@@ -27,9 +27,9 @@ class EvaluatorTask:
 
     name = EVALUATOR
 
-    def __init__(self, encoder: Encoder, prompt: str) -> None:
+    def __init__(self, encoder: Encoder) -> None:
         """Raises MtdlabError where no function is named."""
-        self._user, self._encode = find_evaluator(), TextEncoder(encoder, prompt)
+        self._user, self._encode = find_evaluator(), TextEncoder(encoder)
 
     @property
     def has_dev(self) -> bool:

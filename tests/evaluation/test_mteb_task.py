@@ -49,7 +49,7 @@ def test_it_scores_as_our_own_spearman(rows: list[dict[str, object]], tiny_encod
     embedder = Embedder(
         encoder.model, Representation("mean"), Device(torch.device("cpu"), torch.float32)
     )
-    [score] = MtebTask("mteb:STSBenchmark", encoder, "").score(embedder, "test")
+    [score] = MtebTask("mteb:STSBenchmark", encoder).score(embedder, "test")
     pairs = Pairs(
         [str(row["sentence1"]) for row in rows],
         [str(row["sentence2"]) for row in rows],
