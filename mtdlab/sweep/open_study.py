@@ -224,12 +224,25 @@ def _with_present_settings(
 ) -> dict[str, Any]:
     """A recorded trainer section with the settings that its method has now.
 
-    A setting that did not exist yet when the study was begun had its default value. One that is
-    now another method's alone had one possible value with this method.
+    A study that searches the method has a section for each. A setting that did not exist yet when
+    the study was begun had its default value. One that is now another method's alone had one
+    possible value with this method.
     """
-    if "method" in spec.search or isinstance(spec, ProgramSpec):
+    if isinstance(spec, ProgramSpec):
         return recorded
-    defaults = type(spec.fixed())().model_dump(mode="json")
+    if "method" in spec.search:
+        sections = {name: recorded[name] for name in recorded if name in spec.methods}
+        return recorded | {
+            name: _with_defaults(section, new[name], name, spec)
+            for name, section in sections.items()
+        }
+    return _with_defaults(recorded, new, spec.methods[0], spec)
+
+
+def _with_defaults(
+    recorded: dict[str, Any], new: dict[str, Any], method: str, spec: StudySpec
+) -> dict[str, Any]:
+    defaults = type(spec.fixed(method))().model_dump(mode="json")
     of_others = known_settings(tuple(BUILTIN)).keys() - defaults.keys()
     kept = {name: value for name, value in recorded.items() if name not in of_others}
     return {name: defaults[name] for name in new} | kept

@@ -133,3 +133,22 @@ def test_workers_of_a_sweep_whose_study_was_replaced_run_nothing(
         worker.run_next(first, url, tmp_path / "models", stop)
     assert store.counts() == {"WAITING": 2}
     worker.open_in_process.cache_clear()
+
+
+def test_a_study_of_methods_is_resumed_by_a_version_with_more_settings(tmp_path: Path) -> None:
+    """Settings that earlier versions did not have had their default in every method's section."""
+    url, path = f"sqlite:///{tmp_path / 'a.db'}", tmp_path / "a.yaml"
+    path.write_text("study: a\ntrainer: {steps: 4}\nsearch: {method: [mocose, simcse]}\n")
+    spec = read_study(path)
+    store = open_study(spec, url, COMMAND)
+    assert store.claim(this_process()) is not None
+    identity = spec.identity()
+    for section in identity["trainer"].values():
+        del section["lora_rank"]
+    store.write_study("a", spec.metric, identity, spec.text, COMMAND)
+    assert open_study(spec, url, COMMAND).planned() == store.planned()
+    path.write_text(path.read_text().replace("steps: 4", "steps: 4, lora_rank: 2"))
+    # what changed is found in the section of each method
+    expected = r"\(trainer.mocose.lora_rank: was 0, now 2; trainer.simcse.lora_rank: was 0, now 2\)"
+    with pytest.raises(MtdlabError, match=expected):
+        open_study(read_study(path), url, COMMAND)
