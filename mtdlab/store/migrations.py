@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import (
     JSON,
+    Boolean,
     Column,
     Connection,
     Double,
@@ -26,6 +27,7 @@ from sqlalchemy import (
     String,
     column,
     create_engine,
+    false,
     inspect,
     select,
     table,
@@ -168,6 +170,19 @@ def _to_version_7(operations: "Operations") -> None:
     operations.add_column("mtdlab_trials", Column("peak_memory", Double))
 
 
+def _to_version_8(operations: "Operations") -> None:
+    """What processes on other machines need: a study's definition, inputs, artifacts; stops."""
+    for added in (
+        Column("definition", JSON),
+        Column("inputs", JSON),
+        Column("artifacts", String),
+    ):
+        operations.add_column("mtdlab_studies", added)
+    operations.add_column(
+        "mtdlab_sweeps", Column("stop", Boolean, nullable=False, server_default=false())
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _to_version_2,
     _add_looks_and_plans,
@@ -175,6 +190,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _to_version_5,
     _to_version_6,
     _to_version_7,
+    _to_version_8,
 )
 """Migration i (from 0) migrates version i + 1 to version i + 2."""
 

@@ -19,11 +19,12 @@ from sqlalchemy import (
     String,
     TypeDecorator,
     UniqueConstraint,
+    false,
     text,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 REASON_CODES = ("nan_loss", "collapsed", "oom", "error", "interrupted")
 """Why a trial failed: a loss or vectors that are not finite, an encoder that gives every sentence
 the same vector, no memory left, any other error, a process that died three times."""
@@ -102,6 +103,15 @@ class StudyRow(Base):
     """The precision that `auto` was resolved to, the same for all trials of the study."""
     model: Mapped[dict[str, Any] | None]
     """The best trial's model as it was last saved: `trial` (number), `host`, `folder`."""
+    definition: Mapped[dict[str, Any] | None]
+    """What the study file says with its profile and --set, for workers that have no file.
+
+    None for a study of an earlier version, until its next sweep.
+    """
+    inputs: Mapped[dict[str, Any] | None]
+    """Digests of texts and encoders by setting and name, and versions, of the first process."""
+    artifacts: Mapped[str | None]
+    """The URL where all machines keep checkpoints and models; None: each machine its own."""
 
     @property
     def select_by(self) -> str | None:
@@ -175,6 +185,8 @@ class SweepRow(Base):
     )
     owner: Mapped[dict[str, Any]]
     heartbeat: Mapped[float]
+    stop: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """Whether it was requested to stop after the current step."""
 
 
 class ScoreRow(Base):
