@@ -13,7 +13,8 @@ from analysis.spectrum import singular_values
 from mtdlab.corpus.augmented import augment
 from mtdlab.corpus.corpus import Corpus, open_corpus
 from mtdlab.corpus.documents import join_documents
-from mtdlab.corpus.tokens import TokenStore, tokenise
+from mtdlab.corpus.token_store import TokenStore
+from mtdlab.corpus.tokens import tokenise
 from mtdlab.device import Device, choose_device
 from mtdlab.encoders.adapters import add_adapters, check_adapters
 from mtdlab.encoders.embed import MAX_LENGTH, Sentences, Vectors, tokenised
