@@ -26,6 +26,7 @@ from mtdlab.commands import (
     studies,
     sweep,
     transfer,
+    worker,
 )
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.terminal import print_text
@@ -36,9 +37,17 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _PANELS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Run a study": (init.init, plan.plan, sweep.sweep, confirm.confirm, reproduce.reproduce),
+    "Run a study": (
+        init.init,
+        plan.plan,
+        sweep.sweep,
+        worker.worker,
+        confirm.confirm,
+        reproduce.reproduce,
+    ),
     "Read the results": (studies.studies, show.show, compare.compare, report.report),
     "Manage studies": (
+        worker.stop,
         doctor.doctor,
         transfer.delete,
         transfer.rename,

@@ -78,12 +78,14 @@ class Store(Looks, Sweeps):
         description: str = "",
         imports: Mapping[str, str] | None = None,
         methods: Mapping[str, Any] | None = None,
+        definition: Mapping[str, Any] | None = None,
     ) -> None:
         """Record a study, or the newer file of one that only gained trials.
 
-        command  recorded without the passwords of its storage URLs.
-        imports  SHA-256 of each module or file that methods were imported from, by its name.
-        methods  `describe_method` of each method, by its name.
+        command     recorded without the passwords of its storage URLs.
+        imports     SHA-256 of each module or file that methods were imported from, by its name.
+        methods     `describe_method` of each method, by its name.
+        definition  what the file says with its profile and --set.
         """
         row = StudyRow(
             id=self.study_id,
@@ -95,6 +97,7 @@ class Store(Looks, Sweeps):
             description=description,
             imports=dict(imports or {}),
             methods=dict(methods or {}),
+            definition=None if definition is None else dict(definition),
         )
         with explained(self.url), Session(self._engine) as session, session.begin():
             lock_writers(session.connection())
@@ -109,6 +112,16 @@ class Store(Looks, Sweeps):
             row = session.get_one(StudyRow, self.study_id, with_for_update=True)
             row.precision = row.precision or precision
             return row.precision
+
+    def record_inputs(self, found: Mapping[str, str]) -> dict[str, str]:
+        """Record digests of inputs, and versions, but those that are recorded already.
+
+        Returns the recorded ones.
+        """
+        with explained(self.url), Session(self._engine) as session, session.begin():
+            row = session.get_one(StudyRow, self.study_id, with_for_update=True)
+            row.inputs = {**found, **(row.inputs or {})}
+            return row.inputs
 
     def record_model(self, trial: int, host: str, folder: str) -> None:
         """Record where the model of the best trial, by its number, was saved."""
