@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
-from sqlalchemy import delete, func, or_, select, update
+from sqlalchemy import String, cast, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from mtdlab.config import Unit
@@ -11,7 +11,7 @@ from mtdlab.errors import NothingToReport, nearest
 from mtdlab.store.claims import Claim
 from mtdlab.store.database import explained, lock_writers
 from mtdlab.store.looks import Looks
-from mtdlab.store.names import OPTUNA_STUDIES
+from mtdlab.store.names import OPTUNA_STUDIES, OPTUNA_TRIALS
 from mtdlab.store.progress import FINISHED
 from mtdlab.store.ranking import FinishedRow, find_best, find_ranking, select_finished
 from mtdlab.store.saved_model import SavedModel
@@ -213,6 +213,18 @@ class Store(Looks, Sweeps):
                 )
                 if identity is not None
             }
+
+    def has_unfinished(self) -> bool:
+        """Whether a trial is running or waits in Optuna's tables.
+
+        Without one of ours, its process was killed before it recorded the end there.
+        """
+        columns = OPTUNA_TRIALS.c
+        # an enumeration on PostgreSQL
+        unfinished = cast(columns.state, String).in_(("RUNNING", "WAITING"))
+        found = select(columns.trial_id).where(columns.study_id == self.study_id, unfinished)
+        with explained(self.url), Session(self._engine) as session:
+            return session.execute(found.limit(1)).first() is not None
 
     def finished(self) -> dict[int, FinishedRow]:
         """The finished trials by Optuna's trial id."""

@@ -90,8 +90,9 @@ class Trials:
         return self.stop.requested() or self.too_many_failed
 
     def _repair(self) -> bool:
-        """Release the trials of dead owners; whether trials wait now."""
-        if self._worker_has_died or self.store.counts().get("RUNNING"):
+        """Release the trials of dead owners, and repair what they left; whether trials wait now."""
+        has_running = self.store.counts().get("RUNNING") or self.store.has_unfinished()
+        if self._worker_has_died or has_running:
             self._worker_has_died = False
             self._optuna.synchronise(self.store)
         return bool(self.store.counts().get("WAITING"))
