@@ -1,0 +1,183 @@
+"""Seconds and memory of the commands by the number of recorded trials: python FILE [TRIALS ...].
+
+The study has the levels of `mtd` and as many seeds as needed. Its trials are recorded with made-up
+results: every table is filled as by a sweep of mtdlab's trainer, Optuna's user attributes included.
+"""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection, MetaData, insert, select, update
+from sqlalchemy.orm import Session
+
+from mtdlab.config import StudySpec, read_study
+from mtdlab.store.database import writing_engine
+from mtdlab.store.tables import ArrayRow, ScoreRow, TrialRow
+from mtdlab.sweep.open_study import open_study
+from mtdlab.sweep.optuna_study import OptunaStudy
+
+COUNTS = (1_000, 10_000, 100_000)
+LEVELS = [0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.875, 0.9, 0.92, 0.94]
+LEVELS += [0.95, 0.96, 0.965, 0.97, 0.975, 0.98, 0.985, 0.99, 0.9925, 0.995]
+CURVES = ("loss", "queue_fill", "score", "alignment", "uniformity", "mean_cosine")
+STEPS = 160
+PIECE = 2_000
+"""Trials that are inserted at once."""
+
+
+def write_study(folder: Path, trials: int) -> StudySpec:
+    """A study file of so many trials."""
+    path = folder / "many.yaml"
+    path.write_text(
+        f"study: many\ntrainer: {{batch_size: 64, queue_size: 512, steps: {STEPS}}}\n"
+        f"search: {{ema_decay: {LEVELS}}}\nseeds: {list(range(trials // len(LEVELS)))}\n"
+    )
+    return read_study(path)
+
+
+def fill(spec: StudySpec, url: str, waiting: int = 0) -> None:
+    """Record every planned trial but the last `waiting` ones as complete."""
+    store = open_study(spec, url, "mtdlab sweep many.yaml")
+    study_id, random = store.study_id, np.random.default_rng(0)
+    with writing_engine(url).begin() as connection:
+        tables = MetaData()
+        tables.reflect(connection)
+        rows = connection.execute(
+            select(TrialRow.id, TrialRow.seed, TrialRow.parameters).order_by(TrialRow.position)
+        ).all()
+        rows = rows[: len(rows) - waiting]
+        for first in range(0, len(rows), PIECE):
+            _fill(connection, tables.tables, spec, study_id, first, rows[first:][:PIECE], random)
+
+
+def _fill(
+    connection: Connection,
+    tables: Any,
+    spec: StudySpec,
+    study_id: int,
+    first: int,
+    rows: Any,
+    random: np.random.Generator,
+) -> None:
+    known: dict[float, dict[str, Any]] = {}
+    now = datetime.now()
+    ours, optuna, parameters, values, attributes = [], [], [], [], []
+    scores, arrays = [], []
+    curve = {name: random.random(STEPS, np.float32) for name in CURVES}
+    for number, row in enumerate(rows, start=first):
+        decay = row.parameters["ema_decay"]
+        if decay not in known:
+            found = spec.settings(row.parameters, 0)
+            known[decay] = found.model_dump(mode="json") | {"mtd": found.mtd}
+        settings = known[decay] | {"seed": row.seed}
+        score = 40 + 5 * decay + float(random.normal())
+        ours.append(
+            {
+                "id": row.id,
+                "optuna_id": number + 1,
+                "number": number,
+                "state": "COMPLETE",
+                "settings": {name: each for name, each in settings.items() if name != "mtd"},
+                "mtd": settings["mtd"],
+                "score": score,
+                "score_before": 30.0,
+                "alignment": 0.3,
+                "uniformity": -2.0,
+                "mean_cosine": 0.1,
+                "best_step": 80,
+                "wall_seconds": 15.0,
+                "peak_memory": 1e9,
+                "environment": {"device": "cpu, float32, threads a trial: 1", "processor": "x"},
+            }
+        )
+        scores += [
+            {"trial_id": row.id, "task": task, "score": score} for task in ("sts_dev", "sts_test")
+        ]
+        arrays += [
+            {"trial_id": row.id, "name": f"curve/{name}", "values": each}
+            for name, each in curve.items()
+        ]
+        spectrum = np.sort(random.random(128, np.float32))[::-1]
+        arrays += [
+            {"trial_id": row.id, "name": f"spectrum/{when}", "values": spectrum}
+            for when in ("before", "after")
+        ]
+        trial = {"trial_id": number + 1}
+        dates = {"datetime_start": now, "datetime_complete": now}
+        optuna.append(
+            trial | {"number": number, "study_id": study_id, "state": "COMPLETE"} | dates
+        )
+        distribution = f'{{"name": "CategoricalDistribution", "attributes": {{"choices": {LEVELS}}}}}'
+        parameters.append(
+            trial
+            | {"param_name": "ema_decay", "param_value": LEVELS.index(decay)}
+            | {"distribution_json": distribution}
+        )
+        values.append(trial | {"objective": 0, "value": score, "value_type": "FINITE"})
+        attributes += [
+            trial | {"key": name, "value_json": json.dumps(each)}
+            for name, each in settings.items()
+        ]
+    Session(connection).execute(update(TrialRow), ours)
+    connection.execute(insert(ScoreRow), scores)
+    connection.execute(insert(ArrayRow), arrays)
+    for name, records in (
+        ("trials", optuna),
+        ("trial_params", parameters),
+        ("trial_values", values),
+        ("trial_user_attributes", attributes),
+    ):
+        connection.execute(insert(tables[name]), records)
+
+
+def measure(folder: Path, url: str) -> Iterator[tuple[str, float, float]]:
+    """Each command with its seconds and its peak memory in MB."""
+    for words in (
+        "studies",
+        "plan many.yaml --no-measure",
+        "sweep many.yaml --jobs 0",
+        "show many",
+        "report --study many",
+    ):
+        started = time.perf_counter()
+        code, used = run(["mtdlab", *words.split(), "--storage", url], folder)
+        assert code == 0, words
+        yield words, time.perf_counter() - started, used
+
+
+def run(words: list[str], folder: Path) -> tuple[int, float]:
+    """Run a command to its end; its exit code, and its peak memory in MB."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", *words], cwd=folder, stdout=subprocess.DEVNULL
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, usage.ru_maxrss * 1024 / 1e6
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for count in [int(each) for each in sys.argv[1:]] or COUNTS:
+        with tempfile.TemporaryDirectory() as name:
+            place = Path(name)
+            spec = write_study(place, count)
+            address = f"sqlite:///{place / 'many.db'}"
+            began = time.perf_counter()
+            OptunaStudy(address, spec)
+            fill(spec, address)
+            size = (place / "many.db").stat().st_size / 1e6
+            print(f"{count:,} trials, filled in {time.perf_counter() - began:.0f} s, {size:.0f} MB")
+            for command, seconds, memory in measure(place, address):
+                print(f"  {command:30} {seconds:7.1f} s {memory:7.0f} MB", flush=True)
+            [page] = place.glob("reports/**/*.html")
+            print(f"  page: {page.stat().st_size / 1e6:.2f} MB")
