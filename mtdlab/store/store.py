@@ -1,17 +1,17 @@
 """The record of a study and its planned trials."""
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from sqlalchemy import String, cast, delete, func, or_, select, update
+from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
 from mtdlab.config import Unit
 from mtdlab.errors import NothingToReport, nearest
+from mtdlab.store.beside_optuna import BesideOptuna
 from mtdlab.store.claims import Claim
 from mtdlab.store.database import explained, lock_writers
 from mtdlab.store.looks import Looks
-from mtdlab.store.names import OPTUNA_STUDIES, OPTUNA_TRIALS
 from mtdlab.store.progress import FINISHED
 from mtdlab.store.ranking import FinishedRow, find_best, find_ranking, select_finished
 from mtdlab.store.saved_model import SavedModel
@@ -20,34 +20,8 @@ from mtdlab.store.tables import StudyRow, TrialRow
 from mtdlab.store.urls import shown, without_passwords
 
 
-class Store(Looks, Sweeps):
+class Store(Looks, Sweeps, BesideOptuna):
     """One study: its record, planned trials and results. Every method may raise StorageError."""
-
-    def forget_deleted(self, name: str, optuna_ids: Callable[[], Set[int]]) -> None:
-        """Delete the rows of a study that was deleted through Optuna, which does not delete them.
-
-        SQLite reuses the id of a deleted study. If Optuna has none of the trials recorded here, the
-        rows belong to a deleted study. The rows are read before Optuna's ids, so that a trial that
-        another worker starts in between is not mistaken for a deleted one.
-        """
-        mine = or_(StudyRow.id == self.study_id, StudyRow.name == name)
-        with explained(self.url), Session(self._engine) as session, session.begin():
-            begun = select(TrialRow.optuna_id).join(StudyRow).where(mine)
-            known = set(session.scalars(begun.where(TrialRow.optuna_id.is_not(None))))
-        if known and known.isdisjoint(optuna_ids()):
-            with explained(self.url), Session(self._engine) as session, session.begin():
-                session.execute(delete(StudyRow).where(mine))
-
-    def forget_vanished(self) -> None:
-        """Delete the rows of a study that was deleted through Optuna and whose id is used again.
-
-        Its name is not that of Optuna's study, also if none of its trials had begun.
-        """
-        with explained(self.url), Session(self._engine) as session, session.begin():
-            known = select(OPTUNA_STUDIES.c.study_name)
-            known = known.where(OPTUNA_STUDIES.c.study_id == self.study_id)
-            other = (StudyRow.id == self.study_id) & StudyRow.name.not_in(known)
-            session.execute(delete(StudyRow).where(other))
 
     def forget_unbegun(self) -> bool:
         """Delete the study's rows if no trial has begun; returns whether none had."""
@@ -202,36 +176,6 @@ class Store(Looks, Sweeps):
         # one whose workers died before it began has no number
         failed = (row for row in ended if row.state == "FAIL")
         return sorted(failed, key=lambda row: (row.number is None, row.number or 0))
-
-    def begun(self) -> set[int]:
-        """The Optuna ids of all trials that have one."""
-        with explained(self.url), Session(self._engine) as session:
-            return {
-                identity
-                for identity in session.scalars(
-                    select(TrialRow.optuna_id).where(TrialRow.study_id == self.study_id)
-                )
-                if identity is not None
-            }
-
-    def has_unfinished(self) -> bool:
-        """Whether a trial is running or waits in Optuna's tables.
-
-        Without one of ours, its process was killed before it recorded the end there.
-        """
-        columns = OPTUNA_TRIALS.c
-        # an enumeration on PostgreSQL
-        unfinished = cast(columns.state, String).in_(("RUNNING", "WAITING"))
-        found = select(columns.trial_id).where(columns.study_id == self.study_id, unfinished)
-        with explained(self.url), Session(self._engine) as session:
-            return session.execute(found.limit(1)).first() is not None
-
-    def finished(self) -> dict[int, FinishedRow]:
-        """The finished trials by Optuna's trial id."""
-        with explained(self.url), Session(self._engine) as session:
-            ranking = find_ranking(session, self.study_id)
-            rows = session.execute(select_finished(self.study_id, ranking))
-            return {optuna_id: FinishedRow(*row) for optuna_id, *row in rows if optuna_id}
 
     def ended(self) -> list[Claim]:
         """The trials that have ended and cannot be resumed, without an owner."""

@@ -51,12 +51,12 @@ def open_study(
     optuna_study = OptunaStudy(url, spec)
     store = Store(url, optuna_study.study_id)
     store.forget_vanished()
-    store.forget_deleted(spec.name, optuna_study.trial_ids)
+    store.forget_deleted(spec.name)
     try:
         identity = _record(store, spec, command)
     except OtherFile:
         # a trial is claimed in mtdlab's tables before it is created in Optuna's
-        if optuna_study.trial_ids() or not store.forget_unbegun():
+        if store.optuna_ids() or not store.forget_unbegun():
             raise
         notify(
             f"study {spec.name} was planned from another file; it is replaced by this one, since "

@@ -8,7 +8,7 @@ from typing import Any
 import optuna
 from optuna.exceptions import DuplicatedStudyError, UpdateFinishedTrialError
 from optuna.storages import BaseStorage, RDBStorage, get_storage
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import TrialState
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
 from mtdlab.config import StudySpec
@@ -42,10 +42,6 @@ class OptunaStudy:
             self.storage = get_storage(open_storage(url))
             self.study = _create(self.storage, spec)
         self.study_id = self.storage.get_study_id_from_name(spec.name)
-
-    def trial_ids(self) -> set[int]:
-        """The ids of all trials of this study in Optuna's tables."""
-        return {trial._trial_id for trial in self.storage.get_all_trials(self.study_id)}
 
     def begin(self, claim: Claim) -> tuple[optuna.Trial, dict[str, Any]]:
         """A running Optuna trial for a claim, and its parameters, drawn where they are missing."""
@@ -134,7 +130,7 @@ class OptunaStudy:
         transactions: it failed, and its configuration runs again as another trial.
         """
         # read first: a trial that is claimed now is not among these
-        before = self._unfinished()
+        before = store.unfinished_ids()
         owned = store.owned()
         dead = [trial for trial in owned if is_dead(trial.owner, trial.heartbeat)]
         for each in dead:
@@ -144,16 +140,13 @@ class OptunaStudy:
                 state = "WAITING" if store.release(each.row, each.owner) else None
             if state == "WAITING" and each.optuna_id is not None:
                 self.release(each.optuna_id)
-        finished = store.finished()
-        for trial in self._unfinished():
-            if trial._trial_id in finished:
-                ended = finished[trial._trial_id]
-                self.record(trial._trial_id, ended.state, ended.ranking, ended.score)
-        if len(dead) == len(owned):
+        for identity, ended in store.finished(store.unfinished_ids()).items():
+            self.record(identity, ended.state, ended.ranking, ended.score)
+        if before and len(dead) == len(owned):
             known = store.begun()
-            for trial in before:
-                if trial._trial_id not in known:
-                    self.record(trial._trial_id, "FAIL", reason="its worker ended before it began")
+            for identity in before:
+                if identity not in known:
+                    self.record(identity, "FAIL", reason="its worker ended before it began")
 
     def record_death(self, store: Store, process: int, how: str) -> bool:
         """Release the trial of a worker that died, or fail it at its third; whether it had one.
@@ -168,10 +161,6 @@ class OptunaStudy:
                 self.release(trial.optuna_id)
             return state is not None
         return False
-
-    def _unfinished(self) -> list[FrozenTrial]:
-        states = (TrialState.RUNNING, TrialState.WAITING)
-        return self.storage.get_all_trials(self.study_id, deepcopy=False, states=states)
 
 
 def recorded_folder(study: str, url: str) -> Path | None:

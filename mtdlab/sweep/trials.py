@@ -91,7 +91,7 @@ class Trials:
 
     def _repair(self) -> bool:
         """Release the trials of dead owners, and repair what they left; whether trials wait now."""
-        has_running = self.store.counts().get("RUNNING") or self.store.has_unfinished()
+        has_running = self.store.counts().get("RUNNING") or self.store.unfinished_ids()
         if self._worker_has_died or has_running:
             self._worker_has_died = False
             self._optuna.synchronise(self.store)

@@ -114,19 +114,16 @@ def _fill(
         ]
         trial = {"trial_id": number + 1}
         dates = {"datetime_start": now, "datetime_complete": now}
-        optuna.append(
-            trial | {"number": number, "study_id": study_id, "state": "COMPLETE"} | dates
-        )
-        distribution = f'{{"name": "CategoricalDistribution", "attributes": {{"choices": {LEVELS}}}}}'
+        optuna.append(trial | {"number": number, "study_id": study_id, "state": "COMPLETE"} | dates)
+        choices = {"name": "CategoricalDistribution", "attributes": {"choices": LEVELS}}
         parameters.append(
             trial
             | {"param_name": "ema_decay", "param_value": LEVELS.index(decay)}
-            | {"distribution_json": distribution}
+            | {"distribution_json": json.dumps(choices)}
         )
         values.append(trial | {"objective": 0, "value": score, "value_type": "FINITE"})
         attributes += [
-            trial | {"key": name, "value_json": json.dumps(each)}
-            for name, each in settings.items()
+            trial | {"key": name, "value_json": json.dumps(each)} for name, each in settings.items()
         ]
     Session(connection).execute(update(TrialRow), ours)
     connection.execute(insert(ScoreRow), scores)

@@ -130,7 +130,7 @@ def test_an_average_ranks_trials_too(tmp_path: Path) -> None:
     best = store.best_trial()
     assert best is not None
     assert (best.number, best.score, best.ranking) == (1, 39.0, 60.0)
-    assert store.finished()[12].ranking == 60.0
+    assert store.finished([12])[12].ranking == 60.0
     assert store.select_by("sts_test") == "sts_average"
 
 
