@@ -14,10 +14,12 @@ from mtdlab.config import StudySpec
 from mtdlab.config.program_study import ProgramSpec
 from mtdlab.files import has_leftovers
 from mtdlab.store import FinishedRow, Look, SavedModel
+from mtdlab.sweep.artifacts import Artifacts
 from mtdlab.sweep.heartbeat import recorded_sweep
 from mtdlab.sweep.model_folders import CHECKPOINTS
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.preflight import check_before_sweep, check_requirements
+from mtdlab.sweep.shared_models import choose_artifacts, record_artifacts
 from mtdlab.sweep.signals import stop_on_signals
 from mtdlab.sweep.trials import Trials
 from mtdlab.terminal import print_text
@@ -62,6 +64,7 @@ def sweep(
     url: str,
     *,
     models: Path = MODELS,
+    artifacts: str | None = None,
     jobs: int | None = None,
     jobs_per_gpu: int = 1,
     retry_failed: bool = False,
@@ -71,15 +74,22 @@ def sweep(
     """Run or resume a study with `jobs` worker processes; by default one per core, on a machine
     with GPUs `jobs_per_gpu` on each.
 
-    The best trial's model is kept in `models`, in a folder named after the study. As soon as the
-    study has `max_failed` failed trials, the sweep stops, with exit code 1.
+    The best trial's model is kept in `models`, in a folder named after the study; it and the
+    checkpoints are copied to `artifacts`, a shared folder or URL, by default that of the study's
+    first sweep with one. As soon as the study has `max_failed` failed trials, the sweep stops,
+    with exit code 1.
 
     Raises MtdlabError where the study was begun with other settings than the file's, or where
-    an encoder or a text is missing; StorageError where the database fails.
+    an encoder, a text or the shared place is missing; StorageError where the database fails.
     """
     started = time.perf_counter()
+    place = choose_artifacts(spec, url, artifacts, models.absolute())
     checked = check_before_sweep(spec, url, models.absolute(), retry_failed=retry_failed)
+    if place is not None and (checked or artifacts is not None):
+        Artifacts(place).check()
     store = open_study(spec, url, command, notify=partial(print_text, file=sys.stderr))
+    if place is not None:
+        record_artifacts(spec.name, store, place)
     if retry_failed:
         store.retry_failed()
     if not checked and store.counts().get("WAITING"):
@@ -90,7 +100,7 @@ def sweep(
         trials = Trials(spec, url, models.absolute(), store, stop, (jobs, jobs_per_gpu), max_failed)
         with closing(trials):
             trials.run_all()
-        if not stop.requested() and (models / CHECKPOINTS / spec.name).exists():
+        if not stop.requested() and (place or (models / CHECKPOINTS / spec.name).exists()):
             # imported here, since it imports optuna
             from mtdlab.sweep.objective import objective_of
 
