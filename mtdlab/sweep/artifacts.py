@@ -9,7 +9,6 @@ import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +92,6 @@ class Artifacts:
         """The paths of all files below `name`, relative to it; none where there is no such name."""
         with self._explained("cannot be read"):
             files, root = self._opened
-            # another machine may have written since
-            files.invalidate_cache()
             with suppress(FileNotFoundError):
                 start = f"{root}/{name}/"
                 found = map(str, files.find(start.rstrip("/")))
@@ -105,17 +102,18 @@ class Artifacts:
         """Remove a folder; one that is not there is none to remove."""
         with self._explained("cannot be written to"):
             files, root = self._opened
-            files.invalidate_cache()
             with suppress(FileNotFoundError):
                 files.rm(f"{root}/{name}", recursive=True)
 
-    @cached_property
+    @property
     def _opened(self) -> tuple[Any, str]:
         """The file system of the driver, and the place in it."""
         # imports the driver of the URL
         from fsspec.core import url_to_fs
 
         files, root = url_to_fs(self.url)
+        # what it has listed: another machine may have written since
+        files.invalidate_cache()
         return files, str(root).rstrip("/")
 
     def _write(self, path: str, write: Any) -> None:

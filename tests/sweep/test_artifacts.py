@@ -3,9 +3,11 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from mtdlab.errors import MtdlabError
 from mtdlab.sweep.artifacts import Artifacts, ArtifactsError, artifacts_url
@@ -86,6 +88,24 @@ def test_a_folder_is_copied_there_and_back(shared_url: str, tmp_path: Path) -> N
     assert len(artifacts.files("study/one-two")) == 3
     # what was written to check the place is removed
     assert all(each.startswith("study/") for each in artifacts.files(""))
+
+
+def test_what_another_machine_writes_meanwhile_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where the driver keeps what it has listed, as those of object stores may."""
+    listed: dict[str, Any] = {}
+    find = MemoryFileSystem.find
+
+    def find_once(self: MemoryFileSystem, path: str, *given: Any, **options: Any) -> Any:
+        return listed.setdefault(f"{path} {options}", find(self, path, *given, **options))
+
+    monkeypatch.setattr(MemoryFileSystem, "find", find_once)
+    monkeypatch.setattr(MemoryFileSystem, "invalidate_cache", lambda *_: listed.clear())
+    artifacts, elsewhere = Artifacts("memory://seen"), MemoryFileSystem()
+    assert artifacts.files("one") == []
+    elsewhere.pipe_file("/seen/one/a", b"a")
+    assert artifacts.files("one") == ["a"]
 
 
 def test_the_last_file_is_written_after_all_others(
