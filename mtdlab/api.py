@@ -66,6 +66,7 @@ def run_study(
     evaluator: str | None = None,
     objective: str | None = None,
     models: str | Path = "models",
+    artifacts: str | None = None,
     jobs: int | None = None,
     jobs_per_gpu: int = 1,
     retry_failed: bool = False,
@@ -80,6 +81,7 @@ def run_study(
     evaluator  MODULE:FUNCTION that scores encoders, as --evaluator.
     objective  MODULE:FUNCTION, a training program in place of mtdlab's trainer.
     models   folder in which the best trial's model is kept.
+    artifacts  shared folder or fsspec URL for checkpoints and models, as --artifacts.
     jobs     worker processes; by default one a core, or `jobs_per_gpu` on each GPU.
     max_failed  the sweep ends, with exit code 1, when so many trials of the study have failed.
 
@@ -89,6 +91,7 @@ def run_study(
         _read(study, profile, overrides, imports, evaluator, objective),
         storage_url(storage),
         models=Path(models),
+        artifacts=artifacts,
         jobs=jobs,
         jobs_per_gpu=jobs_per_gpu,
         retry_failed=retry_failed,

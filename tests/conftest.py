@@ -26,12 +26,17 @@ from tests.postgresql import (
     postgresql_template,
     postgresql_url,
 )
+from tests.shared_places import fail, s3_endpoint, s3_url, shared_url
 
 __all__ = [
     "empty_postgresql_url",
+    "fail",
     "postgresql_server",
     "postgresql_template",
     "postgresql_url",
+    "s3_endpoint",
+    "s3_url",
+    "shared_url",
 ]
 torch.set_num_threads(1)
 # ignored where the tests run under nohup or in the background of a script; the tests send them

@@ -56,7 +56,9 @@ def describe_cost(study: StudyFrames) -> str:
             f"{format_seconds(float(seconds.median()))} each (median)."
         )
     if study.model:
-        place = f"{study.model['folder']} on host {study.model['host']}"
+        folder, host = study.model["folder"], study.model["host"]
+        # that which all machines share is a URL
+        place = folder.removeprefix("file://") if "://" in folder else f"{folder} on host {host}"
         texts.append(f"The model of trial {study.model['trial']} is in {clean(place)}.")
     elif folder := model_folder(study):
         texts.append(f"The best trial's model is in {clean(folder)} on the machine that ran it.")

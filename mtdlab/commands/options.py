@@ -62,6 +62,15 @@ Profile = Annotated[
     ),
 ]
 Models = Annotated[Path, typer.Option(help="Folder in which the best trial's model is kept.")]
+Artifacts = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        show_default=False,
+        help="Folder or fsspec URL (s3://bucket/runs) that all machines share, for checkpoints and "
+        "models. Default: that of the study's first sweep with one.",
+    ),
+]
 Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override the file: trainer.steps=50."),

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from mtdlab.commands.options import (
+    Artifacts,
     AsJson,
     Evaluator,
     Imports,
@@ -38,6 +39,7 @@ def sweep(
     ] = None,
     jobs_per_gpu: JobsPerGpu = 1,
     models: Models = Path("models"),
+    artifacts: Artifacts = None,
     profile: Profile = None,
     set_: Overrides = None,
     import_: Imports = None,
@@ -86,6 +88,7 @@ def sweep(
             spec,
             url,
             models=models,
+            artifacts=artifacts,
             jobs=jobs,
             jobs_per_gpu=jobs_per_gpu,
             retry_failed=retry_failed,

@@ -104,10 +104,15 @@ def _best_fields(result: SweepResult) -> dict[str, Any] | None:
 
 
 def _model(result: SweepResult, models: Path) -> str | None:
-    """The folder of the best trial's model; None where it was not saved there."""
-    folder = models / result.study
-    is_best = result.best is not None and kept_trial(folder) == result.best.number
-    return str(folder) if is_best else None
+    """The folder of the best trial's model, here or shared; None where it is in neither."""
+    folder, saved = models / result.study, result.model
+    if (best := result.best) is None:
+        return None
+    if kept_trial(folder) == best.number:
+        return str(folder)
+    if saved is not None and saved.is_shared and saved.trial == best.number:
+        return saved.path
+    return None
 
 
 def _absent(result: SweepResult, best: FinishedRow, models: Path) -> str:

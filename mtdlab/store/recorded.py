@@ -53,6 +53,12 @@ def read_last_decision(url: str, study: str) -> str:
         return session.scalar(looks.order_by(LookRow.look.desc()).limit(1)) or ""
 
 
+def read_artifacts(url: str, study: str) -> str | None:
+    """Where all machines keep a study's checkpoints and models. Raises as `read_states`."""
+    with explained(url), Session(reading_engine(url)) as session:
+        return session.scalar(select(StudyRow.artifacts).where(StudyRow.name == study))
+
+
 @dataclass(frozen=True)
 class RecordedTrial:
     """One trial as it is recorded. Numbers that are not known are None.

@@ -8,19 +8,19 @@ from sqlalchemy.orm import Session
 
 from mtdlab.config import Unit
 from mtdlab.errors import NothingToReport, nearest
+from mtdlab.store.artifacts import ModelRecords
 from mtdlab.store.beside_optuna import BesideOptuna
 from mtdlab.store.claims import Claim
 from mtdlab.store.database import explained, lock_writers
 from mtdlab.store.looks import Looks
 from mtdlab.store.progress import FINISHED
 from mtdlab.store.ranking import FinishedRow, find_best, find_ranking, select_finished
-from mtdlab.store.saved_model import SavedModel
 from mtdlab.store.sweeps import Sweeps
 from mtdlab.store.tables import StudyRow, TrialRow
 from mtdlab.store.urls import shown, without_passwords
 
 
-class Store(Looks, Sweeps, BesideOptuna):
+class Store(Looks, Sweeps, ModelRecords, BesideOptuna):
     """One study: its record, planned trials and results. Every method may raise StorageError."""
 
     def forget_unbegun(self) -> bool:
@@ -96,19 +96,6 @@ class Store(Looks, Sweeps, BesideOptuna):
             row = session.get_one(StudyRow, self.study_id, with_for_update=True)
             row.inputs = {**found, **(row.inputs or {})}
             return row.inputs
-
-    def record_model(self, trial: int, host: str, folder: str) -> None:
-        """Record where the model of the best trial, by its number, was saved."""
-        with explained(self.url), Session(self._engine) as session, session.begin():
-            row = session.get(StudyRow, self.study_id, with_for_update=True)
-            # None: deleted meanwhile
-            if row is not None:
-                row.model = {"trial": trial, "host": host, "folder": folder}
-
-    def saved_model(self) -> SavedModel | None:
-        """Where the model of the best trial was last saved; None where it is not recorded."""
-        row = self.study()
-        return None if row is None else SavedModel.of(row.model)
 
     def add_units(
         self, units: Sequence[Unit], begin_with: Set[int] | None = None

@@ -83,13 +83,15 @@ def write_records(
 
     study_id    Optuna's in this database; optuna_ids: Optuna's trial ids by the recorded ones.
 
-    A trial that was running waits. Rows of a study that was deleted through Optuna, whose id is
-    used again, are removed. Raises StorageError.
+    A trial that was running waits. Checkpoints and models are not shared with the study that it is
+    copied from: each of the two would remove the other's. Rows of a study that was deleted through
+    Optuna, whose id is used again, are removed. Raises StorageError.
     """
     with explained(url), Session(writing_engine(url)) as session, session.begin():
         lock_writers(session.connection())
         session.execute(delete(StudyRow).where(StudyRow.id == study_id))
-        session.add(StudyRow(**records.study | {"id": study_id, "name": name}))
+        changed = {"id": study_id, "name": name, "artifacts": None}
+        session.add(StudyRow(**records.study | changed))
         session.flush()
         trials = {
             record["id"]: TrialRow(**_moved(record, study_id, optuna_ids))

@@ -1,4 +1,4 @@
-"""The model of a study's best trial, kept in a folder while the sweep runs."""
+"""The model of a study's best trial, kept in a folder while the sweep runs, and shared."""
 
 import platform
 from dataclasses import dataclass
@@ -8,6 +8,8 @@ from typing import Any
 from mtdlab.config import TrainerSettings
 from mtdlab.errors import StorageError, describe
 from mtdlab.store import Claim, Store
+from mtdlab.sweep.artifacts import Artifacts, ArtifactsError
+from mtdlab.sweep.shared_models import share_model
 from mtdlab.training.export import locked, save_model
 from mtdlab.training.inputs import RunInputs
 from mtdlab.training.outcome import Outcome
@@ -36,9 +38,22 @@ def save_if_best(folder: Path, store: Store, claim: Claim, trained: Trained) -> 
             best = store.best_trial()
             if best is not None and best.row == claim.row:
                 save_model(folder, trained.settings, trained.inputs, trained.outcome, trained.facts)
-                store.record_model(best.number, platform.node(), str(folder.absolute()))
+                return _record(folder, store, best.number)
     except StorageError:
         raise
     except Exception as error:
         return f"model not saved: {describe(error)}"
     return ""
+
+
+def _record(folder: Path, store: Store, number: int) -> str:
+    """Share a saved model where the study does, and record where it is; returns an error."""
+    url, note = store.artifacts(), ""
+    if url is not None:
+        try:
+            share_model(folder, store, Artifacts(url))
+            return note
+        except ArtifactsError as error:
+            note = f"model not shared: {error}"
+    store.record_model(number, platform.node(), str(folder.absolute()))
+    return note

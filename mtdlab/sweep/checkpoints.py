@@ -10,10 +10,13 @@ import torch
 from mtdlab.config import TrainerSettings
 from mtdlab.device import choose_device
 from mtdlab.errors import describe
+from mtdlab.sweep.artifacts import ArtifactsError
 from mtdlab.sweep.environment import environment
+from mtdlab.sweep.shared_checkpoints import SharedCheckpoints
 from mtdlab.training.checkpoint import (
     Checkpoint,
     Facts,
+    Found,
     find_checkpoint,
     save_checkpoint,
     state_bytes,
@@ -33,6 +36,8 @@ MAY_DIFFER = ("device", "processor", "versions")
 """Facts in which it may differ, at the price of equal bits."""
 NOT_SAVED = "checkpoint not saved: "
 """Begins the note of a disk that fails; a trial has one."""
+NOT_SHARED = "checkpoint not shared: "
+"""The same of the place that all machines share."""
 THREADS = "threads"
 """Taken over from the checkpoint."""
 
@@ -47,10 +52,13 @@ def describe_run(settings: TrainerSettings, inputs: RunInputs) -> dict[str, str]
 
 
 class TrialCheckpoints:
-    """The checkpoints of one trial, in a folder of its own."""
+    """The checkpoints of one trial, in a folder of its own.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    shared  those that all machines see; None where the study has none.
+    """
+
+    def __init__(self, folder: Path, shared: SharedCheckpoints | None = None) -> None:
+        self.folder, self.shared = folder, shared
         self._facts: Facts = {}
         self._state: RunState | None = None
         self._saved_at, self._cost = time.monotonic(), 0.0
@@ -66,7 +74,7 @@ class TrialCheckpoints:
         another number of threads end with other bits.
         """
         self._state, self._facts = state, facts
-        found = find_checkpoint(self.folder)
+        found = self._newest()
         self.notes.extend(found.damaged)
         threads = torch.get_num_threads()
         if found.checkpoint is not None and self._fits(found.checkpoint):
@@ -86,19 +94,58 @@ class TrialCheckpoints:
         return time.monotonic() - self._saved_at >= max(LEAST_SECONDS, self._cost / COST)
 
     def save(self) -> bool:
-        """Save the state now; whether it is saved. A disk that fails is noted and ends nothing."""
+        """Save the state now, share it, and return whether it is saved on this machine.
+
+        A disk or a shared place that fails is noted and ends nothing.
+        """
         if self._state is None:
             return False
         started, saved = time.monotonic(), False
         try:
-            save_checkpoint(self.folder, self._state.step, self._state.state_dict(), self._facts)
+            path = save_checkpoint(
+                self.folder, self._state.step, self._state.state_dict(), self._facts
+            )
             saved = True
+            if self.shared is not None:
+                self.shared.upload(path)
+        except ArtifactsError as error:
+            self._note_once(NOT_SHARED, error)
         except OSError as error:
-            if not any(note.startswith(NOT_SAVED) for note in self.notes):
-                self.notes.append(f"{NOT_SAVED}{describe(error)}")
+            self._note_once(NOT_SAVED, error)
         self._saved_at = time.monotonic()
         self._cost = self._saved_at - started
         return saved
+
+    def remove_shared(self) -> list[str]:
+        """Remove the shared checkpoints of a trial that has ended; returns an error as a note."""
+        try:
+            if self.shared is not None:
+                self.shared.remove()
+        except ArtifactsError as error:
+            return [f"shared checkpoints not removed: {error}"]
+        return []
+
+    def _note_once(self, beginning: str, error: Exception) -> None:
+        if not any(note.startswith(beginning) for note in self.notes):
+            self.notes.append(f"{beginning}{describe(error)}")
+
+    def _newest(self) -> Found:
+        """The newest intact checkpoint, here or in the shared place.
+
+        A trial that another machine took further does not go on from the older one of this machine.
+        """
+        found = find_checkpoint(self.folder)
+        if self.shared is None:
+            return found
+        try:
+            for step in self.shared.steps():
+                if found.checkpoint is not None and found.checkpoint.step >= step:
+                    break
+                self.shared.download(step, self.folder)
+                found = find_checkpoint(self.folder)
+        except (ArtifactsError, OSError) as error:
+            self.notes.append(f"shared checkpoints not read: {describe(error)}")
+        return found
 
     def _fits(self, checkpoint: Checkpoint) -> bool:
         others = [name for name in SAME if checkpoint.facts.get(name) != self._facts[name]]

@@ -1,6 +1,6 @@
 """What holds of the folders of a study: the saved model, checkpoints and temporary folders."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 
 from mtdlab.files import temporary_folders
@@ -18,12 +18,18 @@ def find_leftovers(record: Record, models: Path) -> list[Problem]:
 
 
 def model_is_that_of_the_best_trial(record: Record, models: Path) -> Iterator[Problem]:
-    """`models/STUDY` is the model of the best trial, unless saving it was noted to have failed."""
+    """`models/STUDY` is the model of the best trial, unless saving it was noted to have failed.
+
+    Where all machines share models, another one may have shared it.
+    """
     name, folder = "the saved model is that of the best trial", models / record.study.name
     if (best := record.best) is None:
         if folder.exists():
             found = f"{folder} is there, but no trial is complete"
             yield Problem(name, found, f"move {folder} away")
+        return
+    shared = SavedModel.of(record.study.model)
+    if shared is not None and shared.is_shared and shared.trial == best.number:
         return
     if not folder.exists():
         return  # saved in another folder or on another machine, or the study was imported
@@ -71,19 +77,24 @@ def nothing_temporary_is_left(record: Record, models: Path) -> Iterator[Problem]
         yield Problem("no temporary folder is left", text, f"rm -r {path}")
 
 
-def folders_of_ended(store: Store, checkpoints: Path) -> Iterator[tuple[Claim, Path]]:
-    """The trials that have ended and have a folder in that of the checkpoints."""
-    if checkpoints.exists():
+def folders_of_ended(
+    store: Store, checkpoints: Path, shared: Set[str] = frozenset()
+) -> Iterator[tuple[Claim, Path]]:
+    """The trials that have ended and have a folder in that of the checkpoints.
+
+    shared  the names of folders that are elsewhere, of which those of ended trials are added.
+    """
+    if shared or checkpoints.exists():
         for claim in store.ended():
             folder = checkpoints / f"{claim.setting}-{claim.seed}"
-            if folder.exists():
+            if folder.name in shared or folder.exists():
                 yield claim, folder
 
 
 def find_notes(record: Record, models: Path) -> Iterator[str]:
     """What is as it should be, and worth to be known: a model elsewhere, results to be recorded."""
     name, model = record.study.name, SavedModel.of(record.study.model)
-    if model is not None and not (models / name).exists():
+    if model is not None and (model.is_shared or not (models / name).exists()):
         yield str(model)
     for row in record.trials:
         result = models / CHECKPOINTS / name / f"{row.setting}-{row.seed}" / RESULT

@@ -13,11 +13,13 @@ from mtdlab.config import StudySpec
 from mtdlab.config.program_study import ProgramSpec
 from mtdlab.files import has_leftovers
 from mtdlab.store import FinishedRow, Look, SavedModel
+from mtdlab.sweep.artifacts import Artifacts
 from mtdlab.sweep.heartbeat import recorded_sweep
 from mtdlab.sweep.model_folders import CHECKPOINTS
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.preflight import check_before_sweep, check_requirements
 from mtdlab.sweep.same_inputs import check_same_inputs
+from mtdlab.sweep.shared_models import choose_artifacts, record_artifacts
 from mtdlab.sweep.signals import stop_on_signals
 from mtdlab.sweep.trials import Execution, Trials
 from mtdlab.terminal import print_text
@@ -62,6 +64,7 @@ def sweep(
     url: str,
     *,
     models: Path = MODELS,
+    artifacts: str | None = None,
     jobs: int | None = None,
     jobs_per_gpu: int = 1,
     retry_failed: bool = False,
@@ -73,18 +76,24 @@ def sweep(
     """Run or resume a study with `jobs` worker processes; by default one per core, on a machine
     with GPUs `jobs_per_gpu` on each. With 0 jobs its trials are recorded and none is run.
 
-    The best trial's model is kept in `models`, in a folder named after the study. As soon as the
-    study has `max_failed` failed trials, the sweep stops, with exit code 1. With `wait` it ends
-    only when no other process runs a trial of the study. With `scheduler` the workers are those of
-    a dask cluster.
+    The best trial's model is kept in `models`, in a folder named after the study; it and the
+    checkpoints are copied to `artifacts`, a shared folder or URL, by default that of the study's
+    first sweep with one. As soon as the study has `max_failed` failed trials, the sweep stops,
+    with exit code 1. With `wait` it ends only when no other process runs a trial of the study. With
+    `scheduler` the workers are those of a dask cluster.
 
     Raises MtdlabError where the study was begun with other settings than the file's, or where
-    an encoder or a text is missing, or is not that of its first sweep; StorageError where the
-    database fails.
+    an encoder, a text or the shared place is missing, or is not that of its first sweep;
+    StorageError where the database fails.
     """
     started = time.perf_counter()
+    place = choose_artifacts(spec, url, artifacts, models.absolute())
     found = check_before_sweep(spec, url, models.absolute(), retry_failed=retry_failed)
+    if place is not None and (found is not None or artifacts is not None):
+        Artifacts(place).check()
     store = open_study(spec, url, command, notify=_warn)
+    if place is not None:
+        record_artifacts(spec.name, store, place)
     if retry_failed:
         store.retry_failed()
     if found is None and store.counts().get("WAITING"):
@@ -99,7 +108,8 @@ def sweep(
         with closing(trials):
             if jobs != 0:
                 trials.run_all()
-        if jobs != 0 and not stop.requested() and (models / CHECKPOINTS / spec.name).exists():
+        left = place or (models / CHECKPOINTS / spec.name).exists()
+        if jobs != 0 and not stop.requested() and left:
             # imported here, since it imports optuna
             from mtdlab.sweep.objective import objective_of
 

@@ -15,11 +15,12 @@ from mtdlab.sweep.environment import PACKAGES, environment
 from mtdlab.sweep.heartbeat import ClaimLost
 from mtdlab.sweep.machine import describe_versions
 from mtdlab.sweep.monitor import TrialMonitor, TrialRun
-from mtdlab.sweep.objective import Ended, Objective
+from mtdlab.sweep.objective import Ended, Objective, nothing
 from mtdlab.sweep.precision import fix_precision
 from mtdlab.sweep.preflight import check_training
 from mtdlab.sweep.results import complete, ended_early
 from mtdlab.sweep.same_inputs import VERSIONS
+from mtdlab.sweep.shared_checkpoints import shared_checkpoints
 from mtdlab.sweep.signals import Interrupted, StopRequest
 from mtdlab.sweep.slots import take_gpu
 from mtdlab.sweep.spool import load_result, save_result
@@ -43,7 +44,8 @@ class Trainer(Objective):
         """Train; resumes from the trial's last checkpoint."""
         assert isinstance(settings, TrainerSettings), "those of a method"
         take_gpu()
-        checkpoints = TrialCheckpoints(run.folder)
+        shared = shared_checkpoints(run.study.store, run.folder)
+        checkpoints = TrialCheckpoints(run.folder, shared)
         monitor = TrialMonitor(
             run.study, run.claim, run.trial, run.stop, settings, checkpoints, run.heartbeat
         )
@@ -51,8 +53,10 @@ class Trainer(Objective):
         if trained is None:
             # a result that was kept is recorded before its model is saved
             unsaved = result.state == "COMPLETE"
-            return Ended(result, tuple(checkpoints.notes), leaves_folder=unsaved)
-        return Ended(result, tuple(checkpoints.notes), partial(_keep, spec, run, trained))
+            keep = nothing if unsaved else checkpoints.remove_shared
+            return Ended(result, tuple(checkpoints.notes), keep, leaves_folder=unsaved)
+        keep = partial(_keep, spec, run, trained, checkpoints)
+        return Ended(result, tuple(checkpoints.notes), keep)
 
     def restore(
         self, spec: StudySpec, url: str, models: Path, store: Store, stop: StopRequest
@@ -64,13 +68,16 @@ class Trainer(Objective):
         restore_model(spec, url, models, store, stop)
 
 
-def _keep(spec: StudySpec, run: TrialRun, trained: Trained) -> list[str]:
-    """Save the model if it is the best, and write the training curves."""
+def _keep(
+    spec: StudySpec, run: TrialRun, trained: Trained, checkpoints: TrialCheckpoints
+) -> list[str]:
+    """Save the model if it is the best, write the training curves, end the checkpoints."""
     notes = [save_if_best(run.study.model, run.study.store, run.claim, trained)]
     if spec.tracking == "tensorboard":
         name, number = run.study.model.name, run.trial.number
         notes.append(track(name, number, trained.settings, trained.outcome))
-    return notes
+    # after the model, as those of this machine
+    return [*notes, *checkpoints.remove_shared()]
 
 
 def train_trial(

@@ -27,6 +27,8 @@ FORMAT = 1
 KEPT = 2
 """Checkpoints that stay: if the newest is damaged, the one before it is read."""
 TENSORS, VALUES, MANIFEST = "tensors.safetensors", "values.json", "manifest.json"
+FILES = (TENSORS, VALUES, MANIFEST)
+"""Of a checkpoint; the manifest tells whether it is complete."""
 Facts = Mapping[str, str]
 
 
@@ -51,8 +53,10 @@ class Found:
     damaged: tuple[str, ...] = ()
 
 
-def save_checkpoint(folder: Path, step: int, state: Mapping[str, Any], facts: Facts) -> None:
+def save_checkpoint(folder: Path, step: int, state: Mapping[str, Any], facts: Facts) -> Path:
     """Save a state after `step` steps, then remove all but the two newest checkpoints.
+
+    Returns the checkpoint's folder, in that of the run.
 
     state  nested mappings, lists, tensors, numbers and texts. Tensors that share memory are
            written once.
@@ -63,7 +67,7 @@ def save_checkpoint(folder: Path, step: int, state: Mapping[str, Any], facts: Fa
     tensors: dict[str, Tensor] = {}
     values = _pack(state, "", tensors, {})
     needed = sum(tensor.nbytes for tensor in tensors.values())
-    with new_folder(folder / _name(step), replace=True, needed=needed) as building:
+    with new_folder(folder / checkpoint_name(step), replace=True, needed=needed) as building:
         save_file(tensors, building / TENSORS)
         (building / VALUES).write_text(json.dumps(values), encoding="utf-8")
         files = {name: _describe(building / name) for name in (TENSORS, VALUES)}
@@ -72,6 +76,7 @@ def save_checkpoint(folder: Path, step: int, state: Mapping[str, Any], facts: Fa
     # also what a killed process left: one process at a time trains a run
     for old in [*_newest_first(folder)[KEPT:], *folder.glob(".step-*")]:
         shutil.rmtree(old, ignore_errors=True)
+    return folder / checkpoint_name(step)
 
 
 def find_checkpoint(folder: Path) -> Found:
@@ -92,7 +97,8 @@ def state_bytes(state: Mapping[str, Any]) -> int:
     return sum(tensor.nbytes for tensor in tensors.values())
 
 
-def _name(step: int) -> str:
+def checkpoint_name(step: int) -> str:
+    """The name of the folder of a checkpoint."""
     # zeros in front, so that names sort as numbers
     return f"step-{step:010d}"
 
@@ -113,7 +119,7 @@ def _read(path: Path) -> Checkpoint:
     manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
     if manifest["format"] != FORMAT:
         raise DamagedCheckpoint(f"format {manifest['format']}, {FORMAT} is read")
-    if path.name != _name(manifest["step"]):
+    if path.name != checkpoint_name(manifest["step"]):
         raise DamagedCheckpoint(f"its manifest is that of step {manifest['step']}")
     for name in (TENSORS, VALUES):
         if _describe(path / name) != manifest["files"][name]:

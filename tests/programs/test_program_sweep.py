@@ -289,3 +289,14 @@ def test_scores_that_look_like_fractions_are_warned_of(folder: Path, run: Run) -
     write(folder, "return {'accuracy': 0.9}")
     run(SWEEP)
     assert "the program should return it x 100" in warn_of_fractions(load_study("own"))
+
+
+def test_a_place_for_checkpoints_of_mtdlabs_own_trainer_is_refused(folder: Path, run: Run) -> None:
+    sentence = "a program of --objective keeps its own files: leave --artifacts out"
+    printed = run(f"{SWEEP} --artifacts shared", 2).stderr
+    assert sentence in " ".join(printed.split())
+    printed = run(f"{SWEEP} --artifacts s3://id:secret@bucket/runs", 2).stderr
+    assert "the s3 URL contains a password or a key" in " ".join(printed.split())
+    assert "secret@" not in printed
+    assert not (folder / "mtdlab.db").exists()
+    assert not (folder / "shared").exists()

@@ -1,0 +1,145 @@
+"""A place that all machines of a study share: a folder, or a URL that fsspec opens (S3, SFTP).
+
+Folders are copied to it and from it; nothing is opened there in place.
+"""
+
+import os
+import re
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mtdlab.errors import MtdlabError, one_line
+
+_SCHEME = re.compile(r"([A-Za-z][\w+.-]+):")
+_CREDENTIALS = re.compile(r"://[^@]*:[^@]*@|[?&][\w-]*(?:key|secret|token|pass|sig)\w*=", re.I)
+"""Of a URL: scheme://user:PASSWORD@host, ?token=TOKEN. A secret of S3 may contain a slash."""
+_EXTRAS = {"s3": "; install it with pip install 'mtdlab[s3]'"}
+_LONGEST = 300
+
+
+class ArtifactsError(MtdlabError):
+    """The shared place cannot be read or written; the message is one sentence."""
+
+
+def artifacts_url(given: str) -> str:
+    """The URL that --artifacts means; a path becomes the `file:` URL of its absolute path.
+
+    Raises MtdlabError for a URL with a password or a key, since it is recorded and printed, and
+    for one without a place.
+    """
+    scheme = _SCHEME.match(given)
+    if _CREDENTIALS.search(given):
+        raise MtdlabError(
+            f"--artifacts: the {scheme[1] if scheme else ''} URL contains a password or a key, but "
+            "it is recorded with the study; give them in the environment or in the configuration "
+            "of its driver (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for S3)"
+        )
+    if scheme is None or scheme[1] == "file":
+        path = re.sub(r"^file:(//)?", "", given)
+        if not path:
+            raise MtdlabError("--artifacts: no folder is named; write a path or a URL")
+        # without .., so that another way to write it is the same URL
+        return f"file://{os.path.abspath(Path(path).expanduser())}"  # noqa: PTH100
+    place = given[scheme.end() :]
+    if not place.startswith("//") or not place.strip("/"):
+        raise MtdlabError(
+            f"--artifacts {given}: is not a URL; write {scheme[1]}://PLACE, or ./{given} for a "
+            "folder of that name"
+        )
+    return given.rstrip("/")
+
+
+@dataclass(frozen=True)
+class Artifacts:
+    """The shared place at a URL. Names in it are paths below it. All methods raise ArtifactsError.
+
+    A folder that a killed process left half written lacks the file that is written last.
+    """
+
+    url: str
+
+    def check(self) -> None:
+        """Write a small file, read it, and remove it."""
+        name, text = f".mtdlab-{secrets.token_hex(8)}", self.url.encode()
+        with self._explained("cannot be used"):
+            files, root = self._opened
+            self._write(f"{root}/{name}", lambda path: files.pipe_file(path, text))
+            if files.cat_file(f"{root}/{name}") != text:
+                raise OSError("what was written is not what is read")
+            files.rm_file(f"{root}/{name}")
+
+    def upload(self, folder: Path, name: str, last: str) -> None:
+        """Copy the files of a folder to `name`, the file `last` after all others."""
+        with self._explained("cannot be written to"):
+            files, root = self._opened
+            for path in sorted(folder.rglob("*"), key=lambda each: each == folder / last):
+                if path.is_file():
+                    target = f"{root}/{name}/{path.relative_to(folder).as_posix()}"
+                    self._write(target, lambda remote, path=path: files.put_file(path, remote))
+
+    def download(self, name: str, wanted: Iterable[str], folder: Path) -> None:
+        """Copy files of `name` into a folder."""
+        with self._explained("cannot be read"):
+            files, root = self._opened
+            for each in wanted:
+                files.get_file(f"{root}/{name}/{each}", folder / each)
+
+    def files(self, name: str) -> list[str]:
+        """The paths of all files below `name`, relative to it; none where there is no such name."""
+        with self._explained("cannot be read"):
+            files, root = self._opened
+            with suppress(FileNotFoundError):
+                start = f"{root}/{name}/"
+                found = map(str, files.find(start.rstrip("/")))
+                return sorted(each.removeprefix(start) for each in found if each.startswith(start))
+            return []
+
+    def remove(self, name: str) -> None:
+        """Remove a folder; one that is not there is none to remove."""
+        with self._explained("cannot be written to"):
+            files, root = self._opened
+            with suppress(FileNotFoundError):
+                files.rm(f"{root}/{name}", recursive=True)
+
+    @property
+    def _opened(self) -> tuple[Any, str]:
+        """The file system of the driver, and the place in it."""
+        # imports the driver of the URL
+        from fsspec.core import url_to_fs
+
+        files, root = url_to_fs(self.url)
+        # what it has listed: another machine may have written since
+        files.invalidate_cache()
+        return files, str(root).rstrip("/")
+
+    def _write(self, path: str, write: Any) -> None:
+        """Write a file, after its folder where the file system has folders.
+
+        A bucket that is missing is not created: it may be misspelt.
+        """
+        files, _ = self._opened
+        try:
+            write(path)
+        except FileNotFoundError:
+            if not files.exists(path.partition("/")[0] or "/"):
+                raise
+            files.makedirs(path.rpartition("/")[0], exist_ok=True)
+            write(path)
+
+    @contextmanager
+    def _explained(self, problem: str) -> Iterator[None]:
+        """Turn an error of the driver, which may be of any type, into a sentence."""
+        try:
+            yield
+        except ArtifactsError:
+            raise
+        except Exception as error:
+            hint = _EXTRAS.get(self.url.partition(":")[0], "")
+            more = hint if isinstance(error, ImportError) else ""
+            raise ArtifactsError(
+                f"shared place {self.url} {problem} ({one_line(error)[:_LONGEST]}){more}"
+            ) from error

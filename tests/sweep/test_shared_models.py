@@ -1,0 +1,373 @@
+"""A study with --artifacts: its place, the best trial's model in it, trials taken over."""
+
+import json
+import platform
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.report.configuration import describe_cost
+from mtdlab import load_study, run_study
+from mtdlab.commands.show import _describe_study
+from mtdlab.commands.sweep_summary import summary_fields, summary_lines
+from mtdlab.config import StudySpec, Unit, read_study
+from mtdlab.data_paths import RUN
+from mtdlab.errors import MtdlabError
+from mtdlab.store import Claim, Result, SavedModel, Store, list_studies
+from mtdlab.store.owner import this_process
+from mtdlab.sweep import best_model
+from mtdlab.sweep import run as runs
+from mtdlab.sweep import worker as workers
+from mtdlab.sweep.artifacts import Artifacts
+from mtdlab.sweep.doctor import examine
+from mtdlab.sweep.model_folders import CHECKPOINTS, kept_trial
+from mtdlab.sweep.monitor import TrialMonitor
+from mtdlab.sweep.shared_models import share_model
+from mtdlab.sweep.transfer import export_study, import_study
+
+STUDY = """
+study: kept
+trainer:
+  encoder: ENCODER
+  corpus: CORPUS
+  evaluation: PAIRS
+  batch_size: 8
+  queue_size: 16
+  initial_queue_size: 4
+  steps: 4
+  evaluate_every: 2
+  learning_rate: 5e-3
+search: {ema_decay: [0.5, 0.9]}
+seeds: [0]
+"""
+
+
+@pytest.fixture
+def spec(
+    tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path, tmp_path: Path
+) -> Iterator[StudySpec]:
+    text = STUDY.replace("ENCODER", str(tiny_encoder)).replace("CORPUS", str(tiny_corpus))
+    (tmp_path / "study.yaml").write_text(text.replace("PAIRS", str(tiny_pairs)))
+    yield read_study(tmp_path / "study.yaml")
+    workers.open_in_process.cache_clear()
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 's.db'}"
+
+
+@pytest.fixture
+def sweep(spec: StudySpec, url: str, tmp_path: Path) -> Callable[..., runs.SweepResult]:
+    """A sweep on a machine, which is a folder of models, in a process of its own."""
+
+    def run(host: str, artifacts: str | None = None, **options: Any) -> runs.SweepResult:
+        workers.open_in_process.cache_clear()
+        place = tmp_path / host
+        return runs.sweep(spec, url, models=place, artifacts=artifacts, jobs=1, **options)
+
+    return run
+
+
+def stop_in(monkeypatch: pytest.MonkeyPatch, number: int, step: int) -> None:
+    """Request a stop after a step of a trial, as a signal does."""
+    passed = TrialMonitor.passed
+
+    def stopping(self: TrialMonitor, at: int, shown: int) -> None:
+        if self.trial.number == number and at == step:
+            self.stop.request()
+        passed(self, at, shown)
+
+    monkeypatch.setattr(TrialMonitor, "passed", stopping)
+
+
+def test_a_trial_interrupted_on_one_machine_ends_on_another_as_one_that_was_not(
+    spec, sweep, url, shared_url, tmp_path, monkeypatch, capsys
+) -> None:
+    whole = f"sqlite:///{tmp_path / 'whole.db'}"
+    best = runs.sweep(spec, whole, models=tmp_path / "whole", jobs=1).best.number
+    with monkeypatch.context() as patch:
+        stop_in(patch, best, 3)
+        assert sweep("a", shared_url).exit_code == 130
+    artifacts = Artifacts(shared_url)
+    assert any(each.endswith("manifest.json") for each in artifacts.files("kept/checkpoints"))
+    with monkeypatch.context() as patch:
+        # the end of a sweep would remove the checkpoints too
+        patch.setattr("mtdlab.sweep.trainer.Trainer.restore", lambda *_: None)
+        # the second sweep names no place: that of the first one is recorded
+        result = sweep("b")
+    assert result.counts == {"COMPLETE": 2}
+    study, expected = load_study("kept", url), load_study("kept", whole)
+    assert study.trials["note"][best] == "resumed after step 3"
+    for name in ("score", "best_step"):
+        assert study.trials[name].tolist() == expected.trials[name].tolist()
+    for one, other in zip(study.curves, expected.curves, strict=True):
+        assert study.curves[one].equals(expected.curves[other])
+    assert artifacts.files("kept/checkpoints") == []
+    # those of the first machine are removed by its next sweep, which trains nothing again
+    assert (tmp_path / "a" / CHECKPOINTS / "kept").exists()
+    assert sweep("a").ran == 0
+    assert not (tmp_path / "a" / CHECKPOINTS).exists()
+    assert "its process ended before its model" not in capsys.readouterr().err
+
+
+def test_the_best_model_is_shared_and_named_on_every_machine(
+    sweep, url, shared_url, tmp_path
+) -> None:
+    result = sweep("a", shared_url)
+    number, model = result.best.number, result.model
+    assert model.trial == number
+    assert model.is_shared
+    assert model.folder.startswith(f"{shared_url}/kept/models/trial-{number}-")
+    artifacts = Artifacts(shared_url)
+    [name] = {each.split("/")[0] for each in artifacts.files("kept/models")}
+    assert model.folder.endswith(name)
+    # it is the model of the first machine
+    back = tmp_path / "back"
+    (back / RUN).parent.mkdir(parents=True)
+    artifacts.download(f"kept/models/{name}", ["model.safetensors", str(RUN)], back)
+    for each in ("model.safetensors", RUN):
+        assert (back / each).read_bytes() == (tmp_path / "a" / "kept" / each).read_bytes()
+    elsewhere = sweep("b")
+    assert elsewhere.ran == 0
+    lines = summary_lines(elsewhere, tmp_path / "b", "mtdlab sweep a.yaml")
+    assert f"model: {model.path}" in lines
+    assert summary_fields(elsewhere, tmp_path / "b", "")["model"] == model.path
+    [overview] = list_studies(url)
+    study = load_study("kept", url)
+    shown = dict(_describe_study(study, overview, tmp_path / "b" / "kept"))["best trial"]
+    assert shown.endswith(f"; the model of trial {number} is in {model.path}")
+    assert describe_cost(study).endswith(f"The model of trial {number} is in {model.path}.")
+    found = examine(url, tmp_path / "b")
+    assert found.holds
+    assert str(model) in found.notes["kept"]
+
+
+def test_the_model_of_an_earlier_best_trial_on_this_machine_is_no_problem(
+    sweep, url, tmp_path
+) -> None:
+    sweep("a", f"file://{tmp_path / 'shared'}")
+    run = json.loads((tmp_path / "a" / "kept" / RUN).read_text())
+    (tmp_path / "a" / "kept" / RUN).write_text(json.dumps(run | {"trial": 7}))
+    assert examine(url, tmp_path / "a").holds
+
+
+def test_a_place_that_fails_later_is_a_note_and_the_next_sweep_shares_the_model(
+    sweep, url, tmp_path, monkeypatch
+) -> None:
+    place = f"file://{tmp_path / 'shared'}"
+    with monkeypatch.context() as patch:
+        patch.setattr("fsspec.implementations.local.LocalFileSystem.put_file", denied)
+        result = sweep("a", place)
+    assert result.counts == {"COMPLETE": 2}
+    assert result.exit_code == 0
+    notes = load_study("kept", url).trials["note"]
+    assert notes[result.best.number].startswith("model not shared: shared place file://")
+    host, folder = platform.node(), str(tmp_path / "a" / "kept")
+    assert result.model == SavedModel(result.best.number, host, folder)
+    assert sweep("a").model.is_shared
+
+
+def denied(*_: object) -> None:
+    raise PermissionError(13, "Access Denied")
+
+
+def test_a_study_that_was_begun_without_a_place_gets_one(sweep, tmp_path) -> None:
+    assert not sweep("a").model.is_shared
+    result = sweep("a", str(tmp_path / "shared"))
+    assert result.ran == 0
+    assert result.model.folder.startswith(f"file://{tmp_path}/shared/kept/models/trial-")
+
+
+class Killed(BaseException):
+    """The end of the process."""
+
+
+def test_a_model_that_a_killed_machine_did_not_share_is_shared_by_another(
+    sweep, shared_url, tmp_path, monkeypatch, capsys
+) -> None:
+    best = sweep("straight", f"file://{tmp_path / 'straight-shared'}").best.number
+    (tmp_path / "s.db").unlink()
+    save = best_model.save_model
+    monkeypatch.setattr("mtdlab.sweep.checkpoints.LEAST_SECONDS", 0)
+    monkeypatch.setattr("mtdlab.sweep.checkpoints.COST", 1e9)
+
+    def killed(folder: Path, *arguments: Any) -> None:
+        if arguments[-1]["trial"] == best:
+            raise Killed
+        save(folder, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(best_model, "save_model", killed)
+        with pytest.raises(Killed, match=r"^$"):
+            sweep("a", shared_url)
+    assert Artifacts(shared_url).files("kept/checkpoints")
+    result = sweep("b")
+    assert result.counts == {"COMPLETE": 2}
+    assert f"trial {best} is the best, but its process ended" in capsys.readouterr().err
+    assert (result.model.trial, result.model.is_shared) == (best, True)
+    weights = Path("kept") / "model.safetensors"
+    straight = tmp_path / "straight" / weights
+    assert (tmp_path / "b" / weights).read_bytes() == straight.read_bytes()
+    assert Artifacts(shared_url).files("kept/checkpoints") == []
+
+
+def test_the_shared_checkpoints_of_a_failed_trial_are_removed(
+    sweep, shared_url, monkeypatch
+) -> None:
+    monkeypatch.setattr("mtdlab.sweep.checkpoints.LEAST_SECONDS", 0)
+    monkeypatch.setattr("mtdlab.sweep.checkpoints.COST", 1e9)
+    artifacts, found = Artifacts(shared_url), []
+
+    def broken(*_: object) -> Result:
+        found.append(artifacts.files("kept/checkpoints"))
+        raise ValueError("broken")
+
+    monkeypatch.setattr("mtdlab.sweep.trainer.complete", broken)
+    # the end of a sweep would remove them too
+    monkeypatch.setattr("mtdlab.sweep.trainer.Trainer.restore", lambda *_: None)
+    assert sweep("a", shared_url).counts == {"FAIL": 2}
+    assert all(found)
+    assert artifacts.files("kept/checkpoints") == []
+
+
+def test_while_another_sweep_runs_its_checkpoints_stay(sweep, url, shared_url, tmp_path) -> None:
+    sweep("a", shared_url)
+    store = Store(url, 1)
+    ended = store.ended()[0]
+    (tmp_path / "one.json").write_text("{}")
+    name = f"kept/checkpoints/{ended.setting}-{ended.seed}"
+    artifacts = Artifacts(shared_url)
+    (tmp_path / "left").mkdir()
+    (tmp_path / "left" / "manifest.json").write_text("{}")
+    artifacts.upload(tmp_path / "left", f"{name}/step-0000000002", last="manifest.json")
+    other = store.begin_sweep(this_process())
+    sweep("b")
+    assert artifacts.files(name)
+    store.end_sweep(other)
+    sweep("b")
+    assert artifacts.files(name) == []
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    store = Store(f"sqlite:///{tmp_path / 'two.db'}", study_id=1)
+    store.write_study("two", "sts_test", {"sampler": "grid"}, "", "")
+    store.add_units([Unit("a", 0, {}), Unit("b", 0, {})])
+    return store
+
+
+def finished(store: Store, score: float) -> Claim:
+    owner = {"pid": score}
+    claim = store.claim(owner)
+    assert claim is not None
+    store.begin(claim, claim.row, claim.row, {}, {}, 1.0)
+    assert store.finish(claim, owner, Result("COMPLETE", values={"score": score}))
+    return claim
+
+
+def a_model(folder: Path, trial: int) -> Path:
+    (folder / "two" / RUN).parent.mkdir(parents=True)
+    (folder / "two" / RUN).write_text(json.dumps({"trial": trial}))
+    (folder / "two" / "config.json").write_text(str(trial))
+    return folder / "two"
+
+
+@pytest.mark.parametrize("overtaken", [False, True])
+def test_of_two_machines_that_share_at_once_the_better_model_stays(
+    store, shared_url, tmp_path, monkeypatch, overtaken
+) -> None:
+    """The first one has uploaded its model, but not recorded it, when the second one ends."""
+    artifacts = Artifacts(shared_url)
+    worse = finished(store, 40.0)
+    first, upload = a_model(tmp_path / "a", worse.row), Artifacts.upload
+
+    def overtake(self: Artifacts, folder: Path, name: str, last: str) -> None:
+        upload(self, folder, name, last)
+        if folder == first and overtaken:
+            better = finished(store, 41.0)
+            share_model(a_model(tmp_path / "b", better.row), store, artifacts)
+
+    monkeypatch.setattr(Artifacts, "upload", overtake)
+    share_model(first, store, artifacts)
+    if not overtaken:
+        better = finished(store, 41.0)
+        share_model(a_model(tmp_path / "b", better.row), store, artifacts)
+    best = store.best_trial()
+    assert best.score == 41.0
+    model = store.saved_model()
+    assert (model.trial, model.is_shared) == (best.number, True)
+    [name] = {each.split("/")[0] for each in artifacts.files("two/models")}
+    assert model.folder == f"{shared_url}/two/models/{name}"
+    # neither uploads again, nor the worse one in place of the better
+    share_model(first, store, artifacts)
+    share_model(tmp_path / "b" / "two", store, artifacts)
+    assert store.saved_model() == model
+
+
+def test_a_worse_model_does_not_replace_the_record_of_the_best_one(store: Store) -> None:
+    finished(store, 40.0)
+    assert store.record_model(1, "a", "/a") is None
+    finished(store, 41.0)
+    assert store.record_model(2, "b", "file:///b") == SavedModel(1, "a", "/a")
+    assert store.record_model(1, "a", "/a") == SavedModel(1, "a", "/a")
+    assert store.saved_model() == SavedModel(2, "b", "file:///b")
+    assert store.record_model(2, "b", "file:///c") == SavedModel(2, "b", "file:///b")
+
+
+def test_another_place_than_the_recorded_one_is_refused(sweep, url, tmp_path) -> None:
+    sweep("a", str(tmp_path / "one"))
+    with pytest.raises(MtdlabError, match=r"in file://.*/one, not in file://.*/two; leave --art"):
+        sweep("b", str(tmp_path / "two"))
+    assert not (tmp_path / "two").exists()
+    # also where two sweeps begin at once
+    with pytest.raises(MtdlabError, match=r"in file://.*/one, not in file://.*/two"):
+        runs.record_artifacts("kept", Store(url, 1), f"file://{tmp_path}/two")
+    assert sweep("b", f"file://{tmp_path}/one/").ran == 0
+
+
+@pytest.mark.parametrize(
+    ("place", "sentence"),
+    [
+        ("s3://id:secret@bucket/runs", "contains a password or a key"),
+        ("nothing://place", r"nothing://place cannot be used \(ValueError: Protocol not known"),
+        ("/dev/null/runs", r"file:///dev/null/runs cannot be used \(NotADirectoryError"),
+        ("MODELS", "--artifacts and --models are the same folder"),
+    ],
+)
+def test_a_place_that_cannot_be_used_is_refused_before_anything_is_recorded(
+    sweep, tmp_path, place, sentence
+) -> None:
+    with pytest.raises(MtdlabError, match=sentence) as refused:
+        sweep("a", place.replace("MODELS", str(tmp_path / "a")))
+    assert refused.value.exit_code == 2
+    assert not (tmp_path / "s.db").exists()
+
+
+@pytest.mark.usefixtures("s3_url")
+def test_a_missing_bucket_is_refused_before_anything_is_recorded(sweep, tmp_path) -> None:
+    with pytest.raises(MtdlabError, match="s3://misspelt cannot be used") as refused:
+        sweep("a", "s3://misspelt")
+    assert refused.value.exit_code == 2
+    assert not (tmp_path / "s.db").exists()
+
+
+@pytest.mark.usefixtures("spec")
+def test_run_study_takes_it_and_the_next_call_in_the_process_uses_it(tmp_path) -> None:
+    options: Any = {"storage": str(tmp_path / "s.db"), "models": tmp_path / "m", "jobs": 1}
+    file = tmp_path / "study.yaml"
+    assert not run_study(file, **options).model.is_shared
+    overrides = {"seeds": [0, 1]}
+    result = run_study(file, **options, overrides=overrides, artifacts=str(tmp_path / "shared"))
+    assert (result.ran, result.model.is_shared) == (2, True)
+
+
+def test_a_copy_of_a_study_shares_nothing_with_it(sweep, url, tmp_path) -> None:
+    sweep("a", str(tmp_path / "shared"))
+    export_study("kept", url, tmp_path / "copy.db")
+    import_study(tmp_path / "copy.db", url, "again")
+    assert Store(url, 1).artifacts() == f"file://{tmp_path / 'shared'}"
+    assert Store(url, 2).artifacts() is None
+    assert kept_trial(tmp_path / "a" / "kept") is not None
