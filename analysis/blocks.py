@@ -25,6 +25,8 @@ Floats = NDArray[np.float64]
 _LEAST_VARIANCE = 1e-24
 _LEAST_FREEDOM = 1e-6
 _DRAWN_VALUES, _DRAWS = 2_000_000, (200, 5_000)
+_VALUES_AT_ONCE = 4_000_000
+"""Cells of simulated tables that are in memory at once: 32 MB, and a few copies."""
 
 
 def connected_table(scores: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -103,8 +105,12 @@ class Blocks:
     def _typical_moments(self) -> tuple[float, float]:
         """Mean and degrees of freedom of the pooled variance of tables with error variance 1."""
         draws = int(np.clip(_DRAWN_VALUES // self.present.size, *_DRAWS))
-        noise = np.random.default_rng(0).standard_normal((draws, *self.present.shape))
-        typical = self.fit(noise).typical
+        rng = np.random.default_rng(0)
+        pieces = [
+            self.fit(rng.standard_normal((count, *self.present.shape))).typical
+            for count in pieces_of(draws, self.present.size)
+        ]
+        typical = np.concatenate(pieces)
         return float(typical.mean()), float(2 * typical.mean() ** 2 / typical.var())
 
     def _leverage(self) -> Floats:
@@ -163,6 +169,12 @@ class Contrasts:
 
     rows: Floats
     squares: Floats
+
+
+def pieces_of(draws: int, cells: int) -> list[int]:
+    """The numbers of simulated tables that are in memory at once; they sum to `draws`."""
+    size = max(_VALUES_AT_ONCE // cells, 1)
+    return [min(size, draws - first) for first in range(0, draws, size)]
 
 
 def levels_kept(levels: int) -> int:

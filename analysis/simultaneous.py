@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from analysis.blocks import Blocks, Comparison, Fit, Floats
+from analysis.blocks import Blocks, Comparison, Fit, Floats, pieces_of
 
 _NOISY = 4.0
 _COLLAPSED, _LOST = 0.1, 15.0
@@ -42,7 +42,10 @@ class NullFits:
     def fits(self) -> tuple[Fit, ...]:
         shape = self.blocks.present.shape
         draws = int(np.clip(_MOST_VALUES // (shape[0] * shape[1]), _LEAST_DRAWS, _DRAWS))
-        return tuple(self.blocks.fit(errors) for errors in _draw_errors((draws, *shape)))
+        return tuple(
+            _joined([self.blocks.fit(errors) for errors in pieces])
+            for pieces in _draw_errors(draws, shape)
+        )
 
 
 class Families:
@@ -103,13 +106,37 @@ def _part(fit: Fit, start: int, size: int) -> Fit:
     return Fit(fit.effects[chosen], fit.variances[chosen], fit.typical[chosen])
 
 
-def _draw_errors(shape: tuple[int, int, int]) -> Iterator[Floats]:
-    """Errors (B, S, L) of the four error models: equal, noisy first, noisy last, collapsed runs."""
-    rng = np.random.default_rng(_SEED)
-    noise = rng.standard_normal(shape)
-    yield noise
+def _joined(parts: Sequence[Fit]) -> Fit:
+    """Fits of tables one after another."""
+    return Fit(
+        np.concatenate([part.effects for part in parts]),
+        np.concatenate([part.variances for part in parts]),
+        np.concatenate([part.typical for part in parts]),
+    )
+
+
+def _draw_errors(draws: int, shape: tuple[int, int]) -> Iterator[Iterator[Floats]]:
+    """Errors of the four error models: equal, noisy first, noisy last, collapsed runs.
+
+    Each in pieces (B, S, L) that bound the memory; the normal errors are drawn again for each.
+    """
+    yield _noise(draws, shape)
     for end in (0, -1):
-        noisy = noise.copy()
-        noisy[..., end] *= _NOISY
-        yield noisy
-    yield noise - _LOST * (rng.random(shape) < _COLLAPSED)
+        yield (_with_noisy(noise, end) for noise in _noise(draws, shape))
+    rng = np.random.default_rng(_SEED)
+    for _ in _noise(draws, shape, rng):
+        pass  # the runs that collapse are drawn after all normal errors
+    yield (noise - _LOST * (rng.random(noise.shape) < _COLLAPSED) for noise in _noise(draws, shape))
+
+
+def _noise(
+    draws: int, shape: tuple[int, int], rng: np.random.Generator | None = None
+) -> Iterator[Floats]:
+    rng = rng or np.random.default_rng(_SEED)
+    for count in pieces_of(draws, shape[0] * shape[1]):
+        yield rng.standard_normal((count, *shape))
+
+
+def _with_noisy(noise: Floats, level: int) -> Floats:
+    noise[..., level] *= _NOISY
+    return noise

@@ -75,6 +75,7 @@ def run_on_cluster(job: Job) -> FinishedTrial | Exception | None:
 @lru_cache(maxsize=1)
 def _check(job: Job) -> None:
     """Check once per process what the trials need, and that it has the inputs of the others."""
+    from mtdlab.sweep.artifacts import Artifacts
     from mtdlab.sweep.preflight import check_requirements
     from mtdlab.sweep.same_inputs import check_same_inputs
     from mtdlab.sweep.worker import open_in_process
@@ -83,6 +84,8 @@ def _check(job: Job) -> None:
     store = open_in_process(job.url, job.spec, job.models).store
     if warning := check_same_inputs(job.spec.name, store, found):
         logging.getLogger(__name__).warning(warning)
+    if place := store.artifacts():
+        Artifacts(place).check()
 
 
 class Cluster:
