@@ -23,6 +23,7 @@ from mtdlab.commands import (
     report,
     reproduce,
     show,
+    slurm,
     studies,
     sweep,
     transfer,
@@ -36,7 +37,14 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _PANELS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Run a study": (init.init, plan.plan, sweep.sweep, confirm.confirm, reproduce.reproduce),
+    "Run a study": (
+        init.init,
+        plan.plan,
+        sweep.sweep,
+        slurm.slurm,
+        confirm.confirm,
+        reproduce.reproduce,
+    ),
     "Read the results": (studies.studies, show.show, compare.compare, report.report),
     "Manage studies": (
         doctor.doctor,
