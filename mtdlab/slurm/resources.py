@@ -41,7 +41,7 @@ SPARE_TIMEOUTS = 3
 """Time limits that a task may reach beyond those that are expected."""
 UNKNOWN_TIMEOUTS = 20
 """Time limits that a task may reach where no estimate says how many are expected."""
-_CLOCK = re.compile(r"(?:(\d+)-)?(\d+):([0-5]\d):([0-5]\d)")
+_CLOCK = re.compile(r"(?:([0-9]+)-)?([0-9]+):([0-5][0-9]):([0-5][0-9])")
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def parse_time(text: str) -> int:
         seconds = ((24 * days + hours) * 60 + minutes) * 60 + rest
     if seconds < 60:
         raise MtdlabError(
-            f"--time {text}: not a time limit of a minute or more; write minutes, such as 90, or "
+            f"--time {text!r}: not a time limit of a minute or more; write minutes, such as 90, or "
             "HH:MM:SS, such as 01:30:00"
         )
     return seconds
