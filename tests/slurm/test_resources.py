@@ -100,7 +100,9 @@ def test_time_limits_are_read_as_slurm_reads_them(text: str, seconds: int) -> No
     assert parse_time(written_time(seconds)) == seconds
 
 
-@pytest.mark.parametrize("text", ["0", "", "-5", "1:30", "00:00:59", "1h", "01:60:00", "1\n2", "١", "٠١:٠٠:٠٠"])
+@pytest.mark.parametrize(
+    "text", ["0", "", "-5", "1:30", "00:00:59", "1h", "01:60:00", "1\n2", "١", "٠١:٠٠:٠٠"]
+)
 def test_another_time_limit_is_refused(text: str) -> None:
     with pytest.raises(MtdlabError, match=r"--time .*: not a time limit of a minute or more"):
         parse_time(text)
