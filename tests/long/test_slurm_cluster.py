@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from slurm_cluster import CPUS, MAX_ARRAY_SIZE, Cluster, missing_programs, running_cluster
@@ -35,7 +36,8 @@ def train(settings, *, seed, checkpoints, report):
     if file.exists():
         step, total = map(int, file.read_text().split())
     with open("attempts.txt", "a") as log:
-        log.write(f"{settings['rate']} {seed} {step} {os.getpid()}\\n")
+        task = os.environ["SLURM_ARRAY_TASK_ID"]
+        log.write(f"{settings['rate']} {seed} {step} {os.getpid()} {task}\\n")
     while step < settings["steps"]:
         time.sleep(settings["seconds"])
         step += 1
@@ -52,6 +54,16 @@ trainer: {{steps: 10, seconds: {seconds}}}
 search: {{rate: [1, 2, 3, 4, 5, 6, 7, 8]}}
 seeds: [0, 1, 2]
 """
+
+
+class Attempt(NamedTuple):
+    """An attempt at a trial: the trial, the step at which it began, its process and task."""
+
+    rate: str
+    seed: str
+    step: str
+    process: str
+    task: str
 
 
 @dataclass
@@ -91,13 +103,17 @@ class Job:
             query = "SELECT state, count(*) FROM mtdlab_trials GROUP BY state"
             return dict(database.execute(query).fetchall())
 
-    def attempts(self) -> list[tuple[str, str, int, int]]:
-        """Rate, seed, first step and process of every attempt at a trial."""
+    def attempts(self) -> list[Attempt]:
+        """Every attempt at a trial, in their order."""
         try:
             lines = (self.folder / "attempts.txt").read_text().splitlines()
         except FileNotFoundError:
             return []
-        return [(rate, seed, int(at), int(pid)) for rate, seed, at, pid in map(str.split, lines)]
+        return [Attempt(*line.split()) for line in lines]
+
+    def begun(self) -> Counter[tuple[str, str]]:
+        """How often each trial was begun at its first step."""
+        return Counter((each.rate, each.seed) for each in self.attempts() if each.step == "0")
 
     def requeues(self) -> dict[str, list[str]]:
         """The requeues that were counted, by task."""
@@ -107,6 +123,11 @@ class Job:
     def logs(self) -> str:
         """What the tasks printed."""
         return "\n".join(path.read_text() for path in (self.folder / "own-logs").glob("*.log"))
+
+    def tasks(self) -> str:
+        """What the controller knows of the three tasks."""
+        names = (f"{self.number}_{task}" for task in range(3))
+        return "\n".join(self.cluster.job(name) for name in names)
 
     def wait(self, condition: Callable[[], object], seconds: float = 240) -> None:
         """Wait for a condition, while tasks that wait for their restart are started."""
@@ -128,15 +149,16 @@ class Job:
             return empty > 10
 
         self.wait(ended, 400)
-        assert self.states() == {"COMPLETE": TRIALS}, self.logs()
+        assert self.states() == {"COMPLETE": TRIALS}, (
+            self.logs() + self.tasks() + self.cluster.log()
+        )
         with closing(sqlite3.connect(self.folder / "mtdlab.db")) as database:
             rows = database.execute("SELECT setting, seed, score FROM mtdlab_trials").fetchall()
             optuna = dict(database.execute("SELECT state, count(*) FROM trials GROUP BY state"))
         assert len({(setting, seed) for setting, seed, _ in rows}) == TRIALS
         assert optuna.pop("COMPLETE") == TRIALS
         assert set(optuna) <= {"FAIL"}
-        begun = Counter((rate, seed) for rate, seed, at, _ in self.attempts() if at == 0)
-        assert len(begun) == TRIALS
+        assert len(self.begun()) == TRIALS
         print(f"{len(self.attempts())} attempts at {TRIALS} trials; requeues {self.requeues()}")
 
 
@@ -165,7 +187,7 @@ def test_an_array_runs_every_trial_once(job: Job) -> None:
     job.submit(seconds=0.02)
     job.finish()
     assert len(job.attempts()) == TRIALS
-    assert len({pid for *_, pid in job.attempts()}) == 3
+    assert {each.task for each in job.attempts()} == {"0", "1", "2"}
     assert job.requeues() == {}
     assert not (job.folder / "c").exists()
     for task in range(3):
@@ -184,9 +206,8 @@ def test_a_task_requeues_itself_at_its_time_limit(job: Job) -> None:
         restarts = len(job.requeues()[name])
         assert f"Restarts={restarts} " in job.cluster.job(name)
     # a checkpoint was saved: trials went on where they were
-    assert any(at > 0 for _, _, at, _ in job.attempts())
-    repeated = Counter((rate, seed) for rate, seed, at, _ in job.attempts() if at == 0)
-    assert set(repeated.values()) == {1}
+    assert any(int(each.step) > 0 for each in job.attempts())
+    assert set(job.begun().values()) == {1}
 
 
 def test_preemption_is_counted_apart(job: Job) -> None:
@@ -209,20 +230,33 @@ def test_without_a_grace_time_slurm_requeues_the_task_itself(job: Job) -> None:
     assert any("Restarts=1 " in job.cluster.job(f"{job.number}_{task}") for task in range(3))
 
 
-def test_signals_requeues_and_deaths_by_hand(job: Job) -> None:
+def test_signals_and_requeues_by_hand(job: Job) -> None:
     job.submit("--time", "10", seconds=0.3)
     first, second, third = (f"{job.number}_{task}" for task in range(3))
     job.wait(lambda: len(job.attempts()) >= 6)
     job.cluster.run("scancel", "--signal=USR1", first)
     job.cluster.run("scontrol", "requeue", second)
-    job.wait(lambda: first in job.requeues() and len(job.attempts()) >= 9)
-    job.cluster.run("scancel", "--signal=KILL", third)
-    job.wait(lambda: "was killed" in job.logs())
     job.finish()
     assert job.requeues() == {first: ["timeout"]}
     assert "Restarts=1 " in job.cluster.job(first)
     assert "Restarts=1 " in job.cluster.job(second)
-    assert f"ExitCode={128 + signal.SIGKILL}:0" in job.cluster.job(third)
+    assert "Restarts=0 " in job.cluster.job(third)
+
+
+def test_one_task_completes_what_killed_ones_leave(job: Job) -> None:
+    job.submit("--time", "10", seconds=0.3)
+    first, second, third = (f"{job.number}_{task}" for task in range(3))
+    job.wait(lambda: {each.task for each in job.attempts()} == {"0", "1", "2"})
+    # Slurm treats this as a cancellation
+    job.cluster.run("scancel", "--signal=KILL", first)
+    worker = next(int(each.process) for each in job.attempts() if each.task == "1")
+    os.kill(worker, signal.SIGKILL)
+    job.finish()
+    assert job.requeues() == {}
+    assert "JobState=CANCELLED" in job.cluster.job(first)
+    assert f"ExitCode={128 + signal.SIGKILL}:0" in job.cluster.job(second)
+    assert f"the worker of task {second} was killed" in job.logs()
+    assert "JobState=COMPLETED" in job.cluster.job(third)
 
 
 def test_a_cancelled_task_stays_cancelled(job: Job) -> None:
@@ -249,3 +283,14 @@ def test_more_tasks_than_an_array_allows(job: Job) -> None:
         job.cluster.run("sbatch", f"--array={array}", script)
     job.finish()
     assert len(list((job.folder / "own-logs").glob("*.log"))) == 5
+
+
+def test_preemption_without_the_users_signal(tmp_path: Path) -> None:
+    with running_cluster(user_signal=False) as other:
+        job = Job(tmp_path, other)
+        job.submit("--time", "10", "--partition", "low", seconds=0.3)
+        job.wait(lambda: len(job.attempts()) >= 6)
+        preempt(other)
+        job.finish()
+        assert list(job.requeues().values()) == [["preemption"]] * 3
+        assert job.logs().count("Exited with exit code 143") == 3

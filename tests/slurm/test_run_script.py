@@ -22,7 +22,7 @@ SCONTROL = """#!/bin/sh
 echo "$*" >>scontrol.txt
 case $1 in
 show) [ "${LOST:-}" ] && exit 1; printf "JobId=12 JobName=a\\n   $STATUS\\n" ;;
-requeue) exit "${REFUSED:-0}" ;;
+requeue) [ "${ENDED:-}" ] && kill -s TERM $$; exit "${REFUSED:-0}" ;;
 esac
 """
 WORKER = """#!/bin/sh
@@ -170,6 +170,13 @@ def test_a_refused_requeue_is_said(task: Task) -> None:
     ended, error = task.run(138, REFUSED="1")
     assert ended == 138
     assert "task 7_2 could not be requeued; submit the script again" in error
+
+
+def test_slurm_may_end_the_command_that_requeues(task: Task) -> None:
+    ended, error = task.run(138, ENDED="yes")
+    assert "it is requeued" in error
+    assert "could not" not in error
+    assert ended == 0
 
 
 def test_the_shell_outlives_the_signal_that_slurm_sends_to_all(task: Task) -> None:

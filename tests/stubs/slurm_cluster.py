@@ -21,6 +21,9 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "scan
 CPUS = 8
 """Of the node, also where the machine has fewer: the tasks of the tests mostly sleep."""
 MAX_ARRAY_SIZE = 3
+RESTART_SECONDS = 6.0
+"""A task that starts again in the second in which it was requeued is refused by slurmd, which has
+just revoked its credential."""
 CONFIGURATION = """
 ClusterName=trial
 SlurmctldHost={host}(127.0.0.1)
@@ -73,6 +76,7 @@ class Cluster:
 
     folder: Path
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _waiting: dict[str, float] = field(default_factory=dict)
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -102,9 +106,12 @@ class Cluster:
         return self.run("scontrol", "show", "job", task)
 
     def start_waiting(self) -> None:
-        """Start requeued tasks now: Slurm lets them wait for two minutes."""
-        for task in self.queued("PENDING"):
-            self.run("scontrol", "update", f"JobId={task}", "StartTime=now", check=False)
+        """Start requeued tasks after `RESTART_SECONDS`: Slurm lets them wait for two minutes."""
+        now, waiting = time.monotonic(), self.queued("PENDING")
+        self._waiting = {task: self._waiting.get(task, now) for task in waiting}
+        for task, since in self._waiting.items():
+            if now - since > RESTART_SECONDS:
+                self.run("scontrol", "update", f"JobId={task}", "StartTime=now", check=False)
 
     def start(self, name: str, *options: str) -> None:
         """Start a program; it writes into a file of its name."""
@@ -121,8 +128,8 @@ class Cluster:
 
     def log(self) -> str:
         """The ends of what the programs have written."""
-        files = sorted(self.folder.glob("*.out"))
-        return "\n".join(f"{path.name}:\n{path.read_text()[-2000:]}" for path in files)
+        files = (self.folder / f"{name}.out" for name in ("slurmctld", "slurmd"))
+        return "\n".join(f"{path.name}:\n{path.read_text()[-6000:]}" for path in files)
 
 
 @contextmanager
