@@ -196,7 +196,7 @@ def test_an_array_runs_every_trial_once(job: Job) -> None:
 
 
 def test_a_task_requeues_itself_at_its_time_limit(job: Job) -> None:
-    job.submit("--time", "1", seconds=1)
+    job.submit("--time", "1", seconds=0.5)
     assert "--signal=USR1@30" in (job.folder / "own.sbatch").read_text()
     job.finish()
     names = {f"{job.number}_{task}" for task in range(3)}
