@@ -27,6 +27,7 @@ from mtdlab.commands import (
     studies,
     sweep,
     transfer,
+    worker,
 )
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.terminal import print_text
@@ -41,12 +42,14 @@ _PANELS: dict[str, tuple[Callable[..., None], ...]] = {
         init.init,
         plan.plan,
         sweep.sweep,
+        worker.worker,
         slurm.slurm,
         confirm.confirm,
         reproduce.reproduce,
     ),
     "Read the results": (studies.studies, show.show, compare.compare, report.report),
     "Manage studies": (
+        worker.stop,
         doctor.doctor,
         transfer.delete,
         transfer.rename,

@@ -43,6 +43,16 @@ Storage = Annotated[
         show_default=False,
     ),
 ]
+StudyOption = Annotated[
+    str,
+    typer.Option(
+        "--study",
+        metavar="STUDY",
+        autocompletion=complete_study,
+        show_default=False,
+        help="Name of a study in the database (mtdlab studies).",
+    ),
+]
 Profile = Annotated[
     str | None,
     typer.Option(
@@ -87,6 +97,16 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object inst
 Jobs = Annotated[
     int | None,
     typer.Option(min=1, help="Worker processes. Default: one a core, or GPU.", show_default=False),
+]
+MaxFailed = Annotated[
+    int | None,
+    typer.Option(
+        "--max-failed",
+        min=1,
+        metavar="N",
+        show_default=False,
+        help="Stop, with exit code 1, when N trials of the study have failed.",
+    ),
 ]
 JobsPerGpu = Annotated[
     int, typer.Option(min=1, help="Worker processes on each GPU, for small encoders.")

@@ -96,6 +96,7 @@ def slurm(
         warn_of_file,
     )
     from mtdlab.config import read_study
+    from mtdlab.methods.user_evaluator import present_evaluator
     from mtdlab.slurm.cluster import max_array_size as ask_size
     from mtdlab.slurm.resources import parse_time
     from mtdlab.slurm.script import read_options
@@ -122,7 +123,14 @@ def slurm(
     code = written_options(import_=import_, evaluator=evaluator, objective=objective)
     study = written_options(profile=profile, set_=set_, storage=storage)
     path = out or Path(f"{spec.name}.sbatch")
-    job = plan_job(spec, url, asked, path, models, code)
+    # by their paths: a worker has no study file, in whose folder it could look them up
+    function = present_evaluator()
+    found = written_options(
+        import_=[module.spec for module in modules],
+        evaluator=function.spec if function else None,
+        objective=f"{program.module.spec}:{program.function}" if program else None,
+    )
+    job = plan_job(spec, url, asked, path, models, found)
     record(spec, url, models, ["mtdlab", "sweep", str(file), *study, *code])
     save_script(job, path)
     warn_of_file(url)

@@ -11,8 +11,8 @@ from mtdlab.commands.options import (
     AsJson,
     Evaluator,
     Imports,
-    Jobs,
     JobsPerGpu,
+    MaxFailed,
     Models,
     Objective,
     Overrides,
@@ -22,14 +22,20 @@ from mtdlab.commands.options import (
     find_objective,
     import_named,
 )
-from mtdlab.commands.printing import print_json
-from mtdlab.terminal import print_text
 
 
 def sweep(
     file: StudyFile,
     storage: Storage = None,
-    jobs: Jobs = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            show_default=False,
+            help="Worker processes. Default: one a core, or GPU. 0: record the trials and run "
+            "none, for mtdlab worker.",
+        ),
+    ] = None,
     jobs_per_gpu: JobsPerGpu = 1,
     models: Models = Path("models"),
     profile: Profile = None,
@@ -40,13 +46,20 @@ def sweep(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run failed trials again.")
     ] = False,
-    max_failed: Annotated[
-        int | None,
+    max_failed: MaxFailed = None,
+    backend: Annotated[
+        str,
         typer.Option(
-            "--max-failed",
-            min=1,
-            metavar="N",
-            help="Stop, with exit code 1, when N trials of the study have failed.",
+            metavar="NAME",
+            help="What runs the trials: processes, of this machine, or dask, a cluster's workers.",
+        ),
+    ] = "processes",
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            show_default=False,
+            help="Scheduler of the dask cluster, tcp://HOST:PORT. Also: DASK_SCHEDULER_ADDRESS.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -56,10 +69,10 @@ def sweep(
     Relative paths in the file are looked up in its folder, then in the working folder, then in
     MTDLAB_DATA; those of --set in the working folder first.
     """
-    from mtdlab.commands.sweep_summary import summary_fields, summary_lines
+    from mtdlab.commands.sweep_summary import print_result
     from mtdlab.config import read_study
     from mtdlab.store.urls import storage_url, without_passwords
-    from mtdlab.sweep.finished import describe_look
+    from mtdlab.sweep.cluster import find_scheduler
     from mtdlab.sweep.run import sweep as run
     from mtdlab.sweep.signals import ended_by_signals
 
@@ -77,12 +90,7 @@ def sweep(
             jobs_per_gpu=jobs_per_gpu,
             retry_failed=retry_failed,
             max_failed=max_failed,
+            scheduler=find_scheduler(backend, scheduler, jobs),
             command=command,
         )
-    if as_json:
-        print_json(summary_fields(result, models, command))
-    else:
-        print_text("\n".join(summary_lines(result, models, command)))
-        if result.look:
-            print_text(describe_look(result.look, len(spec.looks)))
-    raise typer.Exit(result.exit_code)
+    raise typer.Exit(print_result(result, spec, models, command, as_json=as_json))

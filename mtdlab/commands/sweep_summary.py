@@ -7,16 +7,31 @@ from pathlib import Path
 from typing import Any
 
 from analysis.runs import format_mtd
-from mtdlab.commands.printing import rounded_mtd
+from mtdlab.commands.printing import print_json, rounded_mtd
+from mtdlab.config import StudySpec
 from mtdlab.store import FinishedRow
 from mtdlab.store.urls import shown, storage_url
-from mtdlab.sweep.finished import clock
+from mtdlab.sweep.finished import clock, describe_look
 from mtdlab.sweep.model_folders import kept_trial
 from mtdlab.sweep.run import SweepResult
+from mtdlab.terminal import print_text
 
 WIDTH = 100
 SHOWN_TRIALS = 10
 """Failed trials whose numbers are printed for one reason; `--json` has all of them."""
+
+
+def print_result(
+    result: SweepResult, spec: StudySpec, models: Path, command: str, *, as_json: bool
+) -> int:
+    """Print the end of a sweep or worker, as lines or as JSON; returns its exit code."""
+    if as_json:
+        print_json(summary_fields(result, models, command))
+        return result.exit_code
+    print_text("\n".join(summary_lines(result, models, command)))
+    if result.look:
+        print_text(describe_look(result.look, len(spec.looks)))
+    return result.exit_code
 
 
 def summary_fields(result: SweepResult, models: Path, command: str) -> dict[str, Any]:

@@ -103,6 +103,7 @@ def build_study(
             alpha=verdict.alpha,
             places=places_of(source, folder),
             tracking=top.tracking,
+            definition=source.values,
         )
         _check_rules(source, top, spec, mistakes)
     mistakes.raise_all()

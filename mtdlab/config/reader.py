@@ -1,6 +1,6 @@
 """A study file, read and checked: every mistake is found before anything runs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,21 @@ def parse_study(
     Raises SpecError as `read_study` does.
     """
     return build_study(parse(name, text), modules, folder, program)
+
+
+def defined_study(
+    definition: Mapping[str, Any],
+    text: str,
+    modules: Sequence[UserModule] = (),
+    folder: Path | None = None,
+    program: Program | None = None,
+) -> StudySpec:
+    """The study of a recorded `StudySpec.definition`, which was read from `text`.
+
+    Raises SpecError where this version refuses it.
+    """
+    name = str(definition.get("study"))
+    return build_study(Source(f"study {name}", text, dict(definition)), modules, folder, program)
 
 
 def read_settings(

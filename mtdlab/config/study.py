@@ -45,6 +45,7 @@ class StudySpec:
     tracking         what else training curves are written as: none or tensorboard.
     margin           points (score x 100) below which a difference counts as none in the verdict.
     alpha            error rate of the verdict, over all looks.
+    definition       what the file says with its profile and --set: `defined_study` reads it.
     """
 
     name: str
@@ -66,6 +67,7 @@ class StudySpec:
     alpha: float = ALPHA
     places: Places = field(default_factory=Places)
     tracking: str = "none"
+    definition: dict[str, Any] = field(default_factory=dict, hash=False, repr=False)
 
     @property
     def looks(self) -> tuple[int, ...]:

@@ -6,24 +6,21 @@ Letters: S sentences, N batch, L tokens.
 import hashlib
 import itertools
 import json
-import mmap
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from mtdlab.corpus.abandoned import held, remove_abandoned
 from mtdlab.corpus.chunks import chunks
 from mtdlab.corpus.corpus import Corpus
 from mtdlab.corpus.lines import Tally
+from mtdlab.corpus.token_store import TokenStore
 from mtdlab.encoders.tokenising import token_ids
 from mtdlab.errors import MtdlabError
 from mtdlab.files import new_folder
@@ -31,52 +28,6 @@ from mtdlab.terminal import print_text
 
 FORMAT = 2
 """Part of a cache's name; goes up when lines are read, or tokens kept, in another way."""
-
-MAPPED = 1 << 27
-"""Bytes of token ids that a process may keep in its memory: two million sentences, 32 long."""
-
-ROWS = 1 << 18
-"""Sentences that are counted at once."""
-
-Batch = tuple[Tensor, Tensor]
-"""Token ids and attention mask, both (N, L)."""
-
-
-@dataclass(frozen=True)
-class TokenStore:
-    """Token ids (S, L), padded, and lengths (S,), mapped from disk."""
-
-    ids: NDArray[np.integer]
-    lengths: NDArray[np.int32]
-    fingerprint: str
-
-    def __len__(self) -> int:
-        return len(self.lengths)
-
-    def batch(self, rows: NDArray[np.int64]) -> Batch:
-        """Ids and attention mask of some sentences, both (N, longest of them)."""
-        lengths = self.lengths[rows]
-        longest = int(lengths.max())
-        ids = torch.from_numpy(self.ids[rows, :longest].astype(np.int64))
-        self._unmap()
-        mask = torch.arange(longest) < torch.from_numpy(lengths.astype(np.int64)).unsqueeze(1)
-        return ids, mask.long()
-
-    def share_of(self, token: int) -> float:
-        """Share, 0 to 1, of a token id among all tokens, special ones included, not padding."""
-        found = sum(
-            int(np.count_nonzero(self.ids[first : first + ROWS] == token))
-            for first in range(0, len(self), ROWS)
-        )
-        return found / int(self.lengths.sum())
-
-    def _unmap(self) -> None:
-        """Unmap a large file after a batch, some 0.4 ms: the system keeps its pages for all
-        processes, but in this one they would add up to the whole (640 MB for ten million
-        sentences).
-        """
-        if self.ids.nbytes > MAPPED and isinstance(pages := self.ids.base, mmap.mmap):
-            pages.madvise(mmap.MADV_DONTNEED)
 
 
 def cache_folder() -> Path:

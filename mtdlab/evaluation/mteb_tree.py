@@ -4,7 +4,6 @@
 MTEB has are written: the seven of STS, whose main score is the same Spearman of cosines.
 """
 
-import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 from transformers import PreTrainedModel
 
+from mtdlab.encoders.digest import weights_digest
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.suite import TaskScore
 
@@ -33,7 +33,7 @@ def write_mteb(
 
     Raises MtdlabError where the folder cannot be written.
     """
-    full, revision = _model_name(name), _fingerprint(model)
+    full, revision = _model_name(name), weights_digest(model)[:40]
     place = folder / "results" / full.replace("/", "__") / revision
     contents: dict[str, dict[str, Any]] = {"model_meta.json": _meta(full, revision, model)}
     for score in scores:
@@ -56,14 +56,6 @@ def _model_name(name: str) -> str:
     if Path(name).is_dir():
         return f"local/{Path(name).resolve().name}"
     return name if name.count("/") == 1 else f"local/{name.replace('/', '_')}"
-
-
-def _fingerprint(model: PreTrainedModel) -> str:
-    digest = hashlib.sha256()
-    for key, value in sorted(model.state_dict().items()):
-        digest.update(key.encode())
-        digest.update(value.float().cpu().numpy().tobytes())
-    return digest.hexdigest()[:40]
 
 
 def _meta(name: str, revision: str, model: PreTrainedModel) -> dict[str, Any]:

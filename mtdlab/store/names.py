@@ -9,6 +9,7 @@ from mtdlab.store.database import explained, reading_engine
 from mtdlab.store.tables import PlanRow, StudyRow
 from mtdlab.store.urls import shown
 
+OPTUNA_TRIALS = table("trials", *map(column, ("trial_id", "study_id", "state")))
 OPTUNA_STUDIES = table("studies", column("study_name"), column("study_id"))
 
 

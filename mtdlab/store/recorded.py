@@ -21,6 +21,8 @@ class RecordedStudy:
 
     largest_seed  of its planned trials; settings: of the requested trials, by number.
     objective     the program that trained it; empty for mtdlab's own trainer.
+    definition    what the file said with its profile and --set; None where it is not recorded.
+    command       of its last sweep.
     """
 
     text: str
@@ -30,6 +32,8 @@ class RecordedStudy:
     largest_seed: int
     settings: dict[int, dict[str, Any]]
     objective: str = ""
+    definition: dict[str, Any] | None = None
+    command: str = ""
 
 
 def read_states(url: str, study: str) -> dict[tuple[str, int], str]:
@@ -132,4 +136,6 @@ def read_recorded(url: str, study: str, numbers: Collection[int] = ()) -> Record
             largest or 0,
             settings,
             row.identity.get("objective", ""),
+            row.definition,
+            row.command,
         )

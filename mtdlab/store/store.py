@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
-from sqlalchemy import delete, func, or_, select, update
+from sqlalchemy import String, cast, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from mtdlab.config import Unit
@@ -11,7 +11,7 @@ from mtdlab.errors import NothingToReport, nearest
 from mtdlab.store.claims import Claim
 from mtdlab.store.database import explained, lock_writers
 from mtdlab.store.looks import Looks
-from mtdlab.store.names import OPTUNA_STUDIES
+from mtdlab.store.names import OPTUNA_STUDIES, OPTUNA_TRIALS
 from mtdlab.store.progress import FINISHED
 from mtdlab.store.ranking import FinishedRow, find_best, find_ranking, select_finished
 from mtdlab.store.saved_model import SavedModel
@@ -78,12 +78,14 @@ class Store(Looks, Sweeps):
         description: str = "",
         imports: Mapping[str, str] | None = None,
         methods: Mapping[str, Any] | None = None,
+        definition: Mapping[str, Any] | None = None,
     ) -> None:
         """Record a study, or the newer file of one that only gained trials.
 
-        command  recorded without the passwords of its storage URLs.
-        imports  SHA-256 of each module or file that methods were imported from, by its name.
-        methods  `describe_method` of each method, by its name.
+        command     recorded without the passwords of its storage URLs.
+        imports     SHA-256 of each module or file that methods were imported from, by its name.
+        methods     `describe_method` of each method, by its name.
+        definition  what the file says with its profile and --set.
         """
         row = StudyRow(
             id=self.study_id,
@@ -95,6 +97,7 @@ class Store(Looks, Sweeps):
             description=description,
             imports=dict(imports or {}),
             methods=dict(methods or {}),
+            definition=None if definition is None else dict(definition),
         )
         with explained(self.url), Session(self._engine) as session, session.begin():
             lock_writers(session.connection())
@@ -109,6 +112,16 @@ class Store(Looks, Sweeps):
             row = session.get_one(StudyRow, self.study_id, with_for_update=True)
             row.precision = row.precision or precision
             return row.precision
+
+    def record_inputs(self, found: Mapping[str, str]) -> dict[str, str]:
+        """Record digests of inputs, and versions, but those that are recorded already.
+
+        Returns the recorded ones.
+        """
+        with explained(self.url), Session(self._engine) as session, session.begin():
+            row = session.get_one(StudyRow, self.study_id, with_for_update=True)
+            row.inputs = {**found, **(row.inputs or {})}
+            return row.inputs
 
     def record_model(self, trial: int, host: str, folder: str) -> None:
         """Record where the model of the best trial, by its number, was saved."""
@@ -200,6 +213,18 @@ class Store(Looks, Sweeps):
                 )
                 if identity is not None
             }
+
+    def has_unfinished(self) -> bool:
+        """Whether a trial is running or waits in Optuna's tables.
+
+        Without one of ours, its process was killed before it recorded the end there.
+        """
+        columns = OPTUNA_TRIALS.c
+        # an enumeration on PostgreSQL
+        unfinished = cast(columns.state, String).in_(("RUNNING", "WAITING"))
+        found = select(columns.trial_id).where(columns.study_id == self.study_id, unfinished)
+        with explained(self.url), Session(self._engine) as session:
+            return session.execute(found.limit(1)).first() is not None
 
     def finished(self) -> dict[int, FinishedRow]:
         """The finished trials by Optuna's trial id."""

@@ -1,4 +1,5 @@
-"""The sweeps that run a study, recorded so that none is deleted or renamed under them.
+"""The sweeps that run a study, recorded so that none is deleted or renamed under them, and that
+each can be requested to stop, on whichever machine it runs.
 
 A sweep that was killed leaves its row; its owner is found to be dead.
 """
@@ -34,11 +35,30 @@ class Sweeps(Claims):
             session.flush()
             return row.id
 
-    def continue_sweep(self, row: int) -> None:
-        """Record a heartbeat of a sweep."""
+    def continue_sweep(self, row: int) -> bool:
+        """Record a heartbeat of a sweep; returns whether it was requested to stop."""
         with explained(self.url), Session(self._engine) as session, session.begin():
             beat = update(SweepRow).where(SweepRow.id == row).values(heartbeat=time.time())
             session.execute(beat)
+            return bool(session.scalar(select(SweepRow.stop).where(SweepRow.id == row)))
+
+    def request_stop(self, row: int | None = None) -> list[Owner]:
+        """Request that a sweep stops, or that all of the study do; returns the owners."""
+        with explained(self.url), Session(self._engine) as session, session.begin():
+            rows = [
+                each
+                for each in session.scalars(self._sweeps())
+                if row in (None, each.id) and not is_dead(each.owner, each.heartbeat)
+            ]
+            for each in rows:
+                each.stop = True
+            return [each.owner for each in rows]
+
+    def has_ended(self, row: int) -> bool:
+        """Whether a sweep has ended, or was requested to stop."""
+        with explained(self.url), Session(self._engine) as session:
+            found = session.get(SweepRow, row)
+            return found is None or found.stop
 
     def end_sweep(self, row: int) -> None:
         """Remove the record of a sweep."""

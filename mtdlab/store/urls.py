@@ -55,6 +55,15 @@ def parse_url(url: str) -> URL:
         ) from None
 
 
+def absolute(url: str) -> str:
+    """The same database for a process in another working folder."""
+    path = sqlite_file(url)
+    if path is None or path.is_absolute():
+        return url
+    named = parse_url(url).set(database=str(path.absolute()))
+    return named.render_as_string(hide_password=False)
+
+
 def sqlite_file(url: str) -> Path | None:
     """The file of a SQLite URL; None for other databases and for one in memory."""
     parsed = parse_url(url)

@@ -13,13 +13,14 @@ from analysis.report.context import StudyContext
 from analysis.runs import format_mtd, traced_runs, varied_settings
 from mtdlab.config import StudySpec
 from mtdlab.config.reader import parse_study
-from mtdlab.errors import MtdlabError, NothingToReport
+from mtdlab.errors import NothingToReport
 from mtdlab.programs import Program
 from mtdlab.settings import RunSettings
 from mtdlab.store import load_study
 from mtdlab.store.recorded import RecordedStudy, read_recorded
 from mtdlab.sweep.open_study import refuse_other_objective
 from mtdlab.sweep.optuna_study import recorded_folder
+from mtdlab.sweep.recorded_study import refuse_other_modules
 from mtdlab.user_code import UserModule
 
 _NOT_SETTINGS = ("seed", "mtd")
@@ -62,12 +63,7 @@ def plan_confirmation(
     else:
         text = _with_seeds(begun.text, name, seeds)
     spec = parse_study(name, text, modules, recorded_folder(study, url), program)
-    if original.imports != spec.imports:
-        listed = ", ".join(original.imports) or "none"
-        raise MtdlabError(
-            f"study {study} used other imported modules than these (recorded: {listed}); name "
-            "them with --import"
-        )
+    refuse_other_modules(study, original, spec)
     best, runner_up = (settings.mtd or 0.0 for settings in _pair(spec))
     return Confirmation(spec, best, runner_up, _difference(frames, spec))
 

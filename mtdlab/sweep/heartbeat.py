@@ -3,6 +3,7 @@
 They go on while texts are loaded or scored.
 """
 
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
@@ -10,12 +11,12 @@ from typing import Self
 
 from mtdlab.errors import StorageError
 from mtdlab.store import Claim, Owner, Store
-from mtdlab.store.owner import this_process
+from mtdlab.store.owner import HEARTBEAT_SECONDS, this_process
 from mtdlab.sweep.repeated import repeated
+from mtdlab.sweep.signals import StopRequest
 
-HEARTBEAT_SECONDS = 2.0
-SWEEP_SECONDS = 60.0
-"""Between two heartbeats of a sweep, which only other machines read."""
+SWEEP_SECONDS = 10.0
+"""Between two heartbeats of a sweep, with which it reads whether to stop."""
 
 
 class ClaimLost(Exception):
@@ -59,16 +60,23 @@ class Heartbeat:
 
 
 @contextmanager
-def recorded_sweep(store: Store) -> Iterator[None]:
+def recorded_sweep(store: Store, stop: StopRequest) -> Iterator[int]:
     """Record in the database that this process runs a sweep of a study, until the block ends.
+
+    Yields the row of the record. A stop that is requested there is one of `stop`, as by SIGTERM.
 
     Raises MtdlabError if the study was deleted since it was opened, StorageError where the
     database fails.
     """
     row = store.begin_sweep(this_process())
+
+    def beat() -> None:
+        if store.continue_sweep(row):
+            stop.request(signal.SIGTERM)
+
     try:
-        with repeated(SWEEP_SECONDS, lambda: store.continue_sweep(row)):
-            yield
+        with repeated(SWEEP_SECONDS, beat):
+            yield row
     finally:
         # a row that stays is found to be that of a dead process
         with suppress(StorageError):

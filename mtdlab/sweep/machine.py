@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 from importlib.metadata import version
+from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 
 @lru_cache(maxsize=1)
@@ -32,6 +34,15 @@ def describe_versions(packages: tuple[str, ...]) -> str:
     names = [f"Python {platform.python_version()}"]
     names += [f"{package} {version(package)}" for package in packages]
     return ", ".join(names) + (f" (commit {commit})" if (commit := _commit()) else "")
+
+
+def different_versions(first: str, second: str) -> tuple[str, str]:
+    """The parts of two results of `describe_versions` that differ."""
+    parts = [text.replace(" (", ", (").split(", ") for text in (first, second)]
+    pairs: list[tuple[Any, Any]] = [
+        (one, two) for one, two in zip_longest(*parts, fillvalue="") if one != two
+    ]
+    return ", ".join(one for one, _ in pairs), ", ".join(two for _, two in pairs)
 
 
 def _commit() -> str:

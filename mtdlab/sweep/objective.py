@@ -37,10 +37,13 @@ class Objective(ABC):
     """What trains the trials of a study."""
 
     @abstractmethod
-    def check(self, spec: StudySpec, models: Path) -> None:
+    def check(self, spec: StudySpec, models: Path) -> dict[str, str]:
         """Raise MtdlabError where something that the trials need is missing; writes no record.
 
         models  the folder of the studies' models and checkpoints.
+
+        Returns what all processes of the study must share: digests, and versions
+        (`same_inputs`).
         """
 
     def prepare(self, spec: StudySpec, store: Store) -> str:

@@ -140,6 +140,7 @@ def _write(store: Store, spec: StudySpec, identity: dict[str, Any], command: str
         description=spec.description,
         imports=spec.imports,
         methods=spec.described_methods(),
+        definition=spec.definition,
     )
 
 

@@ -22,7 +22,7 @@ from mtdlab.store.database import (
     immediate,
     report_errors,
 )
-from mtdlab.store.owner import is_dead, is_of_this_boot
+from mtdlab.store.owner import is_dead, is_visible
 from mtdlab.sweep.samplers import distributions, pruner, sampler, suggest
 
 OPEN_ATTEMPTS = 20
@@ -127,7 +127,8 @@ class OptunaStudy:
         """Repair what dead processes left: their trials, results not recorded here.
 
         A process that died on this machine since it was started counts as a death of its trial,
-        which may have caused it. One that ended with its machine or is silent on another does not.
+        which may have caused it. One that ended with its machine or container, or is silent on
+        another machine, does not.
 
         A trial that is running in Optuna's tables and has no owner was lost between two
         transactions: it failed, and its configuration runs again as another trial.
@@ -137,7 +138,7 @@ class OptunaStudy:
         owned = store.owned()
         dead = [trial for trial in owned if is_dead(trial.owner, trial.heartbeat)]
         for each in dead:
-            if is_of_this_boot(each.owner):
+            if is_visible(each.owner):
                 state = store.record_death(each.row, each.owner, "it was found dead by a sweep")
             else:
                 state = "WAITING" if store.release(each.row, each.owner) else None

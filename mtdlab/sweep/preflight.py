@@ -23,10 +23,10 @@ INPUTS = ("encoder", "corpus", "evaluation")
 
 def check_before_sweep(
     spec: StudySpec, url: str, models: Path, *, retry_failed: bool = False
-) -> bool:
+) -> dict[str, str] | None:
     """Check everything that the trials of a study need, unless none is left to run.
 
-    Returns whether it was checked.
+    Returns what `check_requirements` does, None where nothing was checked.
 
     Checked are the tracking package, the folder of models and what the settings name: encoder,
     texts, evaluation data, models of augmentations, device. A complete study needs none of these,
@@ -35,9 +35,8 @@ def check_before_sweep(
     Raises MtdlabError for the first of them that is missing or cannot be used.
     """
     if not has_trials_left(spec, url, retry_failed=retry_failed):
-        return False
-    check_requirements(spec, models)
-    return True
+        return None
+    return check_requirements(spec, models)
 
 
 def has_trials_left(spec: StudySpec, url: str, *, retry_failed: bool = False) -> bool:
@@ -57,16 +56,22 @@ def has_trials_left(spec: StudySpec, url: str, *, retry_failed: bool = False) ->
     return any((unit.setting, unit.seed) not in states for unit in spec.first_units())
 
 
-def check_requirements(spec: StudySpec, models: Path) -> None:
-    """Check what the trials of a study need, as `check_before_sweep` does and raises."""
+def check_requirements(spec: StudySpec, models: Path) -> dict[str, str]:
+    """Check what the trials of a study need, as `check_before_sweep` does and raises.
+
+    Returns digests of the inputs, by what they are of, and the versions (`same_inputs`).
+    """
     # it imports optuna
     from mtdlab.sweep.objective import objective_of
 
-    objective_of(spec).check(spec, models)
+    return objective_of(spec).check(spec, models)
 
 
-def check_training(spec: StudySpec, models: Path) -> None:
-    """Check what trials of mtdlab's trainer need. Raises MtdlabError for the first mistake."""
+def check_training(spec: StudySpec, models: Path) -> dict[str, str]:
+    """Check what trials of mtdlab's trainer need. Raises MtdlabError for the first mistake.
+
+    Returns digests of the texts and encoders, by setting and value.
+    """
     # these import torch and transformers
     from mtdlab.sweep.tracking import check_tracking
     from mtdlab.training.export import check_model_folder
@@ -76,16 +81,19 @@ def check_training(spec: StudySpec, models: Path) -> None:
     check_model_folder(models / spec.name)
     check_writable(models)
     augmentations = locate_augmentations(spec.augmentations(), spec.places)
+    digests: dict[str, str] = {}
     for settings in _inputs(spec):
-        check_inputs(
+        found = check_inputs(
             located(settings, spec.places),
             augmentations,
             spec.smallest_batch(),
             _trials(spec, settings),
             (spec.metric, spec.select_by),
         )
+        digests |= {f"{name} {getattr(settings, name)}": text for name, text in found.items()}
     for warning in (*selection_warnings(spec), *shortfall_warnings(spec)):
         print_text(f"mtdlab: {warning}", file=sys.stderr)
+    return digests
 
 
 def selection_warnings(spec: StudySpec) -> list[str]:

@@ -48,10 +48,14 @@ _FRAMEWORKS = {
 class ProgramObjective(Objective):
     """Calls the program; what it writes to its folder is there again when it is called again."""
 
-    def check(self, spec: StudySpec, models: Path) -> None:
-        """Check that checkpoints can be written; the program was checked when it was named."""
+    def check(self, spec: StudySpec, models: Path) -> dict[str, str]:
+        """Check that checkpoints can be written; the program was checked when it was named.
+
+        Its file has a digest in the identity of the study; what it reads is not known.
+        """
         del spec
         check_writable(models)
+        return {}
 
     def run(self, spec: StudySpec, settings: RunSettings, run: TrialRun) -> Ended:
         """Call the program for one trial."""

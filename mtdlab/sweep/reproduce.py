@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import zip_longest
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +16,7 @@ from mtdlab.settings import first_error
 from mtdlab.settings.tasks import EVALUATOR, external_tasks
 from mtdlab.store.recorded import RecordedTrial, read_recorded, read_trial
 from mtdlab.sweep.environment import environment
+from mtdlab.sweep.machine import different_versions
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import OnStep, train
 from mtdlab.training.outcome import Outcome
@@ -159,16 +158,7 @@ def _changed(recorded: Mapping[str, str], present: Mapping[str, str]) -> dict[st
     for name, before in recorded.items():
         now = present.get(name, "")
         if name == "versions":
-            before, now = _different_parts(before, now)
+            before, now = different_versions(before, now)
         if before != now:
             changed[name] = (before, now)
     return changed
-
-
-def _different_parts(first: str, second: str) -> tuple[str, str]:
-    """The parts of two lists of versions, "torch 2.13, numpy 2.4 (commit 1a2b)", that differ."""
-    parts = [text.replace(" (", ", (").split(", ") for text in (first, second)]
-    pairs: list[tuple[Any, Any]] = [
-        (one, two) for one, two in zip_longest(*parts, fillvalue="") if one != two
-    ]
-    return ", ".join(one for one, _ in pairs), ", ".join(two for _, two in pairs)

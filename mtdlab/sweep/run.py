@@ -7,7 +7,6 @@ import sys
 import time
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from mtdlab.config import StudySpec
@@ -18,8 +17,9 @@ from mtdlab.sweep.heartbeat import recorded_sweep
 from mtdlab.sweep.model_folders import CHECKPOINTS
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.preflight import check_before_sweep, check_requirements
+from mtdlab.sweep.same_inputs import check_same_inputs
 from mtdlab.sweep.signals import stop_on_signals
-from mtdlab.sweep.trials import Trials
+from mtdlab.sweep.trials import Execution, Trials
 from mtdlab.terminal import print_text
 
 MODELS = Path("models")
@@ -66,31 +66,40 @@ def sweep(
     jobs_per_gpu: int = 1,
     retry_failed: bool = False,
     max_failed: int | None = None,
+    wait: bool = False,
+    scheduler: str | None = None,
     command: str = "",
 ) -> SweepResult:
     """Run or resume a study with `jobs` worker processes; by default one per core, on a machine
-    with GPUs `jobs_per_gpu` on each.
+    with GPUs `jobs_per_gpu` on each. With 0 jobs its trials are recorded and none is run.
 
     The best trial's model is kept in `models`, in a folder named after the study. As soon as the
-    study has `max_failed` failed trials, the sweep stops, with exit code 1.
+    study has `max_failed` failed trials, the sweep stops, with exit code 1. With `wait` it ends
+    only when no other process runs a trial of the study. With `scheduler` the workers are those of
+    a dask cluster.
 
     Raises MtdlabError where the study was begun with other settings than the file's, or where
-    an encoder or a text is missing; StorageError where the database fails.
+    an encoder or a text is missing, or is not that of its first sweep; StorageError where the
+    database fails.
     """
     started = time.perf_counter()
-    checked = check_before_sweep(spec, url, models.absolute(), retry_failed=retry_failed)
-    store = open_study(spec, url, command, notify=partial(print_text, file=sys.stderr))
+    found = check_before_sweep(spec, url, models.absolute(), retry_failed=retry_failed)
+    store = open_study(spec, url, command, notify=_warn)
     if retry_failed:
         store.retry_failed()
-    if not checked and store.counts().get("WAITING"):
+    if found is None and store.counts().get("WAITING"):
         # a complete study that was deleted through Optuna begins again
-        check_requirements(spec, models.absolute())
+        found = check_requirements(spec, models.absolute())
+    if found:
+        _warn(check_same_inputs(spec.name, store, found))
     _remove_leftovers(models.absolute() / spec.name)
-    with recorded_sweep(store), stop_on_signals() as stop:
-        trials = Trials(spec, url, models.absolute(), store, stop, (jobs, jobs_per_gpu), max_failed)
+    with stop_on_signals() as stop, recorded_sweep(store, stop) as row:
+        execution = Execution(jobs, jobs_per_gpu, max_failed, wait, scheduler)
+        trials = Trials(spec, url, models.absolute(), store, stop, execution, row)
         with closing(trials):
-            trials.run_all()
-        if not stop.requested() and (models / CHECKPOINTS / spec.name).exists():
+            if jobs != 0:
+                trials.run_all()
+        if jobs != 0 and not stop.requested() and (models / CHECKPOINTS / spec.name).exists():
             # imported here, since it imports optuna
             from mtdlab.sweep.objective import objective_of
 
@@ -113,6 +122,11 @@ def sweep(
         model=store.saved_model(),
         keeps_models=not isinstance(spec, ProgramSpec),
     )
+
+
+def _warn(text: str) -> None:
+    if text:
+        print_text(f"mtdlab: {text}", file=sys.stderr)
 
 
 def _remove_leftovers(model: Path) -> None:

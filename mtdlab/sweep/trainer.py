@@ -11,13 +11,15 @@ from mtdlab.settings import RunSettings
 from mtdlab.store import Result, Store
 from mtdlab.sweep.best_model import Trained, save_if_best
 from mtdlab.sweep.checkpoints import SAME, TrialCheckpoints, describe_run
-from mtdlab.sweep.environment import environment
+from mtdlab.sweep.environment import PACKAGES, environment
 from mtdlab.sweep.heartbeat import ClaimLost
+from mtdlab.sweep.machine import describe_versions
 from mtdlab.sweep.monitor import TrialMonitor, TrialRun
 from mtdlab.sweep.objective import Ended, Objective
 from mtdlab.sweep.precision import fix_precision
 from mtdlab.sweep.preflight import check_training
 from mtdlab.sweep.results import complete, ended_early
+from mtdlab.sweep.same_inputs import VERSIONS
 from mtdlab.sweep.signals import Interrupted, StopRequest
 from mtdlab.sweep.slots import take_gpu
 from mtdlab.sweep.spool import load_result, save_result
@@ -29,9 +31,9 @@ from mtdlab.training.loop import start, train
 class Trainer(Objective):
     """Trains a method on a corpus, and keeps the best trial's model."""
 
-    def check(self, spec: StudySpec, models: Path) -> None:
+    def check(self, spec: StudySpec, models: Path) -> dict[str, str]:
         """Check encoder, texts, evaluation data, device, and the folder of models."""
-        check_training(spec, models)
+        return check_training(spec, models) | {VERSIONS: describe_versions(PACKAGES)}
 
     def prepare(self, spec: StudySpec, store: Store) -> str:
         """Fix what `precision: auto` means in all trials of the study."""

@@ -2,11 +2,15 @@
 
 import time
 from collections.abc import Iterator
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mtdlab.config import StudySpec
 from mtdlab.store import FINISHED, ProgressReader, Store
+from mtdlab.store.owner import HEARTBEAT_SECONDS, may_be_dead
+from mtdlab.store.urls import absolute
 from mtdlab.sweep.finished import FinishedTrial
 from mtdlab.sweep.open_study import describe_ranking
 from mtdlab.sweep.optuna_study import OptunaStudy
@@ -15,16 +19,35 @@ from mtdlab.sweep.repeated import repeated
 from mtdlab.sweep.signals import StopRequest
 from mtdlab.sweep.workers import Workers
 
+if TYPE_CHECKING:
+    from mtdlab.sweep.cluster import Cluster
+
 POLL_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How the trials of a sweep are run.
+
+    jobs          worker processes, None for the default; with one, trials run in this process.
+    jobs_per_gpu  worker processes on each GPU, where `jobs` is not given.
+    max_failed    the failed trials of the study that end the sweep; None: any number may fail.
+    wait          whether the sweep stays until no other process runs a trial of the study, so that
+                  it runs the trials of those that die.
+    scheduler     of a dask cluster whose workers run the trials; None: processes of this machine.
+    """
+
+    jobs: int | None = None
+    jobs_per_gpu: int = 1
+    max_failed: int | None = None
+    wait: bool = False
+    scheduler: str | None = None
 
 
 class Trials:
     """Runs the trials of one study that wait, and those that are added to it meanwhile.
 
-    workers  the number of worker processes, None for the default, and of those on each GPU. With
-             one, trials run in this process.
-    ran      how many trials have ended; too_many_failed: whether `max_failed` of the study have
-             failed.
+    ran  how many trials have ended; too_many_failed: whether `max_failed` of the study have failed.
     """
 
     def __init__(
@@ -34,20 +57,23 @@ class Trials:
         models: Path,
         store: Store,
         stop: StopRequest,
-        workers: tuple[int | None, int],
-        max_failed: int | None = None,
+        execution: Execution,
+        sweep: int,
     ) -> None:
+        """The trials of a study. sweep: the row of the sweep that runs them."""
         self.spec, self.url, self.models, self.store, self.stop = spec, url, models, store, stop
         self.ran, self.too_many_failed = 0, False
-        self._wanted, self._max_failed = workers, max_failed
+        self._execution, self._sweep = execution, sweep
         self._workers: Workers | None = None
+        self._cluster: Cluster | None = None
         self._display: Display | None = None
         self._worker_has_died = False
 
     def close(self) -> None:
-        """End the worker processes."""
-        if self._workers is not None:
-            self._workers.close()
+        """End the worker processes, and the connection to a cluster."""
+        for engine in (self._workers, self._cluster):
+            if engine is not None:
+                engine.close()
 
     def run_all(self) -> None:
         """Run until no trial waits, none of a dead owner is left, and no look adds any."""
@@ -56,17 +82,27 @@ class Trials:
             if self.store.counts().get("WAITING"):
                 self._run_waiting()
             elif not self._repair() and not self._advance():
-                return
+                if not self._must_wait():
+                    return
+                time.sleep(HEARTBEAT_SECONDS)
 
     def _is_over(self) -> bool:
         return self.stop.requested() or self.too_many_failed
 
     def _repair(self) -> bool:
-        """Release the trials of dead owners; whether trials wait now."""
-        if self._worker_has_died or self.store.counts().get("RUNNING"):
+        """Release the trials of dead owners, and repair what they left; whether trials wait now."""
+        has_running = self.store.counts().get("RUNNING") or self.store.has_unfinished()
+        if self._worker_has_died or has_running:
             self._worker_has_died = False
             self._optuna.synchronise(self.store)
         return bool(self.store.counts().get("WAITING"))
+
+    def _must_wait(self) -> bool:
+        """Whether trials that other processes run may still have to be run here."""
+        owned = self.store.owned()
+        # a worker of a cluster may have died with its machine
+        wait = self._execution.wait or self._execution.scheduler is not None
+        return any(wait or may_be_dead(each.owner, each.heartbeat) for each in owned)
 
     def _advance(self) -> bool:
         """Take the looks that are due; whether trials wait then."""
@@ -99,11 +135,13 @@ class Trials:
 
     def _jobs(self, waiting: int) -> int:
         """The number of workers: not more than trials wait, not fewer than were started."""
+        if self._execution.scheduler is not None:
+            return max(1, self._connected(self._execution.scheduler).count)
         from mtdlab.sweep.slots import default_jobs
 
-        jobs, jobs_per_gpu = self._wanted
+        wanted = self._execution.jobs or default_jobs(self._execution.jobs_per_gpu)
         # another sweep may have claimed every trial since: then there is nothing to do
-        needed = min(jobs or default_jobs(jobs_per_gpu), max(1, waiting))
+        needed = min(wanted, max(1, waiting))
         return max(needed, self._workers.count if self._workers else 1)
 
     def _show_trials(self, display: Display, jobs: int) -> None:
@@ -122,26 +160,44 @@ class Trials:
                 time.sleep(POLL_SECONDS)
 
     def _judge_failures(self) -> None:
-        most = self._max_failed
+        most = self._execution.max_failed
         self.too_many_failed = most is not None and self.store.counts().get("FAIL", 0) >= most
 
     def _ended(self, jobs: int, calls: int) -> Iterator[FinishedTrial]:
         """The trials that end during `calls` calls of `run_next`, as they end."""
+        if self._execution.scheduler is not None:
+            yield from self._connected(self._execution.scheduler).run(calls)
+        elif jobs == 1:
+            from mtdlab.sweep.worker import run_next
+
+            for _ in range(calls):
+                trial = run_next(self.spec, self.url, self.models, self.stop)
+                if trial is not None:
+                    yield trial
+        else:
+            yield from self._started(jobs).run(calls)
+
+    def _connected(self, scheduler: str) -> "Cluster":
+        """The workers of a dask cluster."""
+        if self._cluster is None:
+            from mtdlab.sweep.cluster import Cluster, Job
+
+            job = Job(self.spec, absolute(self.url), self.models, self._sweep)
+            end = partial(self.store.request_stop, self._sweep)
+            self._cluster = Cluster(scheduler, job, self.stop, end)
+        return self._cluster
+
+    def _started(self, jobs: int) -> Workers:
+        """Worker processes of this machine."""
         from mtdlab.sweep.slots import threads_each
         from mtdlab.sweep.worker import run_next
 
-        arguments = (self.spec, self.url, self.models)
-        if jobs == 1:
-            for _ in range(calls):
-                if (trial := run_next(*arguments, self.stop)) is not None:
-                    yield trial
-            return
         if self._workers is None or self._workers.count < jobs:
             if self._workers is not None:
                 self._workers.close()
-            call = (run_next, arguments)
+            call = (run_next, (self.spec, self.url, self.models))
             self._workers = Workers(jobs, threads_each(jobs), call, self.stop, self._worker_died)
-        yield from self._workers.run(calls)
+        return self._workers
 
     def _worker_died(self, process: int, how: str) -> bool:
         """Release the trial of a worker that died, or fail it; whether it had one."""

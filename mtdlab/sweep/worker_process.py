@@ -77,7 +77,7 @@ def _serve(channel: Channel) -> None:
     try:
         function, arguments = channel.connection.recv()
     except (ImportError, AttributeError) as error:
-        channel.send(_sendable(error))
+        channel.send(sendable(error))
         return
     while channel.connection.recv():
         channel.send(_result(function, arguments, stop))
@@ -87,10 +87,10 @@ def _result(function: Callable[..., Any], arguments: tuple[Any, ...], stop: Stop
     try:
         return function(*arguments, stop)
     except Exception as error:
-        return _sendable(error)
+        return sendable(error)
 
 
-def _sendable(error: Exception) -> Exception:
+def sendable(error: Exception) -> Exception:
     """The error, with the traceback of this process unless it is a user's mistake."""
     if isinstance(error, MtdlabError):
         return error

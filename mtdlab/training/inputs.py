@@ -1,5 +1,7 @@
 """Inputs of a run (encoder, texts, evaluation data), loaded once per process and shared."""
 
+import hashlib
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -13,9 +15,11 @@ from analysis.spectrum import singular_values
 from mtdlab.corpus.augmented import augment
 from mtdlab.corpus.corpus import Corpus, open_corpus
 from mtdlab.corpus.documents import join_documents
-from mtdlab.corpus.tokens import TokenStore, tokenise
+from mtdlab.corpus.token_store import TokenStore
+from mtdlab.corpus.tokens import tokenise
 from mtdlab.device import Device, choose_device
 from mtdlab.encoders.adapters import add_adapters, check_adapters
+from mtdlab.encoders.digest import weights_digest
 from mtdlab.encoders.embed import MAX_LENGTH, Sentences, Vectors, tokenised
 from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.encoders.pooling import embedding_block
@@ -166,8 +170,10 @@ def check_inputs(
     batch_size: int = 0,
     trials: Iterable[TrainerSettings] = (),
     scores: Iterable[str] = (),
-) -> None:
+) -> dict[str, str]:
     """Check that texts, encoder and device exist; fill the token cache that workers share.
+
+    Returns SHA-256 digests of the corpus, the encoder, and the dev and test pairs, by setting.
 
     augmentations  of all runs, by default that of the settings; their models are applied to the
                    corpus here.
@@ -193,6 +199,18 @@ def check_inputs(
             for view in views_of(changed)
         ]
         BatchOrder(views, batch_size or settings.batch_size, seed=0)
+    return _digests(opened)
+
+
+def _digests(opened: OpenedInputs) -> dict[str, str]:
+    pairs = hashlib.sha256()
+    for split in (opened.dev_pairs, opened.test_pairs):
+        pairs.update(json.dumps([split.first, split.second, split.gold.tolist()]).encode())
+    return {
+        "corpus": opened.corpus.fingerprint,
+        "encoder": weights_digest(opened.encoder.model),
+        "evaluation": pairs.hexdigest(),
+    }
 
 
 def views_of(settings: TrainerSettings) -> tuple[View, ...]:

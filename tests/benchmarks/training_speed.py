@@ -15,7 +15,8 @@ from transformers import BertConfig, BertModel, BertTokenizer
 
 from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.corpus.corpus import Corpus, open_corpus
-from mtdlab.corpus.tokens import TokenStore, tokenise
+from mtdlab.corpus.token_store import TokenStore
+from mtdlab.corpus.tokens import tokenise
 from mtdlab.device import Device, choose_device
 from mtdlab.encoders import pooling
 from mtdlab.encoders.embed import tokenised

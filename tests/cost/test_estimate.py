@@ -14,7 +14,8 @@ import torch
 
 from mtdlab.config import StudySpec, TrainerSettings, make_settings, read_study
 from mtdlab.corpus.corpus import Corpus, open_corpus
-from mtdlab.corpus.tokens import TokenStore, tokenise
+from mtdlab.corpus.token_store import TokenStore
+from mtdlab.corpus.tokens import tokenise
 from mtdlab.cost import estimate as estimates
 from mtdlab.cost import sample as samples
 from mtdlab.cost import step_timer

@@ -74,11 +74,8 @@ class Job:
     cluster: Cluster
     number: str = ""
 
-    def write(self, *options: str, seconds: float) -> str:
-        """Run `mtdlab slurm`; what it prints."""
-        (self.folder / "own.py").write_text(PROGRAM)
-        (self.folder / "own.yaml").write_text(STUDY.format(seconds=seconds))
-        words = ["slurm", "own.yaml", "--objective", "own:train", *options]
+    def mtdlab(self, *words: str) -> str:
+        """Run a command of mtdlab on the node; what it prints."""
         done = subprocess.run(
             [sys.executable, "-m", "mtdlab", *words],
             cwd=self.folder,
@@ -91,9 +88,19 @@ class Job:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
+    def write(self, *options: str, seconds: float) -> str:
+        """Run `mtdlab slurm`; what it prints."""
+        (self.folder / "own.py").write_text(PROGRAM)
+        (self.folder / "own.yaml").write_text(STUDY.format(seconds=seconds))
+        return self.mtdlab("slurm", "own.yaml", "--objective", "own:train", *options)
+
     def submit(self, *options: str, seconds: float) -> None:
         """Write and submit an array of three tasks."""
         self.write("--tasks", "3", "--sbatch", "mem=300M", *options, seconds=seconds)
+        self.submit_again()
+
+    def submit_again(self) -> None:
+        """Submit the script."""
         words = ("sbatch", "--parsable", str(self.folder / "own.sbatch"))
         self.number = self.cluster.run(*words).strip()
 
@@ -267,8 +274,19 @@ def test_a_cancelled_task_stays_cancelled(job: Job) -> None:
     assert job.requeues() == {}
     assert "JobState=CANCELLED" in job.cluster.job(f"{job.number}_0")
     assert job.states().get("RUNNING", 0) == 0
-    words = ("sbatch", "--parsable", str(job.folder / "own.sbatch"))
-    job.number = job.cluster.run(*words).strip()
+    job.submit_again()
+    job.finish()
+
+
+def test_a_stopped_study_is_not_requeued(job: Job) -> None:
+    job.submit("--time", "10", seconds=0.3)
+    job.wait(lambda: len(job.attempts()) >= 6)
+    assert job.mtdlab("stop", "own").count("requested to stop") == 3
+    job.wait(lambda: not job.cluster.queued())
+    assert job.logs().count("was stopped, by mtdlab stop") == 3
+    assert job.requeues() == {}
+    assert job.states().get("RUNNING", 0) == 0
+    job.submit_again()
     job.finish()
 
 

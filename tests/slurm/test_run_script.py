@@ -120,7 +120,6 @@ def test_a_killed_worker_is_not_requeued(task: Task) -> None:
     [
         (138, RUNNING, "timeout"),
         (138, PREEMPTED, "preemption"),
-        (143, RUNNING, "preemption"),
         (143, PREEMPTED, "preemption"),
         (143, TIME_LIMIT, "timeout"),
         (138, TIME_LIMIT, "timeout"),
@@ -140,6 +139,15 @@ def test_a_cancelled_task_is_not_requeued(task: Task, code: int) -> None:
     ended, error = task.run(code, CANCELLED)
     assert ended == code
     assert "task 7_2 was cancelled, or Slurm requeues it itself" in error
+    assert task.asked == ["show job 7_2"]
+    assert task.requeues == []
+
+
+def test_a_task_that_was_stopped_is_not_requeued(task: Task) -> None:
+    # mtdlab stop ends a worker with 143 too
+    ended, error = task.run(143, RUNNING)
+    assert ended == 143
+    assert "task 7_2 was stopped, by mtdlab stop or by TERM to its worker" in error
     assert task.asked == ["show job 7_2"]
     assert task.requeues == []
 

@@ -92,7 +92,7 @@ def test_the_study_is_recorded_and_the_script_runs_its_worker(
     assert "sqlite:///mtdlab.db is one file, and network file systems do not lock it" in done.stderr
     text = (tmp_path / "own.sbatch").read_text()
     worker = "-P -m mtdlab worker --study own --storage sqlite:///mtdlab.db --models models"
-    assert f"{shlex.quote(sys.executable)} {worker} --objective own:train\n" in text
+    assert f"{shlex.quote(sys.executable)} {worker} --objective {tmp_path}/own.py:train\n" in text
     assert "MTDLAB_STORAGE" not in text
     assert "#SBATCH --array=0-3\n" in text
     assert f"cd -- {tmp_path} ||" in text
@@ -137,7 +137,7 @@ def test_options_reach_the_script(command: Command, tmp_path: Path) -> None:
         f'--output="{tmp_path}/a b/run 1-logs/%A_%a.log"',
     ):
         assert f"#SBATCH {line}" in lines
-    assert any(line.endswith("--objective own:train --jobs 2") for line in lines)
+    assert any(line.endswith("/own.py:train --jobs 2") for line in lines)
     assert "  memory  9G: as given\n" in done.stdout
     assert "  GPUs    2: a worker on each\n" in done.stdout
     assert "an array has at most 3 tasks (MaxArraySize): submit all of these\n" in done.stdout

@@ -32,7 +32,7 @@ LONG = int(os.environ.get("MTDLAB_DAMAGED", "500"))
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("mtdlab.store.database.CREATION_SECONDS", 0.0)
-    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: None)
+    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: {})
     (tmp_path / "study.yaml").write_text(GRID)
     yield
     workers.open_in_process.cache_clear()

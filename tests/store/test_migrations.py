@@ -45,7 +45,7 @@ def database(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 @pytest.fixture(autouse=True)
 def no_training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: None)
+    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: {})
     done = enumerate([("COMPLETE", "")] * 20, start=100)
     monkeypatch.setattr(trainer, "train_trial", replacement_of_training(done))
     yield

@@ -49,10 +49,35 @@ def test_another_process_of_the_same_id_is_not_the_owner(child: subprocess.Popen
     assert owner.is_dead(owner_of(child.pid) | {"started": "1"}, time.time())
 
 
-def test_an_earlier_boot_and_a_silent_host_are_dead() -> None:
+@pytest.mark.parametrize(
+    ("other", "silent"),
+    [
+        ({"host": platform.node() + "-other"}, owner.SILENT_SECONDS),
+        ({"boot": "another"}, owner.UNSEEN_SECONDS),
+        ({"namespace": "pid:[1]"}, owner.UNSEEN_SECONDS),
+    ],
+    ids=["another host", "another boot", "another container"],
+)
+def test_a_process_that_cannot_be_looked_up_is_judged_by_its_heartbeat(
+    other: dict[str, str], silent: float
+) -> None:
+    """Under one name there may be two machines: their trials must not be taken from each other."""
+    theirs, now = owner.this_process() | other, time.time()
+    assert not owner.is_visible(theirs)
+    assert not owner.is_dead(theirs, now - silent + 5)
+    assert owner.is_dead(theirs, now - silent - 5)
+
+
+def test_what_may_have_died_is_known_soon() -> None:
+    mine, now = owner.this_process(), time.time()
+    assert not owner.may_be_dead(mine, now - 30)
+    assert not owner.may_be_dead(mine | {"boot": "another"}, now)
+    assert owner.may_be_dead(mine | {"boot": "another"}, now - 30)
+    assert not owner.may_be_dead(mine | {"host": platform.node() + "-other"}, now - 30)
+
+
+def test_a_record_of_an_earlier_version_has_no_namespace() -> None:
     mine = owner.this_process()
-    now = time.time()
-    assert owner.is_dead(mine | {"boot": "another"}, now)
-    elsewhere = mine | {"host": platform.node() + "-other"}
-    assert not owner.is_dead(elsewhere, now - owner.SILENT_SECONDS + 60)
-    assert owner.is_dead(elsewhere, now - owner.SILENT_SECONDS - 60)
+    del mine["namespace"]
+    assert owner.is_visible(mine)
+    assert not owner.is_dead(mine, 0.0)

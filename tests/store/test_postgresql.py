@@ -38,7 +38,7 @@ SPAWN = multiprocessing.get_context("spawn")
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Write a study file; training is replaced."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: None)
+    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: {})
     done = enumerate([("COMPLETE", "")] * 50, start=100)
     monkeypatch.setattr(trainer, "train_trial", replacement_of_training(done))
 

@@ -144,7 +144,7 @@ if "host" in options():
     owner.platform = SimpleNamespace(node=partial(str, options()["host"]))
 owner.SILENT_SECONDS = options().get("silent_seconds", owner.SILENT_SECONDS)
 best_model.save_model = save_model
-inputs.check_inputs = lambda *_: None
+inputs.check_inputs = lambda *_: {}
 dying(Store, "claim", after="claim")
 dying(OptunaStudy, "begin", after="optuna")
 dying(OptunaStudy, "record", after="tell")

@@ -54,7 +54,7 @@ def url(tmp_path: Path) -> str:
 def score(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[Any], None]]:
     """Sets the function that gives a trial's score; it may raise Interrupted."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: None)
+    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: {})
 
     def replace(function: Callable[[TrainerSettings], float]) -> None:
         def train(_spec: Any, settings: TrainerSettings, monitor: Any) -> tuple[Result, None]:
@@ -177,7 +177,7 @@ def test_a_trial_of_a_killed_sweep_is_run_before_the_look(url: str, tmp_path: Pa
     path = tmp_path / "study.yaml"
     path.write_text(STUDY)
     store = open_study(read_study(path), url, "")
-    dead = {"host": owner.this_process()["host"], "boot": "another", "pid": 1, "started": "0"}
+    dead = owner.this_process() | {"started": "0"}
     assert store.claim(dead) is not None
     stop = StopRequest()
     while (claim := store.claim(owner.this_process())) is not None:

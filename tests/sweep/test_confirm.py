@@ -44,7 +44,7 @@ def no_training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
         return Result("COMPLETE", values=values, scores={"sts_dev": float(score)}), None
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: None)
+    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: {})
     monkeypatch.setattr(trainer, "train_trial", train)
     yield
     worker.open_in_process.cache_clear()

@@ -46,7 +46,7 @@ def sweep(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Sweep]:
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: None)
+    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: {})
     monkeypatch.setattr(trainer, "load_inputs", prepared)
     yield call
     workers.open_in_process.cache_clear()

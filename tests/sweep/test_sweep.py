@@ -74,7 +74,7 @@ def study(tmp_path: Path) -> Callable[[str], Path]:
 @pytest.fixture(autouse=True)
 def fresh_study(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: None)
+    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: {})
     yield
     workers.open_in_process.cache_clear()
 
@@ -292,7 +292,7 @@ def test_an_error_that_ends_a_sweep_releases_its_trial(study, url, objective) ->
 def test_what_a_killed_worker_left_is_repaired(study, url, killed_after: str) -> None:
     """A process that ends between any two transactions costs nothing but its own trial."""
     spec = read_study(study(GRID))
-    dead = {"host": owners.this_process()["host"], "boot": "another", "pid": 1, "started": "0"}
+    dead = owners.this_process() | {"started": "0"}
     open_study(spec, url, "")
     optuna_study = OptunaStudy(url, spec)
     store = Store(url, optuna_study.study_id)
@@ -487,10 +487,11 @@ def test_a_sweep_whose_trials_are_claimed_while_it_starts_has_nothing_to_do(
     """Loading the texts takes seconds, in which another sweep may take all that waits."""
     path = study(GRID)
 
-    def claim_all(*_: Any) -> None:
+    def claim_all(*_: Any) -> dict[str, str]:
         other = open_study(read_study(path), url, "")
         while other.claim(owners.this_process()):
             pass
+        return {}
 
     monkeypatch.setattr("mtdlab.training.inputs.check_inputs", claim_all)
     result = sweep(path, url)

@@ -31,6 +31,7 @@ from mtdlab.sweep.heartbeat import recorded_sweep
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.optuna_study import open_storage
 from mtdlab.sweep.recorded_command import adapt_command
+from mtdlab.sweep.signals import StopRequest
 from mtdlab.sweep.transfer import delete_study, export_study, import_study, rename_study
 from tests.postgresql import janitor, url_of
 
@@ -212,7 +213,7 @@ def test_a_study_that_a_sweep_runs_is_neither_deleted_nor_renamed(two: str, tmp_
 def test_a_sweep_between_two_trials_keeps_its_study(two: str, tmp_path: Path) -> None:
     """No trial is running; its owner on another machine is alive by its heartbeat alone."""
     store = Store(two, read_records(two, "grid").study["id"])
-    with recorded_sweep(store):
+    with recorded_sweep(store, StopRequest()):
         with pytest.raises(MtdlabError, match=r"study grid is run by a sweep \(on .*\); stop it"):
             delete_study("grid", two, tmp_path)
         with pytest.raises(MtdlabError, match=r"study grid is run by a sweep \(on .*\); stop it"):

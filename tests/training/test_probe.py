@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from mtdlab.config import TrainerSettings
-from mtdlab.corpus.tokens import TokenStore
+from mtdlab.corpus.token_store import TokenStore
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.methods.base import Method
 from mtdlab.training.inputs import load_inputs

@@ -1,0 +1,234 @@
+"""The workers of a dask cluster as those of a sweep: each task claims a trial and runs it.
+
+dask is used by itself and not through joblib, whose backend for dask waits for ever for tasks that
+were lost with their scheduler. Which worker runs which trial is decided by the claim in the
+database alone: a task that dask runs twice claims another trial.
+"""
+
+import logging
+import os
+import queue
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mtdlab.config import StudySpec
+from mtdlab.errors import MtdlabError, StorageError, TrialError, nearest, one_line
+from mtdlab.store.owner import HEARTBEAT_SECONDS
+from mtdlab.sweep.finished import FinishedTrial
+from mtdlab.sweep.repeated import repeated
+from mtdlab.sweep.signals import StopRequest
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+PROCESSES, DASK = BACKENDS = ("processes", "dask")
+POLL_SECONDS = 0.2
+CONNECT_SECONDS = 10
+"""Time to wait for a scheduler to answer."""
+RECONNECT_SECONDS = 120.0
+"""Time in which a scheduler that was lost may be started again."""
+MOST_LOST = 3
+"""A sweep ends after so many tasks in succession whose workers died, by dask's own count."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a task needs. url: of the storage, not shown in dask's messages; sweep: its row."""
+
+    spec: StudySpec = field(repr=False)
+    url: str = field(repr=False)
+    models: Path
+    sweep: int
+
+
+def run_on_cluster(job: Job) -> FinishedTrial | Exception | None:
+    """Claim a trial and run it, in a process of the cluster; stops where the sweep was stopped.
+
+    An error is returned, since dask would print it with the arguments.
+    """
+    from mtdlab.sweep.worker import open_in_process, run_next
+    from mtdlab.sweep.worker_process import sendable
+
+    stop = StopRequest()
+    try:
+        job.spec.ensure_imported()
+        _check(job)
+        store = open_in_process(job.url, job.spec, job.models).store
+
+        def obey() -> None:
+            if store.has_ended(job.sweep):
+                stop.request()
+
+        obey()
+        with repeated(HEARTBEAT_SECONDS, obey):
+            return run_next(job.spec, job.url, job.models, stop)
+    except Exception as error:
+        return sendable(error)
+
+
+@lru_cache(maxsize=1)
+def _check(job: Job) -> None:
+    """Check once per process what the trials need, and that it has the inputs of the others."""
+    from mtdlab.sweep.preflight import check_requirements
+    from mtdlab.sweep.same_inputs import check_same_inputs
+    from mtdlab.sweep.worker import open_in_process
+
+    found = check_requirements(job.spec, job.models)
+    store = open_in_process(job.url, job.spec, job.models).store
+    if warning := check_same_inputs(job.spec.name, store, found):
+        logging.getLogger(__name__).warning(warning)
+
+
+class Cluster:
+    """The workers of a dask cluster, whose number may change while a sweep runs."""
+
+    def __init__(self, scheduler: str, job: Job, stop: StopRequest, end: Callable[[], Any]) -> None:
+        """Connect. Raises MtdlabError if the scheduler does not answer.
+
+        end  called once where `stop` is requested: it requests the end of the tasks that run.
+        """
+        self._scheduler, self._job, self._stop, self._end = scheduler, job, stop, end
+        self._client = connect(scheduler)
+        self._running: set[Future[Any]] = set()
+        self._ended: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
+        self._lost, self._end_requested = 0, False
+
+    @property
+    def count(self) -> int:
+        """The number of workers now. Raises MtdlabError if one has several threads."""
+        threads = self._client.nthreads()
+        if any(each > 1 for each in threads.values()):
+            raise MtdlabError(
+                "a worker of the dask cluster has several threads, but trials share their "
+                "process's random generators; start workers with --nthreads 1"
+            )
+        return len(threads)
+
+    def close(self) -> None:
+        """Close the connection; the sweep has ended, so that tasks that run stop by themselves."""
+        self._client.close(timeout=CONNECT_SECONDS)
+
+    def run(self, calls: int) -> Iterator[FinishedTrial]:
+        """Run `calls` tasks, one on each worker at a time; yields the trials as they end.
+
+        Ends early if a stop is requested, after the running trials have been saved. Raises the
+        error of a task, and MtdlabError if the scheduler is lost and does not come back.
+        """
+        while calls or self._running:
+            if self._stop.requested():
+                calls = 0
+                self._request_end()
+            calls -= self._submit(calls)
+            try:
+                future = self._ended.get(timeout=POLL_SECONDS)
+            except queue.Empty:
+                if self._client.status in ("closed", "closing"):
+                    calls += self._reconnect()
+                continue
+            if future not in self._running:
+                continue
+            self._running.discard(future)
+            if future.status != "finished":
+                self._judge(future)
+                calls += not self._stop.requested()
+                continue
+            self._lost, found = 0, future.result()
+            if isinstance(found, Exception):
+                raise found
+            if found is not None:
+                yield found
+
+    def _request_end(self) -> None:
+        """Request once that the running tasks end; again after a database that fails."""
+        if not self._end_requested:
+            with suppress(StorageError):
+                self._end()
+                self._end_requested = True
+
+    def _submit(self, calls: int) -> int:
+        """Submit up to `calls` tasks for idle workers; how many."""
+        if not calls or self._client.status != "running":
+            return 0
+        # one waits in the scheduler where there is no worker yet
+        wanted = min(calls, max(1, self.count) - len(self._running))
+        for _ in range(wanted):
+            key = f"mtdlab-{self._job.spec.name}-{uuid.uuid4().hex}"
+            future = self._client.submit(run_on_cluster, self._job, key=key, pure=False)
+            future.add_done_callback(self._ended.put)
+            self._running.add(future)
+        return max(0, wanted)
+
+    def _judge(self, future: "Future[Any]") -> None:
+        """Raise an error of dask that a further call would meet again."""
+        if future.status == "cancelled":
+            return  # its scheduler was lost
+        error = future.exception()
+        self._lost += 1
+        if type(error).__name__ != "KilledWorker":
+            raise MtdlabError(
+                f"a worker of the dask cluster cannot run trials: {one_line(error)}; install the "
+                "same version of mtdlab for every worker"
+            )
+        if self._lost == MOST_LOST:
+            raise TrialError(f"the workers of the dask cluster die: {one_line(error)}")
+
+    def _reconnect(self) -> int:
+        """Connect again to a scheduler that was lost; the number of tasks lost with it."""
+        deadline = time.monotonic() + RECONNECT_SECONDS
+        while not self._stop.requested():
+            try:
+                self._client = connect(self._scheduler)
+                break
+            except MtdlabError:
+                if time.monotonic() > deadline:
+                    raise
+        lost, self._running = len(self._running), set()
+        return 0 if self._stop.requested() else lost
+
+
+def connect(scheduler: str) -> "Client":
+    """A client of a scheduler. Raises MtdlabError without dask, or if nobody answers."""
+    try:
+        from distributed import Client
+    except ModuleNotFoundError:
+        raise MtdlabError(
+            "--backend dask needs the package distributed: pip install 'mtdlab[dask]'"
+        ) from None
+    # a scheduler that is lost is reported once, by this module
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    options: dict[str, Any] = {"timeout": CONNECT_SECONDS, "set_as_default": False}
+    try:
+        return Client(scheduler, **options)
+    except (OSError, ValueError) as error:
+        raise MtdlabError(
+            f"the dask scheduler {scheduler} does not answer ({one_line(error)}); "
+            "start it with dask scheduler, and rerun to resume"
+        ) from None
+
+
+def find_scheduler(backend: str, given: str | None, jobs: int | None) -> str | None:
+    """The scheduler that --backend and --scheduler name; None for processes of this machine.
+
+    By default that of DASK_SCHEDULER_ADDRESS. Raises MtdlabError where the options do not fit.
+    """
+    if backend not in BACKENDS:
+        raise MtdlabError(f"--backend {backend}: {nearest(backend, BACKENDS)}")
+    if backend == PROCESSES:
+        if given:
+            raise MtdlabError(f"--scheduler {given}: needs --backend dask")
+        return None
+    if jobs:
+        raise MtdlabError(
+            f"--jobs {jobs}: a dask cluster has workers of its own; leave --jobs out, and start "
+            "more workers for more trials at once"
+        )
+    scheduler = given or os.environ.get("DASK_SCHEDULER_ADDRESS")
+    if not scheduler:
+        raise MtdlabError("--backend dask: name --scheduler too, such as tcp://127.0.0.1:8786")
+    return scheduler

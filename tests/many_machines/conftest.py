@@ -1,0 +1,153 @@
+"""A study of 24 short trials of a program, and the processes that run it, as a user starts them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+
+from mtdlab.store import Store
+from mtdlab.store.names import find_id
+from mtdlab.sweep.optuna_study import open_storage
+
+PROGRAM = '''
+"""Trains nothing; logs where each trial begins and ends."""
+
+import os
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+def log(event, settings, seed):
+    with open(HERE / "log.txt", "a") as file:
+        file.write(f"{event} {settings['rate']}-{seed} {os.getpid()}\\n")
+
+
+def train(settings, *, seed, checkpoints, report):
+    done = checkpoints / "step.txt"
+    step = int(done.read_text()) if done.exists() else 0
+    log(f"begin {step}", settings, seed)
+    while step < settings["steps"]:
+        time.sleep(settings["seconds"])
+        step += 1
+        done.with_suffix(".new").write_text(str(step))
+        done.with_suffix(".new").replace(done)
+        report(step, settings["rate"] * step)
+    log(f"end {step}", settings, seed)
+    return {"accuracy": 50 + settings["rate"] + seed}
+'''
+TRIALS = 24
+STEPS = 5
+
+
+@dataclass
+class Runs:
+    """A folder with `own.py` and `own.yaml`, and the processes that a test starts in it."""
+
+    folder: Path
+    url: str
+    started: list["subprocess.Popen[str]"] = field(default_factory=list)
+
+    def write(self, seconds: float = 0.02) -> None:
+        """Write the study; seconds: of each of the 5 steps of a trial."""
+        (self.folder / "own.yaml").write_text(
+            "study: own\nmetric: accuracy\n"
+            f"trainer: {{steps: {STEPS}, seconds: {seconds}}}\n"
+            "search: {rate: [1.0, 2.0, 3.0, 4.0]}\nseeds: [0, 1, 2, 3, 4, 5]\n"
+        )
+
+    def start(self, *words: str, python: bool = True) -> "subprocess.Popen[str]":
+        """Start a command of mtdlab, or another module of Python, in the folder."""
+        command = [sys.executable, "-m", *words] if python else list(words)
+        paths = [str(self.folder), *sys.path]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        process = subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=environment | {"MTDLAB_STORAGE": self.url, "OMP_NUM_THREADS": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.started.append(process)
+        return process
+
+    def mtdlab(self, *words: str) -> "subprocess.Popen[str]":
+        """Start a command of mtdlab with the program."""
+        return self.start("mtdlab", *words, "--objective", "own:train")
+
+    def run(self, *words: str, code: int = 0) -> str:
+        """Run a command of mtdlab with the program to its end; what it prints."""
+        return ended(self.mtdlab(*words), code)
+
+    @property
+    def store(self) -> Store:
+        """The store of the study."""
+        identity = find_id(self.url, "own")
+        assert identity is not None
+        return Store(self.url, identity)
+
+    def events(self, kind: str) -> Counter[str]:
+        """How often each trial has begun, or has ended."""
+        path = self.folder / "log.txt"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return Counter(line.split()[2] for line in lines if line.startswith(kind))
+
+    def wait_for(self, condition: Callable[[], Any], seconds: float = 120) -> None:
+        """Wait until a condition holds."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, [p.args for p in self.started if p.poll() is None]
+            time.sleep(0.05)
+
+    def assert_complete(self, *, killed: int = 0) -> None:
+        """Exactly the planned trials are complete, each of them once.
+
+        killed  processes that were killed, perhaps between a trial's end and its record.
+        """
+        assert self.store.counts() == {"COMPLETE": TRIALS}
+        ended = self.events("end")
+        assert len(ended) == TRIALS
+        assert TRIALS <= sum(ended.values()) <= TRIALS + killed
+        trials = optuna.load_study(study_name="own", storage=open_storage(self.url)).trials
+        assert [trial.state.name for trial in trials] == ["COMPLETE"] * TRIALS
+
+
+def ended(process: "subprocess.Popen[str]", code: int = 0) -> str:
+    """Wait for a process; what it printed."""
+    printed, _ = process.communicate(timeout=300)
+    assert process.returncode == code, printed
+    return printed
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
+    """The study, on a SQLite file."""
+    monkeypatch.setenv("COLUMNS", "100")
+    for name in ("MTDLAB_DATA", "MTDLAB_IMPORT", "DASK_SCHEDULER_ADDRESS"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "own.py").write_text(PROGRAM)
+    found = Runs(tmp_path, f"sqlite:///{tmp_path / 'studies.db'}")
+    found.write()
+    yield found
+    for process in found.started:
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+        process.communicate()
+
+
+@pytest.fixture
+def runs_on_server(runs: Runs, postgresql_url: str) -> Runs:
+    """The study, on a PostgreSQL server."""
+    runs.url = postgresql_url
+    return runs

@@ -1,0 +1,136 @@
+"""A sweep on a real dask cluster of several processes on this machine."""
+
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.many_machines.conftest import TRIALS, Runs, ended
+
+pytest.importorskip("distributed")
+
+
+class DaskCluster:
+    """A scheduler and workers, started as by `dask scheduler` and `dask worker`."""
+
+    def __init__(self, runs: Runs) -> None:
+        self.runs = runs
+        self.workers: list[subprocess.Popen[str]] = []
+        self.address = ""
+        self.scheduler = self.start_scheduler("tcp://127.0.0.1:0")
+
+    def start_scheduler(self, host: str) -> "subprocess.Popen[str]":
+        """Start a scheduler, at a free port or again at that of an earlier one."""
+        file = self.runs.folder / "scheduler.json"
+        file.unlink(missing_ok=True)
+        started = self.runs.start(
+            *("distributed.cli.dask_scheduler", "--host", host, "--no-dashboard", "--no-show"),
+            *("--scheduler-file", str(file)),
+        )
+        self.runs.wait_for(file.exists)
+        self.address = re.findall(r"tcp://[\d.]+:\d+", file.read_text())[0]
+        return started
+
+    def start_worker(self, threads: int = 1) -> None:
+        """Start a worker without a nanny, so that a signal reaches the process of its trial."""
+        self.workers.append(
+            self.runs.start(
+                *("distributed.cli.dask_worker", self.address, "--nthreads", str(threads)),
+                *("--no-nanny", "--no-dashboard", "--host", "127.0.0.1"),
+                *("--death-timeout", "60"),
+            )
+        )
+
+    def sweep(self) -> "subprocess.Popen[str]":
+        """Start the sweep of the study on the cluster."""
+        words = ("sweep", "own.yaml", "--backend", "dask", "--scheduler", self.address)
+        return self.runs.mtdlab(*words)
+
+
+def test_a_sweep_runs_on_a_cluster_when_a_worker_is_killed(runs: Runs) -> None:
+    runs.write(seconds=0.05)
+    cluster = DaskCluster(runs)
+    for _ in range(2):
+        cluster.start_worker()
+    sweep = cluster.sweep()
+    runs.wait_for(lambda: len(runs.events("end")) >= 4)
+    cluster.workers[0].send_signal(signal.SIGKILL)
+    printed = ended(sweep)
+    assert "study own in sqlite" in printed
+    assert "is complete: 24 of 24 trials done" in printed
+    runs.assert_complete(killed=1)
+    assert sum(runs.events("begin").values()) in (TRIALS, TRIALS + 1)
+    processes = {line.split()[-1] for line in log(runs.folder)}
+    assert processes == {str(worker.pid) for worker in cluster.workers}
+
+
+def test_ctrl_c_at_the_client_saves_the_trials_of_the_cluster(runs: Runs) -> None:
+    # longer than the two seconds in which a task learns of it
+    runs.write(seconds=1)
+    cluster = DaskCluster(runs)
+    cluster.start_worker()
+    sweep = cluster.sweep()
+    runs.wait_for(lambda: runs.events("begin"))
+    os.kill(sweep.pid, signal.SIGINT)
+    assert "Interrupted. Rerun to resume." in ended(sweep, 130)
+    assert runs.store.counts() == {"WAITING": TRIALS}
+    again = cluster.sweep()
+    runs.wait_for(lambda: sum(runs.events("begin").values()) == 2)
+    # the worker has taken the trial up again where it was saved
+    assert begun_at(runs)[1] >= 1
+    os.kill(again.pid, signal.SIGTERM)
+    ended(again, 143)
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_started_again_goes_on(runs: Runs) -> None:
+    runs.write(seconds=0.1)
+    cluster = DaskCluster(runs)
+    cluster.start_worker()
+    sweep = cluster.sweep()
+    runs.wait_for(lambda: len(runs.events("end")) >= 3)
+    cluster.scheduler.send_signal(signal.SIGKILL)
+    ended(cluster.scheduler, -signal.SIGKILL)
+    cluster.workers[0].send_signal(signal.SIGKILL)
+    cluster.start_scheduler(cluster.address)
+    cluster.start_worker()
+    ended(sweep)
+    runs.assert_complete(killed=1)
+
+
+def test_options_that_do_not_fit_are_refused(runs: Runs) -> None:
+    runs.run("sweep", "own.yaml", "--jobs", "0")
+    for words, sentence in (
+        ("--backend dask", "--backend dask: name --scheduler too"),
+        ("--backend dusk", "--backend dusk: "),
+        ("--scheduler tcp://127.0.0.1:1", "--scheduler tcp://127.0.0.1:1: needs --backend dask"),
+        (
+            "--backend dask --scheduler tcp://127.0.0.1:1 --jobs 2",
+            "--jobs 2: a dask cluster has workers of its own",
+        ),
+        (
+            "--backend dask --scheduler nobody:1",
+            "the dask scheduler nobody:1 does not answer",
+        ),
+    ):
+        assert sentence in runs.run("sweep", "own.yaml", *words.split(), code=2)
+
+
+def test_a_worker_with_several_threads_is_refused(runs: Runs) -> None:
+    cluster = DaskCluster(runs)
+    cluster.start_worker(threads=2)
+    assert "start workers with --nthreads 1" in ended(cluster.sweep(), 2)
+    assert not runs.events("begin")
+
+
+def log(folder: Path) -> list[str]:
+    """The lines that the program has written."""
+    return (folder / "log.txt").read_text().splitlines()
+
+
+def begun_at(runs: Runs) -> list[int]:
+    """The step at which each trial began or went on."""
+    return [int(line.split()[1]) for line in log(runs.folder) if line.startswith("begin")]
