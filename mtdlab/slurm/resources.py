@@ -1,0 +1,173 @@
+"""What a task of the array asks Slurm for, derived from the estimate of `plan`.
+
+The estimate is measured where the script is written, often a login node; the margins allow for
+compute nodes that are slower, and for trials that need more than the measured steps.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mtdlab.errors import MtdlabError
+
+TIME_MARGIN = 2.0
+"""Factor on the estimated time: another processor, a node and a file system shared with others."""
+MEMORY_MARGIN = 1.5
+"""Factor on the measured memory: Slurm kills a task above its limit, and fragmentation grows."""
+GPU_HOST_BYTES = 4_000_000_000
+"""Added for each GPU: the host memory of a CUDA context and its libraries, which an estimate
+without a GPU lacks."""
+GPU_CPUS = 4
+"""Cores for each GPU: one issues the kernels, the others read batches and compute scores."""
+STARTS = 10
+"""A task's trials take at least so many times as long as its start, which every task pays."""
+MOST_TASKS = 32
+"""Without --tasks: each worker holds up to three connections, and a PostgreSQL server allows 100
+unless it is configured otherwise."""
+FEWEST_UNKNOWN = 8
+"""Tasks where no estimate says how long a trial takes, unless there are fewer trials."""
+UNKNOWN_MINUTES = 4 * 60
+"""Time limit where no estimate says how long a trial takes."""
+MOST_MINUTES = 24 * 60
+"""A longer limit waits longer in the queue, and many partitions refuse it; a task requeues itself
+at its limit."""
+ROUND_MINUTES = 5
+LEAD_SECONDS = 120
+"""From the signal to the time limit: the step in progress and a checkpoint. Slurm may send it a
+minute earlier."""
+SPARE_TIMEOUTS = 3
+"""Time limits that a task may reach beyond those that are expected."""
+UNKNOWN_TIMEOUTS = 20
+"""Time limits that a task may reach where no estimate says how many are expected."""
+_CLOCK = re.compile(r"(?:([0-9]+)-)?([0-9]+):([0-5][0-9]):([0-5][0-9])")
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What each of `tasks` tasks asks for.
+
+    workers   worker processes of a task: one, or one for each of its GPUs
+    seconds   time limit; lead: seconds from the signal to it
+    memory    megabytes; None leaves the cluster's default
+    timeouts  how often a task may reach its time limit
+    reasons   how each was derived, by the name under which it is printed
+    """
+
+    tasks: int
+    workers: int
+    cpus: int
+    gpus: int
+    seconds: int
+    lead: int
+    memory: int | None
+    timeouts: int
+    reasons: Mapping[str, str]
+
+
+def parse_time(text: str) -> int:
+    """Seconds of a time limit: minutes, HH:MM:SS or D-HH:MM:SS. Raises MtdlabError."""
+    seconds = 60 * int(text) if re.fullmatch(r"[0-9]{1,7}", text) else 0
+    if found := _CLOCK.fullmatch(text):
+        days, hours, minutes, rest = (int(part or 0) for part in found.groups())
+        seconds = ((24 * days + hours) * 60 + minutes) * 60 + rest
+    if seconds < 60:
+        raise MtdlabError(
+            f"--time {text!r}: not a time limit of a minute or more; write minutes, such as 90, or "
+            "HH:MM:SS, such as 01:30:00"
+        )
+    return seconds
+
+
+def written_time(seconds: int) -> str:
+    """A time limit as Slurm reads it: HH:MM:SS."""
+    minutes, rest = divmod(seconds, 60)
+    return f"{minutes // 60:02}:{minutes % 60:02}:{rest:02}"
+
+
+def derive(
+    trials: int,
+    estimate: Mapping[str, Any] | None,
+    *,
+    tasks: int | None = None,
+    seconds: int | None = None,
+    gpus: int = 0,
+) -> Resources:
+    """The resources of the tasks that run `trials` trials.
+
+    estimate  the fields of `mtdlab.cost.estimate.Estimate`; None where there is none.
+    tasks, seconds  as given by the user; None: derived.
+    gpus      of each task.
+    """
+    workers = max(1, gpus)
+    tasks, why_tasks = (tasks, "as given") if tasks else _tasks(trials, estimate, workers)
+    needed, why_time = _time(trials, estimate, tasks * workers)
+    limit = _limit(needed)
+    if seconds:
+        limit, why_time = seconds, "as given"
+    elif needed and needed > limit:
+        why_time += f"; more than {written_time(limit)}, at which a task requeues itself"
+    lead = min(LEAD_SECONDS + math.ceil((estimate or {}).get("evaluation", 0)), limit // 2)
+    timeouts = math.ceil(needed / limit) - 1 + SPARE_TIMEOUTS if needed else UNKNOWN_TIMEOUTS
+    cpus, why_cpus = _cpus(estimate, gpus)
+    memory, why_memory = _memory(estimate, workers, gpus)
+    reasons = {"tasks": why_tasks, "time": why_time, "memory": why_memory, "cores": why_cpus}
+    return Resources(tasks, workers, cpus, gpus, limit, lead, memory, timeouts, reasons)
+
+
+def _tasks(trials: int, estimate: Mapping[str, Any] | None, workers: int) -> tuple[int, str]:
+    """The default number of tasks, and why."""
+    useful = max(1, math.ceil(trials / workers))
+    if estimate is None:
+        return min(useful, FEWEST_UNKNOWN), f"without an estimate at most {FEWEST_UNKNOWN}"
+    longest, start = estimate["trial"][1], estimate["start"]
+    worthwhile = max(1, int(trials * longest / (STARTS * max(start, 1.0)) / workers))
+    return min(useful, worthwhile, MOST_TASKS), (
+        f"at most {MOST_TASKS}, and each trains at least {STARTS} times as long as it takes to "
+        f"start ({start:.0f} s)"
+    )
+
+
+def _time(
+    trials: int, estimate: Mapping[str, Any] | None, workers: int
+) -> tuple[float | None, str]:
+    """Seconds that a task needs, with the margin; None without an estimate. And why."""
+    if estimate is None:
+        return None, "without an estimate; a task requeues itself at its limit"
+    each = math.ceil(trials / workers)
+    longest, start = estimate["trial"][1], estimate["start"]
+    lead = LEAD_SECONDS + estimate["evaluation"]
+    return TIME_MARGIN * (start + each * longest) + lead, (
+        f"{TIME_MARGIN:g} x ({start:.0f} s to start + {each} x {longest:.0f} s a trial) "
+        f"+ {lead:.0f} s"
+    )
+
+
+def _limit(needed: float | None) -> int:
+    minutes = UNKNOWN_MINUTES
+    if needed is not None:
+        minutes = ROUND_MINUTES * math.ceil(needed / 60 / ROUND_MINUTES)
+    return 60 * min(minutes, MOST_MINUTES)
+
+
+def _cpus(estimate: Mapping[str, Any] | None, gpus: int) -> tuple[int, str]:
+    if gpus:
+        return GPU_CPUS * gpus, f"{GPU_CPUS} a GPU"
+    if estimate is None:
+        return 1, "one a worker"
+    return estimate["threads"], "the threads with which a worker was measured"
+
+
+def _memory(estimate: Mapping[str, Any] | None, workers: int, gpus: int) -> tuple[int | None, str]:
+    """Megabytes of a task, and why: its workers and the process that started them."""
+    if estimate is None:
+        return None, "the cluster's default; --sbatch mem=4G for another"
+    parent = estimate["memory"] - estimate["workers"] * estimate["worker_memory"]
+    measured = parent + workers * estimate["worker_memory"]
+    needed = MEMORY_MARGIN * measured + gpus * GPU_HOST_BYTES
+    added = f" + {gpus * GPU_HOST_BYTES / 1e9:g} GB for CUDA" if gpus else ""
+    # Slurm's M is 2**20 bytes
+    return 100 * math.ceil(needed / 2**20 / 100), (
+        f"{MEMORY_MARGIN:g} x {measured / 2**20:.0f} M measured{added}"
+    )
