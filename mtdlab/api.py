@@ -71,6 +71,7 @@ def run_study(
     jobs_per_gpu: int = 1,
     retry_failed: bool = False,
     max_failed: int | None = None,
+    scheduler: str | None = None,
 ) -> SweepResult:
     """Run or resume a study, as `mtdlab sweep`; read it with `load_study` afterwards.
 
@@ -84,6 +85,7 @@ def run_study(
     artifacts  shared folder or fsspec URL for checkpoints and models, as --artifacts.
     jobs     worker processes; by default one a core, or `jobs_per_gpu` on each GPU.
     max_failed  the sweep ends, with exit code 1, when so many trials of the study have failed.
+    scheduler  of a dask cluster whose workers run the trials, tcp://HOST:PORT.
 
     Raises MtdlabError where the study cannot be run, StorageError where the database fails.
     """
@@ -96,6 +98,7 @@ def run_study(
         jobs_per_gpu=jobs_per_gpu,
         retry_failed=retry_failed,
         max_failed=max_failed,
+        scheduler=scheduler,
         command=_command(study, profile, overrides, objective),
     )
 
