@@ -13,12 +13,11 @@ Letters: P sentences or pairs, D features, C strengths. Imports no torch: every 
 imports this module.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from joblib import Parallel, delayed, parallel_config
+from joblib import Parallel, cpu_count, delayed, parallel_config
 from numpy.typing import NDArray
 
 Features = NDArray[np.float64]
@@ -116,18 +115,12 @@ def _run(
 ) -> list[list[float]]:
     found = []
     # one thread each: the products are small, and more threads would compete for the cores
-    with parallel_config("loky", n_jobs=_processors(len(jobs)), inner_max_num_threads=1):
+    with parallel_config("loky", n_jobs=min(len(jobs), cpu_count()), inner_max_num_threads=1):
         runs = Parallel(return_as="generator")(delayed(_accuracies)(data, job) for job in jobs)
         for accuracies in runs:
             found.append(accuracies)
             advance(done + len(found), total)
     return found
-
-
-def _processors(jobs: int) -> int:
-    # macOS has no affinity
-    available = getattr(os, "sched_getaffinity", None)
-    return min(jobs, len(available(0)) if available else os.cpu_count() or 1)
 
 
 def _accuracies(data: Examples, job: _Job) -> list[float]:

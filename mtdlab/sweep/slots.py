@@ -9,16 +9,20 @@ from pathlib import Path
 
 import torch
 from filelock import FileLock, Timeout
+from joblib import cpu_count
 
 
 def default_jobs(jobs_per_gpu: int = 1) -> int:
-    """One process per core, each with one thread; with GPUs, `jobs_per_gpu` on each."""
-    return jobs_per_gpu * torch.cuda.device_count() or os.cpu_count() or 1
+    """One process per core, each with one thread; with GPUs, `jobs_per_gpu` on each.
+
+    The cores that this process may use: a batch system or a container may give it few.
+    """
+    return jobs_per_gpu * torch.cuda.device_count() or cpu_count()
 
 
 def threads_each(jobs: int) -> int:
     """The number of threads of each worker process."""
-    return max(1, (os.cpu_count() or 1) // jobs)
+    return max(1, cpu_count() // jobs)
 
 
 @lru_cache(maxsize=1)
