@@ -22,7 +22,7 @@ def default_jobs(jobs_per_gpu: int = 1) -> int:
 
 def threads_each(jobs: int) -> int:
     """The number of threads of each worker process."""
-    return max(1, cpu_count() // jobs)
+    return max(1, int(cpu_count()) // jobs)
 
 
 @lru_cache(maxsize=1)

@@ -219,7 +219,7 @@ def test_train_and_test_by_hand() -> None:
 
 @pytest.mark.usefixtures("one_thread")
 def test_train_dev_and_test_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer, "_processors", lambda _jobs: 1)
+    monkeypatch.setattr(transfer, "cpu_count", lambda: 1)
     train, dev, test = blobs(60, 0), blobs(60, 1), blobs(90, 2)
     everything = np.arange(60)
     accuracies = [
@@ -235,7 +235,7 @@ def test_train_dev_and_test_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nested_folds_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """In 4 folds of 4, since 10 of 10 are 600 fits; one process does them as several do."""
     monkeypatch.setattr(transfer, "FOLDS", 4)
-    monkeypatch.setattr(transfer, "_processors", lambda _jobs: 1)
+    monkeypatch.setattr(transfer, "cpu_count", lambda: 1)
     data = blobs(90, 3)
     found = []
     for fit, check in folds(data.labels, 4):
