@@ -87,9 +87,10 @@ def measure(engine: object, workers: int, trials: int) -> float:
         try:
             return bench.rate()
         finally:
-            for process in processes:
-                process.terminate()
-            for process in processes:
+            processes[0].wait()
+            for process in processes[1:]:
+                # a dask worker that is ended beside its scheduler waits for it
+                process.kill()
                 process.wait()
 
 
