@@ -1,8 +1,9 @@
 """The workers of a dask cluster as those of a sweep: each task claims a trial and runs it.
 
-dask is used by itself and not through joblib, whose backend for dask waits for ever for tasks that
-were lost with their scheduler. Which worker runs which trial is decided by the claim in the
-database alone: a task that dask runs twice claims another trial.
+dask is used by itself and not through joblib, which on a cluster of one worker makes the calls in
+the process of the sweep, and ends all calls when the scheduler is lost. Which worker runs which
+trial is decided by the claim in the database alone: a task that dask runs twice claims another
+trial.
 """
 
 import logging
@@ -11,6 +12,7 @@ import queue
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -33,6 +35,8 @@ CONNECT_SECONDS = 10
 """Time to wait for a scheduler to answer."""
 RECONNECT_SECONDS = 120.0
 """Time in which a scheduler that was lost may be started again."""
+LOST = (CancelledError, OSError)
+"""Errors of a task, or of a question to the scheduler, that was lost with its connection."""
 MOST_LOST = 3
 """A sweep ends after so many tasks in succession whose workers died, by dask's own count."""
 
@@ -137,11 +141,11 @@ class Cluster:
             if future not in self._running:
                 continue
             self._running.discard(future)
-            if future.status != "finished":
-                self._judge(future)
+            try:
+                found = self._result(future)
+            except LOST:
                 calls += not self._stop.requested()
                 continue
-            self._lost, found = 0, future.result()
             if isinstance(found, Exception):
                 raise found
             if found is not None:
@@ -158,8 +162,11 @@ class Cluster:
         """Submit up to `calls` tasks for idle workers; how many."""
         if not calls or self._client.status != "running":
             return 0
-        # one waits in the scheduler where there is no worker yet
-        wanted = min(calls, max(1, self.count) - len(self._running))
+        try:
+            # one waits in the scheduler where there is no worker yet
+            wanted = min(calls, max(1, self.count) - len(self._running))
+        except LOST:
+            return 0
         for _ in range(wanted):
             key = f"mtdlab-{self._job.spec.name}-{uuid.uuid4().hex}"
             future = self._client.submit(run_on_cluster, self._job, key=key, pure=False)
@@ -167,11 +174,17 @@ class Cluster:
             self._running.add(future)
         return max(0, wanted)
 
-    def _judge(self, future: "Future[Any]") -> None:
-        """Raise an error of dask that a further call would meet again."""
+    def _result(self, future: "Future[Any]") -> Any:
+        """What a task returned. Raises CancelledError for one that has to be submitted again, and
+        MtdlabError for an error that the next one would meet too.
+        """
+        if future.status == "finished":
+            found = future.result(timeout=CONNECT_SECONDS)
+            self._lost = 0
+            return found
         if future.status == "cancelled":
-            return  # its scheduler was lost
-        error = future.exception()
+            raise CancelledError  # its scheduler was lost
+        error = future.exception(timeout=CONNECT_SECONDS)
         self._lost += 1
         if type(error).__name__ != "KilledWorker":
             raise MtdlabError(
@@ -180,6 +193,7 @@ class Cluster:
             )
         if self._lost == MOST_LOST:
             raise TrialError(f"the workers of the dask cluster die: {one_line(error)}")
+        raise CancelledError
 
     def _reconnect(self) -> int:
         """Connect again to a scheduler that was lost; the number of tasks lost with it."""
