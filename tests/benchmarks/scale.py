@@ -5,6 +5,7 @@ results: every table is filled as by a sweep of mtdlab's trainer, Optuna's user 
 """
 
 import json
+import multiprocessing
 import os
 import resource
 import subprocess
@@ -162,19 +163,25 @@ def run(words: list[str], folder: Path) -> tuple[int, float]:
     return process.returncode, usage.ru_maxrss * 1024 / 1e6
 
 
+def make(folder: Path, trials: int) -> None:
+    """Make the study file and its database in a folder."""
+    spec, url = write_study(folder, trials), f"sqlite:///{folder / 'many.db'}"
+    OptunaStudy(url, spec)
+    fill(spec, url)
+
+
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for count in [int(each) for each in sys.argv[1:]] or COUNTS:
         with tempfile.TemporaryDirectory() as name:
             place = Path(name)
-            spec = write_study(place, count)
-            address = f"sqlite:///{place / 'many.db'}"
-            began = time.perf_counter()
-            OptunaStudy(address, spec)
-            fill(spec, address)
+            # the peak memory of a command would count that of the process that starts it
+            making = multiprocessing.get_context("spawn").Process(target=make, args=(place, count))
+            making.start()
+            making.join()
             size = (place / "many.db").stat().st_size / 1e6
-            print(f"{count:,} trials, filled in {time.perf_counter() - began:.0f} s, {size:.0f} MB")
-            for command, seconds, memory in measure(place, address):
+            print(f"{count:,} trials, {size:.0f} MB")
+            for command, seconds, memory in measure(place, f"sqlite:///{place / 'many.db'}"):
                 print(f"  {command:30} {seconds:7.1f} s {memory:7.0f} MB", flush=True)
             [page] = place.glob("reports/**/*.html")
             print(f"  page: {page.stat().st_size / 1e6:.2f} MB")
