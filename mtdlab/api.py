@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, overload
 import yaml
 
 from analysis.frames import StudyFrames
-from mtdlab.commands.options import find_objective, import_named
+from mtdlab.commands.options import find_code, import_named
 from mtdlab.config import StudySpec, read_settings, read_study
 from mtdlab.config.reader import parse_study
 from mtdlab.errors import MtdlabError
@@ -279,12 +279,11 @@ def _read(
         if profile or overrides:
             raise MtdlabError("a study given as values takes no profile or overrides; change them")
         text = yaml.safe_dump(dict(study), sort_keys=False, allow_unicode=True)
-        modules = import_named(list(imports), evaluator=evaluator)
-        return parse_study("study", text, modules, program=find_objective(objective))
+        modules, program = find_code(list(imports), evaluator, objective)
+        return parse_study("study", text, modules, program=program)
     file = find_study_file(Path(study))
-    modules = import_named(list(imports), file, evaluator)
-    program = find_objective(objective, file)
-    return read_study(file, _assignments(overrides), profile, modules, program)
+    code = find_code(list(imports), evaluator, objective, file)
+    return read_study(file, _assignments(overrides), profile, *code)
 
 
 def _assignments(overrides: Overrides | None) -> list[str]:

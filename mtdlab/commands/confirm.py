@@ -1,8 +1,6 @@
 """The command confirm."""
 
 import math
-import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,8 +16,8 @@ from mtdlab.commands.options import (
     Objective,
     Storage,
     StudyName,
-    find_objective,
-    import_named,
+    find_code,
+    this_command,
 )
 from mtdlab.commands.printing import print_json, print_table, rounded_mtd
 from mtdlab.terminal import print_text
@@ -46,16 +44,20 @@ def confirm(
     STUDY-confirm in the same database.
     """
     from analysis.runs import format_mtd
-    from mtdlab.store.urls import storage_url, without_passwords
+    from mtdlab.store.urls import storage_url
     from mtdlab.sweep.confirm import plan_confirmation, remeasured
     from mtdlab.sweep.run import sweep
 
     url = storage_url(storage)
-    modules, program = import_named(import_, evaluator=evaluator), find_objective(objective)
-    planned = plan_confirmation(study, url, seeds, modules, program)
-    command = without_passwords(shlex.join(["mtdlab", *sys.argv[1:]]))
+    code = find_code(import_, evaluator, objective)
+    planned = plan_confirmation(study, url, seeds, *code)
     result = sweep(
-        planned.spec, url, models=models, jobs=jobs, jobs_per_gpu=jobs_per_gpu, command=command
+        planned.spec,
+        url,
+        models=models,
+        jobs=jobs,
+        jobs_per_gpu=jobs_per_gpu,
+        command=this_command(),
     )
     again = remeasured(planned, url) if result.counts.get("COMPLETE") else None
     if as_json:

@@ -1,5 +1,7 @@
 """Arguments and options of several commands."""
 
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -120,6 +122,26 @@ MaxFailed = Annotated[
 JobsPerGpu = Annotated[
     int, typer.Option(min=1, help="Worker processes on each GPU, for small encoders.")
 ]
+
+
+def find_code(
+    given: list[str] | None,
+    evaluator: str | None,
+    objective: str | None,
+    file: Path | None = None,
+) -> "tuple[tuple[UserModule, ...], Program | None]":
+    """The modules and the program of --import, --evaluator and --objective, imported.
+
+    Also from the folder of a study file. Raises MtdlabError as `import_named`, `find_objective`.
+    """
+    return import_named(given, file, evaluator), find_objective(objective, file)
+
+
+def this_command() -> str:
+    """The command that was typed, without the passwords of its storage URLs."""
+    from mtdlab.store.urls import without_passwords
+
+    return without_passwords(shlex.join(["mtdlab", *sys.argv[1:]]))
 
 
 def import_named(

@@ -16,8 +16,7 @@ from mtdlab.commands.options import (
     Profile,
     Storage,
     StudyFile,
-    find_objective,
-    import_named,
+    find_code,
 )
 from mtdlab.commands.printing import print_json, print_table, rounded_mtd
 from mtdlab.errors import StorageError
@@ -77,9 +76,8 @@ def plan(
     from mtdlab.config import read_study
     from mtdlab.store.urls import storage_url
 
-    modules = import_named(import_, file, evaluator)
-    program = find_objective(objective, file)
-    spec = read_study(file, set_ or [], profile, modules, program)
+    code = find_code(import_, evaluator, objective, file)
+    spec = read_study(file, set_ or [], profile, *code)
     design = begin_design(spec, storage, effect=effect, sd=sd, record=record, in_copy=measure)
     rows = planned(spec)
     warnings = warn_of_design(rows)

@@ -14,8 +14,7 @@ from mtdlab.commands.options import (
     Profile,
     Storage,
     StudyFile,
-    find_objective,
-    import_named,
+    find_code,
 )
 from mtdlab.terminal import print_text
 
@@ -113,8 +112,7 @@ def slurm(
         size=ask_size(max_array_size),
         measure=measure,
     )
-    modules = import_named(import_, file, evaluator)
-    program = find_objective(objective, file)
+    modules, program = find_code(import_, evaluator, objective, file)
     spec = read_study(file, set_ or [], profile, modules, program)
     url = storage_url(storage)
     if not has_trials_left(spec, url):

@@ -1,7 +1,5 @@
 """The command sweep."""
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -20,8 +18,8 @@ from mtdlab.commands.options import (
     Profile,
     Storage,
     StudyFile,
-    find_objective,
-    import_named,
+    find_code,
+    this_command,
 )
 
 
@@ -73,16 +71,15 @@ def sweep(
     """
     from mtdlab.commands.sweep_summary import print_result
     from mtdlab.config import read_study
-    from mtdlab.store.urls import storage_url, without_passwords
+    from mtdlab.store.urls import storage_url
     from mtdlab.sweep.cluster import find_scheduler
     from mtdlab.sweep.run import sweep as run
     from mtdlab.sweep.signals import ended_by_signals
 
-    command = without_passwords(shlex.join(["mtdlab", *sys.argv[1:]]))
+    command = this_command()
     with ended_by_signals():
-        modules = import_named(import_, file, evaluator)
-        program = find_objective(objective, file)
-        spec = read_study(file, set_ or [], profile, modules, program)
+        code = find_code(import_, evaluator, objective, file)
+        spec = read_study(file, set_ or [], profile, *code)
         url = storage_url(storage)
         result = run(
             spec,

@@ -1,7 +1,5 @@
 """The commands worker and stop: processes that share a study, on any number of machines."""
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -18,8 +16,8 @@ from mtdlab.commands.options import (
     Storage,
     StudyName,
     StudyOption,
-    find_objective,
-    import_named,
+    find_code,
+    this_command,
 )
 from mtdlab.terminal import print_text
 
@@ -52,15 +50,15 @@ def worker(
     `mtdlab sweep FILE --jobs 0` records a study and runs none of its trials.
     """
     from mtdlab.commands.sweep_summary import print_result
-    from mtdlab.store.urls import storage_url, without_passwords
+    from mtdlab.store.urls import storage_url
     from mtdlab.sweep.recorded_study import read_defined
     from mtdlab.sweep.run import sweep
     from mtdlab.sweep.signals import ended_by_signals
 
     url = storage_url(storage)
     with ended_by_signals():
-        modules = import_named(import_, evaluator=evaluator)
-        spec, recorded_command = read_defined(study, url, modules, find_objective(objective))
+        code = find_code(import_, evaluator, objective)
+        spec, recorded_command = read_defined(study, url, *code)
         result = sweep(
             spec,
             url,
@@ -71,8 +69,7 @@ def worker(
             wait=wait,
             command=recorded_command,
         )
-    command = without_passwords(shlex.join(["mtdlab", *sys.argv[1:]]))
-    raise typer.Exit(print_result(result, spec, models, command, as_json=as_json))
+    raise typer.Exit(print_result(result, spec, models, this_command(), as_json=as_json))
 
 
 def stop(study: StudyName, storage: Storage = None) -> None:
