@@ -12,14 +12,13 @@ from mtdlab import load_study
 from mtdlab.commands import training_run
 from mtdlab.commands.show import _describe_study
 from mtdlab.commands.sweep_summary import summary_lines
-from mtdlab.config import make_settings, read_study
+from mtdlab.config import Unit, make_settings, read_study
 from mtdlab.errors import MtdlabError, TrialError
-from mtdlab.store import SavedModel, Store, list_studies
+from mtdlab.store import Claim, Result, SavedModel, Store, list_studies
 from mtdlab.sweep import best_model
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import worker as workers
 from mtdlab.sweep.model_folders import kept_trial
-from tests.sweep.two_trials import finished
 
 STUDY = """
 study: kept
@@ -166,6 +165,23 @@ def test_a_models_folder_that_cannot_be_made_is_a_note_too(store: Store, tmp_pat
     note = best_model.save_if_best(tmp_path / "models" / "kept", store, claim, trained)
     assert note.startswith("model not saved: ")
     assert store.counts() == {"COMPLETE": 1, "WAITING": 1}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    store = Store(f"sqlite:///{tmp_path / 'two.db'}", study_id=1)
+    store.write_study("two", "sts_test", {"sampler": "grid"}, "", "")
+    store.add_units([Unit("a", 0, {}), Unit("b", 0, {})])
+    return store
+
+
+def finished(store: Store, score: float) -> Claim:
+    owner = {"pid": score}
+    claim = store.claim(owner)
+    assert claim is not None
+    store.begin(claim, claim.row, claim.row, {}, {}, 1.0)
+    assert store.finish(claim, owner, Result("COMPLETE", values={"score": score}))
+    return claim
 
 
 @pytest.mark.parametrize("first", [0, 1])

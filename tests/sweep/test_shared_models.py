@@ -12,10 +12,10 @@ from analysis.report.configuration import describe_cost
 from mtdlab import load_study, run_study
 from mtdlab.commands.show import _describe_study
 from mtdlab.commands.sweep_summary import summary_fields, summary_lines
-from mtdlab.config import StudySpec, read_study
+from mtdlab.config import StudySpec, Unit, read_study
 from mtdlab.data_paths import RUN
 from mtdlab.errors import MtdlabError
-from mtdlab.store import Result, SavedModel, Store, list_studies
+from mtdlab.store import Claim, Result, SavedModel, Store, list_studies
 from mtdlab.store.owner import this_process
 from mtdlab.sweep import best_model
 from mtdlab.sweep import run as runs
@@ -26,7 +26,6 @@ from mtdlab.sweep.model_folders import CHECKPOINTS, kept_trial
 from mtdlab.sweep.monitor import TrialMonitor
 from mtdlab.sweep.shared_models import share_model
 from mtdlab.sweep.transfer import export_study, import_study
-from tests.sweep.two_trials import finished
 
 STUDY = """
 study: kept
@@ -250,6 +249,23 @@ def test_while_another_sweep_runs_its_checkpoints_stay(sweep, url, shared_url, t
     store.end_sweep(other)
     sweep("b")
     assert artifacts.files(name) == []
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    store = Store(f"sqlite:///{tmp_path / 'two.db'}", study_id=1)
+    store.write_study("two", "sts_test", {"sampler": "grid"}, "", "")
+    store.add_units([Unit("a", 0, {}), Unit("b", 0, {})])
+    return store
+
+
+def finished(store: Store, score: float) -> Claim:
+    owner = {"pid": score}
+    claim = store.claim(owner)
+    assert claim is not None
+    store.begin(claim, claim.row, claim.row, {}, {}, 1.0)
+    assert store.finish(claim, owner, Result("COMPLETE", values={"score": score}))
+    return claim
 
 
 def a_model(folder: Path, trial: int) -> Path:
