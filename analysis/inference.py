@@ -93,8 +93,8 @@ class ShapeTests:
     def __init__(self, present: NDArray[np.bool_], distance: Floats) -> None:
         self.distance = distance
         self.levels = len(distance)
-        self.blocks = Blocks(present)
-        self._null = NullFits(self.blocks)
+        self._null = _null_fits(present.tobytes(), len(present))
+        self.blocks = self._null.blocks
         self._kept: dict[bytes, Families] = {}
 
     def simultaneous(self, rows: Floats) -> Families:
@@ -240,6 +240,12 @@ class ShapeTests:
 
 def _offset_contrasts(levels: int) -> Floats:
     return np.eye(levels) - 1 / levels
+
+
+@lru_cache(maxsize=64)
+def _null_fits(present: bytes, seeds: int) -> NullFits:
+    """The simulated tables of a design, which tests at other distances share."""
+    return NullFits(Blocks(np.frombuffer(present, dtype=bool).reshape(seeds, -1)))
 
 
 @lru_cache(maxsize=64)

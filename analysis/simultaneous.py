@@ -42,10 +42,18 @@ class NullFits:
     def fits(self) -> tuple[Fit, ...]:
         shape = self.blocks.present.shape
         draws = int(np.clip(_MOST_VALUES // (shape[0] * shape[1]), _LEAST_DRAWS, _DRAWS))
-        return tuple(
-            _joined([self.blocks.fit(errors) for errors in pieces])
-            for pieces in _draw_errors(draws, shape)
-        )
+        fits: list[list[Fit]] = [[], [], [], []]
+        equal, first, last, collapsed = fits
+        rng = np.random.default_rng(_SEED)
+        for noise in _noise(draws, shape, rng):
+            equal.append(self.blocks.fit(noise))
+            first.append(self.blocks.fit(_with_noisy(noise, 0)))
+            last.append(self.blocks.fit(_with_noisy(noise, -1)))
+        # of the same normal errors; the runs that collapse are drawn after them
+        for noise in _noise(draws, shape, np.random.default_rng(_SEED)):
+            lost = rng.random(noise.shape) < _COLLAPSED
+            collapsed.append(self.blocks.fit(noise - _LOST * lost))
+        return tuple(_joined(pieces) for pieces in fits)
 
 
 class Families:
@@ -115,28 +123,13 @@ def _joined(parts: Sequence[Fit]) -> Fit:
     )
 
 
-def _draw_errors(draws: int, shape: tuple[int, int]) -> Iterator[Iterator[Floats]]:
-    """Errors of the four error models: equal, noisy first, noisy last, collapsed runs.
-
-    Each in pieces (B, S, L) that bound the memory; the normal errors are drawn again for each.
-    """
-    yield _noise(draws, shape)
-    for end in (0, -1):
-        yield (_with_noisy(noise, end) for noise in _noise(draws, shape))
-    rng = np.random.default_rng(_SEED)
-    for _ in _noise(draws, shape, rng):
-        pass  # the runs that collapse are drawn after all normal errors
-    yield (noise - _LOST * (rng.random(noise.shape) < _COLLAPSED) for noise in _noise(draws, shape))
-
-
-def _noise(
-    draws: int, shape: tuple[int, int], rng: np.random.Generator | None = None
-) -> Iterator[Floats]:
-    rng = rng or np.random.default_rng(_SEED)
+def _noise(draws: int, shape: tuple[int, int], rng: np.random.Generator) -> Iterator[Floats]:
+    """Standard normal errors in pieces (B, S, L) that bound the memory."""
     for count in pieces_of(draws, shape[0] * shape[1]):
         yield rng.standard_normal((count, *shape))
 
 
 def _with_noisy(noise: Floats, level: int) -> Floats:
-    noise[..., level] *= _NOISY
-    return noise
+    noisy = noise.copy()
+    noisy[..., level] *= _NOISY
+    return noisy

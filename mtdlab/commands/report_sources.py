@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Literal
 from mtdlab.errors import MtdlabError
 
 if TYPE_CHECKING:
-    from analysis.frames import StudyFrames
+    from pandas import DataFrame
+
+    from analysis.frames import Settings, StudyFrames
     from analysis.level_means import LevelMeans
 
 _LONGEST_NAME = 80
@@ -65,11 +67,13 @@ def load_named(study: str, storage: str | None) -> "StudyFrames":
     from mtdlab.config.study import is_study_name
     from mtdlab.store import load_study
 
-    frames = load_study(study, storage, curves=False)
+    def needed(trials: "DataFrame", settings: "Settings") -> "bool | Collection[int]":
+        return needs_curves(trials, settings) or choose_curves(trials)
+
+    frames = load_study(study, storage, curves=needed)
     if not is_study_name(frames.name):
         raise MtdlabError(f"study {frames.name!r}: not a name that a folder can have")
-    every = needs_curves(frames.trials, frames.settings)
-    return load_study(study, storage, curves=every or choose_curves(frames.trials))
+    return frames
 
 
 def page_name(names: list[str], name: str | None) -> str:

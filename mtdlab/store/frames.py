@@ -1,6 +1,6 @@
 """Reads a study from its database as pandas frames."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,19 +10,17 @@ from sqlalchemy.orm import Session
 
 from analysis.frames import (
     CURVE_COLUMNS,
-    ENVIRONMENT_COLUMNS,
     LOOK_COLUMNS,
     PROBE_COLUMNS,
     SCORE_COLUMNS,
-    TRIAL_COLUMNS,
     Plan,
     Setting,
+    Settings,
     StudyFrames,
     empty,
 )
 from mtdlab.store.database import explained, reading_engine
-from mtdlab.store.progress import living_state
-from mtdlab.store.setting_names import present_methods, present_settings, present_text
+from mtdlab.store.setting_names import present_methods, present_text
 from mtdlab.store.store import find_study
 from mtdlab.store.tables import (
     Array,
@@ -33,17 +31,22 @@ from mtdlab.store.tables import (
     StudyRow,
     TrialRow,
 )
+from mtdlab.store.trial_frames import read_trials
 from mtdlab.store.urls import storage_url, without_passwords
+
+ChooseCurves = Callable[[pd.DataFrame, Settings], bool | Collection[int]]
+"""From trials and settings: whether to read all curves, or the numbers of those trials."""
 
 
 def load_study(
-    study: str, storage: str | None = None, *, curves: bool | Collection[int] = True
+    study: str, storage: str | None = None, *, curves: bool | ChooseCurves = True
 ) -> StudyFrames:
     """A study's trials, curves, spectra and scores as frames, complete or still running.
 
     storage  a database URL or a SQLite file; by default MTDLAB_STORAGE, then OPTUNA_STORAGE, then
              mtdlab.db in the working folder.
-    curves   False leaves that frame, the largest one, empty; numbers of trials read theirs alone.
+    curves   False leaves that frame, the largest one, empty; a function chooses trials that
+             are read.
 
     Raises StorageError if there is no such database, NothingToReport if it has no such study.
     """
@@ -52,7 +55,9 @@ def load_study(
         row = find_study(session, study, url)
         methods = _methods(row)
         begun = (TrialRow.study_id == row.id) & TrialRow.number.is_not(None)
-        trials = session.scalars(select(TrialRow).where(begun).order_by(TrialRow.number)).all()
+        recorded = read_trials(session, begun)
+        trials, settings = recorded.trials(), _settings(methods, recorded.settings)
+        chosen = curves(trials, settings) if callable(curves) else curves
         of_study = select(TrialRow.number).where(begun).order_by(TrialRow.number)
         planned = select(func.count()).select_from(TrialRow).where(TrialRow.study_id == row.id)
         return StudyFrames(
@@ -60,8 +65,8 @@ def load_study(
             metric=row.metric,
             select_by=row.select_by or "",
             planned=session.scalar(planned) or 0,
-            trials=_trials(trials),
-            curves=_curves(session, _chosen(of_study, curves)),
+            trials=trials,
+            curves=_curves(session, _chosen(of_study, chosen)),
             spectra=_spectra(session, of_study),
             scores=_scores(session, of_study),
             probes=_probes(session, of_study),
@@ -69,38 +74,15 @@ def load_study(
             study_file=present_text(row.file_text, row.identity),
             # an earlier version recorded passwords
             command=without_passwords(row.command),
-            facts=_facts(trials),
-            environment=_environment(trials),
-            settings=_settings(methods, trials),
+            facts=recorded.facts(),
+            environment=recorded.environment(),
+            settings=settings,
             methods={name: method["title"] for name, method in methods.items()},
             description=row.description,
             looks=_looks(session, row.id),
             plans=_plans(session, row.name),
             model=row.model or {},
         )
-
-
-def _trials(rows: Sequence[TrialRow]) -> pd.DataFrame:
-    """`TRIAL_COLUMNS`, then the other settings, then `note` if any trial has one."""
-    if not rows:
-        return empty(TRIAL_COLUMNS)
-    records = [
-        present_settings(row.settings or {})
-        | {name: getattr(row, name) for name in TRIAL_COLUMNS if hasattr(TrialRow, name)}
-        | {"state": living_state(row)}
-        for row in rows
-    ]
-    frame = pd.DataFrame.from_records(records)
-    first = frame.reindex(columns=list(TRIAL_COLUMNS))
-    for name, kind in TRIAL_COLUMNS.items():
-        values = first[name]
-        text = values.astype("object").where(values.notna(), "").astype("str")
-        first[name] = text if kind == "str" else pd.to_numeric(values)
-    rest = frame.drop(columns=[name for name in TRIAL_COLUMNS if name in frame])
-    notes = [row.note for row in rows]
-    if any(notes):
-        rest["note"] = pd.Series(notes, dtype="str")
-    return pd.concat([first, rest], axis=1)
 
 
 def _curves(session: Session, of_study: Select[Any]) -> pd.DataFrame:
@@ -204,41 +186,12 @@ def _methods(row: StudyRow) -> Mapping[str, Any]:
     return {name: describe_method(name) for name in BUILTIN}
 
 
-def _settings(methods: Mapping[str, Any], rows: Sequence[TrialRow]) -> dict[str, Setting]:
+def _settings(methods: Mapping[str, Any], recorded: Iterable[str]) -> dict[str, Setting]:
     """The settings of the methods, and further settings that trials recorded."""
     known: dict[str, Setting] = {}
     for method in methods.values():
         for name, setting in method["settings"].items():
             known.setdefault(name, Setting(name, **setting))
-    recorded = (name for row in rows for name in present_settings(row.settings or {}))
     for name in recorded:
         known.setdefault(name, Setting(name))
     return {name: setting for name, setting in known.items() if name not in ("mtd", "seed")}
-
-
-def _facts(rows: Sequence[TrialRow]) -> dict[str, str]:
-    """The recorded environment of the trials; several values are joined by semicolons."""
-    seen: dict[str, dict[str, None]] = {}
-    for row in rows:
-        for name, value in (row.environment or {}).items():
-            seen.setdefault(name, {})[str(value)] = None
-    return {name: "; ".join(values) for name, values in seen.items()}
-
-
-def _environment(rows: Sequence[TrialRow]) -> pd.DataFrame:
-    """`ENVIRONMENT_COLUMNS`, a row per trial that recorded its environment."""
-    records = [
-        {"number": row.number} | _split_device(row.environment) for row in rows if row.environment
-    ]
-    if not records:
-        return empty(ENVIRONMENT_COLUMNS)
-    frame = pd.DataFrame.from_records(records, columns=list(ENVIRONMENT_COLUMNS))
-    return frame.astype(dict(ENVIRONMENT_COLUMNS))
-
-
-def _split_device(environment: Mapping[str, Any]) -> dict[str, str]:
-    """The environment with its device line, "cpu, bfloat16, threads a trial: 1", split."""
-    device, _, rest = str(environment.get("device", "")).partition(", ")
-    precision, _, threads = rest.partition(", threads a trial: ")
-    parts = {"device": device, "precision": precision, "threads": threads}
-    return {name: str(environment.get(name, "")) for name in ("processor", "versions")} | parts

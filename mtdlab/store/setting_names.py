@@ -90,5 +90,7 @@ def present_methods(methods: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _renamed(recorded: Mapping[str, Any], names: Mapping[str, str | None]) -> dict[str, Any]:
+    if not names:
+        return dict(recorded)
     present = {name: names.get(name, name) for name in recorded}
     return {new: recorded[old] for old, new in present.items() if new is not None}
