@@ -13,6 +13,9 @@ from mtdlab.settings import TrainerSettings
 BFLOAT16_FEATURES = ("amx_bf16", "avx512_bf16")
 """CPU features with instructions for bfloat16 matrix products, by torch's names."""
 
+CUDA_CONTEXT = 600_000_000
+"""Bytes of a GPU that a process needs before it allocates a tensor: context, kernels, libraries."""
+
 
 @dataclass(frozen=True)
 class Device:
@@ -44,6 +47,12 @@ class Device:
         if self.device.type == "cuda":
             return torch.cuda.max_memory_allocated(self.device)
         return peak_memory()
+
+    def gpu_memory(self) -> int:
+        """Most bytes of a GPU that this process has needed, with its context; 0 without a GPU."""
+        if self.device.type != "cuda":
+            return 0
+        return CUDA_CONTEXT + torch.cuda.max_memory_reserved(self.device)
 
     def __str__(self) -> str:
         name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else "cpu"

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from mtdlab.config import make_settings
-from mtdlab.device import choose_device
+from mtdlab.device import Device, choose_device
 from mtdlab.errors import MtdlabError
 
 
@@ -28,6 +28,14 @@ def test_auto_is_bfloat16_where_the_processor_has_instructions_for_it(
     assert choose_device(make_settings(device="cpu")).dtype == dtype
     # a precision that is named is taken as it is
     assert choose_device(make_settings(device="cpu", precision="float32")).dtype == torch.float32
+
+
+def test_a_process_needs_memory_of_a_gpu_for_its_context_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "max_memory_reserved", lambda _device: 2_000_000_000)
+    assert Device(torch.device("cuda"), torch.float32).gpu_memory() == 2_600_000_000
+    assert Device(torch.device("cpu"), torch.float32).gpu_memory() == 0
 
 
 def test_torch_names_the_features_that_auto_asks_for() -> None:

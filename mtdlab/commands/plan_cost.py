@@ -73,12 +73,25 @@ def cost_lines(found: dict[str, Any]) -> list[str]:
         f"on {workers} with {_counted(found['threads'], 'thread')} each, "
         f"after {clock(found['start'])} to start",
         f"memory  up to {decimal(found['memory'])}: {workers} of {decimal(found['worker_memory'])}",
+        *_gpu_lines(found),
         f"disk    {decimal(found['database'])} of database, {decimal(found['model'])} for the best "
         "model",
         *(f"encoder {name}: {text}" for name, text in found["encoders"].items()),
         f"basis   {found['measured']} of {found['kinds']} kinds of step were timed on this machine",
         *(f"warning {warning}" for warning in found["warnings"]),
     ]
+
+
+def _gpu_lines(found: dict[str, Any]) -> list[str]:
+    """What a worker needs of a GPU, and how many of them fit on one; none without a GPU."""
+    from rich.filesize import decimal
+
+    if not found["gpu_memory"]:
+        return []
+    fit, needed = found["gpu_workers"], decimal(found["gpu_memory"])
+    if not fit:
+        return [f"GPU     {needed} for each worker: more than the smallest GPU has"]
+    return [f"GPU     {needed} for each worker: up to {fit} fit on each GPU (--jobs-per-gpu)"]
 
 
 def _warnings(training: float, evaluation: float) -> list[str]:

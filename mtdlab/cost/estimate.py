@@ -24,7 +24,7 @@ from mtdlab.cost.step_kinds import kind_of
 from mtdlab.device import peak_memory
 from mtdlab.errors import MtdlabError
 from mtdlab.sweep.samplers import suggest
-from mtdlab.sweep.slots import default_jobs, threads_each
+from mtdlab.sweep.slots import default_jobs, gpu_share, threads_each
 from mtdlab.training.inputs import LOADED
 from mtdlab.training.probe import LAGS
 from mtdlab.training.state import EVALUATED
@@ -51,6 +51,8 @@ class Estimate:
     training         seconds of the longest trial in steps; evaluation: in evaluations
     start            duration before the first step of the first trial
     memory           maximum of all workers and the process that started them
+    gpu_memory       of a GPU, for each worker; 0 without one
+    gpu_workers      how many workers the smallest GPU of this machine has the memory for
     kinds, measured  kinds of step in the study, and how many of them were timed directly
     encoders         family, forward pass and dropout of each encoder
     """
@@ -65,6 +67,8 @@ class Estimate:
     start: float
     memory: int
     worker_memory: int
+    gpu_memory: int
+    gpu_workers: int
     database: int
     model: int
     kinds: int
@@ -110,6 +114,7 @@ def estimate(
         measured = measure_in_processes(
             spec.user_modules, values, sample, seconds, jobs, copy=imports is not None
         )
+    gpu = max(each.gpu_memory for each in measured)
     worker = _mean([each.memory + 2 * _checkpoint(trials, each.trained) for each in measured])
     if imports is None:
         imports = _mean([each.began - requested for each in measured])
@@ -126,6 +131,8 @@ def estimate(
         start=clock.start,
         memory=int(jobs * worker) + peak_memory(),
         worker_memory=int(worker),
+        gpu_memory=gpu,
+        gpu_workers=gpu_share(gpu),
         database=EMPTY_DATABASE
         + sum(database_bytes(each) for each in itertools.islice(itertools.cycle(trials), count)),
         model=_model(trials, measured[0]),

@@ -30,7 +30,7 @@ class Measured:
     began        when the measurement began, on the clock of `time.time`
     steps        duration of a step of each kind, in the order given
     token        duration of embedding one token, by encoder
-    memory       peak memory at the largest step
+    memory       peak memory at the largest step; gpu_memory: of the GPU, 0 without one
     weights      size of the encoder
     trained      size of its trained weights, which a checkpoint contains
     direct       how many kinds were measured directly, not derived
@@ -41,6 +41,7 @@ class Measured:
     steps: list[float]
     token: dict[str, float]
     memory: int
+    gpu_memory: int
     weights: int
     trained: int
     direct: int
@@ -109,8 +110,17 @@ def measure(kinds: Sequence[TrainerSettings], sample: Sample, seconds: float) ->
         weights = sum(each.numel() * 4 for each in parameters)
         trained = sum(each.numel() * 4 for each in parameters if each.requires_grad)
         direct = sum(index >= 0 for index, *_ in timer.points)
-        steps, memory = timer.steps(), timer.memory()
-        return Measured(began, steps, token, memory, weights, trained, direct, described)
+        return Measured(
+            began=began,
+            steps=timer.steps(),
+            token=token,
+            memory=timer.memory(),
+            gpu_memory=timer.gpu_memory(),
+            weights=weights,
+            trained=trained,
+            direct=direct,
+            encoders=described,
+        )
 
 
 def _seconds_a_token(

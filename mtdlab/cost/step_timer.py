@@ -41,6 +41,7 @@ class StepTimer:
     deadline: float
     points: list[tuple[int, TrainerSettings, float, float]] = field(default_factory=list)
     peaks: list[tuple[float, int]] = field(default_factory=list)
+    gpu_peaks: list[tuple[float, int]] = field(default_factory=list)
     sentences: dict[Kind, float] = field(default_factory=dict)
 
     def inputs(self, settings: TrainerSettings) -> RunInputs:
@@ -62,6 +63,7 @@ class StepTimer:
         work = self.work(settings)
         self.points.append((index, settings, work, taken))
         self.peaks.append((work, peak_memory()))
+        self.gpu_peaks.append((work, choose_device(settings).gpu_memory()))
 
     def measure(self) -> None:
         """Largest of each family first, then the smallest, then the rest, as far as time allows."""
@@ -120,10 +122,17 @@ class StepTimer:
 
     def memory(self) -> int:
         """Peak memory, extrapolated to the largest step where only a smaller one was measured."""
+        return max(peak_memory(), self._extrapolated(self.peaks))
+
+    def gpu_memory(self) -> int:
+        """The same of the GPU; 0 without one."""
+        return self._extrapolated(self.gpu_peaks)
+
+    def _extrapolated(self, peaks: Sequence[tuple[float, int]]) -> int:
         largest = max(map(self.work, self.kinds))
-        (small, low), (big, high) = self.peaks[0], max(self.peaks)
+        (small, low), (big, high) = peaks[0], max(peaks)
         slope = (high - low) / (big - small) if big > small else 0.0
-        return int(max(peak_memory(), low + slope * (largest - small)))
+        return int(max(high, low + slope * (largest - small)))
 
 
 def _smaller(settings: TrainerSettings, batch: int) -> TrainerSettings:

@@ -11,6 +11,9 @@ import torch
 from filelock import FileLock, Timeout
 from joblib import cpu_count
 
+_USED_GPU_MEMORY = 0.9
+"""Of a GPU's memory; the rest is for fragments that an allocator cannot use."""
+
 
 def default_jobs(jobs_per_gpu: int = 1) -> int:
     """One process per core, each with one thread; with GPUs, `jobs_per_gpu` on each.
@@ -18,6 +21,16 @@ def default_jobs(jobs_per_gpu: int = 1) -> int:
     The cores that this process may use: a batch system or a container may give it few.
     """
     return jobs_per_gpu * torch.cuda.device_count() or cpu_count()
+
+
+def gpu_share(needed: int) -> int:
+    """How many workers that need so many bytes of a GPU fit on the smallest one here.
+
+    0 without a GPU, and for workers that need none.
+    """
+    gpus = range(torch.cuda.device_count())
+    sizes = [torch.cuda.get_device_properties(gpu).total_memory for gpu in gpus]
+    return int(_USED_GPU_MEMORY * min(sizes) / needed) if sizes and needed else 0
 
 
 def threads_each(jobs: int) -> int:

@@ -1,7 +1,7 @@
 """What plan prints of trials that are done, and of evaluations that take longer than training."""
 
 import os
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,15 @@ ESTIMATE = Estimate(
     start=10.0,
     memory=2_000_000_000,
     worker_memory=800_000_000,
+    gpu_memory=0,
+    gpu_workers=0,
     database=200_000,
     model=90_000_000,
     kinds=2,
     measured=1,
 )
+
+NO_WARNING: dict[str, Any] = {"warnings": []}
 
 
 @pytest.fixture
@@ -90,6 +94,21 @@ def test_an_evaluation_longer_than_training_is_warned_of_with_both_times(
     first, *_, last = cost_lines(found)
     assert first.startswith("time    about 10 min: 3 trials of 2 min to 3 min on 2 workers with 1")
     assert last == "basis   1 of 2 kinds of step were timed on this machine"
+
+
+@pytest.mark.parametrize(
+    ("fit", "said"),
+    [
+        (24, "GPU     3.0 GB for each worker: up to 24 fit on each GPU (--jobs-per-gpu)"),
+        (0, "GPU     3.0 GB for each worker: more than the smallest GPU has"),
+    ],
+)
+def test_the_workers_that_fit_on_a_gpu_are_said(
+    spec: StudySpec, monkeypatch: pytest.MonkeyPatch, fit: int, said: str
+) -> None:
+    found = replace(ESTIMATE, gpu_memory=3_000_000_000, gpu_workers=fit)
+    assert said in cost_lines(costs(spec, monkeypatch, found))
+    assert not any(line.startswith("GPU") for line in cost_lines(asdict(ESTIMATE) | NO_WARNING))
 
 
 def test_what_cannot_be_estimated_is_said(spec: StudySpec, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from mtdlab.cost.measure import Measured, measure
 from mtdlab.cost.sample import Sample, take_sample
 from mtdlab.cost.step_kinds import family_of, kind_of, operations
 from mtdlab.cost.step_timer import _line
+from mtdlab.device import Device
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.sweep.run import sweep
@@ -75,7 +76,7 @@ SAMPLE = Sample(
 
 
 def seen(*steps: float, token: float = 0.01) -> Measured:
-    return Measured(0.0, list(steps), {"builtin": token}, 100, 10, 10, len(steps))
+    return Measured(0.0, list(steps), {"builtin": token}, 100, 0, 10, 10, len(steps))
 
 
 def clock(trials: list[TrainerSettings], *seconds: Measured) -> estimates._Clock:
@@ -217,8 +218,11 @@ def test_slow_steps_are_derived_from_smaller_batches(
 ) -> None:
     """0.3 s and 0.2 s a sentence: a step of 512 is never run, and yet known."""
     asked = timed(monkeypatch, lambda settings: 0.3 + 0.2 * settings.batch_size)
+    # 1 GB of a GPU and 10 MB a sentence
+    monkeypatch.setattr(Device, "gpu_memory", lambda _: 1_000_000_000 + 10_000_000 * max(asked))
     kinds = [tiny.model_copy(update={"batch_size": size}) for size in (256, 512)]
     found = measure(kinds, take_sample([tiny], tmp_path), 8.0)
+    assert found.gpu_memory == pytest.approx(1e9 + 512e7, rel=0.05)
     assert found.steps == pytest.approx([0.3 + 0.2 * 256, 0.3 + 0.2 * 512], rel=0.25)
     assert found.direct == 0
     assert max(asked) < 128

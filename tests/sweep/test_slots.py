@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -29,6 +30,22 @@ def test_a_worker_computes_on_the_gpu_it_took(
     assert chosen == [0, 1, 0]
     assert all(lock is not None and lock.is_locked for lock in locks)
     assert slots.default_jobs(jobs_per_gpu=3) == 6
+
+
+def test_as_many_workers_fit_as_the_smallest_gpu_has_memory_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes = [80_000_000_000, 16_000_000_000]
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(
+        torch.cuda, "get_device_properties", lambda gpu: SimpleNamespace(total_memory=sizes[gpu])
+    )
+    # a tenth of 16 GB is left free
+    assert slots.gpu_share(3_000_000_000) == 4
+    assert slots.gpu_share(15_000_000_000) == 0
+    assert slots.gpu_share(0) == 0
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    assert slots.gpu_share(3_000_000_000) == 0
 
 
 def test_without_gpus_there_is_a_worker_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
