@@ -7,6 +7,7 @@ the matrix of sentence embeddings); Roy and Vetterli (2007), equation 3 (effecti
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 from analysis.intervals import summarise
 from analysis.runs import MTD_DECIMALS, traced_runs
@@ -51,8 +52,13 @@ def effective_rank(values: ArrayLike) -> float:
     sizes = np.asarray(values, dtype=np.float64)
     if sizes.ndim != 1 or not np.all(np.isfinite(sizes) & (sizes >= 0)) or not sizes.any():
         raise ValueError("singular values must be a row of finite numbers >= 0, not all 0")
-    shares = sizes[sizes > 0] / sizes.sum()
-    return float(np.exp(-np.sum(shares * np.log(shares))))
+    return float(_effective_ranks(sizes[None])[0])
+
+
+def _effective_ranks(spectra: Floats) -> Floats:
+    """The effective rank of each row of (R, D)."""
+    shares = spectra / spectra.sum(axis=1, keepdims=True)
+    return np.asarray(np.exp(special.entr(shares).sum(axis=1)), dtype=np.float64)
 
 
 def _usable(spectra: pd.DataFrame) -> pd.DataFrame:
@@ -102,6 +108,6 @@ def compute_effective_ranks(
     else:
         usable = _usable(spectra)
         labels = _with_distance(trials, usable)
-        ranks = np.array([effective_rank(row) for row in usable.to_numpy(dtype=np.float64)])
+        ranks = _effective_ranks(usable.to_numpy(dtype=np.float64))
         ranked = labels.assign(rank=ranks[labels["row"].to_numpy(dtype=np.intp)])
     return summarise(ranked, by=["moment", "mtd"], value="rank", level=level)
