@@ -5,7 +5,6 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,8 +18,7 @@ from mtdlab.errors import MtdlabError
 from mtdlab.slurm.resources import Resources, derive, written_time
 from mtdlab.slurm.script import Script, submissions
 from mtdlab.store.urls import shown, sqlite_file, without_passwords
-from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.preflight import check_before_sweep
+from mtdlab.sweep.run import sweep
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
@@ -42,11 +40,11 @@ class Asked:
 def plan_job(
     spec: "StudySpec", url: str, asked: Asked, path: Path, models: Path, code: Sequence[str]
 ) -> Script:
-    """Derive the resources and check what the trials need, before anything is written.
+    """Derive the resources, before anything is written.
 
     code  the options that name the user's code, for the workers.
 
-    Raises MtdlabError where the study cannot run here, or the file cannot be written.
+    Raises MtdlabError where the file cannot be written.
     """
     path = path.absolute()
     _refuse_unwritable(path)
@@ -63,7 +61,6 @@ def plan_job(
         size=min(resources.tasks, asked.size),
     )
     script.text()
-    check_before_sweep(spec, url, models.absolute())
     return script
 
 
@@ -132,13 +129,14 @@ def save_script(job: Script, path: Path) -> None:
 
 
 def record(spec: "StudySpec", url: str, models: Path, command: Sequence[str]) -> None:
-    """Record the study and its trials, as a sweep does that runs none of them.
+    """Record the study and its trials by a sweep that runs none of them.
 
     command  that would run the study without a cluster, with which the page names it.
+
+    Raises MtdlabError where the study cannot run here.
     """
     words = [*command, "--models", str(models)] if str(models) != "models" else command
-    text = without_passwords(shlex.join(words))
-    open_study(spec, url, text, notify=partial(print_text, file=sys.stderr))
+    sweep(spec, url, models=models, jobs=0, command=shlex.join(words))
 
 
 def warn_of_file(url: str) -> None:

@@ -1,68 +1,92 @@
-"""Milliseconds per claim with 0 to 50,000 recorded trials: python FILE [URL].
+"""Milliseconds of database a trial, by the number of recorded trials: python FILE [URL].
 
-Of mtdlab's claim alone, without Optuna. URL: an empty database; by default a new SQLite file.
+Of a claim, of the begin of a trial and of its result, in mtdlab's and in Optuna's tables. URL: an
+empty database, emptied again for each number; by default new SQLite files.
 """
 
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import Any
 
-from sqlalchemy import delete, insert
+import numpy as np
+from scale import COUNTS, CURVES, LEVELS, STEPS, fill, write_study
+from sqlalchemy import MetaData, create_engine
 
-from mtdlab.store import Store
-from mtdlab.store.database import writing_engine
-from mtdlab.store.tables import TrialRow
+from mtdlab.config import StudySpec
+from mtdlab.store import Claim, Result, Store
+from mtdlab.store.owner import this_process
+from mtdlab.sweep.optuna_study import OptunaStudy, attributes
 
-COUNTS = (0, 1_000, 10_000, 50_000)
-CLAIMS = 30
-OWNER = {"host": "here", "boot": "1", "pid": 1, "started": "1"}
+TRIALS = 40
+"""That are measured: all seeds of two levels."""
+OWNER = this_process()
+CURVE = np.zeros(STEPS, np.float32)
+RESULT = Result(
+    "COMPLETE",
+    values={"score": 40.0, "wall_seconds": 1.0},
+    scores={"sts_dev": 40.0, "sts_test": 40.0},
+    arrays={f"curve/{name}": CURVE for name in CURVES}
+    | {f"spectrum/{moment}": CURVE for moment in ("before", "after")},
+)
 
-
-def rows(begin: int, end: int, state: str) -> Iterator[dict[str, Any]]:
-    """Trials of study 1; the finished ones come first in its order."""
-    for position in range(begin, end):
-        yield {
-            "study_id": 1,
-            "position": position,
-            "setting": str(position),
-            "seed": 0,
-            "leads": True,
-            "parameters": {"ema_decay": 0.5, "queue_size": 512},
-            "state": state,
-            "settings": {"steps": 100, "note": "x" * 500} if state == "COMPLETE" else None,
-        }
+Timer = Callable[[str], None]
 
 
-def measure(url: str, recorded: int) -> tuple[float, float]:
-    """Median seconds of a claim, and of one at which none waits, with `recorded` trials."""
-    store = Store(url, study_id=1)
-    store.write_study("many", "sts_test", {"sampler": "grid"}, "", "")
-    with writing_engine(url).begin() as connection:
-        connection.execute(delete(TrialRow))
-        if recorded:
-            connection.execute(insert(TrialRow), list(rows(0, recorded, "COMPLETE")))
-        waiting = list(rows(recorded, recorded + CLAIMS, "WAITING"))
-        connection.execute(insert(TrialRow), waiting)
-    return _timed(store, True), _timed(store, False)
+def run_trial(spec: StudySpec, optuna: OptunaStudy, store: Store, lap: Timer) -> None:
+    """What a worker asks the database for one trial, in its order."""
+    claim = store.claim(OWNER)
+    assert isinstance(claim, Claim)
+    lap("claim")
+    trial, parameters = optuna.begin(claim)
+    settings = spec.settings(parameters, claim.seed)
+    known = attributes(settings), settings.mtd
+    assert store.begin(claim, trial._trial_id, trial.number, parameters, *known)
+    lap("begin")
+    assert store.finish(claim, OWNER, RESULT)
+    optuna.record(trial._trial_id, "COMPLETE", 40.0, 40.0)
+    lap("result")
 
 
-def _timed(store: Store, expected: bool) -> float:
-    seconds = []
-    for _ in range(CLAIMS):
-        started = time.perf_counter()
-        claim = store.claim(OWNER)
-        seconds.append(time.perf_counter() - started)
-        assert (claim is not None) == expected
-    return median(seconds)
+def measure(spec: StudySpec, url: str) -> dict[str, float]:
+    """Median seconds of each part; every trial but `TRIALS` is recorded."""
+    OptunaStudy(url, spec)
+    fill(spec, url, waiting=TRIALS)
+    # opened again, as a worker opens a study that has trials
+    optuna = OptunaStudy(url, spec)
+    store = Store(url, optuna.study_id)
+    seconds: dict[str, list[float]] = {}
+    for _ in range(TRIALS):
+        last = time.perf_counter()
+
+        def lap(part: str) -> None:
+            nonlocal last
+            now = time.perf_counter()
+            seconds.setdefault(part, []).append(now - last)
+            last = now
+
+        run_trial(spec, optuna, store, lap)
+    return {part: median(each) for part, each in seconds.items()}
+
+
+@contextmanager
+def database(url: str | None, folder: Path) -> Iterator[str]:
+    """An empty database."""
+    yield url or f"sqlite:///{folder / 'claims.db'}"
+    if url is not None:
+        engine, tables = create_engine(url), MetaData()
+        tables.reflect(engine)
+        tables.drop_all(engine)
+        engine.dispose()
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        given = sys.argv[1] if len(sys.argv) > 1 else f"sqlite:///{Path(folder) / 'claims.db'}"
-        for recorded in COUNTS:
-            claimed, none = measure(given, recorded)
-            print(f"{recorded:7,d} recorded: claim {claimed * 1e3:7.2f} ms, none {none * 1e3:7.2f}")
+    given = sys.argv[1] if len(sys.argv) > 1 else None
+    for recorded in (len(LEVELS) * 2, *COUNTS):
+        with tempfile.TemporaryDirectory() as name, database(given, Path(name)) as place:
+            parts = measure(write_study(Path(name), recorded), place)
+            printed = ", ".join(f"{part} {each * 1e3:.1f} ms" for part, each in parts.items())
+            print(f"{recorded - TRIALS:7,d} recorded: {printed}", flush=True)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, MetaData, insert, select, update
+from sqlalchemy import Connection, MetaData, insert, select, text, update
 from sqlalchemy.orm import Session
 
 from mtdlab.config import StudySpec, read_study
@@ -59,6 +59,10 @@ def fill(spec: StudySpec, url: str, waiting: int = 0) -> None:
         rows = rows[: len(rows) - waiting]
         for first in range(0, len(rows), PIECE):
             _fill(connection, tables.tables, spec, study_id, first, rows[first:][:PIECE], random)
+        if connection.dialect.name == "postgresql":
+            # the ids above were given, not taken from the sequence
+            last = text("SELECT setval('trials_trial_id_seq', :last)")
+            connection.execute(last, {"last": max(len(rows), 1)})
 
 
 def _fill(

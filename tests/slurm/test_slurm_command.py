@@ -148,7 +148,7 @@ def test_options_reach_the_script(command: Command, tmp_path: Path) -> None:
 def test_a_password_is_neither_printed_nor_written(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slurm_job, "open_study", lambda *_, **__: None)
+    monkeypatch.setattr(slurm_job, "sweep", lambda *_, **__: None)
     for given in ("option", "variable"):
         if given == "variable":
             monkeypatch.setenv("MTDLAB_STORAGE", SECRET)
