@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from optuna.distributions import distribution_to_json
 from sqlalchemy import Connection, MetaData, insert, select, text, update
 from sqlalchemy.orm import Session
 
@@ -26,6 +27,7 @@ from mtdlab.store.database import writing_engine
 from mtdlab.store.tables import ArrayRow, ScoreRow, TrialRow
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.optuna_study import OptunaStudy
+from mtdlab.sweep.samplers import distributions
 
 COUNTS = (1_000, 10_000, 100_000)
 LEVELS = [0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.875, 0.9, 0.92, 0.94]
@@ -120,11 +122,11 @@ def _fill(
         trial = {"trial_id": number + 1}
         dates = {"datetime_start": now, "datetime_complete": now}
         optuna.append(trial | {"number": number, "study_id": study_id, "state": "COMPLETE"} | dates)
-        choices = {"name": "CategoricalDistribution", "attributes": {"choices": LEVELS}}
+        distribution = distributions(spec)["ema_decay"]
         parameters.append(
             trial
-            | {"param_name": "ema_decay", "param_value": LEVELS.index(decay)}
-            | {"distribution_json": json.dumps(choices)}
+            | {"param_name": "ema_decay", "param_value": distribution.to_internal_repr(decay)}
+            | {"distribution_json": distribution_to_json(distribution)}
         )
         values.append(trial | {"objective": 0, "value": score, "value_type": "FINITE"})
         attributes += [
