@@ -68,6 +68,11 @@ class Verdict:
     margin: float = MARGIN
     seeds_for_power: int | None = None
 
+    @property
+    def best_is_inside(self) -> bool:
+        """Whether the level with the highest estimate is neither the first nor the last."""
+        return self.peak_mtd not in (self.first, self.last)
+
 
 def compute_verdict(
     trials: pd.DataFrame,
@@ -187,10 +192,14 @@ def _trend(verdict: Verdict) -> str:
     rising = verdict.verdict == "rising"
     near, far, gain = (last, first, verdict.rise) if rising else (first, last, verdict.fall)
     excluded = "is excluded" if verdict.peak_excluded else "is not excluded"
+    best = f"{_points(gain, verdict.level)} above MTD {far}"
+    if verdict.best_is_inside:
+        loss = _points(verdict.fall if rising else verdict.rise, verdict.level)
+        best = f"inside the range: {best}, {loss} above MTD {near}"
     return (
         f"The score {'rises' if rising else 'falls'} with MTD from {first} to {last} "
         f"({format_p(verdict.p_trend)} for the slope on log MTD). The best level, MTD "
-        f"{format_mtd(verdict.peak_mtd)}, is {_points(gain, verdict.level)} above MTD {far}. "
+        f"{format_mtd(verdict.peak_mtd)}, is {best}. "
         f"{_optimal(verdict)} A peak of at least {verdict.margin:g} points inside the range "
         f"{excluded}; MTDs {'above' if rising else 'below'} {near} were not tested."
     )

@@ -13,6 +13,10 @@ def answer_shape(verdict: Verdict) -> str:
     first, last = format_mtd(verdict.first), format_mtd(verdict.last)
     if verdict.verdict == "peaked":
         return f"The score peaks at MTD {format_mtd(verdict.peak_mtd)}"
+    if verdict.verdict in ("rising", "falling") and verdict.best_is_inside:
+        inner = format_mtd(verdict.peak_mtd)
+        verb = "rises" if verdict.verdict == "rising" else "falls"
+        return f"The score {verb} with MTD on average, but its highest mean is at {inner}"
     if verdict.verdict == "rising":
         return f"The score rises with MTD, up to {last}, the highest tested"
     if verdict.verdict == "falling":
@@ -39,6 +43,8 @@ def describe_certainty(verdict: Verdict) -> str:
             if verdict.verdict == "rising"
             else f"{fall} above the highest"
         )
+        if verdict.best_is_inside:
+            best = f"{rise} above the lowest and {fall} above the highest"
         return f"{format_p(verdict.p_trend)} for the slope; the best level is {best} MTD; {basis}."
     if verdict.verdict == "flat":
         return (

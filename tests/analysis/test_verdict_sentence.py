@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from analysis.intervals import Estimate
+from analysis.report.shape import answer_shape, describe_certainty
 from analysis.verdict import Verdict, format_p, write_sentence
 
 BASE = Verdict(
@@ -45,6 +46,30 @@ def test_a_trend_states_its_gain_and_what_was_not_tested() -> None:
     falling = write_sentence(replace(rising, verdict="falling", peak_mtd=10, optimal_range=(10,)))
     assert "is 4.51 points (simultaneous 95 % CI 2.50 to 6.50) above MTD 208" in falling
     assert falling.endswith("is not excluded; MTDs below 10 were not tested.")
+
+
+def test_a_trend_whose_best_level_is_inside_the_range_says_so() -> None:
+    """The slope of a curve that rises steeply at its low end is significant beyond its peak."""
+    rising = replace(BASE, verdict="rising", p_trend=0.012, optimal_range=(18, 28, 208))
+    assert write_sentence(rising).startswith(
+        "The score rises with MTD from 10 to 208 (p = 0.012 for the slope on log MTD). The best "
+        "level, MTD 28, is inside the range: 5.98 points (simultaneous 95 % CI 3.50 to 8.40) above "
+        "MTD 10, 4.51 points (simultaneous 95 % CI 2.50 to 6.50) above MTD 208. 3 of 7 levels"
+    )
+    assert answer_shape(rising) == (
+        "The score rises with MTD on average, but its highest mean is at 28"
+    )
+    assert "5.98 points (95 % CI 3.50 to 8.40) above the lowest and 4.51 points (95 % CI 2.50 " in (
+        describe_certainty(rising)
+    )
+    falling = replace(rising, verdict="falling")
+    assert "5.98 points (simultaneous 95 % CI 3.50 to 8.40) above MTD 10." in write_sentence(
+        falling
+    )
+    assert answer_shape(falling).startswith("The score falls with MTD on average, but")
+    assert answer_shape(replace(rising, peak_mtd=208)) == (
+        "The score rises with MTD, up to 208, the highest tested"
+    )
 
 
 def test_a_flat_score_states_its_margin_and_significance_level() -> None:
