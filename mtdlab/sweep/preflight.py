@@ -6,7 +6,7 @@ A sweep that is refused leaves no study behind: the corrected file then begins o
 import itertools
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -81,13 +81,13 @@ def check_training(spec: StudySpec, models: Path) -> dict[str, str]:
     check_model_folder(models / spec.name)
     check_writable(models)
     augmentations = locate_augmentations(spec.augmentations(), spec.places)
-    digests: dict[str, str] = {}
+    trials, digests = _trials(spec), dict[str, str]()
     for settings in _inputs(spec):
         found = check_inputs(
             located(settings, spec.places),
             augmentations,
             spec.smallest_batch(),
-            _trials(spec, settings),
+            trials.get(_inputs_of(settings), []),
             (spec.metric, spec.select_by),
         )
         digests |= {f"{name} {getattr(settings, name)}": text for name, text in found.items()}
@@ -160,19 +160,21 @@ def _inputs(spec: StudySpec) -> Iterator[TrainerSettings]:
         yield spec.fixed(method).model_copy(update=dict(zip(searched, values, strict=True)))
 
 
-def _trials(spec: StudySpec, inputs: TrainerSettings) -> list[TrainerSettings]:
-    """The settings of the trials with these inputs, without values relative to others.
+def _inputs_of(settings: TrainerSettings) -> tuple[str, ...]:
+    return tuple(getattr(settings, name) for name in ("method", *INPUTS))
+
+
+def _trials(spec: StudySpec) -> Mapping[tuple[str, ...], list[TrainerSettings]]:
+    """The settings of the trials by method and inputs, without values relative to others.
 
     Of a sampled study those of all combinations of values that are no numbers: these decide whether
     an encoder fits.
     """
-    names = ("method", *INPUTS)
-    found = []
+    found: dict[tuple[str, ...], list[TrainerSettings]] = {}
     for point in _points(spec):
         values = {name: value for name, value in point.items() if "/" not in name}
         trial = spec.fixed(point.get("method", spec.methods[0])).model_copy(update=values)
-        if all(getattr(trial, name) == getattr(inputs, name) for name in names):
-            found.append(trial)
+        found.setdefault(_inputs_of(trial), []).append(trial)
     return found
 
 
