@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, overload
 import yaml
 
 from analysis.frames import StudyFrames
-from mtdlab.commands.options import find_code, import_named
+from mtdlab.commands.options import find_code, import_named, written_options
 from mtdlab.config import StudySpec, read_settings, read_study
 from mtdlab.config.reader import parse_study
 from mtdlab.errors import MtdlabError
 from mtdlab.packaged import find_study_file
 from mtdlab.store.urls import storage_url
-from mtdlab.sweep.run import SweepResult, sweep
+from mtdlab.sweep.run import MODELS, SweepResult, sweep
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,7 +65,7 @@ def run_study(
     imports: Sequence[str] = (),
     evaluator: str | None = None,
     objective: str | None = None,
-    models: str | Path = "models",
+    models: str | Path = MODELS,
     artifacts: str | None = None,
     jobs: int | None = None,
     jobs_per_gpu: int = 1,
@@ -99,7 +99,17 @@ def run_study(
         retry_failed=retry_failed,
         max_failed=max_failed,
         scheduler=scheduler,
-        command=_command(study, profile, overrides, objective),
+        command=_command(
+            study,
+            profile=profile,
+            set_=_assignments(overrides),
+            import_=list(imports),
+            evaluator=evaluator,
+            objective=objective,
+            storage=storage,
+            models=None if str(models) == str(MODELS) else str(models),
+            artifacts=artifacts,
+        ),
     )
 
 
@@ -291,12 +301,8 @@ def _assignments(overrides: Overrides | None) -> list[str]:
     return [f"{key}={json.dumps(value)}" for key, value in (overrides or {}).items()]
 
 
-def _command(
-    study: Study, profile: str | None, overrides: Overrides | None, objective: str | None
-) -> str:
+def _command(study: Study, **options: str | list[str] | None) -> str:
     """The command that resumes it, recorded with the study; none for a study given as values."""
     if isinstance(study, Mapping):
         return ""
-    words = ["mtdlab", "sweep", str(study)] + (["--profile", profile] if profile else [])
-    words += ["--objective", objective] if objective else []
-    return shlex.join([*words, *(f"--set={each}" for each in _assignments(overrides))])
+    return shlex.join(["mtdlab", "sweep", str(study), *written_options(**options)])

@@ -176,3 +176,12 @@ def find_objective(given: str | None, file: Path | None = None) -> "Program | No
 def _folders(file: Path | None) -> list[Path]:
     """Where code of the user is looked up: the working folder, then that of the study file."""
     return [Path(), *([file.parent] if file else [])]
+
+
+def written_options(**given: str | list[str] | None) -> list[str]:
+    """Options with their values as words of a command, by the names of the parameters."""
+    words = []
+    for name, values in given.items():
+        for value in [values] if isinstance(values, str) else values or []:
+            words += [f"--{name.rstrip('_')}", value]
+    return words

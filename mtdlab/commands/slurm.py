@@ -15,6 +15,7 @@ from mtdlab.commands.options import (
     Storage,
     StudyFile,
     find_code,
+    written_options,
 )
 from mtdlab.terminal import print_text
 
@@ -133,12 +134,3 @@ def slurm(
     save_script(job, path)
     warn_of_file(url)
     print_text("\n".join(describe_job(job, path, url)))
-
-
-def written_options(**given: str | list[str] | None) -> list[str]:
-    """Options with their values as words of a command, by the names of the parameters."""
-    words = []
-    for name, values in given.items():
-        for value in [values] if isinstance(values, str) else values or []:
-            words += [f"--{name.rstrip('_')}", value]
-    return words

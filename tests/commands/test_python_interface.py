@@ -81,10 +81,12 @@ def test_a_file_with_overrides_is_planned_trained_and_recorded_by_its_command(
     # JSON is YAML, except that a number needs a sign in its exponent there
     (tmp_path / "a b.yaml").write_text(json.dumps(recorded.values))
     overrides = {"search": {"learning_rate": [1e-3]}, "seeds": [0]}
-    result = mtdlab.run_study("a b.yaml", overrides=overrides, jobs=1)
+    where = {"storage": "own.db", "models": "kept"}
+    result = mtdlab.run_study("a b.yaml", overrides=overrides, jobs=1, **where)
     assert result.counts == {"COMPLETE": 1}
-    command = mtdlab.load_study("tiny").command
-    assert command.startswith("mtdlab sweep 'a b.yaml' '--set=search={")
+    command = mtdlab.load_study("tiny", "own.db").command
+    assert command.startswith("mtdlab sweep 'a b.yaml' --set 'search={")
+    assert command.endswith(" --set 'seeds=[0]' --storage own.db --models kept")
     row = mtdlab.train("a b.yaml", overrides={"trainer.learning_rate": 1e-3}, out="model")
     assert row["sts_test"] == result.best.score if result.best else False
     assert (tmp_path / "model" / "modules.json").is_file()
