@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import port_for
+import psycopg
 import pytest
 from pytest_postgresql.executors import PostgreSQLExecutor
 from pytest_postgresql.janitor import DatabaseJanitor
-from sqlalchemy import URL, create_engine
+from sqlalchemy import URL, create_engine, make_url
 from sqlalchemy.exc import OperationalError
 
 from mtdlab.store.database import writing_engine
@@ -93,6 +94,16 @@ def wait_until_ready(url: str, seconds: float = 60) -> None:
                 raise
             time.sleep(0.1)
     engine.dispose()
+
+
+def cut_connections(url: str) -> int:
+    """End all other connections to a database; returns their number."""
+    with psycopg.connect(make_url(url).set(drivername="postgresql").render_as_string(False)) as raw:
+        ended = raw.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        return len(ended.fetchall())
 
 
 def janitor(

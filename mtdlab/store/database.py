@@ -27,6 +27,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, NoSuchModuleError
 from mtdlab.errors import StorageError
 from mtdlab.files import free_space
 from mtdlab.store.migrations import copy_and_migrate, migrated_copy, schema_version
+from mtdlab.store.restarts import outlast_restarts
 from mtdlab.store.tables import SCHEMA_VERSION, Base, Schema
 from mtdlab.store.urls import parse_url, shown, sqlite_file
 
@@ -132,6 +133,7 @@ def writing_engine(url: str) -> Engine:
                 copy_and_migrate(connection, version, path, shown(url))
             else:
                 _refuse_newer(version, url)
+    outlast_restarts(engine)
     return engine
 
 
@@ -158,6 +160,7 @@ def reading_engine(url: str) -> Engine:
                 f"{shown(url)} contains no mtdlab study; name another database with --storage"
             )
         if version == SCHEMA_VERSION:
+            outlast_restarts(engine)
             return engine
         _refuse_newer(version, url)
         if path is None:

@@ -23,6 +23,7 @@ from mtdlab.store.database import (
     report_errors,
 )
 from mtdlab.store.owner import is_dead, is_visible
+from mtdlab.store.restarts import outlast_restarts
 from mtdlab.sweep.samplers import distributions, pruner, sampler, suggest
 
 OPEN_ATTEMPTS = 20
@@ -193,6 +194,7 @@ def open_storage(url: str) -> RDBStorage:
                 storage = RDBStorage(url, engine_kwargs=engine_arguments(url))
             immediate(storage.engine)
             report_errors(storage.engine, url)
+            outlast_restarts(storage.engine)
             storage.engine.dispose()
             return storage
         except (IntegrityError, OperationalError, ProgrammingError) as error:

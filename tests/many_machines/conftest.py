@@ -57,13 +57,15 @@ class Runs:
     folder: Path
     url: str
     started: list["subprocess.Popen[str]"] = field(default_factory=list)
+    trials: int = TRIALS
 
-    def write(self, seconds: float = 0.02) -> None:
-        """Write the study; seconds: of each of the 5 steps of a trial."""
+    def write(self, seconds: float = 0.02, seeds: int = 6) -> None:
+        """Write the study; seconds: of each of the 5 steps of a trial; seeds: of its 4 levels."""
+        self.trials = 4 * seeds
         (self.folder / "own.yaml").write_text(
             "study: own\nmetric: accuracy\n"
             f"trainer: {{steps: {STEPS}, seconds: {seconds}}}\n"
-            "search: {rate: [1.0, 2.0, 3.0, 4.0]}\nseeds: [0, 1, 2, 3, 4, 5]\n"
+            f"search: {{rate: [1.0, 2.0, 3.0, 4.0]}}\nseeds: {list(range(seeds))}\n"
         )
 
     def start(self, *words: str, python: bool = True) -> "subprocess.Popen[str]":
@@ -103,6 +105,12 @@ class Runs:
         lines = path.read_text().splitlines() if path.exists() else []
         return Counter(line.split()[2] for line in lines if line.startswith(kind))
 
+    def processes(self) -> set[str]:
+        """The processes that have begun a trial."""
+        path = self.folder / "log.txt"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return {line.split()[-1] for line in lines}
+
     def wait_for(self, condition: Callable[[], Any], seconds: float = 120) -> None:
         """Wait until a condition holds."""
         deadline = time.monotonic() + seconds
@@ -115,12 +123,12 @@ class Runs:
 
         killed  processes that were killed, perhaps between a trial's end and its record.
         """
-        assert self.store.counts() == {"COMPLETE": TRIALS}
+        assert self.store.counts() == {"COMPLETE": self.trials}
         ended = self.events("end")
-        assert len(ended) == TRIALS
-        assert TRIALS <= sum(ended.values()) <= TRIALS + killed
+        assert len(ended) == self.trials
+        assert self.trials <= sum(ended.values()) <= self.trials + killed
         trials = optuna.load_study(study_name="own", storage=open_storage(self.url)).trials
-        assert [trial.state.name for trial in trials] == ["COMPLETE"] * TRIALS
+        assert [trial.state.name for trial in trials] == ["COMPLETE"] * self.trials
 
 
 def ended(process: "subprocess.Popen[str]", code: int = 0) -> str:

@@ -10,15 +10,14 @@ from typing import Any
 
 import optuna
 import pandas as pd
-import psycopg
 import pytest
 from pytest_postgresql.executors import PostgreSQLExecutor
-from sqlalchemy import MetaData, create_engine, make_url, text
+from sqlalchemy import MetaData, create_engine, text
 
 from mtdlab import load_study
 from mtdlab.config import Unit, read_study
 from mtdlab.errors import StorageError
-from mtdlab.store import Store, list_studies
+from mtdlab.store import ProgressReader, Store, list_studies, restarts
 from mtdlab.store.database import reading_engine, writing_engine
 from mtdlab.store.tables import SCHEMA_VERSION
 from mtdlab.sweep import run as runs
@@ -26,7 +25,7 @@ from mtdlab.sweep import trainer
 from mtdlab.sweep import worker as workers
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.optuna_study import open_storage
-from tests.postgresql import wait_until_ready
+from tests.postgresql import cut_connections, wait_until_ready
 from tests.store.claiming import claim_all
 from tests.store.make_database import DRAWN, GRID, replacement_of_training
 
@@ -112,16 +111,6 @@ def test_four_processes_claim_every_queued_trial_once(
             assert claimed == Counter(names)
 
 
-def cut_connections(url: str) -> int:
-    """End all other connections to a database; returns their number."""
-    with psycopg.connect(make_url(url).set(drivername="postgresql").render_as_string(False)) as raw:
-        ended = raw.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
-        return len(ended.fetchall())
-
-
 def test_connections_that_are_cut_during_trials_do_not_end_a_sweep(
     study: Callable[[str], Path], postgresql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,6 +147,7 @@ def test_a_server_that_stops_ends_the_sweep_in_a_sentence_and_nothing_is_lost(
         return result
 
     monkeypatch.setattr(trainer, "train_trial", stop)
+    monkeypatch.setattr(restarts, "RESTART_SECONDS", 0.0)
     try:
         with pytest.raises(StorageError, match=r"\*\*\*@127.*onnection") as caught:
             runs.sweep(spec, postgresql_url, jobs=1)
@@ -170,6 +160,30 @@ def test_a_server_that_stops_ends_the_sweep_in_a_sentence_and_nothing_is_lost(
     result = runs.sweep(spec, postgresql_url, jobs=1)
     assert (result.exit_code, result.counts, result.ran) == (0, {"COMPLETE": 8}, 6)
     assert len(set(trained)) == 8
+
+
+def test_a_server_that_is_started_again_is_waited_for(
+    postgresql_url: str, postgresql_server: PostgreSQLExecutor
+) -> None:
+    store = Store(postgresql_url, study_id=1)
+    store.write_study("one", "sts_test", {"sampler": "grid"}, "", "")
+    storage = open_storage(postgresql_url)
+    reading = ProgressReader(postgresql_url, 1)
+    postgresql_server.stop()
+    try:
+        # while it is down, only connections of before wait for it
+        with pytest.raises(StorageError, match="onnection"):
+            Store(postgresql_url, study_id=1)
+        with ThreadPoolExecutor(1) as pool:
+            started = pool.submit(lambda: (time.sleep(2), postgresql_server.start()))
+            assert store.counts() == {}
+            assert reading.read() == ([], 0)
+            assert storage.get_all_studies() == []
+            started.result()
+    finally:
+        if not postgresql_server.running():
+            postgresql_server.start()
+        wait_until_ready(postgresql_url)
 
 
 def older_database(version: int, url: str) -> None:

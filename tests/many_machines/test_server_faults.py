@@ -1,0 +1,79 @@
+"""Eight workers on one PostgreSQL server: undisturbed, disconnected, and while it restarts."""
+
+import random
+import subprocess
+import time
+
+import pytest
+from pytest_postgresql.executors import PostgreSQLExecutor
+
+from tests.many_machines.conftest import Runs
+from tests.postgresql import cut_connections, wait_until_ready
+
+WORKERS = 8
+SEEDS = 40
+TRIALS = 160
+
+
+def start_workers(runs: Runs, seconds: float) -> "list[subprocess.Popen[str]]":
+    """Record the study of 160 trials, start its workers, wait until all of them run trials."""
+    runs.write(seconds=seconds, seeds=SEEDS)
+    runs.run("sweep", "own.yaml", "--jobs", "0")
+    workers = [runs.mtdlab("worker", "--study", "own", "--wait") for _ in range(WORKERS)]
+    runs.wait_for(lambda: len(runs.processes()) == WORKERS)
+    return workers
+
+
+def codes(workers: "list[subprocess.Popen[str]]") -> list[int]:
+    """The exit codes of workers, 4 only with the sentence of a database that failed."""
+    printed = [worker.communicate(timeout=600)[0] for worker in workers]
+    for worker, text in zip(workers, printed, strict=True):
+        assert worker.returncode in (0, 4), text
+        assert worker.returncode == 0 or "postgresql+psycopg://" in text
+        assert "Traceback" not in text
+    return sorted(worker.returncode for worker in workers)
+
+
+@pytest.mark.slow
+def test_eight_workers_run_160_trials_once_each(runs_on_server: Runs) -> None:
+    workers = start_workers(runs_on_server, 0.1)
+    assert codes(workers) == [0] * WORKERS
+    runs_on_server.assert_complete()
+    assert sum(runs_on_server.events("begin").values()) == TRIALS
+
+
+@pytest.mark.slow
+def test_connections_that_are_cut_lose_no_trial(runs_on_server: Runs) -> None:
+    runs, chance = runs_on_server, random.Random(0)
+    workers = start_workers(runs, 0.4)
+    cut = 0
+    while runs.store.counts().get("WAITING", 0) > WORKERS:
+        cut += cut_connections(runs.url)
+        time.sleep(chance.uniform(0.05, 0.5))
+    ended = codes(workers)
+    print(f"\n{cut} connections cut; exit codes {ended}")
+    # what a worker left whose transaction was interrupted
+    runs.run("worker", "--study", "own")
+    runs.assert_complete(killed=WORKERS)
+    assert cut > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("repeats", [3])
+def test_a_server_that_restarts_loses_no_trial(
+    runs_on_server: Runs, postgresql_server: PostgreSQLExecutor, repeats: int
+) -> None:
+    runs = runs_on_server
+    workers = start_workers(runs, 0.4)
+    for repeat in range(repeats):
+        runs.wait_for(lambda done=40 * (repeat + 1): len(runs.events("end")) >= done)
+        postgresql_server.stop()
+        time.sleep(2)
+        postgresql_server.start()
+        wait_until_ready(runs.url)
+    ended = codes(workers)
+    print(f"\nexit codes {ended} after {repeats} restarts")
+    runs.run("worker", "--study", "own")
+    runs.assert_complete(killed=WORKERS)
+    # a worker that is not in the middle of a transaction goes on
+    assert ended[0] == 0
