@@ -16,6 +16,10 @@ class StorageError(MtdlabError):
     exit_code = 4
 
 
+class ConnectionLost(StorageError):
+    """The server ended a connection within a transaction, which may or may not be committed."""
+
+
 class NothingToReport(MtdlabError):
     """The named study does not exist or has no trials yet."""
 

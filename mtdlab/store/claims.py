@@ -133,6 +133,18 @@ class Claims:
                 _reset(row)
             return row is not None
 
+    def release_begun(self, owner: Owner) -> None:
+        """Reset the trials of `owner` in which no step has passed.
+
+        After a connection that was lost during a claim, which may have been committed.
+        """
+        with explained(self.url), Session(self._engine) as session, session.begin():
+            mine = (TrialRow.study_id == self.study_id) & (TrialRow.state == "RUNNING")
+            rows = session.scalars(select(TrialRow).where(mine, TrialRow.step == 0))
+            for row in rows.all():
+                if row.owner == dict(owner):
+                    _reset(row)
+
     def restart(self, claim: Claim) -> None:
         """Reset a trial to one that has never begun, if the claim's owner still owns it."""
         with self._owned_row(claim.row, claim.owner) as row:

@@ -24,7 +24,7 @@ from sqlalchemy import Connection, Engine, NullPool, create_engine, event, inser
 from sqlalchemy.engine.interfaces import ExceptionContext
 from sqlalchemy.exc import DBAPIError, IntegrityError, NoSuchModuleError
 
-from mtdlab.errors import StorageError
+from mtdlab.errors import ConnectionLost, StorageError
 from mtdlab.files import free_space
 from mtdlab.store.migrations import copy_and_migrate, migrated_copy, schema_version
 from mtdlab.store.restarts import outlast_restarts
@@ -240,7 +240,9 @@ def explained(url: str) -> Iterator[None]:
         path = sqlite_file(url)
         if "is full" in reason and path is not None:
             hint = f"; {free_space(path.absolute().parent)}; free some, then rerun the sweep"
-        raise StorageError(f"{shown(url)}: {reason}{hint}") from None
+        is_lost = isinstance(error, DBAPIError) and error.connection_invalidated
+        kind = ConnectionLost if is_lost else StorageError
+        raise kind(f"{shown(url)}: {reason}{hint}") from None
     except (ValueError, LookupError, TypeError) as error:
         if not _is_of_decoding(error):
             raise

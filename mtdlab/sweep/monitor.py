@@ -27,6 +27,7 @@ class OpenStudy:
     precision  what `precision: auto` means in this study; None where no trial uses it.
     select_by  the score that ranks the trials; None where the study's metric does.
     model, checkpoints  the folders of the best trial's model, and of the trials' checkpoints.
+    lost  how many connections to the database were lost since a trial has ended.
     """
 
     optuna: OptunaStudy
@@ -36,6 +37,7 @@ class OpenStudy:
     model: Path
     checkpoints: Path
     owner: dict[str, Any] = field(default_factory=this_process)
+    lost: int = 0
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtdlab.config import StudySpec
+from mtdlab.errors import ConnectionLost
 from mtdlab.store import FINISHED, ProgressReader, Store
 from mtdlab.store.owner import HEARTBEAT_SECONDS, may_be_dead
 from mtdlab.store.urls import absolute
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from mtdlab.sweep.cluster import Cluster
 
 POLL_SECONDS = 0.5
+MOST_LOST = 5
+"""Lost connections to the database that end a sweep, unless a trial has ended in between."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,22 @@ class Trials:
                 engine.close()
 
     def run_all(self) -> None:
-        """Run until no trial waits, none of a dead owner is left, and no look adds any."""
+        """Run until no trial waits, none of a dead owner is left, and no look adds any.
+
+        Goes on where the connection to the database is lost, unless no trial ends in between.
+        """
+        lost = before = 0
+        while True:
+            try:
+                self._run_all()
+                return
+            except ConnectionLost:
+                lost = 1 if self.ran > before else lost + 1
+                before = self.ran
+                if lost == MOST_LOST:
+                    raise
+
+    def _run_all(self) -> None:
         self._judge_failures()
         while not self._is_over():
             if self.store.counts().get("WAITING"):

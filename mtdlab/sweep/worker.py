@@ -10,7 +10,7 @@ from optuna.exceptions import UpdateFinishedTrialError
 from pydantic import ValidationError
 
 from mtdlab.config import StudySpec
-from mtdlab.errors import MtdlabError, StorageError
+from mtdlab.errors import ConnectionLost, MtdlabError, StorageError
 from mtdlab.settings import RunSettings, first_error
 from mtdlab.store import Claim, Result, Store
 from mtdlab.sweep.finished import FinishedTrial
@@ -21,6 +21,9 @@ from mtdlab.sweep.objective import Ended, Objective, objective_of
 from mtdlab.sweep.open_study import check_unchanged
 from mtdlab.sweep.optuna_study import OptunaStudy, attributes
 from mtdlab.sweep.signals import Interrupted, StopRequest
+
+MOST_LOST = 5
+"""Lost connections to the database that end a worker, unless a trial has ended in between."""
 
 
 @lru_cache(maxsize=1)
@@ -47,9 +50,9 @@ def open_in_process(url: str, spec: StudySpec, models: Path) -> OpenStudy:
 def run_next(spec: StudySpec, url: str, models: Path, stop: StopRequest) -> FinishedTrial | None:
     """Claim a waiting trial and run it to its end; None where none can be claimed.
 
-    A trial that fails is recorded and returned, not raised. One that is interrupted goes back
-    to waiting with its checkpoint, from which the next worker continues. Raises StorageError where
-    the database fails.
+    A trial that fails is recorded and returned, not raised. One that is interrupted, or loses its
+    connection to the database, goes back to waiting with its checkpoint, from which the next worker
+    continues. Raises StorageError where the database fails.
     """
     if stop.requested():
         return None
@@ -57,6 +60,22 @@ def run_next(spec: StudySpec, url: str, models: Path, stop: StopRequest) -> Fini
     # before the claim, since it may import torch and transformers, which takes seconds
     objective = objective_of(spec)
     study = open_in_process(url, spec, models)
+    try:
+        ended = _claim_and_run(spec, objective, study, stop)
+    except ConnectionLost:
+        study.lost += 1
+        if study.lost >= MOST_LOST:
+            raise
+        study.store.release_begun(study.owner)
+        return None
+    if ended is not None:
+        study.lost = 0
+    return ended
+
+
+def _claim_and_run(
+    spec: StudySpec, objective: Objective, study: OpenStudy, stop: StopRequest
+) -> FinishedTrial | None:
     claim = study.store.claim(study.owner)
     if claim is None:
         return None

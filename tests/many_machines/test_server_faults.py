@@ -25,13 +25,10 @@ def start_workers(runs: Runs, seconds: float) -> "list[subprocess.Popen[str]]":
 
 
 def codes(workers: "list[subprocess.Popen[str]]") -> list[int]:
-    """The exit codes of workers, 4 only with the sentence of a database that failed."""
-    printed = [worker.communicate(timeout=600)[0] for worker in workers]
-    for worker, text in zip(workers, printed, strict=True):
-        assert worker.returncode in (0, 4), text
-        assert worker.returncode == 0 or "postgresql+psycopg://" in text
-        assert "Traceback" not in text
-    return sorted(worker.returncode for worker in workers)
+    """The exit codes of workers."""
+    for worker in workers:
+        worker.communicate(timeout=600)
+    return [worker.returncode for worker in workers]
 
 
 @pytest.mark.slow
@@ -49,13 +46,12 @@ def test_connections_that_are_cut_lose_no_trial(runs_on_server: Runs) -> None:
     cut = 0
     while runs.store.counts().get("WAITING", 0) > WORKERS:
         cut += cut_connections(runs.url)
-        time.sleep(chance.uniform(0.05, 0.5))
+        time.sleep(chance.uniform(0.2, 2))
     ended = codes(workers)
     print(f"\n{cut} connections cut; exit codes {ended}")
-    # what a worker left whose transaction was interrupted
-    runs.run("worker", "--study", "own")
-    runs.assert_complete(killed=WORKERS)
+    runs.assert_complete(killed=cut, cut=True)
     assert cut > 0
+    assert ended == [0] * WORKERS
 
 
 @pytest.mark.slow
@@ -73,7 +69,5 @@ def test_a_server_that_restarts_loses_no_trial(
         wait_until_ready(runs.url)
     ended = codes(workers)
     print(f"\nexit codes {ended} after {repeats} restarts")
-    runs.run("worker", "--study", "own")
-    runs.assert_complete(killed=WORKERS)
-    # a worker that is not in the middle of a transaction goes on
-    assert ended[0] == 0
+    runs.assert_complete(killed=WORKERS * repeats, cut=True)
+    assert ended == [0] * WORKERS

@@ -12,11 +12,11 @@ import optuna
 import pandas as pd
 import pytest
 from pytest_postgresql.executors import PostgreSQLExecutor
-from sqlalchemy import MetaData, create_engine, text
+from sqlalchemy import Engine, MetaData, create_engine, event, text
 
 from mtdlab import load_study
 from mtdlab.config import Unit, read_study
-from mtdlab.errors import StorageError
+from mtdlab.errors import ConnectionLost, StorageError
 from mtdlab.store import ProgressReader, Store, list_studies, restarts
 from mtdlab.store.database import reading_engine, writing_engine
 from mtdlab.store.tables import SCHEMA_VERSION
@@ -127,6 +127,51 @@ def test_connections_that_are_cut_during_trials_do_not_end_a_sweep(
     monkeypatch.setattr(trainer, "train_trial", cut)
     result = runs.sweep(read_study(study(GRID)), postgresql_url, jobs=1)
     assert (result.exit_code, result.counts) == (0, {"COMPLETE": 8})
+
+
+def test_a_result_whose_connection_is_cut_is_recorded_again(
+    study: Callable[[str], Path], postgresql_url: str
+) -> None:
+    """Within the transaction, which is rolled back."""
+    left = [2]
+
+    @event.listens_for(Engine, "before_cursor_execute")
+    def _cut(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if statement.startswith("INSERT INTO mtdlab_scores") and left:
+            left.pop()
+            cut_connections(postgresql_url)
+
+    try:
+        result = runs.sweep(read_study(study(GRID)), postgresql_url, jobs=1)
+    finally:
+        event.remove(Engine, "before_cursor_execute", _cut)
+    assert left == []
+    assert (result.exit_code, result.counts) == (0, {"COMPLETE": 8})
+
+
+@pytest.mark.parametrize("lost", [4, 100])
+def test_a_claim_that_may_be_committed_is_released(
+    study: Callable[[str], Path], postgresql_url: str, monkeypatch: pytest.MonkeyPatch, lost: int
+) -> None:
+    """The connection is lost after the commit. A process does not wait for itself, nor for ever."""
+    claim, left = Store.claim, [True] * lost
+
+    def lose(store: Store, owner: Any) -> Any:
+        found = claim(store, owner)
+        if left:
+            left.pop()
+            raise ConnectionLost("the connection was lost")
+        return found
+
+    monkeypatch.setattr(Store, "claim", lose)
+    spec = read_study(study(GRID))
+    if lost == 100:
+        with pytest.raises(StorageError, match="the connection was lost"):
+            runs.sweep(spec, postgresql_url, jobs=1)
+        assert len(left) > 50
+        return
+    result = runs.sweep(spec, postgresql_url, jobs=1)
+    assert (result.exit_code, result.counts, left) == (0, {"COMPLETE": 8}, [])
 
 
 def test_a_server_that_stops_ends_the_sweep_in_a_sentence_and_nothing_is_lost(
