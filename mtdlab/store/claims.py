@@ -133,15 +133,15 @@ class Claims:
                 _reset(row)
             return row is not None
 
-    def release_begun(self, owner: Owner) -> None:
+    def release_unbegun(self, owner: Owner) -> None:
         """Reset the trials of `owner` in which no step has passed.
 
         After a connection that was lost during a claim, which may have been committed.
         """
         with explained(self.url), Session(self._engine) as session, session.begin():
             mine = (TrialRow.study_id == self.study_id) & (TrialRow.state == "RUNNING")
-            rows = session.scalars(select(TrialRow).where(mine, TrialRow.step == 0))
-            for row in rows.all():
+            unbegun = select(TrialRow).where(mine, TrialRow.step == 0).with_for_update()
+            for row in session.scalars(unbegun).all():
                 if row.owner == dict(owner):
                     _reset(row)
 

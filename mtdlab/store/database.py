@@ -94,7 +94,10 @@ def creation_lock(url: str) -> Iterator[None]:
     if parse_url(url).get_backend_name() != "postgresql":
         yield
         return
-    with create_engine(parse_url(url), **engine_arguments(url)).begin() as connection:
+    engine = create_engine(parse_url(url), **engine_arguments(url))
+    # before Optuna's first connection, whose engine is made by Optuna
+    outlast_restarts(engine, url)
+    with engine.begin() as connection:
         lock_writers(connection)
         yield
 
@@ -122,6 +125,7 @@ def writing_engine(url: str) -> Engine:
     with explained(url):
         engine = create_engine(parse_url(url), **engine_arguments(url))
         immediate(engine)
+        outlast_restarts(engine, url)
         _enforce_foreign_keys(engine)
         with engine.begin() as connection:
             lock_writers(connection)
@@ -133,7 +137,6 @@ def writing_engine(url: str) -> Engine:
                 copy_and_migrate(connection, version, path, shown(url))
             else:
                 _refuse_newer(version, url)
-    outlast_restarts(engine)
     return engine
 
 
@@ -153,6 +156,7 @@ def reading_engine(url: str) -> Engine:
     with explained(url):
         target = parse_url(url) if path is None else read_only(path)
         engine = create_engine(target, **engine_arguments(url))
+        outlast_restarts(engine, url)
         with engine.connect() as connection:
             version = schema_version(connection)
         if version is None:
@@ -160,7 +164,6 @@ def reading_engine(url: str) -> Engine:
                 f"{shown(url)} contains no mtdlab study; name another database with --storage"
             )
         if version == SCHEMA_VERSION:
-            outlast_restarts(engine)
             return engine
         _refuse_newer(version, url)
         if path is None:

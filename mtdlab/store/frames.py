@@ -45,8 +45,8 @@ def load_study(
 
     storage  a database URL or a SQLite file; by default MTDLAB_STORAGE, then OPTUNA_STORAGE, then
              mtdlab.db in the working folder.
-    curves   False leaves that frame, the largest one, empty; a function chooses trials that
-             are read.
+    curves   False leaves that frame, the largest one, empty; a function of trials and
+             settings returns whether to read all, or the numbers of the trials to read.
 
     Raises StorageError if there is no such database, NothingToReport if it has no such study.
     """

@@ -1,17 +1,45 @@
-"""Connections to a database server that is started again while a study runs."""
+"""A database server that is started again, or ends connections, while a study runs."""
 
 import time
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Dialect, Engine, event
 
+from mtdlab.errors import ConnectionLost, StorageError
+
 RESTART_SECONDS = 60.0
-"""Time to wait for a server that answered before."""
+"""Time to wait for a server that answered before, from its first connection that fails."""
 RETRY_SECONDS = 0.5
+MOST_LOST = 5
+"""Lost connections in succession after which a worker ends, or a transaction fails."""
+
+T = TypeVar("T")
+
+_answered: set[str] = set()
+_silent_since: dict[str, float] = {}
+_waits: ContextVar[bool] = ContextVar("waits", default=True)
 
 
-def outlast_restarts(engine: Engine) -> None:
-    """Let an engine that has connected once wait for a server that does not answer any more.
+def expect_server(url: str) -> None:
+    """Let also the first connection of this process wait: that which started it has connected."""
+    _answered.add(url)
+
+
+@contextmanager
+def without_waiting() -> Iterator[None]:
+    """Let connections in this block fail at once, such as those of heartbeats."""
+    token = _waits.set(False)
+    try:
+        yield
+    finally:
+        _waits.reset(token)
+
+
+def outlast_restarts(engine: Engine, url: str) -> None:
+    """Let an engine wait for a server that has answered this process, and does not any more.
 
     Every transaction on a server has a connection of its own: one that begins while the server
     restarts waits for it. One that the restart interrupts fails, since whether it was committed is
@@ -24,11 +52,31 @@ def outlast_restarts(engine: Engine) -> None:
     def _connect(
         dialect: Dialect, _record: object, arguments: list[Any], options: dict[str, Any]
     ) -> Any:
-        deadline = time.monotonic() + RESTART_SECONDS
         while True:
             try:
-                return dialect.connect(*arguments, **options)
+                connection = dialect.connect(*arguments, **options)
             except dialect.loaded_dbapi.OperationalError:
-                if time.monotonic() > deadline:
+                silent = time.monotonic() - _silent_since.setdefault(url, time.monotonic())
+                if url not in _answered or silent > RESTART_SECONDS or not _waits.get():
                     raise
                 time.sleep(RETRY_SECONDS)
+            else:
+                _answered.add(url)
+                _silent_since.pop(url, None)
+                return connection
+
+
+def retried(function: Callable[[], T]) -> T:
+    """Call a function again when its connection is lost; for what may be done twice.
+
+    Raises StorageError, and no ConnectionLost, after `MOST_LOST` calls.
+    """
+    for _ in range(MOST_LOST - 1):
+        try:
+            return function()
+        except ConnectionLost:
+            continue
+    try:
+        return function()
+    except ConnectionLost as error:
+        raise StorageError(str(error)) from None

@@ -12,6 +12,7 @@ from typing import Self
 from mtdlab.errors import StorageError
 from mtdlab.store import Claim, Owner, Store
 from mtdlab.store.owner import HEARTBEAT_SECONDS, this_process
+from mtdlab.store.restarts import without_waiting
 from mtdlab.sweep.repeated import repeated
 from mtdlab.sweep.signals import StopRequest
 
@@ -48,8 +49,12 @@ class Heartbeat:
         self._thread.close()
 
     def beat(self) -> None:
-        """Record a heartbeat now. A database that fails is tried again at the next one."""
-        with suppress(StorageError):
+        """Record a heartbeat now. A database that fails is tried again at the next one.
+
+        A server that does not answer is not waited for, since a checkpoint may have to be saved
+        before this process is killed.
+        """
+        with suppress(StorageError), without_waiting():
             if not self._lost:
                 self._lost = not self._store.heartbeat(self._claim, self._owner, self.step)
 

@@ -27,7 +27,7 @@ class OpenStudy:
     precision  what `precision: auto` means in this study; None where no trial uses it.
     select_by  the score that ranks the trials; None where the study's metric does.
     model, checkpoints  the folders of the best trial's model, and of the trials' checkpoints.
-    lost  how many connections to the database were lost since a trial has ended.
+    lost  how many trials in succession have lost the connection to the database.
     """
 
     optuna: OptunaStudy

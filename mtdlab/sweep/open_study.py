@@ -20,6 +20,7 @@ from mtdlab.store.names import find_twin, names_in
 from mtdlab.store.plans import record_plan
 from mtdlab.store.setting_names import present_identity
 from mtdlab.store.tables import StudyRow
+from mtdlab.store.urls import without_passwords
 from mtdlab.sweep.optuna_study import OptunaStudy
 
 Difference = tuple[str, object, object]
@@ -42,6 +43,8 @@ def open_study(
     Raises MtdlabError where the file differs in more than added trials from that of a study in
     which a trial has begun, StorageError where the database fails.
     """
+    # messages and the record name it
+    command = without_passwords(command)
     # before a table is created: in a damaged database an empty one would replace a lost one
     refuse_damaged(url)
     # mtdlab's tables first: a file that is no database is refused before Optuna opens it

@@ -194,7 +194,7 @@ def open_storage(url: str) -> RDBStorage:
                 storage = RDBStorage(url, engine_kwargs=engine_arguments(url))
             immediate(storage.engine)
             report_errors(storage.engine, url)
-            outlast_restarts(storage.engine)
+            outlast_restarts(storage.engine, url)
             storage.engine.dispose()
             return storage
         except (IntegrityError, OperationalError, ProgrammingError) as error:

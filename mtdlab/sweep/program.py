@@ -74,10 +74,10 @@ class ProgramObjective(Objective):
         try:
             seconds = _Seconds(run.folder / _SECONDS)
             result = _complete(spec, _call(spec, settings, run.folder / FOLDER, reports))
-        except Interrupted:
+        except (Interrupted, StorageError):
             seconds.save()
             raise
-        except (ClaimLost, StorageError):
+        except ClaimLost:
             raise
         except Exception as error:
             # code of the user can raise any exception, which ends this trial, not the study

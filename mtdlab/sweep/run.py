@@ -12,7 +12,8 @@ from pathlib import Path
 from mtdlab.config import StudySpec
 from mtdlab.config.program_study import ProgramSpec
 from mtdlab.files import has_leftovers
-from mtdlab.store import FinishedRow, Look, SavedModel
+from mtdlab.store import FinishedRow, Look, SavedModel, Store
+from mtdlab.store.restarts import retried
 from mtdlab.sweep.artifacts import Artifacts
 from mtdlab.sweep.heartbeat import recorded_sweep
 from mtdlab.sweep.model_folders import CHECKPOINTS
@@ -20,7 +21,7 @@ from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.preflight import check_before_sweep, check_requirements
 from mtdlab.sweep.same_inputs import check_same_inputs
 from mtdlab.sweep.shared_models import choose_artifacts, record_artifacts
-from mtdlab.sweep.signals import stop_on_signals
+from mtdlab.sweep.signals import StopRequest, stop_on_signals
 from mtdlab.sweep.trials import Execution, Trials
 from mtdlab.terminal import print_text
 
@@ -113,7 +114,15 @@ def sweep(
             # imported here, since it imports optuna
             from mtdlab.sweep.objective import objective_of
 
-            objective_of(spec).restore(spec, url, models.absolute(), store, stop)
+            restore = objective_of(spec).restore
+            retried(lambda: restore(spec, url, models.absolute(), store, stop))
+    return retried(lambda: _result(spec, url, store, trials, stop, started))
+
+
+def _result(
+    spec: StudySpec, url: str, store: Store, trials: Trials, stop: StopRequest, started: float
+) -> SweepResult:
+    """The result of a sweep that has ended; `started`, by `time.perf_counter`."""
     counts = store.counts()
     code = 3 if counts.get("FAIL") else 0
     return SweepResult(

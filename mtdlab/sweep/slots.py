@@ -12,7 +12,7 @@ from filelock import FileLock, Timeout
 from joblib import cpu_count
 
 _USED_GPU_MEMORY = 0.9
-"""Of a GPU's memory; the rest is for fragments that an allocator cannot use."""
+"""Of a GPU that several workers share; the rest is for fragments that allocators cannot use."""
 
 
 def default_jobs(jobs_per_gpu: int = 1) -> int:
@@ -26,11 +26,13 @@ def default_jobs(jobs_per_gpu: int = 1) -> int:
 def gpu_share(needed: int) -> int:
     """How many workers that need so many bytes of a GPU fit on the smallest one here.
 
-    0 without a GPU, and for workers that need none.
+    0 for one that does not, without a GPU, and for workers that need none.
     """
     gpus = range(torch.cuda.device_count())
-    sizes = [torch.cuda.get_device_properties(gpu).total_memory for gpu in gpus]
-    return int(_USED_GPU_MEMORY * min(sizes) / needed) if sizes and needed else 0
+    smallest = min((torch.cuda.get_device_properties(gpu).total_memory for gpu in gpus), default=0)
+    if not needed or needed > smallest:
+        return 0
+    return max(1, int(_USED_GPU_MEMORY * smallest / needed))
 
 
 def threads_each(jobs: int) -> int:

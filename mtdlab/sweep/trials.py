@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtdlab.config import StudySpec
-from mtdlab.errors import ConnectionLost
 from mtdlab.store import FINISHED, ProgressReader, Store
 from mtdlab.store.owner import HEARTBEAT_SECONDS, may_be_dead
+from mtdlab.store.restarts import retried
 from mtdlab.store.urls import absolute
 from mtdlab.sweep.finished import FinishedTrial
 from mtdlab.sweep.open_study import describe_ranking
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from mtdlab.sweep.cluster import Cluster
 
 POLL_SECONDS = 0.5
-MOST_LOST = 5
-"""Lost connections to the database that end a sweep, unless a trial has ended in between."""
 
 
 @dataclass(frozen=True)
@@ -79,45 +77,33 @@ class Trials:
                 engine.close()
 
     def run_all(self) -> None:
-        """Run until no trial waits, none of a dead owner is left, and no look adds any.
-
-        Goes on where the connection to the database is lost, unless no trial ends in between.
-        """
-        lost = before = 0
-        while True:
-            try:
-                self._run_all()
-                return
-            except ConnectionLost:
-                lost = 1 if self.ran > before else lost + 1
-                before = self.ran
-                if lost == MOST_LOST:
-                    raise
-
-    def _run_all(self) -> None:
+        """Run until no trial waits, none of a dead owner is left, and no look adds any."""
         self._judge_failures()
         while not self._is_over():
-            if self.store.counts().get("WAITING"):
+            if self._counts().get("WAITING"):
                 self._run_waiting()
             elif not self._repair() and not self._advance():
                 if not self._must_wait():
                     return
                 time.sleep(HEARTBEAT_SECONDS)
 
+    def _counts(self) -> dict[str, int]:
+        return retried(self.store.counts)
+
     def _is_over(self) -> bool:
         return self.stop.requested() or self.too_many_failed
 
     def _repair(self) -> bool:
         """Release the trials of dead owners, and repair what they left; whether trials wait now."""
-        has_running = self.store.counts().get("RUNNING") or self.store.unfinished_ids()
+        has_running = self._counts().get("RUNNING") or retried(self.store.unfinished_ids)
         if self._worker_has_died or has_running:
             self._worker_has_died = False
-            self._optuna.synchronise(self.store)
-        return bool(self.store.counts().get("WAITING"))
+            retried(lambda: self._optuna.synchronise(self.store))
+        return bool(self._counts().get("WAITING"))
 
     def _must_wait(self) -> bool:
         """Whether trials that other processes run may still have to be run here."""
-        owned = self.store.owned()
+        owned = retried(self.store.owned)
         # a worker of a cluster may have died with its machine
         wait = self._execution.wait or self._execution.scheduler is not None
         return any(wait or may_be_dead(each.owner, each.heartbeat) for each in owned)
@@ -136,7 +122,7 @@ class Trials:
         from mtdlab.sweep.objective import objective_of
 
         difference = objective_of(self.spec).prepare(self.spec, self.store)
-        counts = self.store.counts()
+        counts = self._counts()
         jobs = self._jobs(counts.get("WAITING", 0))
         finished = sum(counts.get(state, 0) for state in FINISHED)
         ranked_by = self.store.select_by(self.spec.metric)
@@ -164,7 +150,7 @@ class Trials:
 
     def _show_trials(self, display: Display, jobs: int) -> None:
         """Run what waits, and show each trial that ends."""
-        while (waiting := self.store.counts().get("WAITING")) and not self._is_over():
+        while (waiting := self._counts().get("WAITING")) and not self._is_over():
             before = self.ran
             for trial in self._ended(jobs, waiting):
                 self.ran += 1
@@ -179,7 +165,7 @@ class Trials:
 
     def _judge_failures(self) -> None:
         most = self._execution.max_failed
-        self.too_many_failed = most is not None and self.store.counts().get("FAIL", 0) >= most
+        self.too_many_failed = most is not None and self._counts().get("FAIL", 0) >= most
 
     def _ended(self, jobs: int, calls: int) -> Iterator[FinishedTrial]:
         """The trials that end during `calls` calls of `run_next`, as they end."""

@@ -1,5 +1,6 @@
 """One trial is one function: claim, run, classify, record."""
 
+import logging
 import math
 from contextlib import suppress
 from functools import lru_cache
@@ -13,6 +14,7 @@ from mtdlab.config import StudySpec
 from mtdlab.errors import ConnectionLost, MtdlabError, StorageError
 from mtdlab.settings import RunSettings, first_error
 from mtdlab.store import Claim, Result, Store
+from mtdlab.store.restarts import MOST_LOST, expect_server, retried
 from mtdlab.sweep.finished import FinishedTrial
 from mtdlab.sweep.heartbeat import ClaimLost, Heartbeat
 from mtdlab.sweep.model_folders import CHECKPOINTS, remove_checkpoints_of
@@ -22,8 +24,7 @@ from mtdlab.sweep.open_study import check_unchanged
 from mtdlab.sweep.optuna_study import OptunaStudy, attributes
 from mtdlab.sweep.signals import Interrupted, StopRequest
 
-MOST_LOST = 5
-"""Lost connections to the database that end a worker, unless a trial has ended in between."""
+_LOG = logging.getLogger(__name__)
 
 
 @lru_cache(maxsize=1)
@@ -32,6 +33,7 @@ def open_in_process(url: str, spec: StudySpec, models: Path) -> OpenStudy:
 
     Raises MtdlabError if it is no longer in the database.
     """
+    expect_server(url)
     opened = OptunaStudy(url, spec)
     store = Store(url, opened.study_id)
     row = store.study()
@@ -62,12 +64,13 @@ def run_next(spec: StudySpec, url: str, models: Path, stop: StopRequest) -> Fini
     study = open_in_process(url, spec, models)
     try:
         ended = _claim_and_run(spec, objective, study, stop)
-    except ConnectionLost:
+    except ConnectionLost as error:
         study.lost += 1
-        if study.lost >= MOST_LOST:
-            raise
-        study.store.release_begun(study.owner)
-        return None
+        if study.lost < MOST_LOST:
+            _LOG.warning("%s; the trial continues from its checkpoint", error)
+            return None
+        study.lost = 0
+        raise StorageError(str(error)) from None
     if ended is not None:
         study.lost = 0
     return ended
@@ -76,7 +79,12 @@ def run_next(spec: StudySpec, url: str, models: Path, stop: StopRequest) -> Fini
 def _claim_and_run(
     spec: StudySpec, objective: Objective, study: OpenStudy, stop: StopRequest
 ) -> FinishedTrial | None:
-    claim = study.store.claim(study.owner)
+    try:
+        claim = study.store.claim(study.owner)
+    except ConnectionLost:
+        # it may have been committed
+        retried(lambda: study.store.release_unbegun(study.owner))
+        raise
     if claim is None:
         return None
     try:
@@ -85,6 +93,9 @@ def _claim_and_run(
             return _run(spec, objective, study, claim, stop, heartbeat)
     except ClaimLost:
         return None
+    except ConnectionLost:
+        retried(lambda: study.store.release(claim.row, study.owner))
+        raise
     except BaseException:
         # this process may live on, as that of a notebook, and would own the trial for ever
         with suppress(StorageError):

@@ -74,10 +74,17 @@ def measure(spec: StudySpec, url: str) -> dict[str, float]:
 
 @contextmanager
 def database(url: str | None, folder: Path) -> Iterator[str]:
-    """An empty database."""
-    yield url or f"sqlite:///{folder / 'claims.db'}"
-    if url is not None:
-        engine, tables = create_engine(url), MetaData()
+    """An empty database, which is emptied again."""
+    if url is None:
+        yield f"sqlite:///{folder / 'claims.db'}"
+        return
+    engine, tables = create_engine(url), MetaData()
+    tables.reflect(engine)
+    if tables.tables:
+        sys.exit("the database has tables; name an empty one")
+    try:
+        yield url
+    finally:
         tables.reflect(engine)
         tables.drop_all(engine)
         engine.dispose()

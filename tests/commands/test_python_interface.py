@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import mtdlab
+from mtdlab import api
 from mtdlab.errors import MtdlabError
 from tests.commands.conftest import Recorded
 
@@ -90,6 +91,24 @@ def test_a_file_with_overrides_is_planned_trained_and_recorded_by_its_command(
     row = mtdlab.train("a b.yaml", overrides={"trainer.learning_rate": 1e-3}, out="model")
     assert row["sts_test"] == result.best.score if result.best else False
     assert (tmp_path / "model" / "modules.json").is_file()
+
+
+def test_the_recorded_command_has_every_option() -> None:
+    command = api._command(
+        "a b.yaml",
+        profile="two",
+        set_=["seeds=[0]"],
+        import_=["own.py", "other"],
+        evaluator="e:f",
+        objective="o:g",
+        storage=None,
+        artifacts="file:///runs",
+    )
+    assert command == (
+        "mtdlab sweep 'a b.yaml' --profile two --set 'seeds=[0]' --import own.py --import other "
+        "--evaluator e:f --objective o:g --artifacts file:///runs"
+    )
+    assert api._command({"study": "values"}, profile="two") == ""
 
 
 @pytest.mark.usefixtures("figures_not_rendered")

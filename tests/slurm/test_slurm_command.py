@@ -1,5 +1,6 @@
 """mtdlab slurm: the study is recorded, the script written, and what was derived is printed."""
 
+import json
 import os
 import re
 import shlex
@@ -187,6 +188,13 @@ def test_bad_input_writes_nothing(
     assert re.search(sentence, done.stderr, re.DOTALL), done.stderr
     assert done.stdout == ""
     assert {path.name for path in tmp_path.iterdir()} <= {"own.py", "own.yaml", "__pycache__"}
+
+
+def test_the_inputs_are_recorded_for_the_tasks(command: Command) -> None:
+    """Each task compares what it finds with them."""
+    command("slurm mtd --no-measure")
+    [(inputs,)] = query("SELECT inputs FROM mtdlab_studies")
+    assert {"encoder builtin", "corpus builtin"} <= json.loads(inputs).keys()
 
 
 def test_a_study_that_cannot_run_is_refused(command: Command, tmp_path: Path) -> None:

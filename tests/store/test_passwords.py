@@ -6,10 +6,14 @@ import pytest
 
 from mtdlab import load_study
 from mtdlab.cli import main
-from mtdlab.errors import StorageError
+from mtdlab.config import read_study
+from mtdlab.errors import MtdlabError, StorageError
 from mtdlab.store import Store, list_studies
 from mtdlab.store.database import writing_engine
+from mtdlab.store.owner import this_process
 from mtdlab.store.urls import shown, without_passwords
+from mtdlab.sweep.open_study import open_study
+from mtdlab.sweep.optuna_study import OptunaStudy
 from tests.postgresql import PASSWORD
 
 SECRET = "s3cr3t/x:y"
@@ -51,6 +55,19 @@ def test_a_command_of_an_earlier_version_is_read_without_its_password(url: str) 
     assert row is not None
     assert SECRET not in row.command
     assert SECRET not in load_study("a", url).command
+
+
+def test_the_command_that_a_message_proposes_has_no_password(url: str, tmp_path: Path) -> None:
+    path, command = tmp_path / "a.yaml", f"mtdlab sweep a.yaml --storage x://u:{SECRET}@h/db"
+    path.write_text("study: a\nseeds: [0]\n")
+    spec = read_study(path)
+    claim = open_study(spec, url, command).claim(this_process())
+    assert claim is not None
+    # its trial has begun, so that another file is refused
+    OptunaStudy(url, spec).begin(claim)
+    with pytest.raises(MtdlabError, match=r"u:\*\*\*@h/db.*--set study=a-2") as caught:
+        open_study(read_study(path, ["trainer.steps=7"]), url, command)
+    assert SECRET not in str(caught.value)
 
 
 @pytest.mark.parametrize(

