@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -110,7 +111,10 @@ def test_the_default_study_is_complete_after_a_kill(runs_on_server: Runs, engine
         kill()
         runs.wait_for(complete, SECONDS)
     trials = optuna.load_study(study_name="mtd", storage=open_storage(runs.url)).trials
-    assert [trial.state.name for trial in trials] == ["COMPLETE"] * TRIALS
+    states = Counter(trial.state.name for trial in trials)
+    assert states.pop("COMPLETE") == TRIALS
+    # the killed worker may have created a trial in Optuna's tables that it had not begun in ours
+    assert states in ({}, {"FAIL": 1})
     recorded = load_study("mtd", runs.url, curves=False).trials
     assert len(recorded) == TRIALS == len(recorded[["ema_decay", "seed"]].drop_duplicates())
     print(f"\n{engine.__name__}: {TRIALS} trials in {time.perf_counter() - started:.0f} s")

@@ -49,7 +49,7 @@ def test_connections_that_are_cut_lose_no_trial(runs_on_server: Runs) -> None:
         time.sleep(chance.uniform(0.2, 2))
     ended = codes(workers)
     print(f"\n{cut} connections cut; exit codes {ended}")
-    runs.assert_complete(killed=cut, cut=True)
+    runs.assert_complete(killed=cut)
     assert cut > 0
     assert ended == [0] * WORKERS
 
@@ -69,5 +69,5 @@ def test_a_server_that_restarts_loses_no_trial(
         wait_until_ready(runs.url)
     ended = codes(workers)
     print(f"\nexit codes {ended} after {repeats} restarts")
-    runs.assert_complete(killed=WORKERS * repeats, cut=True)
+    runs.assert_complete(killed=WORKERS * repeats)
     assert ended == [0] * WORKERS
