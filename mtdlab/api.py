@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, overload
 import yaml
 
 from analysis.frames import StudyFrames
-from mtdlab.commands.options import find_code, import_named, written_options
+from mtdlab.commands.options import find_code, import_named, models_option, written_options
 from mtdlab.config import StudySpec, read_settings, read_study
 from mtdlab.config.reader import parse_study
 from mtdlab.errors import MtdlabError
@@ -107,7 +107,7 @@ def run_study(
             evaluator=evaluator,
             objective=objective,
             storage=storage,
-            models=None if str(models) == str(MODELS) else str(models),
+            models=models_option(models),
             artifacts=artifacts,
         ),
     )

@@ -178,6 +178,11 @@ def _folders(file: Path | None) -> list[Path]:
     return [Path(), *([file.parent] if file else [])]
 
 
+def models_option(models: str | Path) -> str | None:
+    """A folder of models as the value of --models; None for the default one."""
+    return None if str(models) == "models" else str(models)
+
+
 def written_options(**given: str | list[str] | None) -> list[str]:
     """Options with their values as words of a command, by the names of the parameters."""
     words = []

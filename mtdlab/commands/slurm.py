@@ -15,6 +15,7 @@ from mtdlab.commands.options import (
     Storage,
     StudyFile,
     find_code,
+    models_option,
     written_options,
 )
 from mtdlab.terminal import print_text
@@ -130,7 +131,8 @@ def slurm(
         objective=f"{program.module.spec}:{program.function}" if program else None,
     )
     job = plan_job(spec, url, asked, path, models, found)
-    record(spec, url, models, ["mtdlab", "sweep", str(file), *study, *code])
+    folder = written_options(models=models_option(models))
+    record(spec, url, models, ["mtdlab", "sweep", str(file), *study, *code, *folder])
     save_script(job, path)
     warn_of_file(url)
     print_text("\n".join(describe_job(job, path, url)))

@@ -135,8 +135,7 @@ def record(spec: "StudySpec", url: str, models: Path, command: Sequence[str]) ->
 
     Raises MtdlabError where the study cannot run here.
     """
-    words = [*command, "--models", str(models)] if str(models) != "models" else command
-    sweep(spec, url, models=models, jobs=0, command=shlex.join(words))
+    sweep(spec, url, models=models, jobs=0, command=shlex.join(command))
 
 
 def warn_of_file(url: str) -> None:

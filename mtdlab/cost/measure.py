@@ -115,8 +115,7 @@ def measure(kinds: Sequence[TrainerSettings], sample: Sample, seconds: float) ->
             steps=timer.steps(),
             token=token,
             memory=timer.memory(),
-            # embedding may need more than small steps
-            gpu_memory=max(timer.gpu_memory(), choose_device(kinds[0]).gpu_memory()),
+            gpu_memory=timer.gpu_memory(),
             weights=weights,
             trained=trained,
             direct=direct,

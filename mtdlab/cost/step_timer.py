@@ -126,7 +126,9 @@ class StepTimer:
 
     def gpu_memory(self) -> int:
         """The same of the GPU; 0 without one."""
-        return self._extrapolated(self.gpu_peaks)
+        # embedding, which is not among the steps, may have needed more
+        now = choose_device(self.kinds[0]).gpu_memory()
+        return max(now, self._extrapolated(self.gpu_peaks))
 
     def _extrapolated(self, peaks: Sequence[tuple[float, int]]) -> int:
         largest = max(map(self.work, self.kinds))

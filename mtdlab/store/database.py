@@ -20,7 +20,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, NullPool, create_engine, event, insert, text
+from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, insert, text
 from sqlalchemy.engine.interfaces import ExceptionContext
 from sqlalchemy.exc import DBAPIError, IntegrityError, NoSuchModuleError
 
@@ -74,6 +74,13 @@ def engine_arguments(url: str) -> dict[str, Any]:
     return {}
 
 
+def _waiting_engine(url: str, target: URL | str) -> Engine:
+    """An engine on `target`, the database of `url`, that waits for a server that restarts."""
+    engine = create_engine(target, **engine_arguments(url))
+    outlast_restarts(engine, url)
+    return engine
+
+
 def report_errors(engine: Engine, url: str) -> None:
     """Make an engine that Optuna uses raise StorageError for what `explained` converts.
 
@@ -94,10 +101,8 @@ def creation_lock(url: str) -> Iterator[None]:
     if parse_url(url).get_backend_name() != "postgresql":
         yield
         return
-    engine = create_engine(parse_url(url), **engine_arguments(url))
-    # before Optuna's first connection, whose engine is made by Optuna
-    outlast_restarts(engine, url)
-    with engine.begin() as connection:
+    # it waits before Optuna's first connection, which would not
+    with _waiting_engine(url, parse_url(url)).begin() as connection:
         lock_writers(connection)
         yield
 
@@ -123,9 +128,8 @@ def writing_engine(url: str) -> Engine:
     if path is not None:
         check_file(path)
     with explained(url):
-        engine = create_engine(parse_url(url), **engine_arguments(url))
+        engine = _waiting_engine(url, parse_url(url))
         immediate(engine)
-        outlast_restarts(engine, url)
         _enforce_foreign_keys(engine)
         with engine.begin() as connection:
             lock_writers(connection)
@@ -155,8 +159,7 @@ def reading_engine(url: str) -> Engine:
         check_file(path)
     with explained(url):
         target = parse_url(url) if path is None else read_only(path)
-        engine = create_engine(target, **engine_arguments(url))
-        outlast_restarts(engine, url)
+        engine = _waiting_engine(url, target)
         with engine.connect() as connection:
             version = schema_version(connection)
         if version is None:

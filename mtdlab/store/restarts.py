@@ -71,12 +71,10 @@ def retried(function: Callable[[], T]) -> T:
 
     Raises StorageError, and no ConnectionLost, after `MOST_LOST` calls.
     """
-    for _ in range(MOST_LOST - 1):
+    reason = ""
+    for _ in range(MOST_LOST):
         try:
             return function()
-        except ConnectionLost:
-            continue
-    try:
-        return function()
-    except ConnectionLost as error:
-        raise StorageError(str(error)) from None
+        except ConnectionLost as error:
+            reason = str(error)
+    raise StorageError(reason)

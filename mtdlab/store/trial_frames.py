@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import pandas as pd
@@ -39,8 +40,7 @@ class RecordedTrials:
         """Append rows with the columns `_READ`."""
         begin = len(self.notes)
         for name, values in self.columns.items():
-            values += [getattr(row, name) for row in rows]
-        self.columns["state"][begin:] = [living_state(row) for row in rows]
+            values += map(living_state if name == "state" else attrgetter(name), rows)
         self.notes += [row.note for row in rows]
         self.environments += [row.environment or {} for row in rows]
         recorded = [present_settings(row.settings or {}) for row in rows]

@@ -66,11 +66,11 @@ def run_next(spec: StudySpec, url: str, models: Path, stop: StopRequest) -> Fini
         ended = _claim_and_run(spec, objective, study, stop)
     except ConnectionLost as error:
         study.lost += 1
-        if study.lost < MOST_LOST:
-            _LOG.warning("%s; the trial continues from its checkpoint", error)
-            return None
-        study.lost = 0
-        raise StorageError(str(error)) from None
+        if study.lost == MOST_LOST:
+            study.lost = 0
+            raise
+        _LOG.warning("%s; the trial continues from its checkpoint", error)
+        return None
     if ended is not None:
         study.lost = 0
     return ended

@@ -77,6 +77,7 @@ def _fill(
     random: np.random.Generator,
 ) -> None:
     known: dict[float, dict[str, Any]] = {}
+    distribution = distributions(spec)["ema_decay"]
     now = datetime.now()
     ours, optuna, parameters, values, attributes = [], [], [], [], []
     scores, arrays = [], []
@@ -122,7 +123,6 @@ def _fill(
         trial = {"trial_id": number + 1}
         dates = {"datetime_start": now, "datetime_complete": now}
         optuna.append(trial | {"number": number, "study_id": study_id, "state": "COMPLETE"} | dates)
-        distribution = distributions(spec)["ema_decay"]
         parameters.append(
             trial
             | {"param_name": "ema_decay", "param_value": distribution.to_internal_repr(decay)}

@@ -99,17 +99,18 @@ class Runs:
         assert identity is not None
         return Store(self.url, identity)
 
+    def log(self) -> list[str]:
+        """What the program has logged."""
+        path = self.folder / "log.txt"
+        return path.read_text().splitlines() if path.exists() else []
+
     def events(self, kind: str) -> Counter[str]:
         """How often each trial has begun, or has ended."""
-        path = self.folder / "log.txt"
-        lines = path.read_text().splitlines() if path.exists() else []
-        return Counter(line.split()[2] for line in lines if line.startswith(kind))
+        return Counter(line.split()[2] for line in self.log() if line.startswith(kind))
 
     def processes(self) -> set[str]:
         """The processes that have begun a trial."""
-        path = self.folder / "log.txt"
-        lines = path.read_text().splitlines() if path.exists() else []
-        return {line.split()[-1] for line in lines}
+        return {line.split()[-1] for line in self.log()}
 
     def wait_for(self, condition: Callable[[], Any], seconds: float = 120) -> None:
         """Wait until a condition holds."""

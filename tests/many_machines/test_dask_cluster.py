@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -63,8 +62,7 @@ def test_a_sweep_runs_on_a_cluster_when_a_worker_is_killed(runs: Runs) -> None:
     assert "is complete: 24 of 24 trials done" in printed
     runs.assert_complete(killed=1)
     assert sum(runs.events("begin").values()) in (TRIALS, TRIALS + 1)
-    processes = {line.split()[-1] for line in log(runs.folder)}
-    assert processes == {str(worker.pid) for worker in cluster.workers}
+    assert runs.processes() == {str(worker.pid) for worker in cluster.workers}
 
 
 def test_ctrl_c_at_the_client_saves_the_trials_of_the_cluster(runs: Runs) -> None:
@@ -126,11 +124,6 @@ def test_a_worker_with_several_threads_is_refused(runs: Runs) -> None:
     assert not runs.events("begin")
 
 
-def log(folder: Path) -> list[str]:
-    """The lines that the program has written."""
-    return (folder / "log.txt").read_text().splitlines()
-
-
 def begun_at(runs: Runs) -> list[int]:
     """The step at which each trial began or went on."""
-    return [int(line.split()[1]) for line in log(runs.folder) if line.startswith("begin")]
+    return [int(line.split()[1]) for line in runs.log() if line.startswith("begin")]

@@ -4,20 +4,16 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
 
 import optuna
 import pytest
 from slurm_cluster import missing_programs, running_cluster
-from sqlalchemy import select
-from sqlalchemy.orm import Session
 
 from mtdlab.errors import MtdlabError
-from mtdlab.store import list_studies, load_study
-from mtdlab.store.database import reading_engine
-from mtdlab.store.tables import TrialRow
+from mtdlab.store import Store, list_studies, load_study
+from mtdlab.store.names import find_id
 from mtdlab.sweep.optuna_study import open_storage
 from tests.many_machines.conftest import Runs, ended
 from tests.many_machines.test_dask_cluster import DaskCluster
@@ -85,20 +81,15 @@ def slurm(runs: Runs, context: ExitStack) -> tuple[Kill, Callable[[], bool]]:
     cluster.run("sbatch", f"--export={environment}", str(runs.folder / "mtd.sbatch"))
 
     def kill() -> None:
-        [trial, *_] = (each for each in owners(runs) if each is not None)
-        os.kill(trial["pid"], signal.SIGKILL)
+        identity = find_id(runs.url, "mtd")
+        assert identity is not None
+        os.kill(Store(runs.url, identity).owned()[0].owner["pid"], signal.SIGKILL)
 
     def complete() -> bool:
         cluster.start_waiting()
         return not cluster.queued()
 
     return kill, complete
-
-
-def owners(runs: Runs) -> Iterator[dict[str, Any] | None]:
-    """The processes that run a trial."""
-    with Session(reading_engine(runs.url)) as session:
-        yield from session.scalars(select(TrialRow.owner).where(TrialRow.state == "RUNNING"))
 
 
 @pytest.mark.slow
