@@ -33,8 +33,8 @@ from analysis.simultaneous import Families
 
 Indices = NDArray[np.intp]
 
-LEVELS, LOOKS = np.geomspace(5, 200, 9), (3, 5, 7, 10)
 ALPHA, MARGIN, SEED_EFFECT, PERMUTATIONS = 0.05, 0.5, 2.0, 400
+LEVELS, LOOKS = np.geomspace(5, 200, 9), (3, 5, 7, 10)
 _PLACE = np.linspace(-1, 1, len(LEVELS))
 
 TRUTHS: dict[str, Floats] = {
@@ -57,10 +57,32 @@ class Outcome:
     runs: Floats
 
 
+@dataclass(frozen=True)
+class Plan:
+    """The levels of MTD of a study with `until`, in steps, and the seeds of its looks."""
+
+    levels: tuple[float, ...]
+    looks: tuple[int, ...]
+
+    def next_design(
+        self, counts: tuple[int, ...], look: int, optimal: NDArray[np.bool_], *, leading: bool
+    ) -> tuple[int, ...]:
+        """The seeds of each level at the look after `look`, as `mtdlab.sweep.looks` adds them."""
+        seeds = self.looks[look + 1]
+        if not leading or look + 2 == len(self.looks):
+            return (seeds,) * len(self.levels)
+        chosen = leading_levels(self.levels, np.array(self.levels)[optimal].tolist())
+        pairs = zip(self.levels, counts, strict=True)
+        return tuple(seeds if level in chosen else count for level, count in pairs)
+
+
+PLAN = Plan(tuple(LEVELS.tolist()), LOOKS)
+
+
 @lru_cache(maxsize=256)
-def tests_of(counts: tuple[int, ...]) -> ShapeTests:
+def tests_of(counts: tuple[int, ...], levels: tuple[float, ...] = PLAN.levels) -> ShapeTests:
     """The tests of a design in which level i has the first counts[i] seeds."""
-    return ShapeTests(np.arange(max(counts))[:, None] < np.array(counts), LEVELS)
+    return ShapeTests(np.arange(max(counts))[:, None] < np.array(counts), np.array(levels))
 
 
 def p_values(families: Families, largest: Floats) -> Floats:
@@ -92,7 +114,7 @@ def judge(
     high = above.estimate + above.half_width(tests._inner_above_ends.critical(alpha / 2))
     excluded = (np.minimum(*np.split(high, 2, axis=-1)) < MARGIN).all(axis=-1)
     best = fit.effects.argmax(axis=-1)
-    no_peak = excluded | np.where(up, best == len(LEVELS) - 1, best == 0)
+    no_peak = excluded | np.where(up, best == tests.levels - 1, best == 0)
     verdict = np.full(len(up), "inconclusive", dtype=object)
     verdict[clear & up & optimal[:, -1]] = "rising"
     verdict[clear & ~up & optimal[:, 0]] = "falling"
@@ -117,16 +139,20 @@ def run_fixed(scores: Floats) -> Outcome:
     return Outcome(verdict, np.full(len(scores), float(scores[0].size)))
 
 
-def run_until(scores: Floats, *, leading: bool = True, spending: Spending = SPENDING) -> Outcome:
+def run_until(
+    scores: Floats, plan: Plan = PLAN, *, leading: bool = True, spending: Spending = SPENDING
+) -> Outcome:
     """Looks with error spending; data sets whose designs are the same are judged together."""
-    bounds = compute_boundaries(np.array(LOOKS) / LOOKS[-1], ALPHA, spending=spending)
+    bounds = compute_boundaries(np.array(plan.looks) / plan.looks[-1], ALPHA, spending=spending)
     found = Outcome(np.full(len(scores), "", dtype=object), np.zeros(len(scores)))
-    designs: dict[tuple[int, ...], Indices] = {(LOOKS[0],) * len(LEVELS): np.arange(len(scores))}
+    designs: dict[tuple[int, ...], Indices] = {
+        (plan.looks[0],) * len(plan.levels): np.arange(len(scores))
+    }
     for look, alpha in enumerate(bounds.nominal):
-        is_last = look == len(LOOKS) - 1
+        is_last = look == len(plan.looks) - 1
         following: dict[tuple[int, ...], list[int]] = {}
         for counts, which in designs.items():
-            tests = tests_of(counts)
+            tests = tests_of(counts, plan.levels)
             present = np.arange(max(counts))[:, None] < np.array(counts)
             fit = tests.blocks.fit(np.where(present, scores[which, : max(counts)], np.nan))
             verdict, no_peak, optimal = judge(tests, fit, float(alpha))
@@ -135,21 +161,10 @@ def run_until(scores: Floats, *, leading: bool = True, spending: Spending = SPEN
             found.verdict[which[ends]] = verdict[ends]
             found.runs[which[ends]] = sum(counts)
             for index, best in zip(which[~ends], optimal[~ends], strict=True):
-                design = _next_design(counts, look, best, leading=leading)
+                design = plan.next_design(counts, look, best, leading=leading)
                 following.setdefault(design, []).append(int(index))
         designs = {counts: np.array(which) for counts, which in following.items()}
     return found
-
-
-def _next_design(
-    counts: tuple[int, ...], look: int, optimal: NDArray[np.bool_], *, leading: bool
-) -> tuple[int, ...]:
-    seeds = LOOKS[look + 1]
-    if not leading or look + 2 == len(LOOKS):
-        return (seeds,) * len(LEVELS)
-    chosen = leading_levels(LEVELS.tolist(), LEVELS[optimal].tolist())
-    pairs = zip(LEVELS, counts, strict=True)
-    return tuple(seeds if level in chosen else count for level, count in pairs)
 
 
 def run_adastop(scores: Floats, seed: int) -> Outcome:
