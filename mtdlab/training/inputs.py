@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from analysis.spectrum import singular_values
+from analysis.geometry import singular_values
 from mtdlab.corpus.augmented import augment
 from mtdlab.corpus.corpus import Corpus, open_corpus
 from mtdlab.corpus.documents import join_documents
