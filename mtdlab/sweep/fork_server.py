@@ -92,7 +92,9 @@ class ForkServer:
         return Fork(self._control.recv(), self._control)
 
     def close(self) -> None:
-        """End the process; its forks end too, if they still run."""
+        """End the process; its forks end too, if they still run. A second call does nothing."""
+        if self._control.closed:
+            return
         self._control.close()
         os.close(self._alive)
         self._process.wait()

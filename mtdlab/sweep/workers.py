@@ -70,7 +70,7 @@ class Workers:
     ) -> None:
         """The processes have `threads` threads each.
 
-        server  by default a new one that imports nothing; it is ended with the workers.
+        server  ended with the workers; by default a new one, which imports nothing.
         """
         self.count = count
         self._call, self._stop, self._on_death = call, stop, on_death
