@@ -19,11 +19,12 @@ from mtdlab.sweep.heartbeat import recorded_sweep
 from mtdlab.sweep.model_folders import CHECKPOINTS
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.preflight import check_requirements, has_trials_left
+from mtdlab.sweep.progress import Phases
 from mtdlab.sweep.same_inputs import check_same_inputs
 from mtdlab.sweep.shared_models import choose_artifacts, record_artifacts
 from mtdlab.sweep.signals import StopRequest, stop_on_signals
 from mtdlab.sweep.trials import Execution, Trials, early_server
-from mtdlab.terminal import print_text
+from mtdlab.terminal import following_phases, print_text
 
 MODELS = Path("models")
 
@@ -91,6 +92,7 @@ def sweep(
     execution = Execution(jobs, jobs_per_gpu, max_failed, wait, scheduler)
     place = choose_artifacts(spec, url, artifacts, models.absolute())
     with ExitStack() as opened:
+        opened.enter_context(following_phases(Phases()))
         server, found = None, None
         if has_trials_left(spec, url, retry_failed=retry_failed):
             server = opened.enter_context(early_server(spec, execution))

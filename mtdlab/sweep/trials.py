@@ -21,6 +21,7 @@ from mtdlab.sweep.progress import Display, Tally
 from mtdlab.sweep.repeated import repeated
 from mtdlab.sweep.signals import StopRequest
 from mtdlab.sweep.workers import Workers
+from mtdlab.terminal import begin_phase
 
 if TYPE_CHECKING:
     from mtdlab.sweep.cluster import Cluster
@@ -53,6 +54,7 @@ def early_server(spec: StudySpec, execution: Execution) -> Iterator[ForkServer |
 
     None where the trials will run in this process or on a cluster. Ended with the block.
     """
+    begin_phase("importing the packages that train")
     from mtdlab.sweep.objective import modules_of
     from mtdlab.sweep.slots import default_jobs, threads_each
 

@@ -22,6 +22,7 @@ from typing import Any
 from mtdlab.errors import MtdlabError, one_line
 from mtdlab.files import remove_unfinished
 from mtdlab.sweep.signals import StopRequest, handled_signals
+from mtdlab.terminal import following_phases
 
 ORPHAN_SECONDS = 10.0
 """Time for a worker whose sweep has ended to save a checkpoint; then it ends at once."""
@@ -80,8 +81,9 @@ def _serve(channel: Channel) -> None:
     except (ImportError, AttributeError) as error:
         channel.send(sendable(error))
         return
-    while channel.connection.recv():
-        channel.send(_result(function, arguments, stop))
+    with following_phases(channel.send):
+        while channel.connection.recv():
+            channel.send(_result(function, arguments, stop))
 
 
 def _result(function: Callable[..., Any], arguments: tuple[Any, ...], stop: StopRequest) -> Any:

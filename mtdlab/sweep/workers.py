@@ -14,6 +14,7 @@ from mtdlab.sweep.finished import FinishedTrial
 from mtdlab.sweep.fork_server import Fork, ForkServer
 from mtdlab.sweep.signals import StopRequest
 from mtdlab.sweep.worker_process import Call
+from mtdlab.terminal import begin_phase
 
 POLL_SECONDS = 0.1
 MOST_FAILED_STARTS = 3
@@ -133,6 +134,9 @@ class Workers:
                     continue
                 if isinstance(message, signal.Signals):
                     self._stop.request(message)
+                    continue
+                if isinstance(message, str):
+                    begin_phase(message)
                     continue
                 worker.busy, self._failed_starts = False, 0
                 if isinstance(message, Exception):
