@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from analysis.contrasts import compare_studies, compare_trials
-    from analysis.geometry import alignment, uniformity
+    from analysis.geometry import alignment, singular_values, uniformity
     from analysis.run_tables import read_run_table
-    from analysis.spectrum import singular_values
     from analysis.trace import d_trace
     from analysis.verdict import compute_verdict
 
@@ -22,7 +21,7 @@ _MODULES = {
     "compute_verdict": "analysis.verdict",
     "d_trace": "analysis.trace",
     "read_run_table": "analysis.run_tables",
-    "singular_values": "analysis.spectrum",
+    "singular_values": "analysis.geometry",
     "uniformity": "analysis.geometry",
 }
 

@@ -1,7 +1,8 @@
-"""Alignment, uniformity and mean cosine of sentence embeddings.
+"""Alignment, uniformity, mean cosine and singular values of sentence embeddings.
 
-Letters: N embeddings, D dimension. Every function divides each row by its L2 norm first, so
-the scale of the input does not matter. Source: Wang and Isola (2020), equations 2 and 3.
+Letters: N embeddings, D dimension. Every function but `singular_values` divides each row by its L2
+norm first, so that the scale of the input does not matter. Source: Wang and Isola (2020),
+equations 2 and 3.
 """
 
 import math
@@ -121,3 +122,21 @@ def mean_cosine(x: ArrayLike) -> float:
     count = len(rows)
     total = rows.sum(axis=0)
     return float((total @ total - np.sum(rows * rows)) / (count * (count - 1)))
+
+
+def singular_values(x: ArrayLike) -> Floats:
+    """Singular values of (N, D), largest first, min(N, D) of them.
+
+    Square roots of the eigenvalues of the smaller Gram matrix in float64: values below
+    about 1e-8 of the largest are dominated by rounding errors. The rows are neither centred nor
+    normalised.
+
+    Raises ValueError unless x is a matrix of finite values with at least one row and column.
+    """
+    rows = np.asarray(x, dtype=np.float64)
+    if rows.ndim != 2 or not rows.size:
+        raise ValueError(f"x has shape {rows.shape}; it must be a matrix (N, D), not empty")
+    if not np.isfinite(rows).all():
+        raise ValueError("x contains values that are not finite; it has no singular values")
+    gram = rows @ rows.T if rows.shape[0] < rows.shape[1] else rows.T @ rows
+    return np.asarray(np.sqrt(np.clip(np.linalg.eigvalsh(gram)[::-1], 0, None)))

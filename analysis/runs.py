@@ -1,9 +1,13 @@
 """Selection of runs: completed, with an MTD, without one; which hyperparameters varied."""
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
+
+if TYPE_CHECKING:
+    # half a second, which the commands that only write an MTD do without
+    import pandas as pd
 
 # MTDs of different settings that are mathematically equal may differ by a rounding error.
 MTD_DECIMALS = 3
@@ -16,7 +20,7 @@ def format_mtd(distance: float) -> str:
     return f"{distance:.{MTD_DECIMALS}f}".rstrip("0").rstrip(".")
 
 
-def completed_runs(trials: pd.DataFrame, *, value: str = "score") -> pd.DataFrame:
+def completed_runs(trials: "pd.DataFrame", *, value: str = "score") -> "pd.DataFrame":
     """The rows of COMPLETE trials with a finite `value`, whatever their method.
 
     In a frame without a column `state`, all runs count as completed.
@@ -26,31 +30,31 @@ def completed_runs(trials: pd.DataFrame, *, value: str = "score") -> pd.DataFram
     return trials[done]
 
 
-def has_mtd(trials: pd.DataFrame) -> pd.Series:
+def has_mtd(trials: "pd.DataFrame") -> "pd.Series":
     """Whether each trial has an MTD: recorded, finite and above 0; 0 is recorded for none."""
     distance = trials["mtd"].astype("float64")
     return distance.gt(0) & distance.lt(np.inf)
 
 
-def traced_runs(trials: pd.DataFrame, *, value: str = "score") -> pd.DataFrame:
+def traced_runs(trials: "pd.DataFrame", *, value: str = "score") -> "pd.DataFrame":
     """The completed runs that have an MTD, with MTD rounded to `MTD_DECIMALS`."""
     runs = completed_runs(trials, value=value)
     runs = runs.assign(mtd=runs["mtd"].astype("float64").round(MTD_DECIMALS))
     return runs[has_mtd(runs)]
 
 
-def untraced_runs(trials: pd.DataFrame) -> pd.DataFrame:
+def untraced_runs(trials: "pd.DataFrame") -> "pd.DataFrame":
     """The completed runs without an MTD; their column mtd is set to 0."""
     runs = completed_runs(trials)
     return runs[~has_mtd(runs)].assign(mtd=0.0)
 
 
-def is_missing(values: pd.Series) -> pd.Series:
+def is_missing(values: "pd.Series") -> "pd.Series":
     """Whether each value of a setting is missing: NaN, or empty text."""
     return values.isna() | (values == "")
 
 
-def varied_settings(trials: pd.DataFrame, settings: Collection[str]) -> list[str]:
+def varied_settings(trials: "pd.DataFrame", settings: Collection[str]) -> list[str]:
     """The columns that are settings and differ between these trials, in the order of the frame.
 
     A missing value counts as a separate value, unless all trials of a method lack the setting: then
@@ -60,7 +64,7 @@ def varied_settings(trials: pd.DataFrame, settings: Collection[str]) -> list[str
     return [name for name in names if _values_of(trials, name).nunique(dropna=False) > 1]
 
 
-def _values_of(trials: pd.DataFrame, name: str) -> pd.Series:
+def _values_of(trials: "pd.DataFrame", name: str) -> "pd.Series":
     """The column `name` of the trials whose method has that setting."""
     values = trials[name]
     missing = is_missing(values)

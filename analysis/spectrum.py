@@ -1,4 +1,4 @@
-"""Singular values and effective rank of sentence embeddings.
+"""Spectra of sentence embeddings by level of MTD, and their effective rank.
 
 Letters: N embeddings, D dimension, R trials. Source: MoCoSE, figure 7 (singular values of
 the matrix of sentence embeddings); Roy and Vetterli (2007), equation 3 (effective rank).
@@ -13,24 +13,6 @@ from analysis.intervals import summarise
 from analysis.runs import MTD_DECIMALS, traced_runs
 
 Floats = NDArray[np.float64]
-
-
-def singular_values(x: ArrayLike) -> Floats:
-    """Singular values of (N, D), largest first, min(N, D) of them.
-
-    Square roots of the eigenvalues of the smaller Gram matrix in float64: values below
-    about 1e-8 of the largest are dominated by rounding errors. The rows are neither centred nor
-    normalised.
-
-    Raises ValueError unless x is a matrix of finite values with at least one row and column.
-    """
-    rows = np.asarray(x, dtype=np.float64)
-    if rows.ndim != 2 or not rows.size:
-        raise ValueError(f"x has shape {rows.shape}; it must be a matrix (N, D), not empty")
-    if not np.isfinite(rows).all():
-        raise ValueError("x contains values that are not finite; it has no singular values")
-    gram = rows @ rows.T if rows.shape[0] < rows.shape[1] else rows.T @ rows
-    return np.asarray(np.sqrt(np.clip(np.linalg.eigvalsh(gram)[::-1], 0, None)))
 
 
 def find_width(spectra: pd.DataFrame) -> int | None:

@@ -1,7 +1,9 @@
-"""Terminal output: columns of text and progress bars."""
+"""Terminal output: columns of text, progress bars, and what a process does before it trains."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -50,3 +52,25 @@ def progress_bar(*, transient: bool = False, counts: bool = False) -> "Progress"
     text, bar, share, _ = Progress.get_default_columns()
     columns = (text, bar, MofNCompleteColumn() if counts else share, TimeRemainingColumn())
     return Progress(*columns, console=console, disable=not console.is_terminal, transient=transient)
+
+
+def _ignore(_phase: str) -> None:
+    """Nobody follows the phases."""
+
+
+_begun: ContextVar[Callable[[str], None]] = ContextVar("begun", default=_ignore)
+
+
+def begin_phase(phase: str) -> None:
+    """Tell who follows the phases that one begins, such as "scoring the untrained encoder"."""
+    _begun.get()(phase)
+
+
+@contextmanager
+def following_phases(begun: Callable[[str], None]) -> Iterator[None]:
+    """Call `begun` with each phase that begins in this block."""
+    previous = _begun.set(begun)
+    try:
+        yield
+    finally:
+        _begun.reset(previous)

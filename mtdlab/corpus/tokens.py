@@ -24,7 +24,7 @@ from mtdlab.corpus.token_store import TokenStore
 from mtdlab.encoders.tokenising import token_ids
 from mtdlab.errors import MtdlabError
 from mtdlab.files import new_folder
-from mtdlab.terminal import print_text
+from mtdlab.terminal import begin_phase, print_text
 
 FORMAT = 2
 """Part of a cache's name; goes up when lines are read, or tokens kept, in another way."""
@@ -91,6 +91,7 @@ def _prepare(
     prompt: str,
     folder: Path,
 ) -> None:
+    begin_phase(f"tokenising corpus {corpus.name}")
     try:
         with new_folder(folder) as building, held(building):
             tally = _write(corpus, tokenizer, max_length, prompt, building)

@@ -25,10 +25,10 @@ from mtdlab.methods.heads import (
     word_table,
 )
 from mtdlab.methods.losses import at_least_float32, info_nce
-from mtdlab.methods.mocose_settings import MoCoSESettings
+from mtdlab.methods.mocose_settings import MoCoSESettings, parse_slices
 from mtdlab.methods.momentum import averaged_pairs, ema_update, make_target
 from mtdlab.methods.perturbations import EmbeddingNoise, Fgsm, changed_share, with_gradient
-from mtdlab.methods.queue import KeyQueue, PublishedQueue, parse_slices
+from mtdlab.methods.queue import KeyQueue, PublishedQueue
 from mtdlab.settings import TrainerSettings
 from mtdlab.settings.schedules import ema_decay_at
 
@@ -45,7 +45,7 @@ class MoCoSE(Method[MoCoSESettings]):
     """
 
     name = "mocose"
-    title = "MoCoSE"
+    title = MoCoSESettings.title
     source = "Cao et al., Findings of ACL 2022"
     Settings = MoCoSESettings
 

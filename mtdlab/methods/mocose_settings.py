@@ -1,13 +1,16 @@
-"""The settings of MoCoSE. Their values in each preset: `mtdlab.methods.mocose_presets`."""
+"""The settings of MoCoSE. Their values in each preset: `mtdlab.methods.mocose_presets`.
 
+This module imports no torch, see `mtdlab.methods.registry.SETTINGS`.
+"""
+
+import itertools
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
 from mtdlab.methods.history import HistorySettings
 from mtdlab.methods.mocose_presets import PRESETS
-from mtdlab.methods.queue import parse_slices
 from mtdlab.settings import limits, setting
 from mtdlab.settings.schedules import mean_trace
 from mtdlab.settings.trainer import Count, Positive
@@ -17,6 +20,24 @@ DEFAULT_INITIAL = 128
 """K_s if not given; a smaller queue starts full."""
 
 
+def parse_slices(text: str) -> list[tuple[int, int]] | None:
+    """Half-open ranges of queue positions, 0 the newest; None for "all".
+
+    Raises ValueError for a text that is neither "all" nor ranges such as "0-256,768-1024".
+    """
+    if text == "all":
+        return None
+    slices = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not (dash and first.isdigit() and last.isdigit() and int(first) < int(last)):
+            raise ValueError(f'{part.strip()!r} is no range; write "all" or "0-256,768-1024"')
+        slices.append((int(first), int(last)))
+    if any(start < end for (_, end), (start, _) in itertools.pairwise(slices)):
+        raise ValueError(f"{text!r}: ranges must ascend and not overlap, or keys count twice")
+    return slices
+
+
 def _checked_slices(text: str) -> str:
     parse_slices(text)
     return text
@@ -24,6 +45,8 @@ def _checked_slices(text: str) -> str:
 
 class MoCoSESettings(HistorySettings):
     """The settings of MoCoSE; `preset` sets those that are not given."""
+
+    title: ClassVar[str] = "MoCoSE"
 
     preset: Literal["intended", "paper", "published-code"] = setting(
         "intended", "set of values for settings that are not given", step_cost="none"

@@ -3,30 +3,11 @@
 Letters: N batch, K queue, V rows valid so far (V <= K), D dimension.
 """
 
-import itertools
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
-
-
-def parse_slices(text: str) -> list[tuple[int, int]] | None:
-    """Half-open ranges of queue positions, 0 the newest; None for "all".
-
-    Raises ValueError for a text that is neither "all" nor ranges such as "0-256,768-1024".
-    """
-    if text == "all":
-        return None
-    slices = []
-    for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        if not (dash and first.isdigit() and last.isdigit() and int(first) < int(last)):
-            raise ValueError(f'{part.strip()!r} is no range; write "all" or "0-256,768-1024"')
-        slices.append((int(first), int(last)))
-    if any(start < end for (_, end), (start, _) in itertools.pairwise(slices)):
-        raise ValueError(f"{text!r}: ranges must ascend and not overlap, or keys count twice")
-    return slices
 
 
 class KeyQueue(nn.Module):

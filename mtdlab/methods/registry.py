@@ -34,6 +34,10 @@ BUILTIN: Mapping[str, str] = {
 }
 """Built-in methods, imported at first use because they import torch."""
 
+SETTINGS: Mapping[str, str] = {"mocose": "mtdlab.methods.mocose_settings:MoCoSESettings"}
+"""The settings, with the method's title, that are read without torch: those of the default method,
+so that a complete study is recognised without the seconds that importing torch takes."""
+
 _imported: "dict[str, type[Method[Any]]]" = {}
 
 
@@ -51,8 +55,7 @@ def is_builtin(name: str) -> bool:
 def find_method(name: str) -> "type[Method[Any]]":
     """A method by its name. Raises MtdlabError if it is unknown or cannot be imported."""
     if name in BUILTIN:
-        module, _, attribute = BUILTIN[name].partition(":")
-        found: type[Method[Any]] = getattr(importlib.import_module(module), attribute)
+        found: type[Method[Any]] = _attribute(BUILTIN[name])
         return found
     if name in _imported:
         return _imported[name]
@@ -63,6 +66,11 @@ def find_method(name: str) -> "type[Method[Any]]":
         f"method {name!r} is not known; {nearest(name, method_names())} "
         "(import the file of a custom method with --import)"
     )
+
+
+def _attribute(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def _loaded(name: str, point: Any) -> "type[Method[Any]]":
@@ -101,6 +109,9 @@ def register(method: "type[Method[Any]]") -> None:
 
 def settings_class(name: str) -> "type[TrainerSettings]":
     """A method's settings class. Raises MtdlabError for an unknown method."""
+    if name in SETTINGS:
+        found: type[TrainerSettings] = _attribute(SETTINGS[name])
+        return found
     return find_method(name).Settings
 
 
@@ -111,9 +122,10 @@ def describe_method(name: str) -> dict[str, Any]:
     """
     from mtdlab.settings import settings_of
 
-    method = find_method(name)
+    settings = settings_class(name)
+    titled = settings if name in SETTINGS else find_method(name)
     return {
-        "title": method.title,
+        "title": titled.title,
         "settings": {
             setting.name: {
                 "symbol": setting.symbol,
@@ -121,7 +133,7 @@ def describe_method(name: str) -> dict[str, Any]:
                 "description": setting.description,
                 "default": setting.default,
             }
-            for setting in settings_of(method.Settings).values()
+            for setting in settings_of(settings).values()
         },
     }
 

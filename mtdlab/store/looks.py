@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from mtdlab.config import Unit
 from mtdlab.store.claims import Claims
 from mtdlab.store.database import explained
 from mtdlab.store.tables import LookRow, StudyRow, TrialRow
+
+if TYPE_CHECKING:
+    from mtdlab.config import Unit
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Look:
     p_value: float | None
     verdict: str
     decision: str
-    added: tuple[Unit, ...] = ()
+    added: "tuple[Unit, ...]" = ()
 
 
 class Looks(Claims):
@@ -45,6 +48,9 @@ class Looks(Claims):
             row = session.scalars(mine.order_by(LookRow.look.desc()).limit(1)).first()
             if row is None:
                 return None
+            # imported here: what lists studies does without study files and their settings
+            from mtdlab.config import Unit
+
             added = tuple(Unit(setting, seed, None) for setting, seed in row.added)
             fixed = (row.look, row.seeds, tuple(row.trials), row.alpha, row.spent)
             return Look(*fixed, row.p_value, row.verdict, row.decision, added)

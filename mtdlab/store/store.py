@@ -1,12 +1,11 @@
 """The record of a study and its planned trials."""
 
 from collections.abc import Mapping, Sequence, Set
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
-from mtdlab.config import Unit
 from mtdlab.errors import NothingToReport, nearest
 from mtdlab.store.artifacts import ModelRecords
 from mtdlab.store.beside_optuna import BesideOptuna
@@ -18,6 +17,9 @@ from mtdlab.store.ranking import FinishedRow, find_best, find_ranking, select_fi
 from mtdlab.store.sweeps import Sweeps
 from mtdlab.store.tables import StudyRow, TrialRow
 from mtdlab.store.urls import shown, without_passwords
+
+if TYPE_CHECKING:
+    from mtdlab.config import Unit
 
 
 class Store(Looks, Sweeps, ModelRecords, BesideOptuna):
@@ -98,7 +100,7 @@ class Store(Looks, Sweeps, ModelRecords, BesideOptuna):
             return row.inputs
 
     def add_units(
-        self, units: Sequence[Unit], begin_with: Set[int] | None = None
+        self, units: "Sequence[Unit]", begin_with: Set[int] | None = None
     ) -> list[tuple[str, int]]:
         """Add the trials of `units` that are not planned yet; returns planned ones not in `units`.
 

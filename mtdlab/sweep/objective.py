@@ -75,3 +75,11 @@ def objective_of(spec: StudySpec) -> Objective:
     from mtdlab.sweep.trainer import Trainer
 
     return Trainer()
+
+
+def modules_of(spec: StudySpec) -> tuple[str, ...]:
+    """What a worker of a study imports: the largest packages one by one, then its objective."""
+    if isinstance(spec, ProgramSpec):
+        return ("mtdlab.sweep.worker", "mtdlab.sweep.program")
+    packages = ("torch", "transformers.modeling_utils")
+    return (*packages, "mtdlab.sweep.worker", "mtdlab.sweep.trainer")

@@ -247,7 +247,9 @@ def _with_defaults(
     recorded: dict[str, Any], new: dict[str, Any], method: str, spec: StudySpec
 ) -> dict[str, Any]:
     defaults = type(spec.fixed(method))().model_dump(mode="json")
-    of_others = known_settings(tuple(BUILTIN)).keys() - defaults.keys()
+    lacking = recorded.keys() - defaults.keys()
+    # the settings of all methods are in modules that import torch
+    of_others = lacking & known_settings(tuple(BUILTIN)).keys() if lacking else set()
     kept = {name: value for name, value in recorded.items() if name not in of_others}
     return {name: defaults[name] for name in new} | kept
 

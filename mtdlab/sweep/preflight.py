@@ -21,26 +21,8 @@ INPUTS = ("encoder", "corpus", "evaluation")
 """The settings that name files or folders; each combination of searched ones is checked."""
 
 
-def check_before_sweep(
-    spec: StudySpec, url: str, models: Path, *, retry_failed: bool = False
-) -> dict[str, str] | None:
-    """Check everything that the trials of a study need, unless none is left to run.
-
-    Returns what `check_requirements` does, None where nothing was checked.
-
-    Checked are the tracking package, the folder of models and what the settings name: encoder,
-    texts, evaluation data, models of augmentations, device. A complete study needs none of these,
-    nor the seconds that loading an encoder takes. Writes nothing except token caches.
-
-    Raises MtdlabError for the first of them that is missing or cannot be used.
-    """
-    if not has_trials_left(spec, url, retry_failed=retry_failed):
-        return None
-    return check_requirements(spec, models)
-
-
 def has_trials_left(spec: StudySpec, url: str, *, retry_failed: bool = False) -> bool:
-    """Whether a sweep may have to run a trial of this study.
+    """Whether a sweep may have to run a trial of this study: if not, nothing has to be checked.
 
     True also where the database is missing or cannot be read: opening the study reports that.
     """
@@ -57,9 +39,14 @@ def has_trials_left(spec: StudySpec, url: str, *, retry_failed: bool = False) ->
 
 
 def check_requirements(spec: StudySpec, models: Path) -> dict[str, str]:
-    """Check what the trials of a study need, as `check_before_sweep` does and raises.
+    """Check everything that the trials of a study need. Writes nothing except token caches.
+
+    Checked are the tracking package, the folder of models and what the settings name: encoder,
+    texts, evaluation data, models of augmentations, device.
 
     Returns digests of the inputs, by what they are of, and the versions (`same_inputs`).
+
+    Raises MtdlabError for the first of them that is missing or cannot be used.
     """
     # it imports optuna
     from mtdlab.sweep.objective import objective_of

@@ -3,6 +3,7 @@ left. Progress bars on a terminal (80 columns are enough), lines elsewhere; both
 """
 
 import math
+import sys
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,10 +17,25 @@ from rich.table import Column
 
 from mtdlab.store import RunningTrial
 from mtdlab.sweep.finished import FinishedTrial, clock, describe, line
-from mtdlab.terminal import printable
+from mtdlab.terminal import print_text, printable
 
 if TYPE_CHECKING:
     from mtdlab.settings import Setting
+
+
+class Phases:
+    """Prints each phase once as a line, with the time since the start, when it begins first."""
+
+    def __init__(self) -> None:
+        self._started, self._known = time.monotonic(), set[str]()
+
+    def __call__(self, phase: str) -> None:
+        """A phase begins in this process or in a worker."""
+        if phase not in self._known:
+            self._known.add(phase)
+            seconds = clock(time.monotonic() - self._started)
+            print_text(f"{seconds}: {phase}", file=sys.stderr, flush=True)
+
 
 LEAST_SHARE = 0.02
 """The least part of a trial from which its duration is extrapolated."""

@@ -5,7 +5,7 @@ It is idempotent: run again it resumes the study, and sweeps that run at the sam
 
 import sys
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,12 +18,13 @@ from mtdlab.sweep.artifacts import Artifacts
 from mtdlab.sweep.heartbeat import recorded_sweep
 from mtdlab.sweep.model_folders import CHECKPOINTS
 from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.preflight import check_before_sweep, check_requirements
+from mtdlab.sweep.preflight import check_requirements, has_trials_left
+from mtdlab.sweep.progress import Phases
 from mtdlab.sweep.same_inputs import check_same_inputs
 from mtdlab.sweep.shared_models import choose_artifacts, record_artifacts
 from mtdlab.sweep.signals import StopRequest, stop_on_signals
-from mtdlab.sweep.trials import Execution, Trials
-from mtdlab.terminal import print_text
+from mtdlab.sweep.trials import Execution, Trials, early_server
+from mtdlab.terminal import following_phases, print_text
 
 MODELS = Path("models")
 
@@ -88,24 +89,30 @@ def sweep(
     StorageError where the database fails.
     """
     started = time.perf_counter()
+    execution = Execution(jobs, jobs_per_gpu, max_failed, wait, scheduler)
     place = choose_artifacts(spec, url, artifacts, models.absolute())
-    found = check_before_sweep(spec, url, models.absolute(), retry_failed=retry_failed)
-    if place is not None and (found is not None or artifacts is not None):
-        Artifacts(place).check()
-    store = open_study(spec, url, command, notify=_warn)
-    if place is not None:
-        record_artifacts(spec.name, store, place)
-    if retry_failed:
-        store.retry_failed()
-    if found is None and store.counts().get("WAITING"):
-        # a complete study that was deleted through Optuna begins again
-        found = check_requirements(spec, models.absolute())
-    if found:
-        _warn(check_same_inputs(spec.name, store, found))
-    _remove_leftovers(models.absolute() / spec.name)
-    with stop_on_signals() as stop, recorded_sweep(store, stop) as row:
-        execution = Execution(jobs, jobs_per_gpu, max_failed, wait, scheduler)
-        trials = Trials(spec, url, models.absolute(), store, stop, execution, row)
+    with ExitStack() as opened:
+        opened.enter_context(following_phases(Phases()))
+        server, found = None, None
+        if has_trials_left(spec, url, retry_failed=retry_failed):
+            server = opened.enter_context(early_server(spec, execution))
+            found = check_requirements(spec, models.absolute())
+        if place is not None and (found is not None or artifacts is not None):
+            Artifacts(place).check()
+        store = open_study(spec, url, command, notify=_warn)
+        if place is not None:
+            record_artifacts(spec.name, store, place)
+        if retry_failed:
+            store.retry_failed()
+        if found is None and store.counts().get("WAITING"):
+            # a complete study that was deleted through Optuna begins again
+            found = check_requirements(spec, models.absolute())
+        if found:
+            _warn(check_same_inputs(spec.name, store, found))
+        _remove_leftovers(models.absolute() / spec.name)
+        stop = opened.enter_context(stop_on_signals())
+        row = opened.enter_context(recorded_sweep(store, stop))
+        trials = Trials(spec, url, models.absolute(), store, stop, execution, row, server)
         with closing(trials):
             if jobs != 0:
                 trials.run_all()

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -13,12 +14,14 @@ from mtdlab.store.owner import HEARTBEAT_SECONDS, may_be_dead
 from mtdlab.store.restarts import retried
 from mtdlab.store.urls import absolute
 from mtdlab.sweep.finished import FinishedTrial
+from mtdlab.sweep.fork_server import ForkServer
 from mtdlab.sweep.open_study import describe_ranking
 from mtdlab.sweep.optuna_study import OptunaStudy
 from mtdlab.sweep.progress import Display, Tally
 from mtdlab.sweep.repeated import repeated
 from mtdlab.sweep.signals import StopRequest
 from mtdlab.sweep.workers import Workers
+from mtdlab.terminal import begin_phase
 
 if TYPE_CHECKING:
     from mtdlab.sweep.cluster import Cluster
@@ -45,6 +48,27 @@ class Execution:
     scheduler: str | None = None
 
 
+@contextmanager
+def early_server(spec: StudySpec, execution: Execution) -> Iterator[ForkServer | None]:
+    """The server of workers, which imports their modules while this process checks the inputs.
+
+    None where the trials will run in this process or on a cluster. Ended with the block.
+    """
+    begin_phase("importing the packages that train")
+    from mtdlab.sweep.objective import modules_of
+    from mtdlab.sweep.slots import default_jobs, threads_each
+
+    jobs = 1
+    if execution.scheduler is None and execution.jobs != 0:
+        wanted = execution.jobs or default_jobs(execution.jobs_per_gpu)
+        jobs = min(wanted, len(spec.first_units()))
+    if jobs == 1:
+        yield None
+        return
+    with closing(ForkServer(threads_each(jobs), modules_of(spec))) as server:
+        yield server
+
+
 class Trials:
     """Runs the trials of one study that wait, and those that are added to it meanwhile.
 
@@ -60,11 +84,16 @@ class Trials:
         stop: StopRequest,
         execution: Execution,
         sweep: int,
+        server: ForkServer | None = None,
     ) -> None:
-        """The trials of a study. sweep: the row of the sweep that runs them."""
+        """The trials of a study.
+
+        sweep   the row of the sweep that runs them.
+        server  of workers, which has been started early (`early_server`).
+        """
         self.spec, self.url, self.models, self.store, self.stop = spec, url, models, store, stop
         self.ran, self.too_many_failed = 0, False
-        self._execution, self._sweep = execution, sweep
+        self._execution, self._sweep, self._server = execution, sweep, server
         self._workers: Workers | None = None
         self._cluster: Cluster | None = None
         self._display: Display | None = None
@@ -199,9 +228,21 @@ class Trials:
         if self._workers is None or self._workers.count < jobs:
             if self._workers is not None:
                 self._workers.close()
-            call = (run_next, (self.spec, self.url, self.models))
-            self._workers = Workers(jobs, threads_each(jobs), call, self.stop, self._worker_died)
+            call, threads = (run_next, (self.spec, self.url, self.models)), threads_each(jobs)
+            server = self._taken_server(threads)
+            self._workers = Workers(jobs, threads, call, self.stop, self._worker_died, server)
         return self._workers
+
+    def _taken_server(self, threads: int) -> ForkServer:
+        """The server that was started early, or a new one where it has other threads."""
+        from mtdlab.sweep.objective import modules_of
+
+        server, self._server = self._server, None
+        if server is not None and server.threads == threads:
+            return server
+        if server is not None:
+            server.close()
+        return ForkServer(threads, modules_of(self.spec))
 
     def _worker_died(self, process: int, how: str) -> bool:
         """Release the trial of a worker that died, or fail it; whether it had one."""

@@ -3,9 +3,12 @@
 The signals are blocked in all of its threads from the start (`signals_blocked`), also while it
 imports its modules, and in the processes that it starts. A signal that it receives is sent to the
 sweep, which then stops every worker. If the sweep ends, its workers end too.
+
+Workers are forks of one process that has imported torch and transformers (`fork_server`).
 """
 
 import os
+import select
 import signal
 import sys
 import threading
@@ -19,10 +22,10 @@ from typing import Any
 from mtdlab.errors import MtdlabError, one_line
 from mtdlab.files import remove_unfinished
 from mtdlab.sweep.signals import StopRequest, handled_signals
+from mtdlab.terminal import following_phases
 
 ORPHAN_SECONDS = 10.0
 """Time for a worker whose sweep has ended to save a checkpoint; then it ends at once."""
-POLL_SECONDS = 0.2
 
 Call = tuple[Callable[..., Any], tuple[Any, ...]]
 """A function and its arguments, to which the worker adds its `StopRequest`."""
@@ -56,15 +59,14 @@ class Channel:
             self.connection.send(message)
 
 
-def main(descriptor: int, parent: int) -> None:
+def main(descriptor: int, alive: int) -> None:
     """Run calls that arrive on a socket.
 
-    parent  process id of the sweep.
+    alive  a pipe whose other end the sweep alone holds: it is closed when the sweep ends.
     """
-    os.set_inheritable(descriptor, False)
     channel = Channel(Connection(descriptor))
     threading.Thread(target=_send_signals, args=(channel,), daemon=True).start()
-    threading.Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
+    threading.Thread(target=_end_with_sweep, args=(alive,), daemon=True).start()
     try:
         _serve(channel)
     except (EOFError, ConnectionResetError):
@@ -79,8 +81,9 @@ def _serve(channel: Channel) -> None:
     except (ImportError, AttributeError) as error:
         channel.send(sendable(error))
         return
-    while channel.connection.recv():
-        channel.send(_result(function, arguments, stop))
+    with following_phases(channel.send):
+        while channel.connection.recv():
+            channel.send(_result(function, arguments, stop))
 
 
 def _result(function: Callable[..., Any], arguments: tuple[Any, ...], stop: StopRequest) -> Any:
@@ -104,9 +107,10 @@ def _send_signals(channel: Channel) -> None:
         channel.send(signal.Signals(signal.sigwait(handled_signals())))
 
 
-def _end_with_parent(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(POLL_SECONDS)
+def _end_with_sweep(alive: int) -> None:
+    until_closed = select.poll()
+    until_closed.register(alive, 0)
+    until_closed.poll()
     time.sleep(ORPHAN_SECONDS)
     remove_unfinished()
     os._exit(1)

@@ -1,9 +1,6 @@
 """The worker processes of a sweep: started, called, replaced if they die, and ended with it."""
 
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -14,23 +11,14 @@ from typing import Any, Self
 
 from mtdlab.errors import StorageError, TrialError
 from mtdlab.sweep.finished import FinishedTrial
-from mtdlab.sweep.signals import StopRequest, signals_blocked
+from mtdlab.sweep.fork_server import Fork, ForkServer
+from mtdlab.sweep.signals import StopRequest
 from mtdlab.sweep.worker_process import Call
+from mtdlab.terminal import begin_phase
 
 POLL_SECONDS = 0.1
 MOST_FAILED_STARTS = 3
 """A sweep ends after so many workers in succession that died before they returned a result."""
-THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-    "NUMBA_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-)
-_COMMAND = "import sys; sys.path[:] = {path!r}; from {module} import main; main({socket}, {parent})"
-
 OnDeath = Callable[[int, str], bool]
 """Called with the process id of a worker that died and how it ended; whether it had a trial."""
 
@@ -39,7 +27,7 @@ OnDeath = Callable[[int, str], bool]
 class Worker:
     """A running worker process."""
 
-    process: "subprocess.Popen[bytes]"
+    process: Fork
     connection: "Connection[Any, Any]"
     busy: bool = False
     ending: bool = False
@@ -59,23 +47,35 @@ class Worker:
         """Wait for the end of the process; how it ended, empty if it was requested to."""
         self.connection.close()
         code = self.process.wait()
+        if code is None:
+            return "exit code unknown: the process that started it was killed"
         if code < 0:
             return f"signal {-code}: {signal.strsignal(-code)}"
         return f"exit code {code}" if code or not self.ending else ""
 
 
 class Workers:
-    """Up to `count` processes that call one function, each with `threads` threads.
+    """Up to `count` processes that call one function, forks of a server.
 
-    A process is started when there is a call for it, so that one that died is replaced. It has the
-    working folder, environment and import path of this process.
+    A process is started when there is a call for it, so that one that died is replaced.
     """
 
     def __init__(
-        self, count: int, threads: int, call: Call, stop: StopRequest, on_death: OnDeath
+        self,
+        count: int,
+        threads: int,
+        call: Call,
+        stop: StopRequest,
+        on_death: OnDeath,
+        server: ForkServer | None = None,
     ) -> None:
+        """The processes have `threads` threads each.
+
+        server  ended with the workers; by default a new one, which imports nothing.
+        """
         self.count = count
-        self._threads, self._call, self._stop, self._on_death = threads, call, stop, on_death
+        self._call, self._stop, self._on_death = call, stop, on_death
+        self._servers = [server or ForkServer(threads, ())]
         self._running: list[Worker] = []
         self._failed_starts = 0
 
@@ -97,6 +97,8 @@ class Workers:
         """
         running, self._running = self._running, []
         with ExitStack() as waiting:
+            for server in self._servers:
+                waiting.callback(server.close)
             for worker in running:
                 waiting.callback(self._wait, worker)
             for worker in running:
@@ -133,6 +135,9 @@ class Workers:
                 if isinstance(message, signal.Signals):
                     self._stop.request(message)
                     continue
+                if isinstance(message, str):
+                    begin_phase(message)
+                    continue
                 worker.busy, self._failed_starts = False, 0
                 if isinstance(message, Exception):
                     raise message
@@ -154,22 +159,14 @@ class Workers:
         return len(chosen)
 
     def _start(self) -> Worker:
-        ours, theirs = Pipe()
-        environment = dict.fromkeys(THREAD_VARIABLES, str(self._threads))
-        command = _COMMAND.format(
-            path=sys.path,
-            module="mtdlab.sweep.worker_process",
-            socket=theirs.fileno(),
-            parent=os.getpid(),
-        )
-        with theirs, signals_blocked():
-            process = subprocess.Popen(
-                [sys.executable, "-c", command],
-                stdin=subprocess.DEVNULL,
-                env=os.environ | environment,
-                pass_fds=[theirs.fileno()],
-            )
-        return Worker(process, ours)
+        for _ in range(MOST_FAILED_STARTS):
+            server = self._servers[-1]
+            ours, theirs = Pipe()
+            with theirs, suppress(EOFError, OSError):
+                return Worker(server.fork(theirs.fileno()), ours)
+            # it was killed; the workers that it has started go on
+            self._servers.append(ForkServer(server.threads, server.modules))
+        raise TrialError("the process that starts the workers ends while it imports its modules")
 
     def _remove(self, worker: Worker) -> int:
         """Remove a worker that has ended; the number of calls to be made again."""

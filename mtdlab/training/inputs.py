@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from analysis.spectrum import singular_values
+from analysis.geometry import singular_values
 from mtdlab.corpus.augmented import augment
 from mtdlab.corpus.corpus import Corpus, open_corpus
 from mtdlab.corpus.documents import join_documents
@@ -42,6 +42,7 @@ from mtdlab.settings import TrainerSettings, settings_of
 from mtdlab.settings.augmentation import parse_augmentation
 from mtdlab.settings.tasks import DEV, EVALUATOR, external_tasks, published_tasks, task_of
 from mtdlab.settings.texts import is_pairs
+from mtdlab.terminal import begin_phase
 from mtdlab.training.batches import BatchOrder
 
 LOADED = frozenset(name for name, setting in settings_of(TrainerSettings).items() if setting.loaded)
@@ -122,6 +123,7 @@ def open_inputs(settings: TrainerSettings) -> OpenedInputs:
     """
     dev_pairs, test_pairs = (load_pairs(settings.evaluation, split) for split in ("dev", "test"))
     corpus = open_corpus(settings.corpus)
+    begin_phase(f"loading encoder {settings.encoder}")
     encoder = load_encoder(settings.encoder, settings.dropout, settings.dropout_fields)
     add_adapters(encoder.model, settings)
     limit = encoder.token_limit(MAX_LENGTH)
@@ -251,6 +253,7 @@ def _load(settings: TrainerSettings) -> RunInputs:
     check_pooling(settings.encoder, encoder.traits, representation)
     tokens = _tokens(opened.corpus, encoder, settings.max_length, settings.prompt)
     nn.Module.to(encoder.model, device.device)
+    begin_phase("scoring the untrained encoder")
     dev_vectors, test_vectors = (
         task.embed(encoder.model, representation, device) for task in (dev, test)
     )

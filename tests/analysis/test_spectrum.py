@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.geometry import singular_values
 from analysis.spectrum import (
     compute_effective_ranks,
     compute_spectra,
     effective_rank,
     find_width,
-    singular_values,
 )
 
 

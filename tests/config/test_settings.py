@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from mtdlab.config import make_settings
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.mocose import MoCoSESettings
-from mtdlab.methods.queue import parse_slices
+from mtdlab.methods.mocose_settings import parse_slices
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from mtdlab.store.owner import this_process
 from mtdlab.sweep import run as runs
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.optuna_study import OptunaStudy
-from mtdlab.sweep.preflight import check_before_sweep, check_writable, has_trials_left
+from mtdlab.sweep.preflight import check_requirements, check_writable, has_trials_left
 
 Write = Callable[..., StudySpec]
 
@@ -132,7 +132,7 @@ def test_every_searched_input_is_checked(write: Write, tiny_encoder: Path, tmp_p
     search = f"search: {{encoder: [{tiny_encoder}, second-encoder], ema_decay"
     path.write_text(text.replace("search: {ema_decay", search))
     with pytest.raises(MtdlabError, match="encoder second-encoder: neither a folder here"):
-        check_before_sweep(read_study(path), f"sqlite:///{tmp_path / 'a.db'}", tmp_path / "models")
+        check_requirements(read_study(path), tmp_path / "models")
 
 
 def finish(spec: StudySpec, url: str, state: str = "COMPLETE") -> None:

@@ -14,16 +14,23 @@ from stub_sweep import children, wait_for_group
 
 from mtdlab.errors import StorageError, TrialError
 from mtdlab.sweep import signals
+from mtdlab.sweep.fork_server import THREAD_VARIABLES
 from mtdlab.sweep.signals import StopRequest, stop_on_signals
 from mtdlab.sweep.worker_process import Call
-from mtdlab.sweep.workers import THREAD_VARIABLES, Workers
+from mtdlab.sweep.workers import Workers
 
 
 @pytest.fixture
 def started() -> Callable[[], list[int]]:
-    """The processes that the test has started and that run: earlier tests left theirs."""
-    before = children(os.getpid())
-    return lambda: [process for process in children(os.getpid()) if process not in before]
+    """The servers and workers that the test has started and that run: earlier tests left theirs."""
+    before = below(os.getpid())
+    return lambda: [process for process in below(os.getpid()) if process not in before]
+
+
+def below(process: int) -> list[int]:
+    """The processes below a process that have not ended."""
+    found = children(process)
+    return found + [each for child in found for each in below(child)]
 
 
 class Deaths:
@@ -59,7 +66,8 @@ def test_workers_have_this_sweeps_folder_and_threads(
     running, deaths = workers((stub_calls.describe_process, ()))
     with running:
         found = list(running.run(4))
-        assert len(started()) == 2
+        # two workers and the process that they are forks of
+        assert len(started()) == 3
         again = list(running.run(1))
     assert {trial.reason for trial in found} == {f"{tmp_path} 1"}
     assert {trial.number for trial in again} < {trial.number for trial in found}
