@@ -93,7 +93,8 @@ def _attend_once(attention: Any, hidden: Tensor, packing: Packing) -> Tensor:
     scores = torch.baddbmm(bias, folded, rows.transpose(1, 2), alpha=queries.shape[-1] ** -0.5)
     read = (scores.softmax(dim=-1) @ rows).transpose(0, 1)
     values = read @ attention.value.weight.view(heads, -1, width).transpose(1, 2)
-    return values.transpose(0, 1).reshape(count, -1) + attention.value.bias
+    context: Tensor = values.transpose(0, 1).reshape(count, -1) + attention.value.bias
+    return context
 
 
 def all_layers(
