@@ -48,6 +48,10 @@ def test_a_wheel_holds_the_studies_and_copies_them_by_name(tmp_path: Path) -> No
     studies = tmp_path / "installed" / "mtdlab" / "studies"
     expected = sorted(path.relative_to(ROOT / "studies") for path in ROOT.glob("studies/**/*.yaml"))
     assert sorted(path.relative_to(studies) for path in studies.rglob("*.yaml")) == expected
+    for folder in ("builtin", "builtin/encoder"):
+        data = {path.name for path in (ROOT / "mtdlab" / folder).iterdir() if path.is_file()}
+        held = {path.name for path in (studies.parent / folder).iterdir()}
+        assert {name for name in data if not name.endswith(".py")} <= held
     ran = subprocess.run(
         [sys.executable, "-m", "mtdlab", "init", "mtd"],
         cwd=tmp_path,

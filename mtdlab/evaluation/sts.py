@@ -77,7 +77,7 @@ class StsTask:
         return Evaluation(
             score=spearman(cosines, self.gold),
             alignment=alignment(first[positive], second[positive]) if positive.any() else NAN,
-            uniformity=uniformity(unit),
+            uniformity=uniformity(vectors),
             mean_cosine=mean_cosine(unit),
         )
 

@@ -47,6 +47,14 @@ def test_uniformity_is_the_log_mean_kernel(rows: Floats, t: float) -> None:
     assert uniformity(rows, t=t) == pytest.approx(slow_uniformity(rows, t), rel=1e-12)
 
 
+@pytest.mark.parametrize("t", [0.5, 2, 20])
+def test_uniformity_of_float32_vectors_agrees_to_the_7th_decimal(rows: Floats, t: float) -> None:
+    small = rows.astype(np.float32)
+    for count in (2, len(rows)):
+        expected = slow_uniformity(small[:count].astype(np.float64), t)
+        assert uniformity(small[:count], t=t) == pytest.approx(expected, rel=1e-7 * (1 + t))
+
+
 @pytest.mark.parametrize("block", [1, 40, 37 * 4, 37 * 36])
 def test_uniformity_is_the_same_in_any_blocks(
     rows: Floats, block: int, monkeypatch: pytest.MonkeyPatch

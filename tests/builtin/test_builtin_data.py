@@ -1,5 +1,6 @@
 """The built-in corpus and its graded pairs."""
 
+import gzip
 import hashlib
 import json
 import re
@@ -10,10 +11,11 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from mtdlab.builtin import builtin_pairs, builtin_sentences
+from mtdlab.builtin import builtin_pairs, builtin_sentences, data_file
 from mtdlab.builtin.concepts import actions, concepts_under, details, nearness, nouns
 from mtdlab.builtin.definitions import defining_sentences
 from mtdlab.builtin.events import Event, draw_event, similarity
+from mtdlab.builtin.generate import generate_files
 from mtdlab.builtin.render import conjugate, draw_wording, render, reword
 from mtdlab.builtin.scenes import scenes
 from mtdlab.settings import Representation
@@ -59,6 +61,14 @@ def test_sentences_are_short_but_not_all_alike():
 def test_texts_are_the_same_on_every_machine():
     found = {split: digest(builtin_pairs(split)) for split in SPLITS}
     assert {"sentences": digest(builtin_sentences()), **found} == DIGESTS
+
+
+def test_the_files_of_the_package_are_what_is_generated():
+    generated = generate_files()
+    assert set(generated) == {"sentences", *SPLITS}
+    for name, text in generated.items():
+        # not the compressed bytes, which depend on the version of zlib
+        assert gzip.decompress(data_file(name).read_bytes()).decode() == text
 
 
 def test_callers_cannot_change_the_corpus():
