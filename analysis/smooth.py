@@ -34,10 +34,10 @@ def natural_spline(knots: Floats, points: Floats) -> Floats:
     gap = gaps[place]
     right = (points - knots[place]) / gap
     left = 1 - right
-    basis = left[:, None] * np.eye(last + 1)[place] + right[:, None] * np.eye(last + 1)[place + 1]
-    bend = (left**3 - left)[:, None] * second[place] + (right**3 - right)[:, None] * second[
-        place + 1
-    ]
+    values = np.eye(last + 1)
+    basis = left[:, None] * values[place] + right[:, None] * values[place + 1]
+    bend = (left**3 - left)[:, None] * second[place]
+    bend += (right**3 - right)[:, None] * second[place + 1]
     return np.asarray(basis + bend * gap[:, None] ** 2 / 6, dtype=np.float64)
 
 
