@@ -10,6 +10,7 @@ from analysis.report.cells import clean
 from analysis.report.commands import confirm_command, more_seeds_command, runs
 from analysis.report.context import StudyContext
 from analysis.report.findings import Finding
+from analysis.report.gain import find_no_gain
 from analysis.report.page import Headline, NextStep, Recommendation, Status
 from analysis.report.status import describe_status
 from analysis.report.text import LEVEL, PERCENT
@@ -26,11 +27,15 @@ _OVER = ("complete", "failed")
 def build_headline(context: StudyContext, finding: Finding) -> Headline:
     """What the first screen states of a study."""
     status = describe_status(context.study)
+    answer, certainty, kind = finding.answer, finding.certainty, finding.kind
+    if no_gain := None if finding.best is None else find_no_gain(context, finding.best):
+        certainty = f"{no_gain.certainty} {answer}: {certainty}"
+        answer, kind = no_gain.answer, "inconclusive"
     return Headline(
         question=ask(context),
-        answer=finding.answer,
-        certainty=finding.certainty,
-        kind=finding.kind,
+        answer=answer,
+        certainty=certainty,
+        kind=kind,
         status=status,
         recommendation=recommend(context, finding, status),
         next_step=find_next_step(context, finding, status),
@@ -60,6 +65,8 @@ def recommend(context: StudyContext, finding: Finding, status: Status) -> Recomm
     label = "Highest mean, not confirmed as best"
     if status.kind not in _OVER:
         label = "Highest mean so far"
+    elif find_no_gain(context, finding.best):
+        label = "Highest mean, not above the untrained encoder"
     elif finding.decided:
         label = "Recommended configuration"
     elif finding.indifferent:

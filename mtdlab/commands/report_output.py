@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtdlab import __version__
+from mtdlab.commands.printing import rounded_mtd
 
 if TYPE_CHECKING:
     from analysis.frames import StudyFrames
@@ -109,7 +110,7 @@ def _ranking(study: "StudyFrames") -> dict[str, Any]:
         return names | {"best": None}
     best = choices[0]
     numbers = {
-        "mtd": best.mtd,
+        "mtd": rounded_mtd(_finite(best.mtd)),
         "select_by_score": best.value,
         "optimism": best.optimism,
         "score": best.score,
@@ -129,9 +130,9 @@ def verdict_fields(verdict: "Verdict | MeansVerdict") -> dict[str, Any]:
         "verdict": verdict.verdict,
         "sentence": verdict.sentence,
         "peak_excluded": verdict.peak_excluded,
-        "peak_mtd": _finite(verdict.peak_mtd),
-        "peak_interval": None if interval is None else list(interval),
-        "optimal_range": list(verdict.optimal_range),
+        "peak_mtd": rounded_mtd(_finite(verdict.peak_mtd)),
+        "peak_interval": None if interval is None else [*map(rounded_mtd, interval)],
+        "optimal_range": [*map(rounded_mtd, verdict.optimal_range)],
         "p_value": _finite(verdict.p_value),
         "seeds_for_power": verdict.seeds_for_power,
     }
