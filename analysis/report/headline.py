@@ -51,6 +51,8 @@ def ask(context: StudyContext) -> str:
     if not len(context.trials):
         return "Nothing has been run yet; the study file states what will be compared."
     names = varied_settings(context.trials, study.settings)
+    if not names and context.verdict.levels_run > 1:
+        names = ["MTD"]  # a table of runs may state nothing else
     if not names:
         return f"Which {clean(study.metric)} does this configuration reach?"
     listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
@@ -80,10 +82,10 @@ def recommend(context: StudyContext, finding: Finding, status: Status) -> Recomm
         if not is_missing(chosen[name]).all()
     ]
     settings = {name: clean(format_value(name, row[name])) for name in names[:_MOST_SETTINGS]}
+    if not names and context.verdict.levels_run < 2:
+        settings = {"configuration": "the only one"}
     if np.isfinite(row["mtd"]) and row["mtd"] > 0:
         settings["MTD"] = format_mtd(float(row["mtd"]))
-    if not names:
-        settings = {"configuration": "the only one"} | settings
     return Recommendation(
         label,
         {clean(name): value for name, value in settings.items()},

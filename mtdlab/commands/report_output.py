@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from analysis.verdict import Verdict
 
 
+_MOST_NAMED = 5
+
+
 @dataclass(frozen=True)
 class Written:
     """A page, and what is printed of it: fields with --json, else the text."""
@@ -32,8 +35,23 @@ def write_study(frames: "StudyFrames", folder: Path, generated: str) -> Written:
     from analysis.report import write_report
 
     written = write_report(frames, folder, generated=generated, version=__version__)
-    text = f"{written.summary[0]}\nThe page: {written.page}"
+    lines = (written.summary[0], _describe_failed(frames), f"The page: {written.page}")
+    text = "\n".join(filter(None, lines))
     return Written(written.page, _described(written) | _ranking(frames), text)
+
+
+def _describe_failed(frames: "StudyFrames") -> str:
+    """How many runs failed, and the numbers of the first; empty where none did."""
+    failed = frames.trials[frames.trials["state"] == "FAIL"]
+    if not len(failed):
+        return ""
+    named = ", ".join(map(str, failed["number"].head(_MOST_NAMED)))
+    more = f" and {len(failed) - _MOST_NAMED} more" if len(failed) > _MOST_NAMED else ""
+    plural = "s" if len(failed) > 1 else ""
+    return (
+        f"{len(failed)} of {len(frames.trials)} runs failed (trial{plural} {named}{more}) and "
+        "are left out of the scores."
+    )
 
 
 def write_means(means: "LevelMeans", folder: Path, generated: str) -> Written:

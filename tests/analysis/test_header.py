@@ -44,7 +44,7 @@ def test_terms_are_settings_as_they_are_declared(
     assert list(terms) == ["MTD", "queue_size K", "augmentation", "seed", "score"]
     assert terms["queue_size K"] == "Keys of earlier batches."
     assert terms["augmentation"] == "Joined with +."
-    assert terms["score"] == "sts_average, x 100; higher is better."
+    assert terms["score"] == "sts_average, in points; higher is better."
 
 
 def test_cells_are_written_to_be_read() -> None:

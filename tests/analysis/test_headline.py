@@ -254,3 +254,11 @@ def test_training_that_raised_the_score_is_not_spoken_of(
     study = study_of(trials_of().assign(score_before=10.0))
     assert find_no_gain_of(study) == ""
     assert find_no_gain_of(study_of(trials_of().assign(score_before=np.nan))) == ""
+
+
+def test_a_table_of_mtd_alone_asks_about_mtd(trials_of: MakeTrials, study_of: MakeStudy) -> None:
+    trials = trials_of()[["number", "seed", "mtd", "score", "state", "reason", "score_before"]]
+    shown = headline_of(study_of(trials))
+    assert shown.question == "How does sts_average depend on MTD?"
+    assert shown.recommendation is not None
+    assert shown.recommendation.settings == {"MTD": "8.67"}

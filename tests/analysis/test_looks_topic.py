@@ -90,7 +90,7 @@ def test_changes_after_the_first_trial_are_stated(study: StudyFrames) -> None:
     assert "after 7 trials had started." in text
     assert "specified or changed when trials had begun" in text
     late = text_of(replace(study, plans=(plan(3),)))
-    assert "Specified after 3 trials:" in late
+    assert "Recorded after 3 trials had started:" in late
     assert "specified or changed when trials had begun" in late
 
 

@@ -233,7 +233,8 @@ def test_the_model_folder_records_its_provenance(run: Run, folder: Path) -> None
     assert "mtdlab" in metadata["tags"]
     assert "`pooler_output` of `AutoModel`, where there is one, is not the sentence emb" in card
     assert "checkpoint (dropout, heads, queue, target) and a description of the run" in card
-    assert f"| sts_dev | {outcome.after.dev.score:.2f} |" in card
+    before, after = outcome.before.dev.score, outcome.after.dev.score
+    assert f"| sts_dev | {before:.2f} | {after:.2f} |" in card
     assert f"a maximum traceable distance of {settings.mtd:.2f} steps" in card
     assert r"| corpus | a\|b: 60 sentences, SHA-256 0123 |" in card
 
