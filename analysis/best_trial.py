@@ -15,8 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 from scipy.special import log_ndtr
 
 from analysis.frames import Settings, StudyFrames
@@ -162,10 +160,21 @@ def _residual(
         before, residual = residual, _centre(_centre(residual, column), row)
         if np.abs(residual - before).max() <= _PRECISION * np.abs(within).max():
             break
-    rows, size = row.max() + 1, row.max() + column.max() + 2
-    graph = coo_matrix((np.ones(len(row)), (row, column + rows)), shape=(size, size))
-    parts = int(connected_components(graph, directed=False)[0])
-    return residual, len(within) - size + parts
+    size = int(row.max() + column.max() + 2)
+    return residual, len(within) - size + _count_parts(row, column)
+
+
+def _count_parts(row: NDArray[np.int64], column: NDArray[np.int64]) -> int:
+    """Connected components of a table in which these cells, (n,) each, have a value."""
+    part = np.arange(row.max() + 1)
+    while True:
+        lowest = np.full(column.max() + 1, len(part))
+        np.minimum.at(lowest, column, part[row])
+        joined = part.copy()
+        np.minimum.at(joined, row, lowest[column])
+        if (joined == part).all():
+            return len(np.unique(part))
+        part = joined
 
 
 def _centre(values: NDArray[np.float64], group: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -21,6 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from analysis.kept import keep
+
 Floats = NDArray[np.float64]
 _LEAST_VARIANCE = 1e-24
 _LEAST_FREEDOM = 1e-6
@@ -100,7 +102,8 @@ class Blocks:
         self.level_freedom = np.maximum(left, _LEAST_FREEDOM)
         self._kept = levels_kept(weight.shape[1])
         self._bias = 1.0
-        self._bias, self.typical_freedom = self._typical_moments()
+        moments = keep("moments", (present,), lambda: np.array([self._typical_moments()]))
+        self._bias, self.typical_freedom = moments[0].tolist()
 
     def _typical_moments(self) -> tuple[float, float]:
         """Mean and degrees of freedom of the pooled variance of tables with error variance 1."""

@@ -119,3 +119,10 @@ def judged_trials(study: StudyFrames, trials: pd.DataFrame) -> tuple[pd.DataFram
     if len(looks) < 2:
         return trials, study.alpha
     return trials, float(boundaries_at(looks, study.alpha).nominal[0])
+
+
+def describe_recorded(trials: int) -> str:
+    """When a verdict's specification was recorded. trials  how many had started by then."""
+    if not trials:
+        return "before trial 1"
+    return f"after {trials:,} trial{'s' if trials > 1 else ''} had started"

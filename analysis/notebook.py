@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 from analysis.frames import StudyFrames
 from analysis.report.configuration import list_varied
 from analysis.report.context import StudyContext
+from analysis.report.findings import find_best_level
+from analysis.report.gain import find_no_gain
 from analysis.report.header import summarise_study
 from analysis.report.status import describe_status
 from analysis.report.topics import methods, score
+from analysis.runs import completed_runs
 from analysis.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -27,6 +30,15 @@ def find_verdict(study: StudyFrames) -> Verdict:
 def find_summary(study: StudyFrames) -> str:
     """The first sentence of the page's summary: the verdict, or how methods differ."""
     return summarise_study(StudyContext(study))[0]
+
+
+def find_no_gain_of(study: StudyFrames) -> str:
+    """That training did not raise the score at the best level, with numbers; empty where it did."""
+    context = StudyContext(study)
+    if not len(completed_runs(context.curve_trials)):
+        return ""
+    found = find_no_gain(context, find_best_level(context))
+    return f"{found.answer}. {found.certainty}" if found else ""
 
 
 def draw_study(study: StudyFrames) -> "Figure":
@@ -53,7 +65,8 @@ def write_html(study: StudyFrames) -> str:
         "status": f"{status.kind}: {status.text}",
         "finding": find_summary(study),
         **{f"varied: {name}": values for name, values in list_varied(study).items()},
-        "score": f"{study.metric}, x 100",
+        "training": find_no_gain_of(study),
+        "score": f"{study.metric}, in points",
     }
     cells = "".join(
         f'<tr><th style="text-align:left;vertical-align:top">{escape(name)}</th>'

@@ -11,13 +11,20 @@ if TYPE_CHECKING:
 
 # MTDs of different settings that are mathematically equal may differ by a rounding error.
 MTD_DECIMALS = 3
+_SHOWN_DECIMALS = 1
+# Below it one decimal does not tell the levels of a study apart.
+_SMALL = 10
+
+
+def round_mtd(distance: float) -> float:
+    """An MTD as it is written for people: one decimal, two below 10. NaN stays NaN."""
+    decimals = _SHOWN_DECIMALS + (round(distance, _SHOWN_DECIMALS) < _SMALL)
+    return round(float(distance), decimals)
 
 
 def format_mtd(distance: float) -> str:
-    """An MTD as text, such as 14.667 or 12; a dash for one that is not finite."""
-    if not np.isfinite(distance):
-        return "–"
-    return f"{distance:.{MTD_DECIMALS}f}".rstrip("0").rstrip(".")
+    """An MTD as text, such as 41.3, 12 or 7.67; a dash for one that is not finite."""
+    return f"{round_mtd(distance):.10g}" if np.isfinite(distance) else "–"
 
 
 def completed_runs(trials: "pd.DataFrame", *, value: str = "score") -> "pd.DataFrame":

@@ -16,7 +16,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
-from scipy.optimize import brentq
 
 Floats = NDArray[np.float64]
 Spending = Literal["obrien-fleming", "pocock", "linear"]
@@ -114,6 +113,7 @@ def _critical_values(t: Floats, spent: Floats, *, two_sided: bool) -> Floats:
 
 def _solve(points: Floats, mass: Floats, step: float, scale: float, share: float) -> float:
     """The critical value of z that paths at `points` exceed with probability `share`."""
+    from scipy.optimize import brentq  # only a study with several looks needs it
 
     def excess(z: float) -> float:
         tail = special.ndtr((points - z * scale) / step)

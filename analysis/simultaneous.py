@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from analysis.blocks import Blocks, Comparison, Fit, Floats, pieces_of
+from analysis.kept import keep
 
 _NOISY = 4.0
 _COLLAPSED, _LOST = 0.1, 15.0
@@ -84,15 +85,29 @@ class Families:
 
     def critical(self, alpha: float) -> float:
         """The value that each family's largest score exceeds with probability at most alpha."""
+        kept = keep("critical", (*self._definition, alpha), lambda: self._critical(alpha))
+        return float(kept[0, 0])
+
+    def _critical(self, alpha: float) -> Floats:
         draws = self._maxima.shape[1]
         above = max(int(alpha * draws - _Z99 * math.sqrt(alpha * draws)), 1)
-        return float(self._maxima[:, draws - above].max())
+        return self._maxima[:, draws - above].max(keepdims=True)[None]
 
     def p_value(self, score: float) -> float:
         """Probability of a largest score of at least `score`; the maximum over families."""
-        draws = int(self._maxima.shape[1])
-        above = draws - min(int(np.searchsorted(each, score)) for each in self._maxima) + 1
+        table = self._table
+        draws = int(table.shape[1])
+        above = draws - min(int(np.searchsorted(each, score)) for each in table) + 1
         return min(float(above + _Z99 * math.sqrt(above)) / draws, 1.0)
+
+    @property
+    def _definition(self) -> tuple[object, ...]:
+        """All that the simulated scores depend on."""
+        return self.blocks.present, self.contrasts.rows, self._ends, self.two_sided
+
+    @cached_property
+    def _table(self) -> Floats:
+        return keep("maxima", self._definition, lambda: self._maxima)
 
     @cached_property
     def _maxima(self) -> Floats:

@@ -43,7 +43,7 @@ def label_score(metric: str, evaluation: str = "") -> str:
     if is_own(metric):
         kind, _, name = metric.partition(":")
         return _OWN[kind].format(name)
-    return f"{_unit(metric)} ({metric})" if metric in (*TASKS, "builtin") else f"{metric} × 100"
+    return f"{_unit(metric)} ({metric})" if metric in (*TASKS, "builtin") else f"{metric} (points)"
 
 
 def _unit(task: str) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.frames import StudyFrames
-from analysis.runs import has_mtd
+from analysis.runs import completed_runs, has_mtd
 
 MOST_TRIALS = 40
 """Trials whose curves are shown; of more, so many evenly chosen ones."""
@@ -28,6 +28,18 @@ def choose_curves(trials: pd.DataFrame) -> Collection[int]:
         places = np.linspace(0, len(ordered) - 1, MOST_TRIALS).round().astype(int)
         ordered = ordered.iloc[places]
     return [int(number) for number in ordered["number"]]
+
+
+def count_best_at_end(trials: pd.DataFrame) -> tuple[int, int]:
+    """How many completed trials were best at their last evaluation, and of how many this is known.
+
+    The last evaluation is that of the last step; (0, 0) where best step or steps are not recorded.
+    """
+    if not {"best_step", "steps"} <= set(trials):
+        return 0, 0
+    runs = completed_runs(trials)
+    known = runs[runs["best_step"].notna() & runs["steps"].notna()]
+    return int((known["best_step"] == known["steps"]).sum()), len(known)
 
 
 def compute_training(study: StudyFrames) -> pd.DataFrame:

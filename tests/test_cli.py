@@ -220,7 +220,7 @@ def trial_scores(database: str) -> dict[tuple[str, int, str], float]:
 def test_the_plan_shows_every_setting_by_its_mtd(run: Run) -> None:
     found = json.loads(run("plan studies/mtd.yaml --json --no-measure").stdout)
     rows = found["settings"]
-    assert [row["mtd"] for row in rows] == [5, 6, 7.667, 8.667]
+    assert [row["mtd"] for row in rows] == [5, 6, 7.67, 8.67]
     assert rows[-1]["queue_size"] == 32
     assert "estimate" not in found
 
@@ -230,7 +230,7 @@ def test_the_plan_says_what_a_study_costs_or_why_not(run: Run) -> None:
     *table, count, peak, others, slope, residual, verdict, digest = lines[:-6]
     lasting, memory, disk, encoder, basis, warning = lines[-6:]
     assert re.match(r"warning a trial evaluates for [\d. a-z]+ and trains for", warning)
-    assert "8.667" in table[-1]
+    assert "8.67" in table[-1]
     assert count == "study mtd: 4 configurations x 1 seed = 4 trials"
     assert re.match(r"power   80 % for a peak of 2 points .*: \d+ seeds at 4 levels;$", peak)
     assert re.match(r" +with other numbers of levels: \d+ seeds at 5 levels, \d+ seeds", others)

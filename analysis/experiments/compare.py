@@ -20,6 +20,8 @@ from analysis.intervals import Estimate, estimate, summarise
 from analysis.pairing import complete_block
 from analysis.tasks import STS
 
+_LEAST_SHARED = 5
+"""Rows that a slope on the published scores needs."""
 _RESULT = ["n", "seeds", "mean", "low", "high", "published"]
 
 
@@ -49,7 +51,7 @@ class Comparison:
     paper_gap the best row less the row that is best in the paper, of those with a published value;
               None if the runs differ from the published ones. Both are None without two seeds.
     slope     least-squares slope of these scores on the published ones, averaged over seeds; None
-              as for paper_gap, and with fewer than three such rows.
+              as for paper_gap, and with fewer than five such rows.
     """
 
     experiment: Experiment
@@ -128,7 +130,7 @@ def _gap(scores: pd.DataFrame, above: int, below: int, level: float) -> Gap | No
 def _slope(scores: pd.DataFrame, published: pd.Series, level: float) -> Estimate | None:
     both = scores[published.index]
     centred = (published - published.mean()).to_numpy(dtype=np.float64)
-    if len(published) < 3 or len(both) < 2 or not centred.any():
+    if len(published) < _LEAST_SHARED or len(both) < 2 or not centred.any():
         return None
     return estimate(both.to_numpy(dtype=np.float64) @ centred / (centred @ centred), level)
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-import seaborn
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
@@ -163,6 +162,8 @@ def draw_grid(
 
     Values are written into the cells where they are wide enough.
     """
+    import seaborn  # half a second, which only grids need
+
     grid = table.pivot(index=by[0], columns=by[1], values=value)
     cells = grid.to_numpy(dtype=np.float64)
     high = np.nanmax(cells)

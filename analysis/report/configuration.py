@@ -25,7 +25,7 @@ def list_fixed(study: StudyFrames) -> Mapping[str, str]:
 
     A setting that no trial recorded is left out; the study's profile and `--set` are in it.
     """
-    trials = study.trials
+    trials = _resolve_auto(study)
     varied = set(varied_settings(trials, study.settings))
     general = {
         "metric": study.metric,
@@ -41,6 +41,16 @@ def list_fixed(study: StudyFrames) -> Mapping[str, str]:
     ]
     settings = {_label(study, name): _list_values(trials[name], name) for name in fixed}
     return {name: clean(value) for name, value in general.items()} | settings
+
+
+def _resolve_auto(study: StudyFrames) -> pd.DataFrame:
+    """The trials with what their machines made of `device` and `precision` where those are auto."""
+    trials, known = study.trials, study.environment.set_index("number")
+    for name in set(known).intersection(trials, study.settings):
+        used = trials["number"].map(known[name])
+        auto = (trials[name] == "auto") & used.notna() & (used != "")
+        trials = trials.assign(**{name: trials[name].mask(auto, used)})
+    return trials
 
 
 def describe_cost(study: StudyFrames) -> str:

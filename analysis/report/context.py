@@ -90,6 +90,18 @@ class StudyContext:
         return clean(label_score(study.metric, study.facts.get("evaluation", "")), most=_MOST_LABEL)
 
     @property
+    def selection_label(self) -> str:
+        """As `score_label`, of the scores that choose a trial's checkpoint."""
+        used = self.trials["select_on"].dropna().unique() if "select_on" in self.trials else []
+        names = [{"dev": "sts_dev", "test": "sts_test"}.get(str(name), str(name)) for name in used]
+        if len(names) != 1:
+            return "score that chooses the checkpoint"
+        # a task of the user's own on its dev split is named after both
+        name, evaluation = names[0].removesuffix(":dev"), self.study.facts.get("evaluation", "")
+        label = label_score(name, evaluation)
+        return clean(label if name == names[0] else label.replace("test", "dev"), most=_MOST_LABEL)
+
+    @property
     def note(self) -> str:
         return describe_selection(self.trials)
 

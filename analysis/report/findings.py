@@ -206,7 +206,7 @@ def _distance(context: StudyContext) -> Finding:
         certainty,
         verdict.verdict if topic == "score" else "decided",
         topic,
-        _best_level(context),
+        find_best_level(context),
         decided=verdict.verdict in ("peaked", "rising", "falling"),
         confirms=verdict.seeds > 1 and verdict.levels > 1 and verdict.verdict != "flat",
         seeds=seeds,
@@ -223,7 +223,7 @@ def _sufficiency(found: Sufficiency) -> str:
     return f"That MTD alone determines the score is not rejected ({format_p(found.p_value)})."
 
 
-def _best_level(context: StudyContext) -> int:
+def find_best_level(context: StudyContext) -> int:
     """The first trial of the best configuration at the best level of MTD."""
     trials, _ = judged_trials(context.study, context.curve_trials)
     if context.verdict.seeds and context.verdict.levels > 1:

@@ -39,7 +39,7 @@ def list_terms(study: StudyFrames) -> Mapping[str, str]:
             if setting.description
         },
         "seed": "Seed of all random number generators of a run.",
-        "score": f"{clean(study.metric)}, x 100; higher is better.",
+        "score": f"{clean(study.metric)}, in points; higher is better.",
     }
 
 

@@ -10,6 +10,7 @@ from analysis.report.cells import clean
 from analysis.report.commands import confirm_command, more_seeds_command, runs
 from analysis.report.context import StudyContext
 from analysis.report.findings import Finding
+from analysis.report.gain import find_no_gain
 from analysis.report.page import Headline, NextStep, Recommendation, Status
 from analysis.report.status import describe_status
 from analysis.report.text import LEVEL, PERCENT
@@ -26,11 +27,15 @@ _OVER = ("complete", "failed")
 def build_headline(context: StudyContext, finding: Finding) -> Headline:
     """What the first screen states of a study."""
     status = describe_status(context.study)
+    answer, certainty, kind = finding.answer, finding.certainty, finding.kind
+    if no_gain := None if finding.best is None else find_no_gain(context, finding.best):
+        certainty = f"{no_gain.certainty} {answer}: {certainty}"
+        answer, kind = no_gain.answer, "inconclusive"
     return Headline(
         question=ask(context),
-        answer=finding.answer,
-        certainty=finding.certainty,
-        kind=finding.kind,
+        answer=answer,
+        certainty=certainty,
+        kind=kind,
         status=status,
         recommendation=recommend(context, finding, status),
         next_step=find_next_step(context, finding, status),
@@ -46,6 +51,8 @@ def ask(context: StudyContext) -> str:
     if not len(context.trials):
         return "Nothing has been run yet; the study file states what will be compared."
     names = varied_settings(context.trials, study.settings)
+    if not names and context.verdict.levels_run > 1:
+        names = ["MTD"]  # a table of runs may state nothing else
     if not names:
         return f"Which {clean(study.metric)} does this configuration reach?"
     listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
@@ -60,6 +67,8 @@ def recommend(context: StudyContext, finding: Finding, status: Status) -> Recomm
     label = "Highest mean, not confirmed as best"
     if status.kind not in _OVER:
         label = "Highest mean so far"
+    elif find_no_gain(context, finding.best):
+        label = "Highest mean, not above the untrained encoder"
     elif finding.decided:
         label = "Recommended configuration"
     elif finding.indifferent:
@@ -73,10 +82,10 @@ def recommend(context: StudyContext, finding: Finding, status: Status) -> Recomm
         if not is_missing(chosen[name]).all()
     ]
     settings = {name: clean(format_value(name, row[name])) for name in names[:_MOST_SETTINGS]}
+    if not names and context.verdict.levels_run < 2:
+        settings = {"configuration": "the only one"}
     if np.isfinite(row["mtd"]) and row["mtd"] > 0:
         settings["MTD"] = format_mtd(float(row["mtd"]))
-    if not names:
-        settings = {"configuration": "the only one"} | settings
     return Recommendation(
         label,
         {clean(name): value for name, value in settings.items()},

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from analysis.frames import StudyFrames
 from analysis.report.cells import clean
 from analysis.report.context import StudyContext, name_methods
 from analysis.report.text import count
 from analysis.runs import MTD_DECIMALS, completed_runs, format_mtd, has_mtd
+from analysis.training import count_best_at_end
 from analysis.verdict import Verdict
 
 _ADAPTIVE_SAMPLERS = frozenset({"tpe"})
@@ -22,6 +22,7 @@ _LEAST_RUNS = 5
 _LONGEST_FILL = 0.1
 _FAILURE_LEVEL = 0.05
 _MOST_NAMED = 6
+_MOST_AT_END = 0.5
 
 
 def warn_of_sampler(sampler: str) -> str:
@@ -80,6 +81,8 @@ def warn_of_failures(trials: pd.DataFrame) -> str:
     if len(table) < 2 or not failed.any():
         return ""
     all_failed, all_ended = int(failed.sum()), len(ended)
+    from scipy import stats  # its import takes longer than the rest of this page's warnings
+
     # P(at least so many of all failures fall on this level's runs)
     p = stats.hypergeom.sf(table["sum"] - 1, all_ended, all_failed, table["size"]) * len(table)
     uneven = table[np.asarray(p) < _FAILURE_LEVEL]
@@ -246,6 +249,17 @@ def warn_of_fractions(study: StudyFrames) -> str:
     )
 
 
+def warn_of_short_training(trials: pd.DataFrame) -> str:
+    """That more than half of the trials were best at their last evaluation."""
+    ends, known = count_best_at_end(trials)
+    if ends <= _MOST_AT_END * known:
+        return ""
+    return (
+        f"{ends:,} of {count(known, 'trial')} had their highest score at the last evaluation: a "
+        "level that learns slowly may be lower here than it would be after more steps."
+    )
+
+
 def warn_of_scores(trials: pd.DataFrame) -> str:
     """That completed runs have no score."""
     bare = int((trials["state"] == "COMPLETE").sum()) - len(completed_runs(trials))
@@ -266,6 +280,7 @@ def list_warnings(context: StudyContext) -> tuple[str, ...]:
         warn_of_methods(context),
         warn_of_batches(runs),
         warn_of_queue(runs),
+        warn_of_short_training(context.trials),
         warn_of_failures(context.curve_trials),
         warn_of_environment(study.environment, runs),
         warn_of_levels(len(context.curve), context.verdict),

@@ -21,7 +21,7 @@ from analysis.report.methods_text import describe_methods
 from analysis.report.page import Figure, Page, Section, render
 from analysis.report.topics import TOPICS, Topic
 from analysis.report.warnings import list_warnings
-from analysis.runs import format_mtd
+from analysis.runs import format_mtd, round_mtd
 from analysis.stored_frames import to_parquet
 from analysis.sufficiency import Answer
 from analysis.verdict import Verdict
@@ -79,8 +79,13 @@ def _build_section(topic: Topic[Any], info: Any, note: str, main: str) -> Sectio
 
 
 def _tabulate(topic: Topic[Any], info: Any) -> dict[str, pd.DataFrame]:
+    """The topic's CSV files, in which an MTD is written as on the page."""
     frames = {name: make(info) for name, make in topic.csv.items()}
-    return {name: frame for name, frame in frames.items() if len(frame) or topic.keep_empty}
+    return {
+        name: frame.assign(mtd=frame["mtd"].map(round_mtd)) if "mtd" in frame else frame
+        for name, frame in frames.items()
+        if len(frame) or topic.keep_empty
+    }
 
 
 def _build_page(

@@ -38,6 +38,7 @@ _SCORE = Bounds("a score must be from -100 to 100 (x 100), or from -1 to 1", -10
 _FRACTION = Bounds("with --scale fraction a score must be from -1 to 1", -1, 1)
 _DISTANCE = Bounds("an MTD must be at least 1, or empty for a run without one", 1, 1e300)
 _SCORES = ("score_before", *TASK_COLUMNS)
+_MOST_ROWS = 10
 _TEXTS = ("reason", "reason_code", "queue_slice", "note", "run")
 _STATES = {
     "complete": "COMPLETE",
@@ -130,9 +131,15 @@ def _check_seeds(frame: pd.DataFrame, cells: pd.DataFrame, path: Path, columns: 
     """Raise TableError for a completed run without a seed; other runs may lack one."""
     wrong = frame["seed"].isna() & (frame["state"] == "COMPLETE")
     if wrong.any():
-        row, name = int(wrong.to_numpy().argmax()), columns.named["seed"]
+        rows, name = np.flatnonzero(wrong.to_numpy()), columns.named["seed"]
+        listed = ", ".join(str(row + 1) for row in rows[:_MOST_ROWS])
+        if len(rows) > _MOST_ROWS:
+            listed += f" and {len(rows) - _MOST_ROWS:,} more"
+        which, these = ("row", "that row") if len(rows) == 1 else ("rows", "those rows")
+        value = cells[name].iloc[rows[0]]
         raise TableError(
-            f"{place_of(path, row, name, cells[name].iloc[row])}; a completed run must have a seed"
+            f"{path}: {which} {listed}, column {name}: {value!r}; a completed run must have a "
+            f"seed. Fill it in, or delete {these}: the other {len(frame) - len(rows):,} runs can be read"
         )
 
 

@@ -77,7 +77,7 @@ def _trial_number(text: str) -> int:
 
 
 def _print(study: "StudyFrames", found: "Contrast", names: tuple[str, str]) -> None:
-    print_text(f"{names[0]} and {names[1]}: {study.metric}, x 100")
+    print_text(f"{names[0]} and {names[1]}: {study.metric}, in points")
     if found.settings:
         print_text("\nsettings that differ")
         print_table(

@@ -43,8 +43,8 @@ def find_design(
     power = _power(spec, url, effect, sd)
     specification = plan | {"sha256": sha256_of(plan), "recorded": record}
     if record:
-        before = record_plan(url, spec.name, plan, specification["sha256"])
-        specification["before_trial_1"] = before
+        trials = record_plan(url, spec.name, plan, specification["sha256"])
+        specification |= {"before_trial_1": not trials, "trials_started": trials}
     nominal = boundaries_at(spec.looks, spec.alpha).nominal
     looks = [
         {"seeds": seeds, "nominal_level": float(level)}
@@ -92,6 +92,8 @@ def _deviation(study: str, url: str) -> tuple[float, str]:
 
 def describe_design(design: dict[str, Any]) -> list[str]:
     """The design in a few lines."""
+    from analysis.looks import describe_recorded
+
     lines = []
     if design["power"]:
         lines += _describe_power(design["power"])
@@ -103,7 +105,7 @@ def describe_design(design: dict[str, Any]) -> list[str]:
     specified = design["specification"]
     state = "not recorded"
     if specified["recorded"]:
-        state = "recorded " + ("before" if specified["before_trial_1"] else "after") + " trial 1"
+        state = f"recorded {describe_recorded(specified['trials_started'])}"
     lines += [
         f"verdict margin {specified['margin']:g}, alpha {specified['alpha']:g}, metric "
         f"{specified['metric']}; {state}",

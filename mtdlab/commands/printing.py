@@ -13,11 +13,11 @@ def print_json(value: dict[str, Any]) -> None:
 
 def rounded_mtd(mtd: float | None) -> float | None:
     """An MTD as it is printed, in text and JSON: 14, not 14.000000000000002; None for none."""
-    from analysis.runs import MTD_DECIMALS
+    from analysis.runs import round_mtd
 
     if mtd is None:
         return None
-    rounded = round(mtd, MTD_DECIMALS)
+    rounded = round_mtd(mtd)
     return int(rounded) if rounded == int(rounded) else rounded
 
 

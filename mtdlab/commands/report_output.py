@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtdlab import __version__
+from mtdlab.commands.printing import rounded_mtd
 
 if TYPE_CHECKING:
     from analysis.frames import StudyFrames
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from analysis.report import MeansReport, MultiStudyReport, Report
     from analysis.transfer import Agreement
     from analysis.verdict import Verdict
+
+
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -31,8 +35,23 @@ def write_study(frames: "StudyFrames", folder: Path, generated: str) -> Written:
     from analysis.report import write_report
 
     written = write_report(frames, folder, generated=generated, version=__version__)
-    text = f"{written.summary[0]}\nThe page: {written.page}"
+    lines = (written.summary[0], _describe_failed(frames), f"The page: {written.page}")
+    text = "\n".join(filter(None, lines))
     return Written(written.page, _described(written) | _ranking(frames), text)
+
+
+def _describe_failed(frames: "StudyFrames") -> str:
+    """How many runs failed, and the numbers of the first; empty where none did."""
+    failed = frames.trials[frames.trials["state"] == "FAIL"]
+    if not len(failed):
+        return ""
+    named = ", ".join(map(str, failed["number"].head(_MOST_NAMED)))
+    more = f" and {len(failed) - _MOST_NAMED} more" if len(failed) > _MOST_NAMED else ""
+    plural = "s" if len(failed) > 1 else ""
+    return (
+        f"{len(failed)} of {len(frames.trials)} runs failed (trial{plural} {named}{more}) and "
+        "are left out of the scores."
+    )
 
 
 def write_means(means: "LevelMeans", folder: Path, generated: str) -> Written:
@@ -109,7 +128,7 @@ def _ranking(study: "StudyFrames") -> dict[str, Any]:
         return names | {"best": None}
     best = choices[0]
     numbers = {
-        "mtd": best.mtd,
+        "mtd": rounded_mtd(_finite(best.mtd)),
         "select_by_score": best.value,
         "optimism": best.optimism,
         "score": best.score,
@@ -129,9 +148,9 @@ def verdict_fields(verdict: "Verdict | MeansVerdict") -> dict[str, Any]:
         "verdict": verdict.verdict,
         "sentence": verdict.sentence,
         "peak_excluded": verdict.peak_excluded,
-        "peak_mtd": _finite(verdict.peak_mtd),
-        "peak_interval": None if interval is None else list(interval),
-        "optimal_range": list(verdict.optimal_range),
+        "peak_mtd": rounded_mtd(_finite(verdict.peak_mtd)),
+        "peak_interval": None if interval is None else [*map(rounded_mtd, interval)],
+        "optimal_range": [*map(rounded_mtd, verdict.optimal_range)],
         "p_value": _finite(verdict.p_value),
         "seeds_for_power": verdict.seeds_for_power,
     }

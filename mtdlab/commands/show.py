@@ -7,8 +7,8 @@ import typer
 
 from mtdlab.commands.fields import format_value, in_fields, in_list, in_scores
 from mtdlab.commands.options import AsJson, Models, Storage, StudyName
-from mtdlab.commands.printing import print_json
-from mtdlab.commands.studies import best_fields, rounded_mtd, study_fields
+from mtdlab.commands.printing import print_json, rounded_mtd
+from mtdlab.commands.studies import best_fields, study_fields
 from mtdlab.sweep.model_folders import kept_trial
 from mtdlab.terminal import print_text
 
@@ -96,6 +96,8 @@ def _study_fields(frames: "StudyFrames", study: "StudyOverview", model: Path) ->
 def _describe_study(
     frames: "StudyFrames", study: "StudyOverview", model: Path
 ) -> list[tuple[str, str]]:
+    from analysis.notebook import find_no_gain_of
+
     varied = [f"{name} {_list_values(values)}" for name, values in _varied(frames).items()]
     seeds = _list_values(sorted(frames.trials["seed"].unique().tolist()))
     ranked = "" if study.select_by == study.metric else f"; {study.select_by} ranks the trials"
@@ -104,7 +106,8 @@ def _describe_study(
         ("question", study.description),
         ("varied", "; ".join(varied)),
         ("seeds", seeds),
-        ("score", f"{study.metric}, x 100{ranked}"),
+        ("score", f"{study.metric}, in points{ranked}"),
+        ("training", find_no_gain_of(frames)),
         ("finding", frames.summary()),
         ("best trial", best),
         ("failed", _describe_failures(frames)),

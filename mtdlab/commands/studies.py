@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from mtdlab.commands.options import AsJson, Storage
-from mtdlab.commands.printing import print_json, print_table
+from mtdlab.commands.printing import print_json, print_table, rounded_mtd
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
@@ -46,13 +46,6 @@ def best_fields(study: "StudyOverview") -> dict[str, Any] | None:
     mtd = rounded_mtd(best.mtd)
     ranking = {"select_by_score": best.ranking, "score": best.score}
     return {"trial": best.number, "mtd": mtd} | ranking
-
-
-def rounded_mtd(distance: float | None) -> float | None:
-    """An MTD as a number of JSON: 14, not 14.000000000000002; None for none."""
-    from analysis.runs import MTD_DECIMALS
-
-    return None if distance is None else round(distance, MTD_DECIMALS)
 
 
 def _row(study: "StudyOverview") -> dict[str, Any]:

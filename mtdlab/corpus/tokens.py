@@ -6,7 +6,6 @@ Letters: S sentences, N batch, L tokens.
 import hashlib
 import itertools
 import json
-import os
 import sys
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
+from analysis.kept import cache_folder
 from mtdlab.corpus.abandoned import held, remove_abandoned
 from mtdlab.corpus.chunks import chunks
 from mtdlab.corpus.corpus import Corpus
@@ -28,13 +28,6 @@ from mtdlab.terminal import begin_phase, print_text
 
 FORMAT = 2
 """Part of a cache's name; goes up when lines are read, or tokens kept, in another way."""
-
-
-def cache_folder() -> Path:
-    """Where prepared tokens are kept: MTDLAB_CACHE, or the user's cache folder."""
-    if configured := os.environ.get("MTDLAB_CACHE"):
-        return Path(configured)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mtdlab"
 
 
 def tokenise(

@@ -10,8 +10,8 @@ from mtdlab.store.database import explained, lock_writers, writing_engine
 from mtdlab.store.tables import PlanRow, StudyRow, TrialRow
 
 
-def record_plan(url: str, study: str, plan: Mapping[str, Any], sha256: str) -> bool:
-    """Record a study's plan; returns whether no trial had started.
+def record_plan(url: str, study: str, plan: Mapping[str, Any], sha256: str) -> int:
+    """Record a study's plan; returns how many trials had started when it was first recorded.
 
     Before the first trial a new plan replaces the earlier one. Afterwards a plan that differs from
     the latest is added, with the number of trials that had started. May raise StorageError.
@@ -33,4 +33,5 @@ def record_plan(url: str, study: str, plan: Mapping[str, Any], sha256: str) -> b
             row = PlanRow(study=study, position=position, trials=begun or 0, sha256=sha256)
             row.plan = dict(plan)
             session.add(row)
-        return not begun
+            return row.trials
+        return rows[-1].trials

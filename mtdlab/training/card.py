@@ -1,5 +1,6 @@
 """The model card of a saved encoder: description, training, usage."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -54,7 +55,7 @@ used nor changed the encoder's pooler.
 
 ## Scores
 
-Spearman x 100 of cosine similarity; {representation}.
+Spearman x 100 of cosine similarity; {representation}.{no_gain}
 
 {scores}
 
@@ -119,10 +120,27 @@ def model_card(run: Mapping[str, Any], method: MethodText, saved: Iterable[str])
         use=_SENTENCE_TRANSFORMER
         if known
         else _OTHER.format(representation=describe(representation)),
-        scores=_table("task", "score", {k: f"{v:.2f}" for k, v in run["scores"].items()}),
+        scores=_score_table(run["scores"], run["scores_before"]),
+        no_gain=_describe_no_gain(run["scores"], run["scores_before"]),
         facts=_table("", "", {name: run[name] for name in _FACTS if name in run}),
         settings=_table("setting", "value", settings),
     )
+
+
+def _score_table(after: Mapping[str, float], before: Mapping[str, float]) -> str:
+    rows = [
+        f"| {task} | {f'{before[task]:.2f}' if task in before else '–'} | {score:.2f} |"
+        for task, score in after.items()
+    ]
+    return "\n".join(["| task | before training | score |", "|---|---|---|", *rows])
+
+
+def _describe_no_gain(after: Mapping[str, float], before: Mapping[str, float]) -> str:
+    """That training did not raise the score on some tasks; empty where it raised all."""
+    tasks = [task for task, score in after.items() if score <= before.get(task, -math.inf)]
+    if not tasks:
+        return ""
+    return f" Training did not raise the score on {', '.join(tasks)} above the untrained encoder's."
 
 
 def _selection(select_on: str) -> str:

@@ -87,12 +87,15 @@ def _run(settings: TrainerSettings, outcome: Outcome, facts: Mapping[str, Any]) 
         "mtd": settings.mtd,
         "seed": settings.seed,
         "best_step": outcome.best_step,
-        "scores": {
-            task: score for task, score in outcome.all_scores().items() if math.isfinite(score)
-        },
+        "scores": _known(outcome.all_scores()),
+        "scores_before": _known(outcome.all_scores_before()),
         "settings": settings.model_dump(),
         **facts,
     }
+
+
+def _known(scores: Mapping[str, float]) -> dict[str, float]:
+    return {task: score for task, score in scores.items() if math.isfinite(score)}
 
 
 def _write_encoder(

@@ -44,15 +44,21 @@ class Outcome:
 
     def all_scores(self) -> dict[str, float]:
         """All scores of the best checkpoint by name, x 100; NaN for none."""
-        pairs = {"sts_dev": self.after.dev.score, "sts_test": self.after.test.score}
-        return pairs | {
-            each.task: np.nan if each.score is None else each.score for each in self.scores
-        }
+        return _by_name(self.after, self.scores)
+
+    def all_scores_before(self) -> dict[str, float]:
+        """As `all_scores`, of the encoder before training."""
+        return _by_name(self.before, self.scores_before)
 
     @property
     def weights(self) -> State:
         """The encoder's weights in the best checkpoint."""
         return self.states["encoder"]
+
+
+def _by_name(pairs: EncoderScores, tasks: tuple[TaskScore, ...]) -> dict[str, float]:
+    found = {"sts_dev": pairs.dev.score, "sts_test": pairs.test.score}
+    return found | {each.task: np.nan if each.score is None else each.score for each in tasks}
 
 
 def _mean(metric: str, scores: tuple[TaskScore, ...]) -> float:

@@ -77,6 +77,17 @@ def test_varied_settings_are_declared_and_differ(trials_of: MakeTrials, settings
     assert varied_settings(trials, ("queue_size", "steps")) == ["queue_size"]
 
 
-@pytest.mark.parametrize(("mtd", "text"), [(12.0, "12"), (14.6667, "14.667"), (np.nan, "–")])
+@pytest.mark.parametrize(
+    ("mtd", "text"),
+    [
+        (12.0, "12"),
+        (14.6667, "14.7"),
+        (7.6667, "7.67"),
+        (41.333, "41.3"),
+        (27.999999999999982, "28"),
+        (9.999, "10"),
+        (np.nan, "–"),
+    ],
+)
 def test_a_distance_is_printed_one_way(mtd: float, text: str) -> None:
     assert format_mtd(mtd) == text

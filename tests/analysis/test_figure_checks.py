@@ -169,7 +169,7 @@ def test_axes_of_scores_span_a_point_and_of_mtd_have_round_ticks() -> None:
         ("sts_average", "", "Spearman ρ × 100 (mean of 7 STS tasks)"),
         ("transfer_average", "", "accuracy × 100 (mean of 7 transfer tasks)"),
         ("MR", "", "accuracy × 100 (MR)"),
-        ("loss of nobody", "", "loss of nobody × 100"),
+        ("loss of nobody", "", "loss of nobody (points)"),
     ],
 )
 def test_scores_are_labelled_by_their_metric(metric: str, evaluation: str, expected: str) -> None:

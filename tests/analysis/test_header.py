@@ -21,9 +21,9 @@ def test_the_summary_is_three_sentences_with_their_numbers(
 ) -> None:
     trials = trials_of()
     verdict, runs, training = summarise_study(StudyContext(study_of(trials)))
-    assert verdict.startswith("The score peaks at MTD 8.667, inside the tested range: ")
+    assert verdict.startswith("The score peaks at MTD 8.67, inside the tested range: ")
     assert runs == (
-        "24 runs completed with a score, at 8 levels of MTD from 5 to 14.667, with 3 seeds."
+        "24 runs completed with a score, at 8 levels of MTD from 5 to 14.7, with 3 seeds."
     )
     mean = trials["score"].mean()
     assert f"from 30.00 to {mean:.2f} ({mean - 30:+.2f} points)" in training
@@ -44,7 +44,7 @@ def test_terms_are_settings_as_they_are_declared(
     assert list(terms) == ["MTD", "queue_size K", "augmentation", "seed", "score"]
     assert terms["queue_size K"] == "Keys of earlier batches."
     assert terms["augmentation"] == "Joined with +."
-    assert terms["score"] == "sts_average, x 100; higher is better."
+    assert terms["score"] == "sts_average, in points; higher is better."
 
 
 def test_cells_are_written_to_be_read() -> None:
@@ -52,7 +52,7 @@ def test_cells_are_written_to_be_read() -> None:
         {"mtd": [26 / 3, np.nan], "score": [12.345, np.inf], "reason": ["a\x07b", None]}
     )
     table = make_table(frame, caption="")
-    assert table.rows == (("8.667", "12.35", "a\N{REPLACEMENT CHARACTER}b"), ("–", "–", "–"))
+    assert table.rows == (("8.67", "12.35", "a\N{REPLACEMENT CHARACTER}b"), ("–", "–", "–"))
     assert [column.numeric for column in table.columns] == [True, True, False]
 
 

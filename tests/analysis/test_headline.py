@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from analysis.comparison import compute_configurations
-from analysis.frames import StudyFrames
+from analysis.frames import Setting, StudyFrames
+from analysis.notebook import find_no_gain_of
 from analysis.report.commands import extend, model_folder, more_seeds_command, runs
 from analysis.report.configuration import format_seconds, list_fixed, list_varied
 from analysis.report.context import StudyContext
@@ -39,7 +40,7 @@ def test_a_peak_is_answered_recommended_and_confirmed(
 ) -> None:
     shown = headline_of(study_of(trials_of()))
     assert shown.question == "How does sts_average depend on ema_decay and queue_size?"
-    assert shown.answer == "The score peaks at MTD 8.667"
+    assert shown.answer == "The score peaks at MTD 8.67"
     assert shown.certainty.startswith("p ")
     assert "(multiplicity-adjusted)" in shown.certainty
     assert "(95 % CI" in shown.certainty
@@ -49,7 +50,7 @@ def test_a_peak_is_answered_recommended_and_confirmed(
     assert shown.recommendation.settings == {
         "ema_decay": "0.85",
         "queue_size": "128",
-        "MTD": "8.667",
+        "MTD": "8.67",
     }
     assert shown.next_step is not None
     assert shown.next_step.command == "mtdlab confirm mtd"
@@ -205,3 +206,59 @@ def test_durations_are_readable() -> None:
         "12 min",
         "3 h 20 min",
     ]
+
+
+def test_auto_is_shown_as_what_the_machines_made_of_it(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    trials = trials_of().assign(device="auto", precision="float32")
+    machine = {"device": "cpu", "precision": "bfloat16", "threads": "1", "processor": ""}
+    environment = pd.DataFrame([machine | {"number": each} for each in trials["number"]])
+    settings = {name: Setting(name) for name in ("device", "precision")}
+    study = study_of(trials)
+    study = dataclasses.replace(
+        study, environment=environment, settings={**study.settings, **settings}
+    )
+    fixed = list_fixed(study)
+    assert (fixed["device"], fixed["precision"]) == ("cpu", "float32")
+    assert list_fixed(dataclasses.replace(study, environment=environment[:0]))["device"] == "auto"
+
+
+@pytest.mark.parametrize(
+    ("before", "answer"),
+    [
+        (60.0, "Training lowered the score"),
+        (39.9, "Training did not raise the score significantly"),
+    ],
+)
+def test_training_that_did_not_raise_the_score_is_the_headline(
+    before: float, answer: str, trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    trials = trials_of()
+    if before < 50:  # one seed of the best level gained nothing
+        best = trials["mtd"].sub(8.667).abs() < 0.01
+        before = float(trials.loc[best, "score"].min())
+    study = study_of(trials.assign(score_before=before))
+    shown = headline_of(study)
+    assert shown.answer == answer
+    assert shown.certainty.startswith(f"Before training {before:.2f}, after it ")
+    assert "The score peaks at MTD 8.67: p " in shown.certainty
+    assert shown.recommendation is not None
+    assert shown.recommendation.label == "Highest mean, not above the untrained encoder"
+    assert find_no_gain_of(study).startswith(f"{answer}. Before training ")
+
+
+def test_training_that_raised_the_score_is_not_spoken_of(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    study = study_of(trials_of().assign(score_before=10.0))
+    assert find_no_gain_of(study) == ""
+    assert find_no_gain_of(study_of(trials_of().assign(score_before=np.nan))) == ""
+
+
+def test_a_table_of_mtd_alone_asks_about_mtd(trials_of: MakeTrials, study_of: MakeStudy) -> None:
+    trials = trials_of()[["number", "seed", "mtd", "score", "state", "reason", "score_before"]]
+    shown = headline_of(study_of(trials))
+    assert shown.question == "How does sts_average depend on MTD?"
+    assert shown.recommendation is not None
+    assert shown.recommendation.settings == {"MTD": "8.67"}

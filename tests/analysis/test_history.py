@@ -187,7 +187,7 @@ def test_a_study_that_was_probed_has_the_section(
     assert '<h2 id="history">Measured history</h2>' in page
     # half-lives twice the MTD, interpolated; at the highest level one of two runs is beyond
     assert "The median half-life is 10." in page
-    highest = "longer than the longest lag at MTD 14.667, the longest."
+    highest = "longer than the longest lag at MTD 14.7, the longest."
     assert f" steps at MTD 5, the shortest, and {highest}" in page
     assert "longer than the longest lag (64 steps) in 1 of 16 runs" in page
     assert '<figure id="figure-history">' in page

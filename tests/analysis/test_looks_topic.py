@@ -58,7 +58,7 @@ def test_before_its_first_look_the_verdict_has_the_level_of_that_look(study: Stu
 
 def test_the_section_states_specification_and_looks(study: StudyFrames) -> None:
     text = text_of(study)
-    assert "Specified before trial 1: metric sts_test, margin 0.5 points, α 0.05" in text
+    assert "Recorded before trial 1: metric sts_test, margin 0.5 points, α 0.05" in text
     assert f"at 3, 4, 6 seeds (SHA-256 {'0f' * 32}). This was not changed afterwards." in text
     assert "Look 1 of 3, at 3 seeds: inconclusive (p = 0.2). Runs are added up to the next" in text
     assert "It took 15 runs; all configurations with all seeds would be 30." in text
@@ -87,10 +87,10 @@ def test_why_a_study_ended(study: StudyFrames, decision: str, sentence: str) -> 
 def test_changes_after_the_first_trial_are_stated(study: StudyFrames) -> None:
     text = text_of(replace(study, plans=(plan(0), plan(7, margin=1.0, looks=[3, 8]))))
     assert "Changed afterwards: margin from 0.5 to 1.0, looks from [3, 4, 6] to [3, 8]" in text
-    assert "after 7 trials." in text
+    assert "after 7 trials had started." in text
     assert "specified or changed when trials had begun" in text
     late = text_of(replace(study, plans=(plan(3),)))
-    assert "Specified after 3 trials:" in late
+    assert "Recorded after 3 trials had started:" in late
     assert "specified or changed when trials had begun" in late
 
 

@@ -49,7 +49,7 @@ def test_every_condition_has_its_own_verdict(trials_of: MakeTrials, settings: Se
     assert best == [28, 18, 18, 12]
     assert all(each.verdict.seeds == 3 and len(each.paired) == 5 for each in found)
     assert all(np.isnan(each.half_life) for each in found)
-    assert found[0].stated == "at learning rate 0.0003, 160 steps and batch size 64"
+    assert found[0].stated == "at learning rate 0.0003, 160 steps, queue size 512 and batch size 64"
 
 
 def test_one_condition_or_none_with_several_levels_is_nothing_to_compare(
@@ -80,7 +80,8 @@ def test_the_section_names_each_condition(trials_of: MakeTrials, study_of: MakeS
     text = topic.describe(info)
     assert len(text) == 5
     assert text[0].startswith(
-        "At learning rate 0.0003, 160 steps and batch size 64, the mean score is highest at MTD 28"
+        "At learning rate 0.0003, 160 steps, queue size 512 and batch size 64, the mean score is "
+        "highest at MTD 28"
     )
     assert "half-life" not in text[0]
     (table,) = topic.show(info)
@@ -115,7 +116,7 @@ def test_a_measured_half_life_is_stated(trials_of: MakeTrials, study_of: MakeStu
 def test_the_page_opens_with_the_best_mtd_over_conditions(
     trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
 ) -> None:
-    study = study_of(conditioned(trials_of, FOUR))
+    study = study_of(conditioned(trials_of, FOUR).assign(score_before=-99.0))
     page = write_report(study, tmp_path, generated="now", version="0").page
     text = page.read_text(encoding="utf-8")
     assert "<h1>The highest mean is between MTD 12 and 28 in 4 conditions</h1>" in text
@@ -128,8 +129,9 @@ def test_a_study_of_mtd_alone_has_no_section(trials_of: MakeTrials, study_of: Ma
 def test_conditions_are_part_of_a_sentence(trials_of: MakeTrials) -> None:
     trials = conditioned(trials_of, FOUR)
     assert describe_conditions(trials) == (
-        "at learning rates 0.0003, 0.001 and 0.003, 160 and 640 steps and batch size 64"
+        "at learning rates 0.0003, 0.001 and 0.003, 160 and 640 steps, queue size 512 and batch "
+        "size 64"
     )
-    bare = trials.drop(columns=["learning_rate", "steps", "batch_size"])
+    bare = trials.drop(columns=["learning_rate", "steps", "queue_size", "batch_size"])
     assert describe_conditions(bare) == ""
     assert describe_conditions(trials.iloc[:0]) == ""

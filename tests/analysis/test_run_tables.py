@@ -178,6 +178,10 @@ REFUSED = [
     (["score,seed,mtd", "131,0,12"], r"row 1, column score: '131'; a score must be from -100 to"),
     (["score,seed,mtd", "31,0.5,12"], r"row 1, column seed: '0.5'; a seed must be a whole number"),
     (["score,seed,mtd", "31,,12"], r"row 1, column seed: ''; a completed run must have a seed"),
+    (
+        ["score,seed,mtd", "31,,12", "31,1,12", "32,,14"],
+        r"rows 1, 3, column seed.* delete those rows: the other 1 runs can be read",
+    ),
     (["score,seed,mtd", "31,0,0.5"], r"row 1, column mtd: '0.5'; an MTD must be at least 1"),
     ([HEADER, "31,0,1,512,64"], r"row 1, column ema_decay: '1'; it must be at least 0 and below 1"),
     ([HEADER, "31,0,.5,-1,64"], r"column queue_size: '-1'; it must be a whole number of at least"),

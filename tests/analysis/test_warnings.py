@@ -18,6 +18,7 @@ from analysis.report.warnings import (
     warn_of_queue,
     warn_of_seeds,
     warn_of_selection,
+    warn_of_short_training,
 )
 
 MakeTrials = Callable[..., pd.DataFrame]
@@ -149,10 +150,10 @@ def test_a_queue_that_fills_late_or_never_is_warned_of(trials_of: MakeTrials) ->
     late = warn_of_queue(trials.assign(steps=20))
     assert (
         "The queue is filling during 8 of 20 steps at MTD 12, and during more than 10 % of the "
-        "steps at MTD 8, 10.667, 12, 14.667." in late
+        "steps at MTD 8, 10.7, 12, 14.7." in late
     )
     never = warn_of_queue(trials.assign(steps=7))
-    assert never.startswith("The queue is never full at MTD 12, 14.667.")
+    assert never.startswith("The queue is never full at MTD 12, 14.7.")
 
 
 def test_the_long_queue_of_the_former_default_study_is_warned_of(trials_of: MakeTrials) -> None:
@@ -160,7 +161,7 @@ def test_the_long_queue_of_the_former_default_study_is_warned_of(trials_of: Make
     trials["initial_queue_size"] = trials["queue_size"] // 4
     text = warn_of_queue(trials)
     assert text.startswith("The queue is filling during 48 of 120 steps at MTD 68, and during")
-    assert "10 % of the steps at MTD 68, 70.667." in text
+    assert "10 % of the steps at MTD 68, 70.7." in text
 
 
 def test_the_queue_of_a_table_without_an_initial_size_starts_empty(trials_of: MakeTrials) -> None:
@@ -196,10 +197,7 @@ def test_runs_that_computed_differently_are_named_with_their_levels(
     environment["precision"] = np.where(low, "float32", "bfloat16")
     environment["versions"] = np.where(low, "Python 3.11.2, torch 2.14.0", environment["versions"])
     text = warn_of_environment(environment, trials)
-    assert (
-        "precision (bfloat16 at MTD 7.667, 8, 8.667, 10.667, 12, 14.667; float32 at MTD 5, 6)"
-        in text
-    )
+    assert "precision (bfloat16 at MTD 7.67, 8, 8.67, 10.7, 12, 14.7; float32 at MTD 5, 6)" in text
     assert "torch 2.14.0 at MTD 5, 6" in text
     assert "Python" not in text
     assert "threads" not in text
@@ -220,3 +218,15 @@ def test_checkpoints_chosen_on_test_data_are_stated(chosen: list[str], note: str
     assert describe_selection(pd.DataFrame({"select_on": chosen})) == note
     warning = warn_of_selection(note)
     assert warning.partition(", as")[0] == note.replace("checkpoints", "Checkpoints were")
+
+
+def test_most_trials_best_at_their_last_evaluation_are_a_limitation(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    trials = trials_of().assign(steps=160, best_step=160.0)
+    trials.loc[0, "best_step"] = 80.0
+    [text] = [each for each in list_warnings(StudyContext(study_of(trials))) if "last eval" in each]
+    assert text.startswith("23 of 24 trials had their highest score at the last evaluation")
+    trials.loc[:11, "best_step"] = 80.0
+    assert warn_of_short_training(trials) == ""
+    assert warn_of_short_training(trials.drop(columns="steps")) == ""

@@ -24,7 +24,7 @@ def storage(recorded: Recorded, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 def test_two_studies_are_compared_over_what_both_ran(command: Command, storage: Path) -> None:
     lines = command(f"compare tiny warm --storage {storage}").stdout.splitlines()
-    assert lines[0] == "tiny and warm: sts_test, x 100"
+    assert lines[0] == "tiny and warm: sts_test, in points"
     assert ["temperature", "0.05", "0.1"] in [line.split() for line in lines]
     assert max(map(len, lines)) <= 80
     found = json.loads(command(f"compare tiny warm --json --storage {storage}").stdout)
@@ -43,7 +43,7 @@ def test_two_studies_are_compared_over_what_both_ran(command: Command, storage: 
 
 def test_two_trials_are_compared_by_number(command: Command, storage: Path) -> None:
     text = command(f"compare tiny 0 2 --storage {storage}").stdout
-    assert "trial 0 and trial 2: sts_test, x 100" in text
+    assert "trial 0 and trial 2: sts_test, in points" in text
     assert "no setting differs" in text
     assert "trial 0 less trial 2: +0.00 points" in text
     assert "mtdlab confirm" in text

@@ -104,7 +104,7 @@ def test_watching_writes_when_trials_change_and_ends_with_the_study() -> None:
 def test_published_means_have_a_page(run: Run, tmp_path: Path) -> None:
     written = json.loads(run("report --published figure2 --json")[0])
     assert set(written) == FIELDS | {"page", "figures", "tables"}
-    assert (written["verdict"], written["peak_mtd"]) == ("inconclusive", 14.667)
+    assert (written["verdict"], written["peak_mtd"]) == ("inconclusive", 14.7)
     assert written["p_value"] == pytest.approx(0.374, abs=0.005)
     assert (tmp_path / "reports" / "figure2" / "index.html").is_file()
     text, _ = run("report --published figure2")

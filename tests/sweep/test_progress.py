@@ -38,7 +38,7 @@ def test_a_line_fits_however_long_the_parameters_and_the_reason_are(state: str) 
     assert len(text) <= WIDTH == 100
     assert text.startswith("[1128/1280] trial 1127 seed 12 η=0.985 K/N")
     if state == "COMPLETE":
-        assert "… MTD 74.667: sts_dev 54.21, 62 min; best 55.10, " in text
+        assert "… MTD 74.7: sts_dev 54.21, 62 min; best 55.10, " in text
     else:
         assert " fail: out of memory" in text
 

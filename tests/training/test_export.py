@@ -207,6 +207,17 @@ def test_a_card_contains_the_text_of_its_method(folder: Path) -> None:
     assert "# A sentence encoder trained by another\n" in card
     assert "It was trained by another. The\ncheckpoint is that of step" in card
     assert "checkpoint (bank, heads) and a description of the run" in card
+    assert f"| sts_test | {told['scores_before']['sts_test']:.2f} | " in card
+
+
+def test_a_card_says_where_training_did_not_raise_the_score(folder: Path) -> None:
+    told = json.loads((folder / "mtdlab" / "run.json").read_text())
+    text = MethodText("another", "another (a preprint)", "It was trained by another.")
+    told |= {"scores": {"a": 74.9, "b": 70.0}, "scores_before": {"a": 75.2, "b": 60.0}}
+    card = model_card(told, text, [])
+    assert "Training did not raise the score on a above the untrained encoder's." in card
+    told["scores"]["a"] = 76.0
+    assert "did not raise" not in model_card(told, text, [])
 
 
 def test_the_model_folder_records_its_provenance(run: Run, folder: Path) -> None:
@@ -222,7 +233,8 @@ def test_the_model_folder_records_its_provenance(run: Run, folder: Path) -> None
     assert "mtdlab" in metadata["tags"]
     assert "`pooler_output` of `AutoModel`, where there is one, is not the sentence emb" in card
     assert "checkpoint (dropout, heads, queue, target) and a description of the run" in card
-    assert f"| sts_dev | {outcome.after.dev.score:.2f} |" in card
+    before, after = outcome.before.dev.score, outcome.after.dev.score
+    assert f"| sts_dev | {before:.2f} | {after:.2f} |" in card
     assert f"a maximum traceable distance of {settings.mtd:.2f} steps" in card
     assert r"| corpus | a\|b: 60 sentences, SHA-256 0123 |" in card
 

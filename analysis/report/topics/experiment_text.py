@@ -84,19 +84,16 @@ def describe_paper(comparison: Comparison) -> str:
         return ""
     here, there = find_top(means), find_top(known)
     gap = comparison.paper_gap
+    shared = f"Of the {len(known)} rows that the paper has too"
     if here == there:
-        text = f"Of the paper's values, its best, {names[there]}, has the highest mean here too."
-    elif gap is not None and _clear(gap):
-        text = (
-            f"This differs from the paper: its best, {names[there]}, lies below {names[here]} "
-            f"here by {gap.size.mean:.2f} points ({_interval(gap.size)})."
-        )
+        text = f"{shared}, {names[there]} has the highest mean both there and here."
     else:
+        text = f"{shared}, {names[there]} is best there and {names[here]} here; "
         doubt = f" ({_interval(gap.size)})" if gap is not None else ""
-        text = (
-            f"The paper's best, {names[there]}, is not the best here, {names[here]} is, but the "
-            f"difference is not significant{doubt}."
-        )
+        if gap is not None and _clear(gap):
+            text += f"here the first is lower by {gap.size.mean:.2f} points{doubt}."
+        else:
+            text += f"the difference is not significant{doubt}."
     return f"{text} {_describe_slope(comparison.slope)}".strip()
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from analysis.frames import Plan, StudyFrames
+from analysis.looks import describe_recorded
 from analysis.report.cells import clean, make_table
 from analysis.report.context import StudyContext
 from analysis.report.page import Table
@@ -70,9 +71,9 @@ def _describe_plans(plans: tuple[Plan, ...]) -> tuple[str, ...]:
         return ()
     first = plans[0]
     seeds = ", ".join(str(seeds) for seeds in first.values["looks"])
-    when = "before trial 1" if not first.trials else f"after {count(first.trials, 'trial')}"
     return (
-        f"Specified {when}: metric {clean(str(first.values['metric']))}, margin "
+        f"Recorded {describe_recorded(first.trials)}: metric "
+        f"{clean(str(first.values['metric']))}, margin "
         f"{first.values['margin']:g} points, α {first.values['alpha']:g}, verdict computed at "
         f"{seeds} seeds (SHA-256 {clean(first.sha256)}). "
         + ("This was not changed afterwards." if len(plans) == 1 else _list_changes(plans)),
@@ -87,7 +88,7 @@ def _list_changes(plans: tuple[Plan, ...]) -> str:
             for name in _SPECIFIED
             if old.values[name] != new.values[name]
         ]
-        changes.append(f"{clean(', '.join(changed))} after {count(new.trials, 'trial')}")
+        changes.append(f"{clean(', '.join(changed))} {describe_recorded(new.trials)}")
     return f"Changed afterwards: {'; '.join(changes)}."
 
 

@@ -10,9 +10,16 @@ from analysis.points import describe_runs
 from analysis.report.cells import clean
 from analysis.report.context import StudyContext
 from analysis.report.drawing import Draw, Drawing
+from analysis.report.text import count
 from analysis.report.topics.base import Topic
 from analysis.runs import has_mtd
-from analysis.training import MOST_POINTS, MOST_TRIALS, choose_curves, compute_training
+from analysis.training import (
+    MOST_POINTS,
+    MOST_TRIALS,
+    choose_curves,
+    compute_training,
+    count_best_at_end,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,12 +31,14 @@ class Training:
 
     chosen   whether trials were left out; label: of scores.
     program  whether a program of the user reported the scores.
+    at_end   `count_best_at_end` over all trials, not only those that are drawn.
     """
 
     curves: pd.DataFrame
     chosen: bool
     label: str
     program: bool
+    at_end: tuple[int, int]
 
 
 def compute(context: StudyContext) -> Training | None:
@@ -49,7 +58,11 @@ def compute(context: StudyContext) -> Training | None:
     ended = int(trials["state"].isin(["COMPLETE", "FAIL", "PRUNED"]).sum())
     chosen = ended > len(choose_curves(trials))
     return Training(
-        curves.merge(known, on="number"), chosen, context.score_label, bool(study.program)
+        curves.merge(known, on="number"),
+        chosen,
+        context.score_label if study.program else context.selection_label,
+        bool(study.program),
+        count_best_at_end(trials),
     )
 
 
@@ -60,6 +73,9 @@ def tabulate(info: Training) -> pd.DataFrame:
 
 def describe(info: Training) -> tuple[str, ...]:
     """At which step the scores were highest."""
+    ends, trials = info.at_end
+    if trials:
+        return (f"Of {trials:,} trials, {ends:,} had their highest score at the last evaluation.",)
     scored = info.curves[info.curves["score"].notna()]
     if not len(scored):
         return ("No trial was evaluated during training.",)
@@ -67,8 +83,8 @@ def describe(info: Training) -> tuple[str, ...]:
     last = scored.groupby("number")["step"].max()
     ends = int((best.set_index("number")["step"] == last).sum())
     return (
-        f"Of {len(best):,} trials, {ends:,} had their highest score at the last evaluation: where "
-        "most do, longer training may score higher.",
+        f"Of {count(len(best), 'trial')} drawn, {ends:,} had their highest score at the last "
+        "evaluation.",
     )
 
 
@@ -80,7 +96,7 @@ def draw(info: Training) -> Drawing:
     scores = ("score at each evaluation", _panel(info, "score", info.label))
     loss = ("training loss", _panel(info, "loss", "loss"))
     of_trainer = (
-        "Scores are of the pairs that choose the checkpoint; a point of the loss is the mean over "
+        f"Scores: {info.label}, which choose the checkpoint; a point of the loss is the mean over "
         f"a part of the steps, at most {MOST_POINTS} per trial."
     )
     return Drawing(
