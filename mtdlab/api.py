@@ -144,15 +144,18 @@ def plan(
     from mtdlab.commands.plan import planned, warn_of_design
     from mtdlab.commands.plan_design import find_design
     from mtdlab.cost.estimate import estimate
+    from mtdlab.sweep.preflight import setting_warnings
+    from mtdlab.sweep.recorded_study import as_begun
 
     spec = _read(study, profile, overrides, imports, evaluator, objective)
+    spec = as_begun(spec, storage_url(storage))
     rows = planned(spec)
     return StudyPlan(
         spec.name,
         len(spec.units()),
         pd.DataFrame(rows),
         find_design(spec, storage, effect=effect, sd=sd, record=record),
-        tuple(warn_of_design(rows)),
+        (*warn_of_design(rows), *setting_warnings(spec)),
         None if objective or not measure else estimate(spec, jobs, jobs_per_gpu),
     )
 

@@ -19,6 +19,7 @@ from mtdlab.sweep.heartbeat import recorded_sweep
 from mtdlab.sweep.model_folders import CHECKPOINTS
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.preflight import check_before_sweep, check_requirements
+from mtdlab.sweep.recorded_study import as_begun
 from mtdlab.sweep.same_inputs import check_same_inputs
 from mtdlab.sweep.shared_models import choose_artifacts, record_artifacts
 from mtdlab.sweep.signals import StopRequest, stop_on_signals
@@ -88,6 +89,7 @@ def sweep(
     StorageError where the database fails.
     """
     started = time.perf_counter()
+    spec = as_begun(spec, url)
     place = choose_artifacts(spec, url, artifacts, models.absolute())
     found = check_before_sweep(spec, url, models.absolute(), retry_failed=retry_failed)
     if place is not None and (found is not None or artifacts is not None):

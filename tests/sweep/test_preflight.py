@@ -13,7 +13,12 @@ from mtdlab.store.owner import this_process
 from mtdlab.sweep import run as runs
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.optuna_study import OptunaStudy
-from mtdlab.sweep.preflight import check_before_sweep, check_writable, has_trials_left
+from mtdlab.sweep.preflight import (
+    check_before_sweep,
+    check_writable,
+    has_trials_left,
+    setting_warnings,
+)
 
 Write = Callable[..., StudySpec]
 
@@ -176,3 +181,13 @@ def test_a_study_that_was_deleted_through_optuna_is_checked_as_a_new_one(
     optuna.delete_study(study_name="a", storage=url)
     with pytest.raises(MtdlabError, match=r"gone.txt"):
         runs.sweep(spec, url, jobs=1)
+
+
+def test_a_queue_below_a_batch_is_warned_of(write: Write) -> None:
+    [warning] = setting_warnings(write(queue_size=3, batch_size=4))
+    assert warning == (
+        "queue_size 3 is below batch_size 4: of the 4 keys of a step 3 enter the queue, and "
+        "replace all that are in it; the others are never negatives of a later step"
+    )
+    for size in (0, 4):
+        assert setting_warnings(write(queue_size=size, batch_size=4)) == []
