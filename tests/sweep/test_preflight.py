@@ -7,6 +7,7 @@ import optuna
 import pytest
 
 from mtdlab.config import StudySpec, read_study
+from mtdlab.cost.estimate import estimate
 from mtdlab.errors import MtdlabError
 from mtdlab.store import Result, list_studies
 from mtdlab.store.owner import this_process
@@ -191,3 +192,17 @@ def test_a_queue_below_a_batch_is_warned_of(write: Write) -> None:
     )
     for size in (0, 4):
         assert setting_warnings(write(queue_size=size, batch_size=4)) == []
+
+
+def test_every_missing_input_is_reported_at_once(write: Write, tmp_path: Path) -> None:
+    spec = write(corpus="no.txt", encoder="no-encoder", evaluation=tmp_path)
+    sentences = [
+        r"3 inputs are missing or cannot be read:\n",
+        r"  encoder no-encoder: neither a folder here nor in the local hub cache; .*\n",
+        r"  corpus no.txt: cannot be read: no such file or folder in the study file's folder.*\n",
+        r"  evaluation .*sts-dev.csv: .*$",
+    ]
+    with pytest.raises(MtdlabError, match="".join(sentences)):
+        check_before_sweep(spec, f"sqlite:///{tmp_path / 'a.db'}", tmp_path / "models")
+    with pytest.raises(MtdlabError, match="".join(sentences)):
+        estimate(spec)
