@@ -21,9 +21,9 @@ VALUES: Mapping[str, list[Any]] = {
 
 SETTINGS: Mapping[bool, Mapping[str, Any]] = {
     True: {"learning_rate": 1e-3, "steps": 160, "evaluate_every": 80},
-    False: {"learning_rate": 3e-5, "steps": 500, "evaluate_every": 100},
+    False: {"learning_rate": 3e-5, "steps": 200, "evaluate_every": 50},
 }
-"""Of the built-in encoder, and of others, which are trained already."""
+"""Of the built-in encoder, and of others, which are trained already, and whose steps are long."""
 _WIDEST = 80
 _COMMENTS = {
     "encoder": "builtin, a folder, or a Hugging Face name",

@@ -1,5 +1,6 @@
 """The command plan: a study's configurations, power and looks, and an estimate of its cost."""
 
+import shlex
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,7 @@ from mtdlab.commands.options import (
     Storage,
     StudyFile,
     find_code,
+    written_options,
 )
 from mtdlab.commands.printing import print_json, print_table, rounded_mtd
 from mtdlab.errors import StorageError
@@ -109,7 +111,16 @@ def plan(
     costs = find_costs(spec, jobs, jobs_per_gpu, ended, print_design) if is_measured else None
     print_design()
     if costs is not None:
-        print_text("\n".join(cost_lines(costs)))
+        options = written_options(
+            profile=profile,
+            set_=set_,
+            import_=import_,
+            evaluator=evaluator,
+            objective=objective,
+            storage=storage,
+        )
+        command = shlex.join(["mtdlab", "sweep", str(file), *options])
+        print_text("\n".join(cost_lines(costs, command)))
     if not units - ended.keys():
         print_text(f"nothing is left to run; next: mtdlab report --study {spec.name}")
     raise typer.Exit((costs or {}).get("exit_code", 0))

@@ -206,7 +206,12 @@ def places_of(source: Source, folder: Path | None) -> Places:
 def encoder_pooling(
     trainer: Mapping[str, Any], places: Places, search: Mapping[str, Dimension]
 ) -> Pooling | None:
-    """The pooling that all encoders of a study declare; None where they differ or one has none."""
+    """The pooling that all encoders of a study declare, where its file gives none.
+
+    None where they differ or one declares none.
+    """
+    if "pooling" in {*trainer, *search}:
+        return None
     searched = search.get("encoder")
     named = searched.values if isinstance(searched, Choices) else [trainer.get("encoder")]
     # without one it is the built-in encoder, and a wrong one is reported elsewhere

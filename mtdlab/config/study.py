@@ -138,7 +138,7 @@ class StudySpec:
         """What the trainer section gives to a method, and the pooling of its encoder."""
         kind = settings_class(method)
         given = _of_method(kind, self.trainer, among=self.methods)
-        return with_pooling(kind, given, None if "pooling" in self.search else self.encoder_pooling)
+        return with_pooling(kind, given, self.encoder_pooling)
 
     def parameters_of(self, point: Mapping[str, Any]) -> dict[str, Any]:
         """A point of the search without the parameters of settings that its method lacks.
@@ -253,10 +253,9 @@ def _of_method(
 def with_pooling(
     kind: type[TrainerSettings], given: Mapping[str, Any], declared: Pooling | None
 ) -> dict[str, Any]:
-    """Given settings with the encoder's declared pooling, unless they or the method have one."""
-    if declared is None or has_own_pooling(kind):
-        return dict(given)
-    return {"pooling": declared, **given}
+    """Given settings with the pooling that an encoder declares, unless the method has its own."""
+    own = declared is None or has_own_pooling(kind)
+    return dict(given) if own else {**given, "pooling": declared}
 
 
 def has_own_pooling(kind: type[TrainerSettings]) -> bool:
