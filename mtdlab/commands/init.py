@@ -105,7 +105,8 @@ def init(
     else:
         data = [_absolute(each or BUILTIN, path) for each in (encoder, corpus, evaluation)]
         varied = read_varied(vary or [_DEFAULT_VARIED])
-        text = write_study(NewStudy(chosen, *data, varied, seeds or _DEFAULT_SEEDS))
+        new = NewStudy(chosen, data[0], data[1], data[2], varied, seeds or _DEFAULT_SEEDS)
+        text = write_study(new)
     _write(path, text, as_json)
 
 

@@ -90,8 +90,8 @@ def _basis(found: dict[str, Any]) -> str:
     if measured == kinds:
         return text
     return (
-        f"{text}; the others, too slow for a measurement of {found['measuring']:.2g} s, are "
-        "estimated from smaller batches"
+        f"{text}; those too slow for a measurement of {found['measuring']:.2g} s are estimated "
+        "from smaller batches"
     )
 
 

@@ -35,7 +35,7 @@ def smaller_studies(spec: StudySpec) -> Iterator[tuple[list[str], StudySpec]]:
         except SpecError:
             # other settings may depend on the number of steps, or on a level
             return
-        yield [f"{key}={json.dumps(value)}" for key, value in changed.items()], small
+        yield [f"{key}={_as_yaml(value)}" for key, value in changed.items()], small
 
 
 def _levels(spec: StudySpec) -> dict[str, Any]:
@@ -56,6 +56,10 @@ def _steps(spec: StudySpec, share: int) -> dict[str, Any]:
         return {}
     steps = max(spec.fixed().steps // share, LEAST_STEPS)
     return {"trainer.steps": steps, "trainer.evaluate_every": max(1, steps // EVALUATIONS)}
+
+
+def _as_yaml(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _over(definition: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:

@@ -132,7 +132,7 @@ def test_smaller_studies_have_the_outer_levels_two_seeds_and_fewer_steps(tmp_pat
     assert [small.fixed().steps for _, small in found] == [100, 50, 20, 20, 20, 20, 20]
     overrides, second = found[1]
     assert overrides == [
-        'study="a-small"',
+        "study=a-small",
         "search.ema_decay=[0.5, 0.95]",
         "trainer.steps=50",
         "trainer.evaluate_every=12",
