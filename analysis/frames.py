@@ -226,6 +226,16 @@ class StudyFrames:
 
         return draw_study(self)
 
+    def __repr__(self) -> str:
+        """What it holds, in two lines: frames would fill the terminal."""
+        done = int((self.trials["state"] == "COMPLETE").sum())
+        frames = ("trials", "curves", "spectra", "scores", "probes")
+        rows = ", ".join(f"{name} {len(getattr(self, name)):,}" for name in frames)
+        return (
+            f"study {self.name}: {done} of {self.planned} trials complete, metric {self.metric}\n"
+            f"rows: {rows}; see also summary(), verdict(), plot()"
+        )
+
     def _repr_html_(self) -> str:
         """A small view in a notebook: question, status, finding, what varied."""
         from analysis.notebook import write_html

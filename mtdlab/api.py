@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from mtdlab.evaluation.table import Report as Evaluation
 
 Study = str | Path | Mapping[str, Any]
-"""A study file, the name of a packaged study, or the contents of a study file."""
+"""A study file, the name of a packaged study, or the contents of a study file, in which lists may
+be ranges, tuples and arrays."""
 
 Overrides = Mapping[str, Any]
 """Values in the place of the study file's, by key: {"trainer.steps": 50}."""
@@ -144,15 +145,18 @@ def plan(
     from mtdlab.commands.plan import planned, warn_of_design
     from mtdlab.commands.plan_design import find_design
     from mtdlab.cost.estimate import estimate
+    from mtdlab.sweep.preflight import setting_warnings
+    from mtdlab.sweep.recorded_study import as_begun
 
     spec = _read(study, profile, overrides, imports, evaluator, objective)
+    spec = as_begun(spec, storage_url(storage))
     rows = planned(spec)
     return StudyPlan(
         spec.name,
         len(spec.units()),
         pd.DataFrame(rows),
         find_design(spec, storage, effect=effect, sd=sd, record=record),
-        tuple(warn_of_design(rows)),
+        (*warn_of_design(rows), *setting_warnings(spec)),
         None if objective or not measure else estimate(spec, jobs, jobs_per_gpu),
     )
 
@@ -288,7 +292,7 @@ def _read(
     if isinstance(study, Mapping):
         if profile or overrides:
             raise MtdlabError("a study given as values takes no profile or overrides; change them")
-        text = yaml.safe_dump(dict(study), sort_keys=False, allow_unicode=True)
+        text = _written(study)
         modules, program = find_code(list(imports), evaluator, objective)
         return parse_study("study", text, modules, program=program)
     file = find_study_file(Path(study))
@@ -298,7 +302,35 @@ def _read(
 
 def _assignments(overrides: Overrides | None) -> list[str]:
     """Overrides as --set takes them; JSON values are YAML."""
-    return [f"{key}={json.dumps(value)}" for key, value in (overrides or {}).items()]
+    plain = {key: _plain(value, key) for key, value in (overrides or {}).items()}
+    return [f"{key}={json.dumps(value)}" for key, value in plain.items()]
+
+
+def _written(study: Mapping[str, Any]) -> str:
+    """A study given as values, as the text of a study file."""
+    return yaml.safe_dump(_plain(study, "study"), sort_keys=False, allow_unicode=True)
+
+
+def _plain(value: Any, name: str) -> Any:
+    """A value as a study file can hold it: ranges, tuples and arrays are lists, a path is text.
+
+    Raises MtdlabError for one that it cannot hold. name  what the error calls it.
+    """
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each, str(key)) for key, each in value.items()}
+    if isinstance(value, list | tuple | range):
+        return [_plain(each, name) for each in value]
+    if isinstance(value, Path):
+        return str(value)
+    if hasattr(value, "tolist"):
+        # arrays and their scalars, of numpy and of others
+        return value.tolist()
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise MtdlabError(
+        f"{name}: a study file cannot hold {value!r} ({type(value).__name__}); give text, a "
+        "number, true or false, a list, or a mapping of these"
+    )
 
 
 def _command(study: Study, **options: str | list[str] | None) -> str:

@@ -43,6 +43,13 @@ _BRIEF = {
 }
 
 
+UNSAVED = (
+    "; is a tensor, a count or a random generator missing from the state? A tensor is saved with "
+    "register_buffer, keys with a KeyQueue, anything else with get_extra_state"
+)
+"""What may be the reason if a resumed run differs."""
+
+
 class _Stopped(Exception):
     """Raised by a step callback to interrupt a run."""
 
@@ -130,7 +137,7 @@ def check_resume(settings: TrainerSettings, inputs: RunInputs) -> None:
         resumed = start(settings, inputs)
         resumed.load_state_dict(saved)
         again = train(settings, inputs, _ignore, resumed)
-        _assert_same_run(whole, again, f"resumed at step {stop}")
+        _assert_same_run(whole, again, f"resumed at step {stop}", UNSAVED)
 
 
 def check_failed_loss(settings: TrainerSettings, inputs: RunInputs) -> None:
@@ -239,13 +246,13 @@ def _copied(state: dict[str, Any]) -> dict[str, Tensor]:
     return {name: value.clone() for name, value in state.items()}
 
 
-def _assert_same_run(whole: Outcome, other: Outcome, how: str) -> None:
+def _assert_same_run(whole: Outcome, other: Outcome, how: str, hint: str = "") -> None:
     for name, column in whole.curve.items():
         same = torch.equal(
             torch.nan_to_num(torch.from_numpy(column)),
             torch.nan_to_num(torch.from_numpy(other.curve[name])),
         )
-        assert same, f"{how}, the curve {name!r} differs"
+        assert same, f"{how}, the curve {name!r} differs{hint}"
     _assert_equal(whole.states, other.states, f"the checkpoint of a run {how}")
     assert whole.all_scores() == other.all_scores(), f"{how}, scores differ"
 

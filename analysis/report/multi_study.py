@@ -56,6 +56,11 @@ class MultiStudyReport:
     pages: Mapping[str, Report]
     agreements: tuple[Agreement, ...] = ()
 
+    def __repr__(self) -> str:
+        """The pages, a line each."""
+        own = (f"{name}: {report.page}" for name, report in self.pages.items())
+        return "\n".join([str(self.page), *own])
+
 
 def _section_studies(overview: pd.DataFrame) -> Section:
     links = tuple(f"../{quote(name)}/index.html" for name in overview["study"])

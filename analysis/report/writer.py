@@ -45,6 +45,10 @@ class Report:
     summary: tuple[str, ...]
     mtd_sufficient: Answer
 
+    def __repr__(self) -> str:
+        """The page and what it says, in a few lines."""
+        return "\n".join([str(self.page), *self.summary])
+
 
 def _numbers(verdict: Verdict) -> Mapping[str, str]:
     """The verdict's figures for the box above its sentences."""

@@ -87,7 +87,8 @@ def evaluate(
         str | None,
         typer.Option(
             help="cls, mean, first-last, last2 or last-token. Default: that of a model saved by "
-            "mtdlab, with its prompt and segments, else cls, or last-token for a decoder.",
+            "mtdlab, with its prompt and segments, else that of the encoder's "
+            "1_Pooling/config.json, else cls, or last-token for a decoder.",
             show_default=False,
         ),
     ] = None,

@@ -4,8 +4,11 @@ import itertools
 import re
 import shlex
 import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -16,25 +19,28 @@ from mtdlab.commands.options import AsJson
 from mtdlab.commands.printing import print_json
 from mtdlab.errors import MtdlabError
 from mtdlab.packaged import packaged_studies
-from mtdlab.terminal import print_text
+from mtdlab.terminal import print_text, printable
 
 if TYPE_CHECKING:
     from mtdlab.config import StudySpec
 
+Value = TypeVar("Value")
+
+_DEFAULT_NAME = "my-study"
 _DEFAULT_VARIED = "ema_decay"
 _DEFAULT_SEEDS = 5
 
 
 def init(
     name: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="NAME",
             autocompletion=complete_packaged,
             show_default=False,
-            help="Name of the new study, or of a packaged study to copy.",
+            help="Name of the new study, or of a packaged study to copy. Default: my-study.",
         ),
-    ] = "my-study",
+    ] = None,
     list_: Annotated[
         bool, typer.Option("--list", help="List the studies that come with mtdlab.")
     ] = False,
@@ -80,28 +86,38 @@ def init(
     if list_:
         _list(as_json)
         return
-    path = out or Path(f"{name}.yaml")
-    if path.exists():
-        raise MtdlabError(f"{path} exists and is not overwritten; name another file with --out")
     given = any((encoder, corpus, evaluation, vary, seeds))
-    if name in packaged_studies():
+    copied = packaged_studies().get(name or "")
+    asks = not (copied or given or as_json) and sys.stdin.isatty() and sys.stdout.isatty()
+    chosen = _checked_name(name or _DEFAULT_NAME)
+    path = out or Path(f"{chosen}.yaml")
+    if out or name or not asks:
+        _check_free(path)
+    if copied:
         if given:
             raise MtdlabError(
                 f"{name} is a packaged study, copied as it is; give the new study another name, "
                 "or leave out the options and edit the copy"
             )
-        text = packaged_studies()[name].read_text(encoding="utf-8")
+        text = copied.read_text(encoding="utf-8")
+    elif asks:
+        path, text = _ask(name, out)
     else:
-        _check_name(name)
-        ask = not (given or as_json) and sys.stdin.isatty() and sys.stdout.isatty()
         data = [_absolute(each or BUILTIN, path) for each in (encoder, corpus, evaluation)]
         varied = read_varied(vary or [_DEFAULT_VARIED])
-        new = NewStudy(name, data[0], data[1], data[2], varied, seeds or _DEFAULT_SEEDS)
-        text = write_study(_ask(new) if ask else new)
+        new = NewStudy(chosen, data[0], data[1], data[2], varied, seeds or _DEFAULT_SEEDS)
+        text = write_study(new)
     _write(path, text, as_json)
 
 
-def _check_name(name: str) -> None:
+def _check_free(path: Path) -> None:
+    if path.exists():
+        raise MtdlabError(f"{path} exists and is not overwritten; name another file with --out")
+    if not path.absolute().parent.is_dir():
+        raise MtdlabError(f"{path} cannot be written: no such file or folder: {path.parent}")
+
+
+def _checked_name(name: str) -> str:
     from mtdlab.config.study import is_study_name
 
     if not is_study_name(name):
@@ -109,6 +125,7 @@ def _check_name(name: str) -> None:
             f"{name!r}: not a name that a study can have; use letters, digits, dots and dashes, "
             "at most 100"
         )
+    return name
 
 
 def _absolute(value: str, file: Path) -> str:
@@ -143,19 +160,22 @@ def _describe(spec: "StudySpec") -> str:
     return f"{', '.join(spec.search) or 'nothing'} varied, {seeds}"
 
 
-def _ask(new: NewStudy) -> NewStudy:
-    """The same study with what the questions change. KeyboardInterrupt writes nothing."""
+def _ask(name: str | None, out: Path | None) -> tuple[Path, str]:
+    """The file and text of a study from answers, each checked before the next question.
+
+    KeyboardInterrupt writes nothing.
+    """
     print_text("Enter keeps the value in brackets; mtdlab init --list lists complete studies.")
-    encoder = typer.prompt("Encoder (builtin, a folder, a Hugging Face name)", new.encoder)
-    corpus = typer.prompt("Training text (builtin, a file with a sentence a line)", new.corpus)
-    evaluation = typer.prompt("Evaluation (builtin, a folder of graded pairs)", new.evaluation)
-    print_text(
-        wrapped(f"Settings that can be varied: {', '.join(VALUES)}; others as NAME=VALUE,VALUE.")
+    name = name or _prompt("Name of the study", _DEFAULT_NAME, partial(_free_name, out=out))
+    path = out or Path(f"{name}.yaml")
+    encoder, corpus, evaluation = (
+        _prompt(question, BUILTIN, partial(_present, setting, path))
+        for setting, question in (
+            ("encoder", "Encoder (builtin, a folder, a Hugging Face name)"),
+            ("corpus", "Training text (builtin, a file with a sentence a line)"),
+            ("evaluation", "Evaluation (builtin, a folder of graded pairs)"),
+        )
     )
-    listed: str = typer.prompt("Vary (separated by spaces)", str(_DEFAULT_VARIED))
-    seeds = typer.prompt("Seeds per configuration", new.seeds, type=int)
-    if seeds < 1:
-        raise MtdlabError(f"{seeds} seeds: at least 1 is needed, and 2 for a confidence interval")
     if corpus != BUILTIN and evaluation == BUILTIN:
         print_text(
             wrapped(
@@ -163,7 +183,65 @@ def _ask(new: NewStudy) -> NewStudy:
                 "text; name a folder of graded pairs under evaluation in the file."
             )
         )
-    return NewStudy(new.name, encoder, corpus, evaluation, read_varied(listed.split()), seeds)
+    new = NewStudy(name, encoder, corpus, evaluation, {}, _DEFAULT_SEEDS)
+    print_text(
+        wrapped(f"Settings that can be varied: {', '.join(VALUES)}; others as NAME=VALUE,VALUE.")
+    )
+    new = _prompt("Vary (separated by spaces)", _DEFAULT_VARIED, partial(_varying, new))
+    new = _prompt("Seeds per configuration", str(new.seeds), partial(_with_seeds, new))
+    return path, write_study(new)
+
+
+def _prompt(question: str, default: str, read: Callable[[str], Value]) -> Value:
+    """What `read` makes of the answer; where it raises MtdlabError, the question is asked again."""
+
+    def checked(answer: str) -> Value:
+        try:
+            return read(answer.strip())
+        except MtdlabError as error:
+            raise typer.BadParameter(printable(str(error))) from None
+
+    answer: Value = typer.prompt(question, default, value_proc=checked)
+    return answer
+
+
+def _free_name(name: str, out: Path | None) -> str:
+    """A name that the study and its file can have."""
+    if name in packaged_studies():
+        raise MtdlabError(f"{name} is the name of a packaged study; choose another")
+    _check_free(out or Path(f"{_checked_name(name)}.yaml"))
+    return name
+
+
+def _present(setting: str, file: Path, name: str) -> str:
+    """An encoder, text or evaluation that is there, as a study in `file` names it."""
+    # imported here to keep --help fast
+    from mtdlab.training.present import check_input
+
+    check_input(setting, name)
+    return _absolute(name, file)
+
+
+def _varying(new: NewStudy, listed: str) -> NewStudy:
+    return _sound(replace(new, vary=read_varied(listed.split())))
+
+
+def _with_seeds(new: NewStudy, seeds: str) -> NewStudy:
+    if not seeds.isdecimal() or not int(seeds):
+        raise MtdlabError(f"{seeds!r}: write how many, 1 or more; a confidence interval needs 2")
+    return _sound(replace(new, seeds=int(seeds)))
+
+
+def _sound(new: NewStudy) -> NewStudy:
+    """The same study. Raises MtdlabError with its mistakes, without their places in the file."""
+    from mtdlab.config.reader import parse_study
+    from mtdlab.config.source import SpecError
+
+    try:
+        parse_study("the new study", write_study(new))
+    except SpecError as error:
+        raise MtdlabError("; ".join(each.sentence for each in error.mistakes)) from None
+    return new
 
 
 def _list(as_json: bool) -> None:

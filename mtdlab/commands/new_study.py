@@ -21,13 +21,13 @@ VALUES: Mapping[str, list[Any]] = {
 
 SETTINGS: Mapping[bool, Mapping[str, Any]] = {
     True: {"learning_rate": 1e-3, "steps": 160, "evaluate_every": 80},
-    False: {"learning_rate": 3e-5, "steps": 500, "evaluate_every": 100},
+    False: {"learning_rate": 3e-5, "steps": 200, "evaluate_every": 50},
 }
-"""Of the built-in encoder, and of others, which are trained already."""
+"""Of the built-in encoder, and of others, which are trained already, and whose steps are long."""
 _WIDEST = 80
 _COMMENTS = {
     "encoder": "builtin, a folder, or a Hugging Face name",
-    "pooling": "cls, or mean: most sentence-transformers models use mean",
+    "pooling": "how the encoder was made; cls if its folder has no 1_Pooling/config.json",
     "corpus": "builtin, a text file with a sentence a line, or a folder of them",
     "evaluation": "builtin, or a folder with graded sentence pairs",
     "batch_size": "sentences of a training step",
@@ -77,7 +77,7 @@ def read_varied(texts: Sequence[str]) -> dict[str, list[Any]]:
 def write_study(new: NewStudy) -> str:
     """The text of the study file, with a comment beside what is likely to be changed."""
     builtin = new.encoder == BUILTIN
-    trainer: dict[str, Any] = {"encoder": new.encoder} | ({} if builtin else {"pooling": "cls"})
+    trainer: dict[str, Any] = {"encoder": new.encoder} | _pooling(new)
     trainer |= {"corpus": new.corpus, "evaluation": new.evaluation}
     trainer |= {"batch_size": 64} | ({} if "method" in new.vary else {"queue_size": 512})
     trainer |= SETTINGS[builtin]
@@ -95,6 +95,16 @@ def write_study(new: NewStudy) -> str:
         "sampler: grid",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _pooling(new: NewStudy) -> dict[str, Any]:
+    """The pooling that the encoder was made with; methods that are varied have their own."""
+    if new.encoder == BUILTIN or "method" in new.vary:
+        return {}
+    # here, as in read_varied
+    from mtdlab.encoders.folders import declared_pooling
+
+    return {"pooling": declared_pooling(new.encoder) or "cls"}
 
 
 def describe(new: NewStudy) -> str:

@@ -1,5 +1,6 @@
 """The command plan: a study's configurations, power and looks, and an estimate of its cost."""
 
+import shlex
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,7 @@ from mtdlab.commands.options import (
     Storage,
     StudyFile,
     find_code,
+    written_options,
 )
 from mtdlab.commands.printing import print_json, print_table, rounded_mtd
 from mtdlab.errors import StorageError
@@ -74,13 +76,16 @@ def plan(
     from mtdlab.commands.plan_cost import cost_lines, find_costs
     from mtdlab.commands.plan_design import begin_design, describe_design
     from mtdlab.config import read_study
+    from mtdlab.encoders.folders import POOLING_FILE
     from mtdlab.store.urls import storage_url
+    from mtdlab.sweep.preflight import setting_warnings
+    from mtdlab.sweep.recorded_study import as_begun
 
     code = find_code(import_, evaluator, objective, file)
-    spec = read_study(file, set_ or [], profile, *code)
+    spec = as_begun(read_study(file, set_ or [], profile, *code), storage_url(storage))
     design = begin_design(spec, storage, effect=effect, sd=sd, record=record, in_copy=measure)
     rows = planned(spec)
-    warnings = warn_of_design(rows)
+    warnings = warn_of_design(rows) + setting_warnings(spec)
     ended = ended_trials(spec, storage_url(storage))
     units = {(unit.setting, unit.seed) for unit in spec.units()}
     is_measured = measure and bool(units - ended.keys())
@@ -101,10 +106,21 @@ def plan(
     if rows:
         print_table(rows)
     print_text(describe_size(spec, len(rows), ended), flush=True)
+    if spec.encoder_pooling in {spec.fixed(method).pooling for method in spec.methods}:
+        print_text(f"pooling {spec.encoder_pooling}, from the encoder's {POOLING_FILE}")
     costs = find_costs(spec, jobs, jobs_per_gpu, ended, print_design) if is_measured else None
     print_design()
     if costs is not None:
-        print_text("\n".join(cost_lines(costs)))
+        options = written_options(
+            profile=profile,
+            set_=set_,
+            import_=import_,
+            evaluator=evaluator,
+            objective=objective,
+            storage=storage,
+        )
+        command = shlex.join(["mtdlab", "sweep", str(file), *options])
+        print_text("\n".join(cost_lines(costs, command)))
     if not units - ended.keys():
         print_text(f"nothing is left to run; next: mtdlab report --study {spec.name}")
     raise typer.Exit((costs or {}).get("exit_code", 0))

@@ -1,5 +1,6 @@
 """What plan says of a study's cost: time, memory, disk, and evaluations that dwarf training."""
 
+import shlex
 import time
 from collections.abc import Callable, Collection
 from dataclasses import asdict
@@ -59,8 +60,8 @@ def find_costs(
     return asdict(found) | {"warnings": warnings}
 
 
-def cost_lines(found: dict[str, Any]) -> list[str]:
-    """Time, memory and disk, a line each; or why there is no estimate."""
+def cost_lines(found: dict[str, Any], command: str = "mtdlab sweep FILE") -> list[str]:
+    """Time, memory and disk, a line each; or why there is no estimate. command  runs the study."""
     from rich.filesize import decimal
 
     if "reason" in found:
@@ -77,8 +78,31 @@ def cost_lines(found: dict[str, Any]) -> list[str]:
         f"disk    {decimal(found['database'])} of database, {decimal(found['model'])} for the best "
         "model",
         *(f"encoder {name}: {text}" for name, text in found["encoders"].items()),
-        f"basis   {found['measured']} of {found['kinds']} kinds of step were timed on this machine",
+        _basis(found),
+        *_smaller_lines(found["smaller"], command),
         *(f"warning {warning}" for warning in found["warnings"]),
+    ]
+
+
+def _basis(found: dict[str, Any]) -> str:
+    measured, kinds = found["measured"], found["kinds"]
+    text = f"basis   {measured} of {kinds} kinds of step were timed on this machine"
+    if measured == kinds:
+        return text
+    return (
+        f"{text}; those too slow for a measurement of {found['measuring']:.2g} s are estimated "
+        "from smaller batches"
+    )
+
+
+def _smaller_lines(smaller: dict[str, Any] | None, command: str) -> list[str]:
+    if smaller is None:
+        return []
+    changed = shlex.join(part for each in smaller["overrides"] for part in ("--set", each))
+    trials = _counted(smaller["trials"], "trial")
+    return [
+        f"to begin with a smaller study, about {clock(smaller['seconds'])} for {trials}:",
+        f"  {command} {changed}",
     ]
 
 

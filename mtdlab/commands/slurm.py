@@ -103,6 +103,7 @@ def slurm(
     from mtdlab.slurm.script import read_options
     from mtdlab.store.urls import storage_url
     from mtdlab.sweep.preflight import has_trials_left
+    from mtdlab.sweep.recorded_study import as_begun
 
     named = {"partition": partition, "account": account}
     options = [f"{option}={value}" for option, value in named.items() if value is not None]
@@ -115,8 +116,8 @@ def slurm(
         measure=measure,
     )
     modules, program = find_code(import_, evaluator, objective, file)
-    spec = read_study(file, set_ or [], profile, modules, program)
     url = storage_url(storage)
+    spec = as_begun(read_study(file, set_ or [], profile, modules, program), url)
     if not has_trials_left(spec, url):
         print_text(f"nothing is left to run; next: mtdlab report --study {spec.name}")
         return

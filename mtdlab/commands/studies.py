@@ -13,14 +13,19 @@ if TYPE_CHECKING:
 def studies(storage: Storage = None, as_json: AsJson = False) -> None:
     """List the studies of a database: state, trials, best score, date of the last trial."""
     from mtdlab.store import list_studies
+    from mtdlab.store.plans import planned_names
+    from mtdlab.store.urls import storage_url
 
-    found = list_studies(storage)
+    found, planned = list_studies(storage), planned_names(storage_url(storage))
     if as_json:
-        print_json({"studies": [study_fields(each) for each in found]})
-    elif found:
+        print_json({"studies": [study_fields(each) for each in found], "planned": planned})
+        return
+    if found:
         print_table([_row(each) for each in found])
         print_text("best: reported score of the trial that ranks first. More: mtdlab show STUDY")
-    else:
+    if planned:
+        print_text(f"planned, without trials yet: {', '.join(planned)}; next: mtdlab sweep FILE")
+    elif not found:
         print_text("no study yet")
 
 

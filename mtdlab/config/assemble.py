@@ -27,15 +27,17 @@ from mtdlab.config.rules import (
     check_trials,
     check_until,
 )
-from mtdlab.config.search import Dimension, Partial
+from mtdlab.config.search import Choices, Dimension, Partial
 from mtdlab.config.skip import read_skip
 from mtdlab.config.source import KeyPath, Source
 from mtdlab.config.study import StudySpec, known_settings
 from mtdlab.config.study_file import StudyFile, checked, top_level
 from mtdlab.config.until import Until, UntilSection, VerdictSection, extended, read_until
+from mtdlab.encoders.folders import declared_pooling
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.registry import DEFAULT, is_builtin, settings_class
 from mtdlab.programs import Program
+from mtdlab.settings import Pooling
 from mtdlab.user_code import UserModule
 
 READ_BY_TRIALS: tuple[KeyPath, ...] = (
@@ -72,6 +74,7 @@ def build_study(
     if not isinstance(source.values, dict):
         raise source.error((), "a study file is a mapping that begins with study: NAME")
     mistakes, spec, given = Mistakes(source), None, "select_by" in source.values
+    places = places_of(source, folder)
     top = top_level(source, mistakes)
     if program is None:
         top = completed(top)
@@ -80,7 +83,7 @@ def build_study(
     until = _read_until(source, top, mistakes)
     sections = None
     if mistakes.readable(("trainer",), ("search",)):
-        sections = _read_sections(source, top, modules, program, mistakes)
+        sections = _read_sections(source, top, modules, program, places, mistakes)
     if sections is not None and verdict is not None and mistakes.sound(*READ_BY_TRIALS):
         skip = mistakes.attempt(lambda: read_skip(source, top.skip, sections.search, top.sampler))
         spec = sections.make(
@@ -101,7 +104,7 @@ def build_study(
             until=until,
             margin=verdict.margin,
             alpha=verdict.alpha,
-            places=places_of(source, folder),
+            places=places,
             tracking=top.tracking,
             definition=source.values,
         )
@@ -131,6 +134,7 @@ def _read_sections(
     top: StudyFile,
     modules: Sequence[UserModule],
     program: Program | None,
+    places: Places,
     mistakes: Mistakes,
 ) -> _Sections | None:
     """Check the sections trainer and search; None where no method of the study is known."""
@@ -144,7 +148,9 @@ def _read_sections(
     used: tuple[UserModule, ...] = () if all(map(is_builtin, methods)) else tuple(modules)
     if mistakes.sound(("trainer",)):
         used = with_evaluator(used, top.trainer)
-    return _Sections(search, left_out, partial(StudySpec, user_modules=used))
+    pooling = encoder_pooling(top.trainer, places, search)
+    make = partial(StudySpec, user_modules=used, encoder_pooling=pooling)
+    return _Sections(search, left_out, make)
 
 
 def _read_method_sections(
@@ -195,6 +201,23 @@ def places_of(source: Source, folder: Path | None) -> Places:
     """Where the relative paths of a study are looked up: those of --set in the working folder."""
     given = (path[1:] for path in source.given if path[:1] == ("trainer",))
     return Places(folder, frozenset(str(path[0]) for path in given if path))
+
+
+def encoder_pooling(
+    trainer: Mapping[str, Any], places: Places, search: Mapping[str, Dimension]
+) -> Pooling | None:
+    """The pooling that all encoders of a study declare, where its file gives none.
+
+    None where they differ or one declares none.
+    """
+    if "pooling" in {*trainer, *search}:
+        return None
+    searched = search.get("encoder")
+    named = searched.values if isinstance(searched, Choices) else [trainer.get("encoder")]
+    # without one it is the built-in encoder, and a wrong one is reported elsewhere
+    names = [name for name in named if isinstance(name, str) and name]
+    found = {declared_pooling(places.find("encoder", name)) for name in names}
+    return found.pop() if len(found) == 1 else None
 
 
 def methods_of(source: Source, trainer: Any, search: Mapping[str, Any]) -> tuple[str, ...]:

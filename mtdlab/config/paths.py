@@ -17,6 +17,8 @@ from mtdlab.settings.augmentation import MODELS, parse_augmentation
 from mtdlab.settings.tasks import BEIR, parse_tasks
 from mtdlab.settings.texts import PAIRS
 
+INPUTS = ("encoder", "corpus", "evaluation")
+"""The settings that every run loads files or folders for."""
 Settings = TypeVar("Settings", bound=TrainerSettings)
 
 _PAIRS = re.compile(rf"({PAIRS})([^#]+)(.*)", re.DOTALL)

@@ -5,12 +5,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mtdlab.config.assemble import build_study, methods_of, places_of
+from mtdlab.config.assemble import build_study, encoder_pooling, methods_of, places_of
 from mtdlab.config.mistakes import Mistakes
-from mtdlab.config.paths import located
+from mtdlab.config.paths import Places, located
 from mtdlab.config.profiles import laid_over, profile_names
 from mtdlab.config.source import Source, SpecError, parse, read
-from mtdlab.config.study import StudySpec
+from mtdlab.config.study import StudySpec, with_pooling
 from mtdlab.config.study_file import StudyFile, checked, unknown_key
 from mtdlab.methods.registry import settings_class
 from mtdlab.programs import Program
@@ -85,14 +85,17 @@ def read_settings(
     unknown = [key for key in source.values if key not in StudyFile.model_fields]
     mistakes.collect(unknown_key(source, (key,), StudyFile) for key in unknown)
     values = source.values.get("trainer") or {}
-    settings = mistakes.attempt(lambda: _trainer(source, values))
+    places = places_of(source, path.parent.absolute() if path else None)
+    settings = mistakes.attempt(lambda: _trainer(source, values, places))
     mistakes.raise_all()
     assert settings is not None, "without settings there is a mistake"
-    return located(settings, places_of(source, path.parent.absolute() if path else None))
+    return located(settings, places)
 
 
-def _trainer(source: Source, values: Any) -> TrainerSettings:
+def _trainer(source: Source, values: Any, places: Places) -> TrainerSettings:
     model = settings_class(methods_of(source, values, {})[0])
+    if isinstance(values, dict):
+        values = with_pooling(model, values, encoder_pooling(values, places, {}))
     return checked(source, ("trainer",), model, values)
 
 

@@ -11,7 +11,7 @@ from mtdlab.config.search import Choices, Dimension, Partial, fingerprint, grid,
 from mtdlab.config.until import Until
 from mtdlab.methods.registry import DEFAULT, describe_method, settings_class
 from mtdlab.methods.user_modules import ensure_imported
-from mtdlab.settings import RunSettings, Setting, TrainerSettings, settings_of
+from mtdlab.settings import Pooling, RunSettings, Setting, TrainerSettings, settings_of
 from mtdlab.user_code import UserModule
 
 Sampler = Literal["grid", "random", "tpe", "qmc"]
@@ -42,6 +42,8 @@ class StudySpec:
     select_by_given  whether the file has that key, or leaves it to its default.
     until            when seeds are added, up to all of `seeds`; None for a fixed number.
     places           where relative paths of texts and models are looked up.
+    encoder_pooling  the pooling that the encoder's files declare, where the file gives none: the
+                     default of all methods but those with a pooling of their own.
     tracking         what else training curves are written as: none or tensorboard.
     margin           points (score x 100) below which a difference counts as none in the verdict.
     alpha            error rate of the verdict, over all looks.
@@ -66,6 +68,7 @@ class StudySpec:
     margin: float = MARGIN
     alpha: float = ALPHA
     places: Places = field(default_factory=Places)
+    encoder_pooling: Pooling | None = None
     tracking: str = "none"
     definition: dict[str, Any] = field(default_factory=dict, hash=False, repr=False)
 
@@ -92,7 +95,8 @@ class StudySpec:
 
         By default that of the first method; of several, each takes the settings that it has.
         """
-        return section(method or self.methods[0], self.trainer, among=self.methods)
+        name = method or self.methods[0]
+        return settings_class(name).partial({**self._given(name), "method": name})
 
     def augmentations(self) -> tuple[str, ...]:
         """Every augmentation that a trial may use."""
@@ -122,14 +126,19 @@ class StudySpec:
     def trainer_settings(self, parameters: dict[str, Any], seed: int) -> TrainerSettings:
         """`settings`, of a study that mtdlab's trainer runs."""
         method = str(parameters.get("method", self.methods[0]))
-        kind = settings_class(method)
-        given = _of_method(kind, self.trainer, among=self.methods)
+        kind, given = settings_class(method), self._given(method)
 
         def default(name: str, settings: Mapping[str, Any]) -> Any:
             return getattr(kind.partial(settings), name)
 
         resolved = resolve(self.search, parameters, given, default)
         return kind(**resolved | {"method": method, "seed": seed})
+
+    def _given(self, method: str) -> dict[str, Any]:
+        """What the trainer section gives to a method, and the pooling of its encoder."""
+        kind = settings_class(method)
+        given = _of_method(kind, self.trainer, among=self.methods)
+        return with_pooling(kind, given, self.encoder_pooling)
 
     def parameters_of(self, point: Mapping[str, Any]) -> dict[str, Any]:
         """A point of the search without the parameters of settings that its method lacks.
@@ -239,6 +248,21 @@ def _of_method(
     if len(among) < 2:
         return dict(trainer)
     return {name: value for name, value in trainer.items() if name in kind.model_fields}
+
+
+def with_pooling(
+    kind: type[TrainerSettings], given: Mapping[str, Any], declared: Pooling | None
+) -> dict[str, Any]:
+    """Given settings with the pooling that an encoder declares, unless the method has its own."""
+    own = declared is None or has_own_pooling(kind)
+    return dict(given) if own else {**given, "pooling": declared}
+
+
+def has_own_pooling(kind: type[TrainerSettings]) -> bool:
+    """Whether a method's default pooling is part of the method, not that of all methods."""
+    return bool(
+        kind.model_fields["pooling"].default != TrainerSettings.model_fields["pooling"].default
+    )
 
 
 def is_study_name(name: str) -> bool:

@@ -70,20 +70,24 @@ def open_corpus(name: str) -> Corpus:
     .gz are read, sorted by name. A relative path may also be one in the folder MTDLAB_DATA.
     Raises MtdlabError where nothing can be read or there is no sentence.
     """
-    corpus = _opened(name)
-    if next(corpus.sentences(), None) is None:
+    check_corpus(name)
+    return _corpus(name, _fingerprint(name))
+
+
+def check_corpus(name: str) -> None:
+    """Raise MtdlabError where a corpus is missing or has no sentence; reads its beginning alone."""
+    if next(_corpus(name, "").sentences(), None) is None:
         what = "pair of two texts" if is_pairs(name) else "sentence"
         raise MtdlabError(f"corpus {name}: holds no {what}; one is expected a line")
-    return corpus
 
 
-def _opened(name: str) -> Corpus:
+def _corpus(name: str, fingerprint: str) -> Corpus:
     if is_pairs(name):
         # imported here, since its class is a subclass of Corpus
         from mtdlab.corpus import text_pairs
 
-        return text_pairs.PairCorpus(name, text_pairs.fingerprint(name))
-    return Corpus(name, _fingerprint(name))
+        return text_pairs.PairCorpus(name, fingerprint)
+    return Corpus(name, fingerprint)
 
 
 def _fingerprint(name: str) -> str:
@@ -92,6 +96,10 @@ def _fingerprint(name: str) -> str:
         return hashlib.sha256("\n".join(builtin_sentences()).encode()).hexdigest()[:16]
     if name.startswith(dataset.PREFIX):
         return dataset.fingerprint(name)
+    if is_pairs(name):
+        from mtdlab.corpus import text_pairs
+
+        return text_pairs.fingerprint(name)
     digests = [_digest(path) for path in _files(name)]
     whole = digests[0] if find_data("corpus", name).is_file() else _joint(digests)
     return whole.hex()[:16]

@@ -4,6 +4,7 @@ A few real steps of each kind are timed in as many processes, with as many threa
 would start; the rest is computed from counts.
 """
 
+import copy
 import heapq
 import itertools
 import math
@@ -20,18 +21,22 @@ from mtdlab.config import StudySpec, TrainerSettings
 from mtdlab.config.paths import located
 from mtdlab.cost.measure import Measured, measure_in_processes
 from mtdlab.cost.sample import Sample, take_sample
+from mtdlab.cost.smaller import smaller_studies
 from mtdlab.cost.step_kinds import kind_of
 from mtdlab.device import peak_memory
 from mtdlab.errors import MtdlabError
 from mtdlab.sweep.samplers import suggest
 from mtdlab.sweep.slots import default_jobs, gpu_share, threads_each
 from mtdlab.training.inputs import LOADED
+from mtdlab.training.present import check_present
 from mtdlab.training.probe import LAGS
 from mtdlab.training.state import EVALUATED
 
 LEAST_SECONDS, SECONDS_A_KIND, MOST_SECONDS = 1.5, 0.5, 5.0
 """Duration of the measurement, after the processes have started: for one kind of step, for each
 other kind, and at most."""
+LONG_SECONDS, FIRST_LOOK_SECONDS = 1200.0, 600.0
+"""Duration of a study above which a smaller one is proposed, and what that should take."""
 METHOD_COLUMNS = 4
 """Columns of a training curve beside those of its evaluations, at most, for our methods."""
 SAMPLED_CONFIGURATIONS = 30
@@ -54,6 +59,8 @@ class Estimate:
     gpu_memory       of a GPU, for each worker; 0 without one
     gpu_workers      how many workers the smallest GPU of this machine has the memory for
     kinds, measured  kinds of step in the study, and how many of them were timed directly
+    measuring        how long that took, at most
+    smaller          of a study that takes long, a smaller one to begin with
     encoders         family, forward pass and dropout of each encoder
     """
 
@@ -73,7 +80,18 @@ class Estimate:
     model: int
     kinds: int
     measured: int
+    measuring: float = MOST_SECONDS
+    smaller: "Smaller | None" = None
     encoders: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Smaller:
+    """A smaller study: its duration in seconds, its trials, and the --set that make it."""
+
+    seconds: float
+    trials: int
+    overrides: list[str]
 
 
 def ignore() -> None:
@@ -101,6 +119,7 @@ def estimate(
     Raises MtdlabError where the study names an encoder or a text that is missing.
     """
     trials = trials_of(spec, done)
+    check_present(trials)
     kinds = list({kind_of(each): each for each in trials}.values())
     count = sum((unit.setting, unit.seed) not in done for unit in spec.units())
     jobs = min(jobs or default_jobs(jobs_per_gpu), count)
@@ -119,12 +138,12 @@ def estimate(
     if imports is None:
         imports = _mean([each.began - requested for each in measured])
     clock = _Clock(trials, sample, measured, imports)
-    longest = int(np.argmax(clock.trials))
+    longest, whole = int(np.argmax(clock.trials)), clock.whole(count, jobs)
     return Estimate(
         trials=count,
         workers=jobs,
         threads=threads_each(jobs),
-        seconds=clock.whole(count, jobs),
+        seconds=whole,
         trial=(min(clock.trials), max(clock.trials)),
         training=clock.training[longest],
         evaluation=clock.trials[longest] - clock.training[longest],
@@ -138,8 +157,22 @@ def estimate(
         model=_model(trials, measured[0]),
         kinds=len(kinds),
         measured=measured[0].direct,
+        measuring=seconds,
+        smaller=None if done or whole <= LONG_SECONDS else _smaller(spec, clock, jobs, whole),
         encoders=measured[0].encoders,
     )
+
+
+def _smaller(spec: StudySpec, clock: "_Clock", jobs: int, whole: float) -> Smaller | None:
+    """The first smaller study that takes no longer than a first look should, or the smallest."""
+    found = None
+    for overrides, small in smaller_studies(spec):
+        trials = trials_of(small)
+        workers = min(jobs, len(trials))
+        found = Smaller(clock.of(trials).whole(len(trials), workers), len(trials), overrides)
+        if found.seconds <= FIRST_LOOK_SECONDS:
+            break
+    return found if found and found.seconds < whole / 2 else None
 
 
 def trials_of(spec: StudySpec, done: Collection[tuple[str, int]] = ()) -> list[TrainerSettings]:
@@ -186,17 +219,27 @@ class _Clock:
         self.steps = dict(zip(kinds, map(float, means), strict=True))
         encoders = measured[0].token
         self.token = {name: _mean([each.token[name] for each in measured]) for name in encoders}
-        self.sample, self.settings = sample, trials
-        self.training = [each.steps * self.steps[kind_of(each)] for each in trials]
-        self.trials = [
-            steps + self._evaluations(each)
-            for steps, each in zip(self.training, trials, strict=True)
-        ]
+        self.sample = sample
+        self._take(trials)
         # a worker loads what the sweep has checked before, and scores the untrained encoder
         first = self.token[trials[0].encoder]
         self.loading = sample.load + self._evaluate(first, sample.dev + sample.test, 2)
         self.loading += first * (sample.suite + sample.external) + sample.score
         self.start = 2 * imports + sample.load + sample.tokenise + self.loading
+
+    def of(self, trials: list[TrainerSettings]) -> "_Clock":
+        """The same durations of steps for other trials, whose steps are of the same kinds."""
+        other = copy.copy(self)
+        other._take(trials)
+        return other
+
+    def _take(self, trials: list[TrainerSettings]) -> None:
+        self.settings = trials
+        self.training = [each.steps * self.steps[kind_of(each)] for each in trials]
+        self.trials = [
+            steps + self._evaluations(each)
+            for steps, each in zip(self.training, trials, strict=True)
+        ]
 
     def _evaluate(self, token: float, tokens: int, count: int) -> float:
         return token * tokens + count * self.sample.evaluate

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 
-from huggingface_hub import constants, get_session
-from transformers.utils import logging
+from huggingface_hub import constants, get_session, hf_hub_download, try_to_load_from_cache
 
 SECONDS = 3.0
 """Timeout of the request that tests whether the hub can be reached."""
@@ -24,9 +24,25 @@ def reachable() -> bool:
     return True
 
 
+def find_on_hub(name: str, file: str) -> Path | None:
+    """A repository's file: of the local cache, else fetched; None where neither has it."""
+    try:
+        found = try_to_load_from_cache(name, file)
+        # None: not known to be missing either
+        if found is None and reachable():
+            found = hf_hub_download(name, file)
+    except Exception:
+        # the type depends on the transport, and on what is wrong with the name
+        return None
+    return Path(found) if isinstance(found, str) else None
+
+
 @contextmanager
 def quiet() -> Iterator[None]:
     """Suppress progress bars and messages on unused weights and options."""
+    # imported here: a study file is read without transformers
+    from transformers.utils import logging
+
     before = logging.get_verbosity()
     logging.disable_progress_bar()
     logging.set_verbosity_error()

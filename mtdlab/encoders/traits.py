@@ -10,6 +10,7 @@ from transformers import PreTrainedModel
 
 from mtdlab.encoders.adapters import has_adapters
 from mtdlab.encoders.fast import is_fast
+from mtdlab.encoders.folders import declared_pooling
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Representation
 
@@ -112,9 +113,12 @@ def check_pooling(name: str, traits: Traits, representation: Representation) -> 
         )
 
 
-def natural_pooling(traits: Traits) -> Representation:
-    """The representation of an encoder for which none is given: [CLS], or the last token."""
-    return Representation("last-token" if traits.causal else "cls")
+def natural_pooling(name: str, traits: Traits) -> Representation:
+    """The representation of an encoder for which none is given: as its files declare it.
+
+    Without a declaration [CLS], and of a decoder the last token.
+    """
+    return Representation(declared_pooling(name) or ("last-token" if traits.causal else "cls"))
 
 
 def _trained(model: PreTrainedModel) -> str:

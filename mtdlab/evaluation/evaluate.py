@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from torch import nn
 from transformers import PreTrainedModel
@@ -13,7 +13,7 @@ from mtdlab.data_paths import VARIABLE
 from mtdlab.device import choose_device
 from mtdlab.encoders.embed import MAX_LENGTH, Vectors, tokenised
 from mtdlab.encoders.loading import load_encoder
-from mtdlab.encoders.saved import saved_representation
+from mtdlab.encoders.saved import named_representation
 from mtdlab.encoders.traits import check_pooling, natural_pooling
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.embedder import Embedder
@@ -26,7 +26,7 @@ from mtdlab.evaluation.table import Report
 from mtdlab.evaluation.tasks import sts_benchmark_pairs
 from mtdlab.evaluation.word_vectors import PREFIX, WordAverages
 from mtdlab.methods.user_evaluator import import_evaluator
-from mtdlab.settings import Pooling, Representation, TrainerSettings
+from mtdlab.settings import Representation, TrainerSettings
 from mtdlab.settings.tasks import (
     BUILTIN,
     EVALUATOR,
@@ -55,8 +55,8 @@ def evaluate(
 ) -> Report:
     """Score `builtin`, a folder, a Hugging Face name or `vectors:FILE`, averages of word vectors.
 
-    pooling  None: that of a model saved by mtdlab with its prompt and segments, else cls, and of
-             a decoder last-token.
+    pooling  None: that of a model saved by mtdlab with its prompt and segments, else that of the
+             encoder's `1_Pooling/config.json`, else cls, and of a decoder last-token.
     tasks    names separated by commas, `sts`, `transfer`, or tasks besides the published ones
              (`beir:FOLDER`, `mteb:TASK`, `evaluator`); None: all published, or without data
              `builtin`.
@@ -86,7 +86,7 @@ def evaluate(
     embedded = (
         _averaged(model.removeprefix(PREFIX), given)
         if words
-        else _encoded(model, _representation(model, pooling), given, advance)
+        else _encoded(model, named_representation(model, pooling), given, advance)
     )
     suite, vectors = embedded.suite, embedded.vectors
     scores = suite.score_all(vectors, processing, advance=advance) + embedded.external
@@ -146,7 +146,7 @@ def _averaged(file: str, given: _Data) -> _Embedded:
 
 def _encoded(name: str, named: Representation | None, given: _Data, advance: Advance) -> _Embedded:
     encoder = load_encoder(name, None)
-    representation = named or natural_pooling(encoder.traits)
+    representation = named or natural_pooling(name, encoder.traits)
     check_pooling(name, encoder.traits, representation)
     limit = encoder.token_limit(MAX_LENGTH)
     suite = given.suite(tokenised(encoder.tokenizer, limit, representation.prompt))
@@ -183,20 +183,6 @@ def _tasks(text: str | None) -> str | None:
         return ",".join(parse_tasks(text)) if text else None
     except ValueError as error:
         raise MtdlabError(str(error)) from None
-
-
-def _representation(model: str, pooling: str | None) -> Representation | None:
-    """That of a saved model, or of a pooling; `mask` needs the prompt of a saved model.
-
-    None where neither is given.
-    """
-    saved = saved_representation(model)
-    if pooling is None or (saved and pooling == saved.pooling):
-        return saved
-    known: dict[str, Pooling] = {name: name for name in get_args(Pooling) if name != "mask"}
-    if pooling not in known:
-        raise MtdlabError(f"unknown pooling {pooling!r}; choose from {', '.join(known)}")
-    return Representation(known[pooling])
 
 
 def senteval_folder(data: Path | None) -> Path | None:

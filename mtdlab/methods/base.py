@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from mtdlab.errors import MtdlabError
 from mtdlab.methods.losses import at_least_float32
 from mtdlab.settings import TrainerSettings
 from mtdlab.settings.augmentation import EMBEDDING_LEVEL, parse_augmentation, text_level
@@ -150,8 +151,19 @@ class Method(nn.Module, ABC, Generic[S]):
 
     @property
     def encoder(self) -> "PreTrainedModel":
-        """The encoder that is evaluated and exported."""
-        return cast("PreTrainedModel", self.parts()["encoder"])
+        """The encoder that is evaluated and exported.
+
+        Raises MtdlabError before `__init__` has built what `parts` returns.
+        """
+        try:
+            parts = self.parts()
+        except AttributeError as error:
+            # torch would report this property as missing instead
+            raise MtdlabError(
+                f"method {self.name}: self.encoder is one of parts(), which cannot be read yet "
+                f"({error}); in __init__ use the argument encoder"
+            ) from None
+        return cast("PreTrainedModel", parts["encoder"])
 
     @abstractmethod
     def parts(self) -> dict[str, nn.Module]:

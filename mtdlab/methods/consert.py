@@ -31,7 +31,7 @@ from mtdlab.methods.perturbations import (
     cut_tokens,
     shuffle_positions,
 )
-from mtdlab.settings import Pooling, TrainerSettings, setting, with_default
+from mtdlab.settings import POOLING, Pooling, TrainerSettings, setting, with_default
 from mtdlab.settings.trainer import Positive
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ Perturbed = Annotated[str, AfterValidator(_checked)]
 class ConSERTSettings(TrainerSettings):
     """The settings of ConSERT: the perturbation of each view, and its published values."""
 
-    pooling: Pooling = with_default(TrainerSettings, "pooling", "last2")
+    pooling: Pooling = with_default(TrainerSettings, "pooling", "last2", POOLING)
     first_perturbation: Perturbed = setting(
         "feature-cutoff:0.2", f"perturbation of the first view's embeddings: {_NAMES}"
     )

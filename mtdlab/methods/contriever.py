@@ -32,7 +32,7 @@ from mtdlab.methods.losses import at_least_float32
 from mtdlab.methods.momentum import averaged_pairs, ema_update, make_target
 from mtdlab.methods.perturbations import EmbeddingNoise
 from mtdlab.methods.queue import KeyQueue
-from mtdlab.settings import Pooling, TrainerSettings, limits, setting, with_default
+from mtdlab.settings import POOLING, Pooling, TrainerSettings, limits, setting, with_default
 from mtdlab.settings.trainer import Count, Positive
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ Share = Annotated[float, Field(gt=0, le=1)]
 class ContrieverSettings(HistorySettings):
     """The settings of Contriever: crops, momentum encoder, queue, and its published values."""
 
-    pooling: Pooling = with_default(HistorySettings, "pooling", "mean")
+    pooling: Pooling = with_default(HistorySettings, "pooling", "mean", POOLING)
     ema_decay: Decay = with_default(HistorySettings, "ema_decay", 0.9995)
     queue_size: Positive = setting(
         131_072,

@@ -24,7 +24,7 @@ from mtdlab.methods.base import Step, Tokens, View
 from mtdlab.methods.losses import at_least_float32, info_nce
 from mtdlab.methods.simcse import SimCSESettings
 from mtdlab.methods.two_pass import TwoPass
-from mtdlab.settings import Pooling, TrainerSettings, setting, with_default
+from mtdlab.settings import POOLING, Pooling, TrainerSettings, setting, with_default
 from mtdlab.settings.augmentation import NEGATION
 from mtdlab.settings.trainer import Positive
 
@@ -37,7 +37,7 @@ PASSES = 3
 class SNCSESettings(SimCSESettings):
     """The settings of SimCSE with SNCSE's defaults, its second prompt and its margins."""
 
-    pooling: Pooling = with_default(SimCSESettings, "pooling", "mask")
+    pooling: Pooling = with_default(SimCSESettings, "pooling", "mask", POOLING)
     prompt: str = with_default(SimCSESettings, "prompt", PROMPT)
     second_prompt: str = setting(
         SECOND_PROMPT,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, Self
 
 Pooling = Literal["cls", "mean", "first-last", "last2", "last-token", "mask"]
+POOLING = "how token vectors become a sentence vector"
 
 SENTENCE, MASK = "{sentence}", "{mask}"
 """Placeholders of a prompt: for the sentence, and for the tokenizer's mask token."""

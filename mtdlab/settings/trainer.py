@@ -20,7 +20,7 @@ from mtdlab.settings import limits
 from mtdlab.settings.augmentation import NEGATION, parse_augmentation
 from mtdlab.settings.fields import setting
 from mtdlab.settings.lists import FieldNames, Names, TaskNames
-from mtdlab.settings.representation import Pooling, Representation
+from mtdlab.settings.representation import POOLING, Pooling, Representation
 from mtdlab.settings.tasks import (
     DEV,
     SELECTIONS,
@@ -57,7 +57,11 @@ class TrainerSettings(BaseModel):
     encoder: str = setting(
         "builtin", "`builtin`, a folder, or a Hugging Face name", loaded=True, min_length=1
     )
-    pooling: Pooling = setting("cls", "how token vectors become a sentence vector", loaded=True)
+    pooling: Pooling = setting(
+        "cls",
+        f"{POOLING}; not given: that of the encoder's `1_Pooling/config.json`, if it has one",
+        loaded=True,
+    )
     prompt: str = setting(
         "",
         "text around each sentence, in training and evaluation: `{sentence}` stands for the "

@@ -46,6 +46,17 @@ def read_states(url: str, study: str) -> dict[tuple[str, int], str]:
         return {(setting, seed): state for setting, seed, state in rows}
 
 
+def read_file_of(url: str, study: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What must not change in a study's file, with defaults, and what that file said.
+
+    Both empty for a study that is not there. Raises as `read_states`.
+    """
+    with explained(url), Session(reading_engine(url)) as session:
+        columns = select(StudyRow.identity, StudyRow.definition)
+        row = session.execute(columns.where(StudyRow.name == study)).first()
+        return (row[0], row[1] or {}) if row else ({}, {})
+
+
 def read_last_decision(url: str, study: str) -> str:
     """The decision of a study's last look; empty before the first. Raises as `read_states`."""
     with explained(url), Session(reading_engine(url)) as session:

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from mtdlab.config import StudySpec, TrainerSettings
-from mtdlab.config.paths import locate_augmentations, located
+from mtdlab.config.paths import INPUTS, locate_augmentations, located
+from mtdlab.config.program_study import ProgramSpec
 from mtdlab.config.search import Choices
+from mtdlab.config.study import has_own_pooling
+from mtdlab.encoders.folders import POOLING_FILE, declared_pooling
 from mtdlab.errors import MtdlabError, StorageError
 from mtdlab.store.recorded import read_last_decision, read_states
 from mtdlab.terminal import print_text
-
-INPUTS = ("encoder", "corpus", "evaluation")
-"""The settings that name files or folders; each combination of searched ones is checked."""
 
 
 def has_trials_left(spec: StudySpec, url: str, *, retry_failed: bool = False) -> bool:
@@ -63,12 +63,14 @@ def check_training(spec: StudySpec, models: Path) -> dict[str, str]:
     from mtdlab.sweep.tracking import check_tracking
     from mtdlab.training.export import check_model_folder
     from mtdlab.training.inputs import check_inputs
+    from mtdlab.training.present import check_present
 
     check_tracking(spec.tracking)
     check_model_folder(models / spec.name)
     check_writable(models)
     augmentations = locate_augmentations(spec.augmentations(), spec.places)
     trials, digests = _trials(spec), dict[str, str]()
+    check_present(located(settings, spec.places) for settings in _inputs(spec))
     for settings in _inputs(spec):
         found = check_inputs(
             located(settings, spec.places),
@@ -78,9 +80,51 @@ def check_training(spec: StudySpec, models: Path) -> dict[str, str]:
             (spec.metric, spec.select_by),
         )
         digests |= {f"{name} {getattr(settings, name)}": text for name, text in found.items()}
-    for warning in (*selection_warnings(spec), *shortfall_warnings(spec)):
+    warnings = (*setting_warnings(spec), *selection_warnings(spec), *shortfall_warnings(spec))
+    for warning in warnings:
         print_text(f"mtdlab: {warning}", file=sys.stderr)
     return digests
+
+
+def setting_warnings(spec: StudySpec) -> list[str]:
+    """A sentence for each pooling that is not the encoder's, and for queues below a batch."""
+    if isinstance(spec, ProgramSpec):
+        return []
+    return [*_pooling_warnings(spec), *_queue_warnings(spec)]
+
+
+def _pooling_warnings(spec: StudySpec) -> Iterator[str]:
+    """Of a pooling that is searched, or part of a method, the choice is clear."""
+    if "pooling" in spec.search:
+        return
+    found = {}
+    for settings in _inputs(spec):
+        is_own = "pooling" not in spec.trainer and has_own_pooling(type(settings))
+        if not is_own and settings.pooling != "mask":
+            found[settings.encoder] = settings.pooling
+    for encoder, pooling in found.items():
+        declared = declared_pooling(spec.places.find("encoder", encoder))
+        if declared not in (None, pooling):
+            yield (
+                f"encoder {encoder} was made with {declared} pooling ({POOLING_FILE}), this study "
+                f"reads it with {pooling}; unless this is meant, set trainer.pooling to {declared}"
+                + (", or search pooling too" if "encoder" in spec.search else "")
+            )
+
+
+def _queue_warnings(spec: StudySpec) -> Iterator[str]:
+    if spec.sampler != "grid":
+        return
+    points = [unit.parameters or {} for unit in spec.units() if unit.seed == spec.seeds[0]]
+    every = [spec.trainer_settings(point, spec.seeds[0]) for point in points]
+    sizes = {(getattr(each, "queue_size", 0), each.batch_size) for each in every}
+    for queue, batch in sorted(sizes):
+        if 0 < queue < batch:
+            yield (
+                f"queue_size {queue} is below batch_size {batch}: of the {batch} keys of a step "
+                f"{queue} enter the queue, and replace all that are in it; the others are never "
+                "negatives of a later step"
+            )
 
 
 def selection_warnings(spec: StudySpec) -> list[str]:

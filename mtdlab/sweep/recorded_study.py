@@ -1,12 +1,14 @@
 """A study as its database defines it, for processes that have no study file."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mtdlab.config import StudySpec
+from mtdlab.config.program_study import ProgramSpec
 from mtdlab.config.reader import defined_study
-from mtdlab.errors import MtdlabError
+from mtdlab.errors import MtdlabError, StorageError
 from mtdlab.programs import Program
-from mtdlab.store.recorded import RecordedStudy, read_recorded
+from mtdlab.store.recorded import RecordedStudy, read_file_of, read_recorded
 from mtdlab.sweep.open_study import refuse_other_objective
 from mtdlab.sweep.optuna_study import recorded_folder
 from mtdlab.user_code import UserModule
@@ -33,9 +35,32 @@ def read_defined(
     # it may have been renamed since
     definition = recorded.definition | {"study": study}
     folder = recorded_folder(study, url)
-    spec = defined_study(definition, recorded.text, modules, folder, program)
+    spec = as_begun(defined_study(definition, recorded.text, modules, folder, program), url)
     refuse_other_modules(study, recorded, spec)
     return spec, recorded.command
+
+
+def as_begun(spec: StudySpec, url: str) -> StudySpec:
+    """The study with the pooling that it was begun with, where its file leaves that to the encoder.
+
+    What the encoder's files declare may have become known since: fetched, or read by a later
+    version. A study that is not recorded, or was begun with other encoders, stays as it is.
+    """
+    try:
+        begun, said = read_file_of(url, spec.name)
+    except StorageError:
+        return spec  # no database yet
+    given = {*spec.trainer, *spec.search, *(said.get("trainer") or {})}
+    if isinstance(spec, ProgramSpec) or "pooling" in given:
+        return spec
+    for method in spec.methods:
+        section = begun.get("trainer", {})
+        section = section.get(method, {}) if "method" in spec.search else section
+        recorded, now = section.get("pooling"), spec.fixed(method)
+        if recorded != now.pooling and section.get("encoder", now.encoder) == now.encoder:
+            plain = type(now).model_fields["pooling"].default
+            return replace(spec, encoder_pooling=None if recorded == plain else recorded)
+    return spec
 
 
 def refuse_other_modules(study: str, recorded: RecordedStudy, spec: StudySpec) -> None:

@@ -20,6 +20,7 @@ from mtdlab.sweep.model_folders import CHECKPOINTS
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.preflight import check_requirements, has_trials_left
 from mtdlab.sweep.progress import Phases
+from mtdlab.sweep.recorded_study import as_begun
 from mtdlab.sweep.same_inputs import check_same_inputs
 from mtdlab.sweep.shared_models import choose_artifacts, record_artifacts
 from mtdlab.sweep.signals import StopRequest, stop_on_signals
@@ -90,6 +91,7 @@ def sweep(
     """
     started = time.perf_counter()
     execution = Execution(jobs, jobs_per_gpu, max_failed, wait, scheduler)
+    spec = as_begun(spec, url)
     place = choose_artifacts(spec, url, artifacts, models.absolute())
     with ExitStack() as opened:
         opened.enter_context(following_phases(Phases()))

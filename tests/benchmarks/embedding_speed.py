@@ -10,7 +10,8 @@ from training_speed import MINILM
 from analysis.tasks import STS
 from mtdlab.device import choose_device
 from mtdlab.encoders.embed import MAX_LENGTH, Sentences
-from mtdlab.encoders.loading import encoder_path, load_encoder
+from mtdlab.encoders.folders import encoder_path
+from mtdlab.encoders.loading import load_encoder
 from mtdlab.evaluation.evaluate import senteval_folder
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.tasks import load_task, task_folder

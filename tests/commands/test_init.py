@@ -1,7 +1,10 @@
 """`mtdlab init`: new study files and copies of the packaged ones."""
 
+import io
 import json
+import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -93,19 +96,71 @@ def test_a_mistake_is_named_and_nothing_is_written(
     assert not list(tmp_path.glob("*.yaml"))
 
 
+@pytest.fixture
+def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Gives these answers to the questions of a terminal."""
+
+    def answered(*answers: str) -> None:
+        typed = io.StringIO("".join(f"{each}\n" for each in answers))
+        monkeypatch.setattr(sys, "stdin", typed)
+        for stream in (sys.stdin, sys.stdout):
+            monkeypatch.setattr(stream, "isatty", lambda: True)
+
+    return answered
+
+
 def test_in_a_terminal_it_asks(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, tmp_path: Path, answer: Callable[..., None]
 ) -> None:
-    answers = iter(["", "text.txt", "", "ema_decay queue_size=64,512", "3"])
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setattr(
-        "typer.prompt", lambda _text, default, **_: type(default)(next(answers) or default)
-    )
+    (tmp_path / "text.txt").write_text("A sentence.\n")
+    answer("", "text.txt", "", "ema_decay queue_size=64,512", "3")
     text = command("init mine").stdout
     assert "the built-in evaluation pairs are synthetic" in text
     assert "42 trials (ema_decay, queue_size varied, 3 seeds)" in text
     assert read_study(tmp_path / "mine.yaml").fixed().corpus == "text.txt"
+
+
+def test_a_wrong_answer_is_named_and_asked_for_again(
+    command: Command, tmp_path: Path, answer: Callable[..., None], tiny_encoder: Path
+) -> None:
+    (tmp_path / "my-study.yaml").write_text("")
+    (tmp_path / "text.txt").write_text("A sentence.\n")
+    names = ["", "mtd", "a/b", "mine"]
+    inputs = ["no-encoder", str(tmp_path), str(tiny_encoder), "/nope.txt", "text.txt", "/nope", ""]
+    answer(*names, *inputs, "foo=1", "dropout=", "temperature=x,2", "dropout=0,0.1", "0", "a", "2")
+    text = command("init").stdout
+    for sentence in (
+        "Error: my-study.yaml exists and is not overwritten",
+        "Error: mtd is the name of a packaged study",
+        "Error: 'a/b': not a name that a study can have",
+        "Error: encoder no-encoder: neither a folder here nor in the local hub cache",
+        f"Error: encoder {tmp_path}: the folder holds no config.json",
+        "Error: corpus /nope.txt: ",
+        "Error: evaluation /nope",
+        "Error: search.foo: unknown key",
+        "Error: --vary dropout=: write NAME=VALUE,VALUE",
+        "Error: search.temperature",
+        "Error: '0': write how many, 1 or more",
+        "Error: 'a': write how many, 1 or more",
+        "wrote mine.yaml: study mine, 4 trials (dropout varied, 2 seeds)",
+    ):
+        assert sentence in text
+    fixed = read_study(tmp_path / "mine.yaml").fixed()
+    assert (fixed.encoder, fixed.corpus) == (str(tiny_encoder), "text.txt")
+
+
+def test_the_pooling_of_a_new_study_is_the_encoders(
+    command: Command, tmp_path: Path, tiny_encoder: Path
+) -> None:
+    command(f"init plain --encoder {tiny_encoder}")
+    shutil.copytree(tiny_encoder, tmp_path / "encoder")
+    (tmp_path / "encoder" / "1_Pooling").mkdir()
+    (tmp_path / "encoder" / "1_Pooling" / "config.json").write_text('{"pooling_mode": "mean"}')
+    command("init mean --encoder encoder")
+    command("init both --encoder encoder --vary method=mocose,consert")
+    studies = [read_study(tmp_path / f"{name}.yaml") for name in ("plain", "mean", "both")]
+    assert [each.trainer.get("pooling") for each in studies] == ["cls", "mean", None]
+    assert [studies[2].fixed(method).pooling for method in studies[2].methods] == ["mean", "last2"]
 
 
 def test_a_packaged_study_is_used_by_its_name_where_no_file_has_it(

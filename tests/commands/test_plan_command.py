@@ -11,7 +11,7 @@ from mtdlab.commands import plan as plans
 from mtdlab.commands.plan_cost import cost_lines, find_costs
 from mtdlab.config import StudySpec, read_study
 from mtdlab.cost import copies
-from mtdlab.cost.estimate import Estimate, trials_of
+from mtdlab.cost.estimate import Estimate, Smaller, trials_of
 from mtdlab.errors import MtdlabError
 from mtdlab.store import Result
 from mtdlab.store.owner import this_process
@@ -93,7 +93,19 @@ def test_an_evaluation_longer_than_training_is_warned_of_with_both_times(
     assert found["warnings"] == []
     first, *_, last = cost_lines(found)
     assert first.startswith("time    about 10 min: 3 trials of 2 min to 3 min on 2 workers with 1")
-    assert last == "basis   1 of 2 kinds of step were timed on this machine"
+    assert last == (
+        "basis   1 of 2 kinds of step were timed on this machine; those too slow for a "
+        "measurement of 5 s are estimated from smaller batches"
+    )
+
+
+def test_a_long_study_is_offered_smaller(spec: StudySpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    smaller = Smaller(500.0, 4, ["study=a-small", "seeds=[0, 1]"])
+    found = costs(spec, monkeypatch, replace(ESTIMATE, smaller=smaller, evaluation=0.0))
+    assert cost_lines(found, "mtdlab sweep a.yaml")[-2:] == [
+        "to begin with a smaller study, about 8 min for 4 trials:",
+        "  mtdlab sweep a.yaml --set study=a-small --set 'seeds=[0, 1]'",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,11 @@ import sys
 import typing
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import mtdlab
+from analysis.report import MultiStudyReport, Report
 from mtdlab import api
 from mtdlab.errors import MtdlabError
 from tests.commands.conftest import Recorded
@@ -63,6 +65,34 @@ def test_a_study_given_as_values_runs_and_resumes(recorded: Recorded) -> None:
     assert study.command == ""
     with pytest.raises(MtdlabError, match="takes no profile or overrides"):
         mtdlab.run_study(recorded.values, overrides={"trainer.steps": 5})
+
+
+def test_a_study_may_hold_arrays_ranges_and_paths(recorded: Recorded, tmp_path: Path) -> None:
+    values = recorded.values | {
+        "trainer": recorded.values["trainer"] | {"steps": np.int64(3), "corpus": Path("text.txt")},
+        "search": {"temperature": np.array([0.1, 0.2]), "learning_rate": (np.float64(0.1), 1)},
+        "seeds": range(2),
+    }
+    found = mtdlab.plan(values, storage=str(tmp_path / "a.db"), measure=False, record=False)
+    assert (found.trials, found.configurations["temperature"].tolist()[::2]) == (8, [0.1, 0.2])
+    assert api._assignments({"seeds": range(2), "trainer.steps": np.int64(5)}) == [
+        "seeds=[0, 1]",
+        "trainer.steps=5",
+    ]
+    with pytest.raises(MtdlabError, match=r"seeds: a study file cannot hold \{0\} \(set\); give"):
+        mtdlab.plan(values | {"seeds": {0}}, measure=False)
+
+
+def test_a_study_and_its_report_are_printed_in_a_few_lines(recorded: Recorded) -> None:
+    study = mtdlab.load_study("tiny", str(recorded.storage))
+    first, second = repr(study).splitlines()
+    assert first == "study tiny: 2 of 4 trials complete, metric sts_test"
+    assert second.startswith("rows: trials 4, curves ")
+    summary = ("The verdict.", "A warning.")
+    report = Report(Path("r/a/index.html"), (), (), study.verdict(), summary, "cannot be tested")
+    assert repr(report).splitlines() == ["r/a/index.html", *summary]
+    several = MultiStudyReport(Path("r/a+b/index.html"), (), (), {"a": report})
+    assert repr(several).splitlines() == ["r/a+b/index.html", "a: r/a/index.html"]
 
 
 def test_a_plan_lists_the_configurations(recorded: Recorded, tmp_path: Path) -> None:

@@ -110,3 +110,12 @@ def test_studies_are_listed_with_state_best_score_and_date(
     assert best is not None
     assert (row["study"], row["state"], row["best"]["score"]) == ("tiny", "complete", best.score)
     assert row["last"][:4].isdigit()
+
+
+def test_a_study_that_is_only_planned_is_listed(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("study: only-planned\nsearch: {ema_decay: [0.5, 0.75]}\n")
+    assert "recorded before trial 1" in command("plan a.yaml --no-measure").stdout
+    sentence = "planned, without trials yet: only-planned; next: mtdlab sweep FILE"
+    assert command("studies").stdout == f"{sentence}\n"
+    fields = json.loads(command("studies --json").stdout)
+    assert fields == {"studies": [], "planned": ["only-planned"]}

@@ -19,8 +19,10 @@ from mtdlab.corpus.tokens import tokenise
 from mtdlab.cost import estimate as estimates
 from mtdlab.cost import sample as samples
 from mtdlab.cost import step_timer
+from mtdlab.cost.estimate import trials_of
 from mtdlab.cost.measure import Measured, measure
 from mtdlab.cost.sample import Sample, take_sample
+from mtdlab.cost.smaller import smaller_studies
 from mtdlab.cost.step_kinds import family_of, kind_of, operations
 from mtdlab.cost.step_timer import _line
 from mtdlab.device import Device
@@ -116,6 +118,43 @@ def test_the_sets_of_an_average_are_counted(tiny: TrainerSettings, tmp_path: Pat
     assert found.average == found.test > 0
     assert found.evaluate_average > 0
     assert take_sample([settings], sample).average == 0
+
+
+def test_smaller_studies_have_the_outer_levels_two_seeds_and_fewer_steps(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(
+        "study: a\ntrainer: {steps: 100}\nsearch: {ema_decay: [0.75, 0.5, 0.95], "
+        "temperature: [0.1, 0.05]}\nseeds: [3, 4, 5]\nprofiles: {until: {until: {decided: true, "
+        "max_seeds: 8}}}\n"
+    )
+    spec = read_study(path)
+    found = list(smaller_studies(spec))
+    assert [small.fixed().steps for _, small in found] == [100, 50, 20, 20, 20, 20, 20]
+    overrides, second = found[1]
+    assert overrides == [
+        "study=a-small",
+        "search.ema_decay=[0.5, 0.95]",
+        "trainer.steps=50",
+        "trainer.evaluate_every=12",
+        "seeds=[3, 4]",
+    ]
+    assert len(second.units()) == 2 * 2 * 2
+    assert read_study(path, overrides).identity() == second.identity()
+    assert list(smaller_studies(read_study(path, profile="until"))) == []
+
+
+def test_a_long_study_comes_with_one_that_takes_ten_minutes(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(
+        "study: a\ntrainer: {steps: 2000, evaluate_every: 100}\nsearch: {ema_decay: [0.5, 0.95]}\n"
+    )
+    spec = read_study(path)
+    clocked = clock(trials_of(spec), seen(1.0))
+    found = estimates._smaller(spec, clocked, 1, clocked.whole(2, 1))
+    assert found is not None
+    # two trials of 400 steps alone would take more than 13 minutes
+    assert 400 < found.seconds <= 600
+    assert (found.trials, found.overrides[1]) == (2, "trainer.steps=200")
 
 
 def test_workers_share_trials_as_they_come() -> None:

@@ -42,16 +42,21 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], ModuleT
     return load
 
 
+METHODS = {"align_uniform": "AlignUniform", "cross_batch_memory": "CrossBatchMemory"}
+
+
 @pytest.mark.parametrize("check", method_checks(), ids=lambda check: check.__name__)
+@pytest.mark.parametrize("name", METHODS)
 def test_the_example_method_conforms(
     check: Check,
+    name: str,
     example: Callable[[str], ModuleType],
     tiny_encoder: Path,
     tiny_corpus: Path,
     tiny_pairs: Path,
 ) -> None:
     data = {"encoder": tiny_encoder, "corpus": tiny_corpus, "evaluation": tiny_pairs}
-    method = example("align_uniform").AlignUniform
+    method = getattr(example(name), METHODS[name])
     run_check(check, method, **{name: str(path) for name, path in data.items()})
 
 

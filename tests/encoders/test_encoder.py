@@ -14,7 +14,8 @@ from safetensors.torch import load_file
 from torch import nn
 from transformers import T5Config, T5EncoderModel
 
-from mtdlab.encoders.loading import PACKAGED, encoder_path, load_encoder
+from mtdlab.encoders.folders import PACKAGED, encoder_path
+from mtdlab.encoders.loading import load_encoder
 from mtdlab.encoders.pooling import encode, pool
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Pooling, Representation

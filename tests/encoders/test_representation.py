@@ -1,5 +1,7 @@
 """Prompts, the mask token, segments: how a sentence becomes a vector."""
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ from pydantic import ValidationError
 
 import mtdlab
 from mtdlab.config import make_settings
+from mtdlab.config.reader import parse_study, read_settings
+from mtdlab.encoders.folders import declared_pooling
 from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.encoders.pooling import encode
 from mtdlab.encoders.saved import SentenceEncoder, saved_representation
@@ -18,6 +22,7 @@ from mtdlab.encoders.tokenising import check_prompt, token_ids
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Representation
 from mtdlab.settings.representation import describe
+from mtdlab.sweep.preflight import setting_warnings
 
 PROMPT = "the {sentence} is a {mask} dog"
 
@@ -203,3 +208,97 @@ def test_a_representation_in_words() -> None:
     assert describe(Representation()) == "cls pooling"
     text = "mean pooling, prompt 'a {sentence}', segments of 32 tokens"
     assert describe(Representation("mean", "a {sentence}", 32)) == text
+
+
+@pytest.fixture
+def declaring(tmp_path: Path, tiny_encoder: Path) -> Callable[..., Path]:
+    """A copy of the encoder whose `1_Pooling/config.json` has this text."""
+
+    def copied(text: str) -> Path:
+        folder = tmp_path / f"encoder-{len(list(tmp_path.iterdir()))}"
+        shutil.copytree(tiny_encoder, folder)
+        (folder / "1_Pooling").mkdir()
+        (folder / "1_Pooling" / "config.json").write_text(text)
+        return folder
+
+    return copied
+
+
+MEAN = '{"pooling_mode_cls_token": false, "pooling_mode_mean_tokens": true}'
+
+
+@pytest.mark.parametrize(
+    ("text", "pooling"),
+    [
+        (MEAN, "mean"),
+        ('{"pooling_mode_cls_token": true}', "cls"),
+        ('{"pooling_mode_lasttoken": true}', "last-token"),
+        ('{"pooling_mode": "lasttoken"}', "last-token"),
+        ('{"pooling_mode": ["mean"]}', "mean"),
+        ('{"pooling_mode": ["mean", "max"]}', None),
+        ('{"pooling_mode_mean_sqrt_len_tokens": true}', None),
+        ("{}", None),
+        ("[]", None),
+        ("{", None),
+    ],
+)
+def test_the_declared_pooling_of_an_encoder(
+    declaring: Callable[..., Path], text: str, pooling: str | None
+) -> None:
+    assert declared_pooling(str(declaring(text))) == pooling
+
+
+def test_an_encoder_without_the_file_declares_no_pooling(tiny_encoder: Path) -> None:
+    for name in (str(tiny_encoder), "builtin", "no/such-encoder", "/nowhere", ""):
+        assert declared_pooling(name) is None
+
+
+def test_the_declared_pooling_is_the_default_wherever_none_is_given(
+    declaring: Callable[..., Path], tiny_encoder: Path
+) -> None:
+    folder = str(declaring(MEAN))
+    assert mtdlab.load_encoder(folder).representation.pooling == "mean"
+    assert mtdlab.load_encoder(folder, pooling="cls").representation.pooling == "cls"
+    assert mtdlab.load_encoder(str(tiny_encoder)).representation.pooling == "cls"
+    with pytest.raises(MtdlabError, match="unknown pooling 'max'; choose from cls, mean"):
+        mtdlab.load_encoder(folder, pooling="max")
+    assert read_settings(None, [f"trainer.encoder={folder}"]).pooling == "mean"
+    given = [f"trainer.encoder={folder}", "trainer.pooling=cls"]
+    assert read_settings(None, given).pooling == "cls"
+    assert read_settings(None, [f"trainer.encoder={folder}", "trainer.method=consert"]).pooling == (
+        "last2"
+    )
+
+
+@pytest.mark.parametrize(
+    ("trainer", "search", "poolings", "warned"),
+    [
+        ("encoder: {mean}", "ema_decay: [0.5]", ["mean"], []),
+        ("encoder: {mean}, pooling: cls", "ema_decay: [0.5]", ["cls"], ["mean", "cls"]),
+        ("encoder: {mean}", "pooling: [cls, mean]", ["cls", "mean"], []),
+        ("encoder: {mean}", "method: [simcse, consert]", ["mean", "last2"], []),
+        ("steps: 9", "encoder: ['{mean}', '{plain}']", ["cls", "cls"], ["mean", "cls"]),
+        ("steps: 9", "encoder: ['{mean}', '{other}']", ["mean", "mean"], []),
+    ],
+)
+def test_the_pooling_of_a_studys_trials_and_what_is_warned_of(
+    declaring: Callable[..., Path],
+    tiny_encoder: Path,
+    trainer: str,
+    search: str,
+    poolings: list[str],
+    warned: list[str],
+) -> None:
+    names = {"mean": declaring(MEAN), "other": declaring(MEAN), "plain": tiny_encoder}
+    text = f"study: a\ntrainer: {{{trainer}}}\nsearch: {{{search}}}\n"
+    for name, folder in names.items():
+        text = text.replace(f"{{{name}}}", str(folder))
+    spec = parse_study("a.yaml", text)
+    trials = [spec.trainer_settings(unit.parameters or {}, unit.seed) for unit in spec.units()]
+    assert [each.pooling for each in trials] == poolings
+    warnings = setting_warnings(spec)
+    assert len(warnings) == bool(warned)
+    for warning in warnings:
+        declared, used = warned
+        assert f"was made with {declared} pooling (1_Pooling/config.json)" in warning
+        assert f"this study reads it with {used}; unless" in warning

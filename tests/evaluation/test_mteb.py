@@ -8,7 +8,8 @@ import torch
 
 from mtdlab.device import Device
 from mtdlab.encoders.embed import tokenised
-from mtdlab.encoders.loading import encoder_path, load_encoder
+from mtdlab.encoders.folders import encoder_path
+from mtdlab.encoders.loading import load_encoder
 from mtdlab.evaluation.embedder import Embedder
 from mtdlab.evaluation.mteb_tree import write_mteb
 from mtdlab.evaluation.pairs import Pairs

@@ -94,7 +94,11 @@ class Undetached(MoCoSE):
 @pytest.mark.parametrize(
     ("method", "check", "message"),
     [
-        (ForgetfulNoise, check_resume, "resumed at step 1, the curve 'loss' differs"),
+        (
+            ForgetfulNoise,
+            check_resume,
+            "resumed at step 1, the curve 'loss' differs; is a tensor, .* missing from the state",
+        ),
         (EarlyQueue, check_keys_follow_the_loss, "the queue after the forward pass"),
         (Undetached, check_keys_follow_the_loss, "require a gradient"),
     ],
@@ -104,6 +108,21 @@ def test_what_breaks_the_contract_is_found(
 ) -> None:
     with pytest.raises(AssertionError, match=message):
         run_check(check, method, **tiny)
+
+
+def test_the_encoder_of_a_method_that_is_not_built_yet_is_explained(tiny: dict[str, Any]) -> None:
+    class Hurried(SimCSE):
+        """Reads its encoder before the constructor of its parent has run."""
+
+        name = "hurried"
+
+        def __init__(self, encoder: Any, settings: Any, device: Any) -> None:
+            self.width = self.encoder.config.hidden_size
+            super().__init__(encoder, settings, device)
+
+    message = "method hurried: self.encoder is one of parts.*; in __init__ use the argument encoder"
+    with pytest.raises(MtdlabError, match=message):
+        run_check(check_resume, Hurried, **tiny)
 
 
 def test_a_queue_that_changes_before_a_loss_that_raises_is_found(tiny: dict[str, Any]) -> None:

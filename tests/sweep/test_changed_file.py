@@ -1,5 +1,6 @@
 """A study that was begun with another file: the message names the commands that go on."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from mtdlab.store.owner import this_process
 from mtdlab.sweep import worker
 from mtdlab.sweep.open_study import check_unchanged, open_study
 from mtdlab.sweep.optuna_study import OptunaStudy, recorded_folder
+from mtdlab.sweep.recorded_study import as_begun, read_defined
 from mtdlab.sweep.signals import stop_on_signals
 
 BEGUN = "study: a\ntrainer: {steps: 4, pooling: mean}\nsearch: {ema_decay: [0.5, 0.75]}\n"
@@ -152,3 +154,24 @@ def test_a_study_of_methods_is_resumed_by_a_version_with_more_settings(tmp_path:
     expected = r"\(trainer.mocose.lora_rank: was 0, now 2; trainer.simcse.lora_rank: was 0, now 2\)"
     with pytest.raises(MtdlabError, match=expected):
         open_study(read_study(path), url, COMMAND)
+
+
+def test_a_begun_study_keeps_the_pooling_that_its_file_leaves_to_the_encoder(
+    tmp_path: Path, tiny_encoder: Path
+) -> None:
+    """The encoder's declaration appears, or becomes readable to a later version."""
+    encoder = tmp_path / "encoder"
+    shutil.copytree(tiny_encoder, encoder)
+    url, path = f"sqlite:///{tmp_path / 'a.db'}", tmp_path / "a.yaml"
+    path.write_text("study: a\ntrainer: {encoder: encoder}\nsearch: {ema_decay: [0.5, 0.75]}\n")
+    before = read_study(path)
+    open_study(as_begun(before, url), url, COMMAND).claim(this_process())
+    (encoder / "1_Pooling").mkdir()
+    (encoder / "1_Pooling" / "config.json").write_text('{"pooling_mode": "mean"}')
+    now = read_study(path)
+    assert [before.fixed().pooling, now.fixed().pooling] == ["cls", "mean"]
+    assert as_begun(now, url).identity() == before.identity()
+    assert read_defined("a", url)[0].identity() == before.identity()
+    assert open_study(as_begun(now, url), url, COMMAND).counts() == {"WAITING": 1, "RUNNING": 1}
+    given = read_study(path, ["trainer.pooling=mean"])
+    assert as_begun(given, url) is given

