@@ -22,6 +22,7 @@ from typing import Any
 
 import optuna
 import pytest
+from forked_commands import ForkedCommand
 
 from analysis.runs import format_mtd
 from mtdlab.cli import main
@@ -47,7 +48,7 @@ class Done:
 
 
 Run = Callable[..., Done]
-Begin = Callable[[str], subprocess.Popen[str]]
+Begin = Callable[[str], ForkedCommand]
 
 
 def cut_down(name: str) -> str:
@@ -114,13 +115,12 @@ def installed(command: str) -> Done:
 
 
 @pytest.fixture
-def begin() -> Iterator[Begin]:
-    """Start the installed command as a process; one that is left when a test fails is ended."""
-    begun: list[subprocess.Popen[str]] = []
+def begin(place: Path) -> Iterator[Begin]:
+    """Start a command as a process; one that is left when a test fails is ended."""
+    begun: list[ForkedCommand] = []
 
-    def call(command: str) -> subprocess.Popen[str]:
-        pipe, words = subprocess.PIPE, [MTDLAB, *shlex.split(command)]
-        begun.append(subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, process_group=0))
+    def call(command: str) -> ForkedCommand:
+        begun.append(ForkedCommand(shlex.split(command), place, {}))
         return begun[-1]
 
     yield call
@@ -362,7 +362,7 @@ def owners() -> list[int]:
         return []
 
 
-def wait_for_trials(count: int, process: subprocess.Popen[str]) -> list[int]:
+def wait_for_trials(count: int, process: ForkedCommand) -> list[int]:
     deadline = time.monotonic() + 120
     while len(found := owners()) < count:
         assert process.poll() is None, process.communicate()
