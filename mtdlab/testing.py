@@ -129,13 +129,19 @@ def check_state_round_trip(settings: TrainerSettings, inputs: RunInputs) -> None
 
 def check_resume(settings: TrainerSettings, inputs: RunInputs) -> None:
     """A run that is stopped and resumed from its state gives bit-identical results."""
-    whole = train(settings, inputs, _ignore)
-    for stop in (1, STOP, settings.steps - 1):
-        saved = copy.deepcopy(_stopped_at(settings, inputs, stop).state_dict())
+    saved: dict[int, dict[str, Any]] = dict.fromkeys((1, STOP, settings.steps - 1), {})
+
+    def save(step: int, _evaluation: Evaluation | None) -> None:
+        if step in saved:
+            saved[step] = copy.deepcopy(state.state_dict())
+
+    state = start(settings, inputs)
+    whole = train(settings, inputs, save, state)
+    for stop, values in saved.items():
         # a random draw that is not restored from the state would now differ
         torch.manual_seed(987_654)
         resumed = start(settings, inputs)
-        resumed.load_state_dict(saved)
+        resumed.load_state_dict(values)
         again = train(settings, inputs, _ignore, resumed)
         _assert_same_run(whole, again, f"resumed at step {stop}", UNSAVED)
 

@@ -102,9 +102,9 @@ def raw_lines(path: Path, tally: Tally, most: int) -> Iterator[str]:
                 break
             if len(line) > most and line[-1] != "\n":
                 _leave_out_the_rest(text)
-            yield line.removesuffix("\n")
             if number % REFRESH == 0:
                 tally.done = before + file.tell()
+            yield line.removesuffix("\n")
         tally.done = before + file.tell()
 
 

@@ -49,5 +49,5 @@ def test_an_estimate_is_scipys_t_interval(level: float) -> None:
 
 def test_one_seed_has_no_interval() -> None:
     found = estimate(np.array([3.0]), 0.95)
-    assert found.mean == 3
+    assert found.mean == pytest.approx(3)
     assert np.isnan([found.low, found.high]).all()

@@ -140,7 +140,7 @@ def test_settings_are_distinguished_by_value(trials_of: MakeTrials, settings: Se
         ema_decay_end=pd.Series([1.0, None, 1.0, None], dtype="object").to_numpy(),
     )
     best = find_best_setting(trials.reset_index(drop=True), settings)
-    assert best[["n", "mean"]].to_numpy().tolist() == [[2, 20]]
+    assert best[["n", "mean"]].to_numpy().tolist() == [pytest.approx([2, 20])]
     assert best["setting"].tolist() == [
         "learning_rate 1e-5, in_batch_negatives false, prediction_dim the encoder's, "
         "ema_decay_end none"

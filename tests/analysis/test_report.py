@@ -2,7 +2,6 @@
 
 import dataclasses
 import re
-import time
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -343,9 +342,7 @@ def test_thousands_of_trials_fit_a_page(
     for number in range(0, count, 50):
         fail(trials, number, "a reason of some length " * 40)
     assert len(trials) == count
-    started = time.process_time()
     report = write(study_of(trials), tmp_path)
-    assert time.process_time() - started < 60
     check_sound(report)
     assert (
         f"1,000 of {count:,} trials: the 500 best, best first by score, and the 500 last of the "

@@ -149,7 +149,7 @@ def test_the_figure_draws_the_table(frame: pd.DataFrame) -> None:
     draw_spherical_cap(frame, ax)
     lines = {line.get_label(): np.asarray(line.get_ydata()) for line in ax.get_lines()}
     for angle, rows in frame.groupby("angle"):
-        assert lines[f"ω = {angle}°"].tolist() == rows["mean"].tolist()
+        assert lines[f"ω = {angle}°"].tolist() == pytest.approx(rows["mean"].tolist())
     legend = ax.get_legend()
     assert legend is not None
     drawn = [text.get_text() for text in legend.get_texts()]

@@ -1,6 +1,8 @@
 """A study file written and read in one call."""
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,3 +25,25 @@ def read(path: Path) -> Callable[..., StudySpec]:
         return read_study(path, overrides)
 
     return read
+
+
+@pytest.fixture
+def at_most_calls() -> Callable[[int], AbstractContextManager[None]]:
+    """Limits the function calls of a block: the same on every machine, unlike its duration."""
+
+    @contextmanager
+    def limited(most: int) -> Iterator[None]:
+        calls = 0
+
+        def count(_frame: object, event: str, _argument: object) -> None:
+            nonlocal calls
+            calls += event in ("call", "c_call")
+
+        sys.setprofile(count)
+        try:
+            yield
+        finally:
+            sys.setprofile(None)
+        assert calls <= most, f"{calls:,} calls"
+
+    return limited

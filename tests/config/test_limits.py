@@ -1,9 +1,8 @@
-"""Study files that are too large are refused in one sentence, at a line, within a second."""
+"""Study files that are too large are refused in one sentence, at a line, without much work."""
 
-import time
 import tracemalloc
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,10 @@ from mtdlab.settings import limits
 from mtdlab.settings.schedules import ema_decay_at
 
 Read = Callable[..., StudySpec]
+AtMostCalls = Callable[[int], AbstractContextManager[None]]
 STUDY = "study: a\n"
-SECONDS = 1.0
+CALLS = 5_000_000
+"""Of functions: a second or two. The files below need up to half of them."""
 MEGABYTES = 200
 
 
@@ -103,22 +104,12 @@ TOO_LARGE = {
 }
 
 
-def fastest(call: Callable[[], object], tries: int = 3) -> float:
-    """The CPU seconds of a call: the first below a second, else the least of a few."""
-    times: list[float] = []
-    while len(times) < tries and min(times, default=SECONDS) >= SECONDS:
-        started = time.process_time()
-        with suppress(SpecError):
-            call()
-        times.append(time.process_time() - started)
-    return min(times)
-
-
 @pytest.mark.parametrize(("rest", "message"), TOO_LARGE.values(), ids=TOO_LARGE)
-def test_what_is_too_large_is_refused_soon(read: Read, rest: str, message: str) -> None:
-    with pytest.raises(SpecError, match=message) as caught:
+def test_what_is_too_large_is_refused_soon(
+    read: Read, at_most_calls: AtMostCalls, rest: str, message: str
+) -> None:
+    with at_most_calls(CALLS), pytest.raises(SpecError, match=message) as caught:
         read(STUDY + rest)
-    assert fastest(lambda: read(STUDY + rest)) < SECONDS
     # one mistake is one sentence, the line and the place in it
     if "50 or more" not in message:
         assert len(str(caught.value).splitlines()) in (1, 3)
@@ -150,9 +141,12 @@ LARGE = {
 
 
 @pytest.mark.parametrize("rest", LARGE.values(), ids=LARGE)
-def test_what_is_as_large_as_allowed_is_read_soon(read: Read, rest: str) -> None:
-    assert len(read(STUDY + rest).units()) >= 20
-    assert fastest(lambda: read(STUDY + rest)) < SECONDS
+def test_what_is_as_large_as_allowed_is_read_soon(
+    read: Read, at_most_calls: AtMostCalls, rest: str
+) -> None:
+    with at_most_calls(CALLS):
+        spec = read(STUDY + rest)
+    assert len(spec.units()) >= 20
 
 
 @pytest.mark.parametrize("order", ["after-step", "before-target"])

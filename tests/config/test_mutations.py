@@ -1,8 +1,8 @@
 """Whatever stands in a study file: success or a SpecError, soon, and nothing else."""
 
 import re
-import time
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from random import Random
 
@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 from mtdlab.config import read_study
 from mtdlab.config.source import SpecError, parse
 
+AtMostCalls = Callable[[int], AbstractContextManager[None]]
+CALLS = 1_000_000
+"""Of functions: some tenths of a second. The files below need up to 630,000."""
 TEXT = """\
 study: mtd
 metric: sts_dev
@@ -122,17 +125,18 @@ LIBRARY_WORDS = re.compile("[Ii]nput should|should (have|match)|is not allowed h
 
 
 @pytest.mark.parametrize("seed", range(300))
-def test_a_mutated_file_is_read_or_refused(seed: int, tmp_path: Path) -> None:
+def test_a_mutated_file_is_read_or_refused(
+    seed: int, tmp_path: Path, at_most_calls: AtMostCalls
+) -> None:
     path = tmp_path / "study.yaml"
     path.write_text(mutated(Random(seed)), encoding="utf-8")
-    started = time.process_time()
     message = ""
-    try:
-        assert len(read_study(path).units()) >= 1
-    except SpecError as error:
-        message = str(error)
+    with at_most_calls(CALLS):
+        try:
+            assert len(read_study(path).units()) >= 1
+        except SpecError as error:
+            message = str(error)
     assert not LIBRARY_WORDS.search(message), message
-    assert time.process_time() - started < 1
 
 
 def test_the_accidents_are_of_both_kinds(tmp_path: Path) -> None:
@@ -271,8 +275,6 @@ def test_any_text_is_yaml_or_refused(text: str) -> None:
     ],
     ids=["lists", "mappings", "dashes", "quoted", "questions", "long", "comments"],
 )
-def test_bombs_are_soon_over(text: str) -> None:
-    started = time.process_time()
-    with suppress(SpecError):
+def test_bombs_are_soon_over(text: str, at_most_calls: AtMostCalls) -> None:
+    with at_most_calls(CALLS), suppress(SpecError):
         parse("f", text)
-    assert time.process_time() - started < 2

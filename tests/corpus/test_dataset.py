@@ -1,7 +1,6 @@
 """A Hugging Face dataset's column as a corpus."""
 
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -79,10 +78,8 @@ def test_what_is_not_there_is_one_sentence(datasets: Any, tmp_path: Path) -> Non
     (tmp_path / "none").mkdir()
     with pytest.raises(MtdlabError, match=r"corpus dataset:.*none: cannot be loaded: "):
         open_corpus(f"dataset:{tmp_path / 'none'}")
-    started = time.perf_counter()
     with pytest.raises(MtdlabError, match="neither a folder here nor in the local cache; give"):
         open_corpus("dataset:no/such")
-    assert time.perf_counter() - started < 5
 
 
 def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,7 +131,7 @@ def test_a_sentence_without_tokens_has_a_segment_with_its_prompt() -> None:
     mask = torch.tensor([[1] * 4 + [0] * 2])
     segments = cut(torch.arange(6.0).view(1, 6, 1), mask, representation)
     assert segments.words[segments.mask.bool()].flatten().tolist() == [0, 1, 2, 3]
-    assert segments.mean(torch.tensor([[5.0]])).tolist() == [[5.0]]
+    assert segments.mean(torch.tensor([[5.0]])).tolist() == [pytest.approx([5.0])]
 
 
 def test_the_vector_of_prompted_segments_is_the_mean_of_prompted_sentences(

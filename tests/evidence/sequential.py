@@ -80,7 +80,7 @@ PLAN = Plan(tuple(LEVELS.tolist()), LOOKS)
 
 
 @lru_cache(maxsize=256)
-def tests_of(counts: tuple[int, ...], levels: tuple[float, ...] = PLAN.levels) -> ShapeTests:
+def tests_of(counts: tuple[int, ...], levels: tuple[float, ...]) -> ShapeTests:
     """The tests of a design in which level i has the first counts[i] seeds."""
     return ShapeTests(np.arange(max(counts))[:, None] < np.array(counts), np.array(levels))
 
@@ -134,7 +134,7 @@ def simulate(truth: str, deviation: float, datasets: int, seed: int) -> Floats:
 
 def run_fixed(scores: Floats) -> Outcome:
     """All runs, one verdict."""
-    tests = tests_of((LOOKS[-1],) * len(LEVELS))
+    tests = tests_of((LOOKS[-1],) * len(LEVELS), PLAN.levels)
     verdict, _, _ = judge(tests, tests.blocks.fit(scores), ALPHA)
     return Outcome(verdict, np.full(len(scores), float(scores[0].size)))
 

@@ -62,7 +62,7 @@ def test_kills_at_random_moments_lose_nothing(tmp_path: Path, jobs: int) -> None
         folder = tmp_path / str(studies)
         folder.mkdir()
         options = {"seconds": 0.01, "export_seconds": 0.05, "checkpoint_every": 7}
-        study = StubSweep(folder, 10, seeds=4, steps=40, options=options, forked=True)
+        study = StubSweep(folder, 10, seeds=4, steps=40, options=options)
         while kills < KILLS and study.states() != {"COMPLETE": study.planned}:
             kills += kill_at_random(study, jobs, rng, KILLS - kills)
             # a trial that three kills hit by chance has failed

@@ -18,7 +18,6 @@ from tests.config.test_mutations import LIBRARY_WORDS, mutated
 FILES = int(os.environ.get("MTDLAB_TEST_FILES", "20000"))
 SEED = int(os.environ.get("MTDLAB_TEST_SEED") or SystemRandom().randrange(10**9))
 MEGABYTES = 200
-SECONDS = 1.0
 
 
 @pytest.mark.slow
@@ -41,9 +40,7 @@ def test_mutated_files_are_read_or_refused(
             message = str(error)
         except BaseException as error:
             raise AssertionError(f"seed {SEED}, file {index}: {path.read_text()!r}") from error
-        seconds = time.process_time() - started
-        slowest = max(slowest, seconds)
-        assert seconds < SECONDS, f"seed {SEED}, file {index}: {seconds:.1f} s"
+        slowest = max(slowest, time.process_time() - started)
         assert not LIBRARY_WORDS.search(message), f"seed {SEED}, file {index}: {message}"
     grown = peak_megabytes() - before
     with capsys.disabled():

@@ -13,10 +13,13 @@ from typing import Any
 
 import optuna
 import pytest
+from forked_commands import ForkedCommand
 
 from mtdlab.store import Store
 from mtdlab.store.names import find_id
 from mtdlab.sweep.optuna_study import open_storage
+
+Started = ForkedCommand | subprocess.Popen[str]
 
 PROGRAM = '''
 """Trains nothing; logs where each trial begins and ends."""
@@ -56,7 +59,7 @@ class Runs:
 
     folder: Path
     url: str
-    started: list["subprocess.Popen[str]"] = field(default_factory=list)
+    started: list[Started] = field(default_factory=list)
     trials: int = TRIALS
 
     def write(self, seconds: float = 0.02, seeds: int = 6) -> None:
@@ -68,8 +71,12 @@ class Runs:
             f"search: {{rate: [1.0, 2.0, 3.0, 4.0]}}\nseeds: {list(range(seeds))}\n"
         )
 
-    def start(self, *words: str, python: bool = True) -> "subprocess.Popen[str]":
+    def start(self, *words: str, python: bool = True) -> Started:
         """Start a command of mtdlab, or another module of Python, in the folder."""
+        if words[0] == "mtdlab":
+            places = {"MTDLAB_STORAGE": self.url}
+            self.started.append(ForkedCommand(words[1:], self.folder, places, merged=True))
+            return self.started[-1]
         command = [sys.executable, "-m", *words] if python else list(words)
         paths = [str(self.folder), *sys.path]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
@@ -84,7 +91,7 @@ class Runs:
         self.started.append(process)
         return process
 
-    def mtdlab(self, *words: str) -> "subprocess.Popen[str]":
+    def mtdlab(self, *words: str) -> Started:
         """Start a command of mtdlab with the program."""
         return self.start("mtdlab", *words, "--objective", "own:train")
 
@@ -137,7 +144,7 @@ class Runs:
         assert states["FAIL"] <= killed
 
 
-def ended(process: "subprocess.Popen[str]", code: int = 0) -> str:
+def ended(process: Started, code: int = 0) -> str:
     """Wait for a process; what it printed."""
     printed, _ = process.communicate(timeout=300)
     assert process.returncode == code, printed

@@ -3,11 +3,10 @@
 import os
 import re
 import signal
-import subprocess
 
 import pytest
 
-from tests.many_machines.conftest import TRIALS, Runs, ended
+from tests.many_machines.conftest import TRIALS, Runs, Started, ended
 
 pytest.importorskip("distributed")
 
@@ -17,11 +16,11 @@ class DaskCluster:
 
     def __init__(self, runs: Runs) -> None:
         self.runs = runs
-        self.workers: list[subprocess.Popen[str]] = []
+        self.workers: list[Started] = []
         self.address = ""
         self.scheduler = self.start_scheduler("tcp://127.0.0.1:0")
 
-    def start_scheduler(self, host: str) -> "subprocess.Popen[str]":
+    def start_scheduler(self, host: str) -> Started:
         """Start a scheduler, at a free port or again at that of an earlier one."""
         file = self.runs.folder / "scheduler.json"
         file.unlink(missing_ok=True)
@@ -43,7 +42,7 @@ class DaskCluster:
             )
         )
 
-    def sweep(self) -> "subprocess.Popen[str]":
+    def sweep(self) -> Started:
         """Start the sweep of the study on the cluster."""
         words = ("sweep", "own.yaml", "--backend", "dask", "--scheduler", self.address)
         return self.runs.mtdlab(*words)

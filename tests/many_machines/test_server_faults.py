@@ -1,13 +1,12 @@
 """Eight workers on one PostgreSQL server: undisturbed, disconnected, and while it restarts."""
 
 import random
-import subprocess
 import time
 
 import pytest
 from pytest_postgresql.executors import PostgreSQLExecutor
 
-from tests.many_machines.conftest import Runs
+from tests.many_machines.conftest import Runs, Started
 from tests.postgresql import cut_connections, wait_until_ready
 
 WORKERS = 8
@@ -15,7 +14,7 @@ SEEDS = 40
 TRIALS = 160
 
 
-def start_workers(runs: Runs, seconds: float) -> "list[subprocess.Popen[str]]":
+def start_workers(runs: Runs, seconds: float) -> list[Started]:
     """Record the study of 160 trials, start its workers, wait until all of them run trials."""
     runs.write(seconds=seconds, seeds=SEEDS)
     runs.run("sweep", "own.yaml", "--jobs", "0")
@@ -24,7 +23,7 @@ def start_workers(runs: Runs, seconds: float) -> "list[subprocess.Popen[str]]":
     return workers
 
 
-def codes(workers: "list[subprocess.Popen[str]]") -> list[int]:
+def codes(workers: list[Started]) -> list[int]:
     """The exit codes of workers."""
     for worker in workers:
         worker.communicate(timeout=600)

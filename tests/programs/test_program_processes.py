@@ -13,33 +13,18 @@ from typing import Any
 
 import pytest
 from conftest import STUDY
+from forked_commands import ForkedCommand
 
-COMMAND = "from mtdlab.__main__ import main; main()"
-Start = Callable[..., "subprocess.Popen[str]"]
+Start = Callable[..., ForkedCommand]
 
 
 @pytest.fixture
 def start(folder: Path) -> Start:
     """Starts a sweep in the folder, in a process group of its own."""
 
-    def start(*options: str) -> "subprocess.Popen[str]":
-        return subprocess.Popen(
-            [
-                sys.executable,
-                "-c",
-                COMMAND,
-                "sweep",
-                "own.yaml",
-                "--objective",
-                "own:train",
-                *options,
-            ],
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            process_group=0,
-        )
+    def start(*options: str) -> ForkedCommand:
+        words = ["sweep", "own.yaml", "--objective", "own:train", *options]
+        return ForkedCommand(words, folder, {}, merged=True)
 
     return start
 
@@ -74,7 +59,7 @@ def last_step(folder: Path) -> int:
     return int(files[0].read_text().split()[0]) if files else 0
 
 
-def wait_until(condition: Callable[[], object], process: "subprocess.Popen[str]") -> None:
+def wait_until(condition: Callable[[], object], process: ForkedCommand) -> None:
     deadline = time.monotonic() + 120
     while not condition():
         assert process.poll() is None, process.communicate()[0]
@@ -82,7 +67,7 @@ def wait_until(condition: Callable[[], object], process: "subprocess.Popen[str]"
         time.sleep(0.02)
 
 
-def finish(process: "subprocess.Popen[str]", code: int = 0) -> str:
+def finish(process: ForkedCommand, code: int = 0) -> str:
     output, _ = process.communicate(timeout=240)
     assert process.returncode == code, output
     assert "Traceback" not in output, output

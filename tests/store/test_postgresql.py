@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import optuna
@@ -239,7 +240,10 @@ def test_a_server_that_stops_ends_the_sweep_in_a_sentence_and_nothing_is_lost(
 
 
 def test_a_server_that_is_started_again_is_waited_for(
-    postgresql_url: str, postgresql_server: PostgreSQLExecutor, monkeypatch: pytest.MonkeyPatch
+    postgresql_url: str,
+    postgresql_server: PostgreSQLExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+    waits: Callable[[Callable[[], object]], int],
 ) -> None:
     store = Store(postgresql_url, study_id=1)
     store.write_study("one", "sts_test", {"sampler": "grid"}, "", "")
@@ -250,9 +254,9 @@ def test_a_server_that_is_started_again_is_waited_for(
         with monkeypatch.context() as patch:
             patch.setattr(restarts, "_answered", set())
             # a URL that has not answered may be wrong
-            assert seconds_to_fail(lambda: Store(postgresql_url, study_id=1)) < 1
+            assert waits(lambda: Store(postgresql_url, study_id=1)) == 0
         with restarts.without_waiting():
-            assert seconds_to_fail(store.counts) < 1
+            assert waits(store.counts) == 0
         with ThreadPoolExecutor(1) as pool:
             started = pool.submit(lambda: (time.sleep(2), postgresql_server.start()))
             assert store.counts() == {}
@@ -266,28 +270,49 @@ def test_a_server_that_is_started_again_is_waited_for(
 
 
 def test_a_server_that_stays_away_is_waited_for_once(
-    postgresql_url: str, postgresql_server: PostgreSQLExecutor, monkeypatch: pytest.MonkeyPatch
+    postgresql_url: str,
+    postgresql_server: PostgreSQLExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+    waits: Callable[[Callable[[], object]], int],
 ) -> None:
     """By all connections of a process together."""
-    monkeypatch.setattr(restarts, "RESTART_SECONDS", 2.0)
+    monkeypatch.setattr(restarts, "RESTART_SECONDS", 1.0)
     store = Store(postgresql_url, study_id=1)
     postgresql_server.stop()
     try:
-        assert 2 < seconds_to_fail(store.counts) < 5
-        assert seconds_to_fail(store.counts) < 1
-        assert seconds_to_fail(lambda: Store(postgresql_url, study_id=1)) < 1
+        # until more than RESTART_SECONDS have passed
+        assert waits(store.counts) == 3
+        assert waits(store.counts) == 0
+        assert waits(lambda: Store(postgresql_url, study_id=1)) == 0
     finally:
         postgresql_server.start()
         wait_until_ready(postgresql_url)
     assert store.counts() == {}
 
 
-def seconds_to_fail(function: Callable[[], Any]) -> float:
-    """The time after which a call raises StorageError since the server does not answer."""
-    started = time.monotonic()
-    with pytest.raises(StorageError, match="onnection"):
-        function()
-    return time.monotonic() - started
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], int]:
+    """How often a call waits for the server before it raises StorageError.
+
+    The clock of restarts is the sum of the waits.
+    """
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        time.sleep(seconds)
+
+    monkeypatch.setattr(
+        restarts, "time", SimpleNamespace(monotonic=lambda: sum(pauses), sleep=sleep)
+    )
+
+    def waits_of(function: Callable[[], object]) -> int:
+        before = len(pauses)
+        with pytest.raises(StorageError, match="onnection"):
+            function()
+        return len(pauses) - before
+
+    return waits_of
 
 
 def older_database(version: int, url: str) -> None:

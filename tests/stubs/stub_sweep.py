@@ -4,8 +4,6 @@ import json
 import os
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -13,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from forked_sweep import ForkedSweep
+from forked_commands import ForkedCommand
 
 METHOD = Path(__file__).with_name("stub_method.py")
 STUDY = """
@@ -22,7 +20,6 @@ trainer: {{method: stub, steps: {steps}, evaluate_every: {steps}}}
 search: {{temperature: [{levels}]}}
 seeds: [{seeds}]
 """
-COMMAND = "from mtdlab.__main__ import main; main()"
 ENDED = ("Z", "X")
 PARENT, GROUP = 1, 2
 """Fields of /proc/PID/stat after the name of the process; the first is its state."""
@@ -51,8 +48,6 @@ class StubSweep:
     seeds: int = 2
     steps: int = 20
     options: Mapping[str, Any] = field(default_factory=dict)
-    forked: bool = False
-    """Whether sweeps start as forks of this process, without importing anything again."""
 
     def __post_init__(self) -> None:
         levels = ", ".join(f"{0.001 * (1 + level):.3f}" for level in range(self.configurations))
@@ -76,21 +71,11 @@ class StubSweep:
         """The study's database."""
         return self.folder / "mtdlab.db"
 
-    def start(self, *options: str) -> "subprocess.Popen[str] | ForkedSweep":
+    def start(self, *options: str) -> ForkedCommand:
         """Start a sweep in a process group of its own."""
         words = ["sweep", "study.yaml", "--import", str(METHOD), *options]
         environment = {"TMPDIR": str(self.folder / "temporary"), "MTDLAB_CACHE": str(self.folder)}
-        if self.forked:
-            return ForkedSweep(words, self.folder, environment)
-        return subprocess.Popen(
-            [sys.executable, "-c", COMMAND, *words],
-            cwd=self.folder,
-            env=os.environ | environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            process_group=0,
-        )
+        return ForkedCommand(words, self.folder, environment)
 
     def run(self, *options: str, code: int = 0) -> str:
         """Run a sweep to its end; all that it prints. Asserts the exit code."""
@@ -112,9 +97,7 @@ class StubSweep:
         """The number of trials in each state."""
         return dict(self.query("SELECT state, count(*) FROM mtdlab_trials GROUP BY state"))
 
-    def wait_until(
-        self, condition: Any, process: "subprocess.Popen[str] | ForkedSweep", seconds: float
-    ) -> bool:
+    def wait_until(self, condition: Any, process: ForkedCommand, seconds: float) -> bool:
         """Wait for a condition; False if the process or the time has ended before."""
         deadline = time.monotonic() + seconds
         while not condition():
@@ -195,7 +178,7 @@ def wait_for_group(group: int, seconds: float) -> list[int]:
 
 
 @contextmanager
-def ended_at_last(process: "subprocess.Popen[str] | ForkedSweep") -> Iterator[None]:
+def ended_at_last(process: ForkedCommand) -> Iterator[None]:
     """Kill the process group of a sweep that a failed test leaves."""
     try:
         yield

@@ -1,7 +1,5 @@
 """Studies that add seeds until their verdict is decided. Training itself is replaced."""
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from forked_commands import ForkedCommand
 
 from analysis.frames import StudyFrames
 from analysis.looks import SPENDING
@@ -215,10 +214,8 @@ def test_two_sweeps_at_once_take_the_same_looks(
         f"study: until\ntrainer: {trainer}\nsearch: {{ema_decay: [0.5, 0.75, 0.9]}}\n"
         "until: {decided: true, max_seeds: 4, looks: [2, 3, 4]}\n"
     )
-    code = "from mtdlab.cli import main; main()"
-    command = [sys.executable, "-c", code, "sweep", str(path), "--storage", url, "--jobs", "1"]
-    command += ["--models", str(tmp_path / "models")]
-    both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    words = ["sweep", str(path), "--storage", url, "--jobs", "1", "--models", "models"]
+    both = [ForkedCommand(words, tmp_path, {}) for _ in range(2)]
     errors = [process.communicate(timeout=300)[1] for process in both]
     assert [process.returncode for process in both] == [0, 0], errors
     study = load_study("until", url)

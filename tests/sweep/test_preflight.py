@@ -203,6 +203,6 @@ def test_every_missing_input_is_reported_at_once(write: Write, tmp_path: Path) -
         r"  evaluation .*sts-dev.csv: .*$",
     ]
     with pytest.raises(MtdlabError, match="".join(sentences)):
-        check_before_sweep(spec, f"sqlite:///{tmp_path / 'a.db'}", tmp_path / "models")
+        check_requirements(spec, tmp_path / "models")
     with pytest.raises(MtdlabError, match="".join(sentences)):
         estimate(spec)

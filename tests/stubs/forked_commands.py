@@ -1,0 +1,161 @@
+"""Commands of mtdlab as forks of a process that has imported everything: they start at once.
+
+That process is started once by each process of pytest, imports what sweeps need, and then reads
+requests: a line of JSON on its standard input, answered by a line on its standard output. It has
+one thread and nothing of a test, so that what it forks is like a new process.
+"""
+
+import atexit
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+IMPORTED = ("commands.sweep", "sweep.run", "sweep.worker", "sweep.trainer", "training.loop")
+
+
+class ForkedCommand:
+    """A process that runs a command of mtdlab, in a process group of its own.
+
+    It has the part of `subprocess.Popen`'s interface that the tests use. With `merged`, what it
+    prints on standard error is in its standard output.
+    """
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        *,
+        merged: bool = False,
+    ) -> None:
+        self.args = ["mtdlab", *words]
+        self.returncode: int | None = None
+        self._printed: tuple[str, str] | None = None
+        self._output = [_empty_file()] if merged else [_empty_file(), _empty_file()]
+        files = [str(self._output[0]), str(self._output[-1])]
+        request = {"words": self.args, "folder": str(folder), "files": files}
+        self.pid: int = _ask(request | {"environment": {**os.environ, **environment}})
+
+    def poll(self) -> int | None:
+        """The exit code, negative for a signal; None while the process runs."""
+        if self.returncode is None:
+            self.returncode = _ask({"poll": self.pid})
+        return self.returncode
+
+    def wait(self, timeout: float = 3600) -> int:
+        """Wait for the end; the exit code. Raises subprocess.TimeoutExpired."""
+        deadline = time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(self.args, timeout)
+            time.sleep(0.005)
+        return code
+
+    def communicate(self, timeout: float = 3600) -> tuple[str, str]:
+        """Wait for the end; what was printed. Raises subprocess.TimeoutExpired."""
+        self.wait(timeout)
+        if self._printed is None:
+            texts = [path.read_text(encoding="utf-8") for path in self._output]
+            self._printed = texts[0], "".join(texts[1:])
+            for path in self._output:
+                path.unlink()
+        return self._printed
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless the process has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Send SIGKILL, unless the process has ended."""
+        self.send_signal(signal.SIGKILL)
+
+
+def _empty_file() -> Path:
+    descriptor, name = tempfile.mkstemp(prefix="mtdlab-printed-")
+    os.close(descriptor)
+    return Path(name)
+
+
+@cache
+def _server() -> "subprocess.Popen[str]":
+    """The process that forks; it ends with this one, at the end of its input."""
+    paths = os.pathsep.join(filter(None, sys.path))
+    server = subprocess.Popen(
+        [sys.executable, __file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
+    )
+    atexit.register(server.communicate)
+    return server
+
+
+def _ask(request: Mapping[str, Any]) -> Any:
+    server = _server()
+    assert server.stdin is not None
+    assert server.stdout is not None
+    server.stdin.write(json.dumps(request) + "\n")
+    server.stdin.flush()
+    return json.loads(server.stdout.readline())
+
+
+def _serve() -> None:
+    """In the server: start commands, and tell how they have ended."""
+    for name in IMPORTED:
+        __import__(f"mtdlab.{name}")
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "poll" in request:
+            pid, status = os.waitpid(request["poll"], os.WNOHANG)
+            answer = os.waitstatus_to_exitcode(status) if pid else None
+        else:
+            answer = os.fork()
+            if answer == 0:
+                _run(request)
+            os.setpgid(answer, answer)
+        print(json.dumps(answer), flush=True)
+
+
+def _run(request: Mapping[str, Any]) -> None:
+    """In the command's process: run it and end."""
+    from mtdlab.__main__ import main
+
+    code = 1
+    try:
+        os.setpgid(0, 0)
+        os.chdir(request["folder"])
+        os.environ.clear()
+        os.environ.update(request["environment"])
+        tempfile.tempdir = None
+        for number, name in enumerate(["/dev/null", *request["files"]]):
+            os.dup2(os.open(name, os.O_RDWR | os.O_APPEND), number)
+        sys.stdin, sys.stdout, sys.stderr = (
+            open(number, mode, buffering=1)  # noqa: SIM115, PTH123
+            for number, mode in enumerate("rww")
+        )
+        sys.argv = request["words"]
+        main()
+        code = 0
+    except SystemExit as end:
+        code = int(end.code or 0)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    _serve()
