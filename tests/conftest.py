@@ -92,16 +92,18 @@ def cache_of_few(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache_of_few")
 
 
-@pytest.fixture
-def few_simulated_tables(monkeypatch: pytest.MonkeyPatch, cache_of_few: Path) -> None:
-    """Simulate critical values from 1,000 tables, not 10,000: for tests that assert none of them.
+@pytest.fixture(scope="module")
+def few_simulated_tables(cache_of_few: Path) -> Iterator[None]:
+    """Simulate critical values from 1,000 tables, not 10,000: for modules that assert none of them.
 
-    What is kept of them, in memory and in files, is kept apart from that of other tests.
+    What is kept of them, in memory and in files, is kept apart from that of other modules.
     """
-    monkeypatch.setenv("MTDLAB_CACHE", str(cache_of_few))
-    monkeypatch.setattr("analysis.simultaneous._DRAWS", 1_000)
-    for cached in (inference._null_fits, inference._cached_tests):
-        monkeypatch.setattr(inference, cached.__name__, lru_cache(cached.__wrapped__))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MTDLAB_CACHE", str(cache_of_few))
+        patch.setattr("analysis.simultaneous._DRAWS", 1_000)
+        for cached in (inference._null_fits, inference._cached_tests):
+            patch.setattr(inference, cached.__name__, lru_cache(cached.__wrapped__))
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
