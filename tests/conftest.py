@@ -8,6 +8,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,6 +19,7 @@ from sqlalchemy import Engine, event
 from torch import nn
 from transformers import BertConfig, BertModel, BertTokenizer, PreTrainedModel
 
+from analysis import inference
 from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.methods.heads import Branch
 from tests.postgresql import (
@@ -83,6 +85,25 @@ def figures_not_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     monkeypatch.setattr("analysis.figures.to_svg", lambda _: "<svg></svg>")
     monkeypatch.setattr("analysis.figures.to_png", lambda _: b"\x89PNG\r\n\x1a\n")
+
+
+@pytest.fixture(scope="session")
+def cache_of_few(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache_of_few")
+
+
+@pytest.fixture(scope="module")
+def few_simulated_tables(cache_of_few: Path) -> Iterator[None]:
+    """Simulate critical values from 1,000 tables, not 10,000: for modules that assert none of them.
+
+    What is kept of them, in memory and in files, is kept apart from that of other modules.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MTDLAB_CACHE", str(cache_of_few))
+        patch.setattr("analysis.simultaneous._DRAWS", 1_000)
+        for cached in (inference._null_fits, inference._cached_tests):
+            patch.setattr(inference, cached.__name__, lru_cache(cached.__wrapped__))
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -141,6 +141,14 @@ def study_of() -> MakeStudy:
 
 
 @pytest.fixture(scope="module")
+def png_not_drawn() -> Iterator[None]:
+    """Write empty PNG files: each takes as long as the SVG of both widths."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("analysis.figures.to_png", lambda _: b"\x89PNG\r\n\x1a\n")
+        yield
+
+
+@pytest.fixture(scope="module")
 def browser() -> Iterator["Browser"]:
     """Chromium; a test that uses it is skipped where playwright or chromium is missing."""
     sync_api = pytest.importorskip("playwright.sync_api")

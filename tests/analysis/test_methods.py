@@ -24,6 +24,7 @@ from analysis.runs import varied_settings
 
 MakeTrials = Callable[..., pd.DataFrame]
 MakeStudy = Callable[..., StudyFrames]
+pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +129,7 @@ def test_a_wide_range_with_a_horizontal_line_has_margins(
     assert 205 < high < 300
 
 
+@pytest.mark.usefixtures("figures_not_rendered")
 def test_the_page_compares_methods_and_says_whose_the_curve_is(
     mixed: pd.DataFrame, study_of: MakeStudy, tmp_path: Path
 ) -> None:
@@ -153,6 +155,7 @@ def test_significance_is_stated_by_the_interval(mixed: pd.DataFrame, study_of: M
     assert topic.describe(info)[1].endswith("statistically significant.")
 
 
+@pytest.mark.usefixtures("figures_not_rendered")
 def test_without_any_mtd_methods_are_rows(
     mixed: pd.DataFrame, study_of: MakeStudy, tmp_path: Path
 ) -> None:

@@ -21,6 +21,7 @@ from analysis.report.multi_study import describe_differences, with_curves
 
 MakeTrials = Callable[..., pd.DataFrame]
 MakeStudy = Callable[..., StudyFrames]
+pytestmark = pytest.mark.usefixtures("few_simulated_tables", "png_not_drawn")
 
 
 def write(studies: list[StudyFrames], out: Path, name: str = "all") -> MultiStudyReport:
@@ -45,11 +46,11 @@ def pages(
     folders = [tmp_path_factory.mktemp("pages") for _ in range(3)]
     # own pages take most of the time, and less without spectra
     bare = [dataclasses.replace(study, spectra=pd.DataFrame()) for study in three]
-    return {
-        1: write(bare[2:], folders[0]),
-        2: write(bare[1:], folders[1]),
-        3: write(three, folders[2]),
-    }
+    whole = write(three, folders[2])
+    # one page shows that figures are drawn
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("analysis.figures.to_svg", lambda _: "<svg></svg>")
+        return {1: write(bare[2:], folders[0]), 2: write(bare[1:], folders[1]), 3: whole}
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

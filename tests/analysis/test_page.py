@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MakeTrials = Callable[..., pd.DataFrame]
 MakeStudy = Callable[..., StudyFrames]
+pytestmark = pytest.mark.usefixtures("few_simulated_tables", "png_not_drawn")
 TOPICS = (score.TOPIC, comparison.TOPIC, trials.TOPIC)
 ATTACK = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)> $x$"
 

@@ -1,7 +1,6 @@
 """Points of figures in a browser: values on hover and focus, links, widths, dark, no scripts."""
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -14,19 +13,7 @@ from analysis.report.topics import TOPICS
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-sync_api = pytest.importorskip("playwright.sync_api")
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator["Browser"]:
-    with sync_api.sync_playwright() as driver:
-        opened = driver.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-quic"]
-        )
-        yield opened
-        opened.close()
+pytestmark = pytest.mark.usefixtures("few_simulated_tables", "png_not_drawn")
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from analysis.report import Report, write_report
 
 MakeTrials = Callable[..., pd.DataFrame]
 MakeStudy = Callable[..., StudyFrames]
+pytestmark = pytest.mark.usefixtures("few_simulated_tables", "png_not_drawn")
 PACKAGE = Path(str(analysis.report.__file__)).parent
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 

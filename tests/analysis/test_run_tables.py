@@ -17,6 +17,7 @@ from analysis.report.warnings import list_warnings
 from analysis.run_tables import TableError, cells, open_table
 
 MakeTrials = Callable[..., pd.DataFrame]
+pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 HEADER = "score,seed,ema_decay,queue_size,batch_size"
 ROWS = ["31.5,0,0.75,512,64", "32.5,0,0.85,512,64", "30.5,1,0.75,512,64", "33.0,1,0.85,512,64"]
 
@@ -72,6 +73,7 @@ def test_a_written_trials_csv_gives_the_same_verdict(
     assert "Scores are assumed to be x 100" in page
 
 
+@pytest.mark.usefixtures("figures_not_rendered")
 @pytest.mark.parametrize("column", ["mtd", "ema_decay"])
 def test_a_page_needs_no_more_than_the_required_columns(column: str, tmp_path: Path) -> None:
     rows = [(seed, level, 30 + seed + level) for seed in range(3) for level in (0.5, 0.6, 0.7)]
@@ -266,6 +268,7 @@ def test_a_table_without_rows_makes_a_page(tmp_path: Path) -> None:
     assert "No trial is complete with a score." in report.page.read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("png_not_drawn")
 def test_hostile_names_and_cells_are_text_on_the_page(tmp_path: Path) -> None:
     attack = "<img src=x onerror=alert(1)>"
     rows = [

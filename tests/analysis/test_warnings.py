@@ -23,6 +23,7 @@ from analysis.report.warnings import (
 
 MakeTrials = Callable[..., pd.DataFrame]
 MakeStudy = Callable[..., StudyFrames]
+pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
 SYNTHETIC = "The training text and the evaluation pairs are synthetic (the built-in data set)."
 

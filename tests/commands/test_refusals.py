@@ -22,6 +22,7 @@ def test_a_folder_that_is_not_there_is_refused(command: Command) -> None:
     assert "--data wrong: no such folder" in printed.stderr
 
 
+@pytest.mark.usefixtures("few_simulated_tables")
 def test_the_plan_of_a_study_whose_texts_are_missing_is_shown_and_is_bad_input(
     command: Command, tmp_path: Path
 ) -> None:
@@ -35,6 +36,7 @@ def test_the_plan_of_a_study_whose_texts_are_missing_is_shown_and_is_bad_input(
     command("plan a.yaml --no-measure")
 
 
+@pytest.mark.usefixtures("figures_not_rendered", "few_simulated_tables")
 @pytest.mark.parametrize(
     ("out", "reason"),
     [

@@ -68,6 +68,7 @@ def test_a_table_has_a_page_and_its_verdict_as_fields(run: Run, tmp_path: Path) 
     assert text.endswith("The page: reports/mine/index.html\n")
 
 
+@pytest.mark.usefixtures("few_simulated_tables")
 def test_the_data_beside_a_page_makes_the_page_again(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,7 +156,7 @@ def test_a_verdict_without_a_score_is_valid_json() -> None:
     assert json.dumps(fields, allow_nan=False)
 
 
-@pytest.mark.usefixtures("figures_not_rendered")
+@pytest.mark.usefixtures("figures_not_rendered", "few_simulated_tables")
 def test_transfer_compares_the_first_study_with_the_others(run: Run) -> None:
     for name in ("small", "large"):
         run(f"report --table runs.csv --name {name}")

