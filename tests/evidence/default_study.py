@@ -32,9 +32,7 @@ def rows(datasets: int, seed: int = 0) -> pd.DataFrame:
     random = np.random.default_rng(seed)
     found = []
     for part, scores in parts.items():
-        drawn = [
-            scores[random.permutation(len(scores))[: plan.looks[-1]]] for _ in range(datasets)
-        ]
+        drawn = [scores[random.permutation(len(scores))[: plan.looks[-1]]] for _ in range(datasets)]
         outcome = run_until(np.array(drawn), plan)
         verdicts = ("peaked", "rising", "falling", "flat", "inconclusive")
         shares = {name: float((outcome.verdict == name).mean()) for name in verdicts}
