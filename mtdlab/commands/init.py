@@ -148,7 +148,8 @@ def _write(path: Path, text: str, as_json: bool) -> None:
     if as_json:
         print_json({"file": str(path), "study": spec.name, "trials": trials})
         return
-    print_text(f"wrote {path}: study {spec.name}, {trials} trials ({_describe(spec)})")
+    most = "at most " if spec.until else ""
+    print_text(f"wrote {path}: study {spec.name}, {most}{trials} trials ({_describe(spec)})")
     file = shlex.quote(str(path))
     print_text("next, to estimate time and number of seeds, to run it, and to write its page:")
     for command in (f"plan {file}", f"sweep {file}", f"report --study {spec.name}"):
