@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from analysis.intervals import check_level, estimate
 from analysis.runs import traced_runs
@@ -19,9 +19,9 @@ Floats = NDArray[np.float64]
 
 MIN_LEVELS = 3
 MEASURES: Mapping[str, Callable[[Floats, Floats], float]] = {
-    "Spearman": lambda mtd, score: float(stats.spearmanr(mtd, score).statistic),
-    "Kendall": lambda mtd, score: float(stats.kendalltau(mtd, score).statistic),
-    "Chatterjee xi": lambda mtd, score: float(stats.chatterjeexi(mtd, score).statistic),
+    "Spearman": lambda mtd, score: float(scipy.stats.spearmanr(mtd, score).statistic),
+    "Kendall": lambda mtd, score: float(scipy.stats.kendalltau(mtd, score).statistic),
+    "Chatterjee xi": lambda mtd, score: float(scipy.stats.chatterjeexi(mtd, score).statistic),
 }
 _COLUMNS = ["measure", "seeds", "levels", "mean", "low", "high"]
 

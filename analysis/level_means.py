@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
 from scipy import special
-from scipy.stats import qmc
 
 from analysis.published import load_curve
 
@@ -107,7 +107,7 @@ def draw_normal(levels: int) -> Floats:
 
     Q is 131,072 for up to 16 levels, fewer for more; critical values are accurate to about 0.005.
     """
-    source = qmc.MultivariateNormalQMC(np.zeros(levels), rng=np.random.default_rng(0))
+    source = scipy.stats.qmc.MultivariateNormalQMC(np.zeros(levels), rng=np.random.default_rng(0))
     # the quasi-random sequence is balanced for powers of 2 only
     draws = 2 ** int(np.log2(_MOST_NUMBERS / max(levels, 16)))
     return np.asarray(source.random(draws), dtype=np.float64)

@@ -5,7 +5,7 @@ Letters: S seeds, L levels of MTD, G points of the curve.
 
 import numpy as np
 import pandas as pd
-from scipy.interpolate import CubicSpline
+import scipy
 
 from analysis.blocks import Floats
 from analysis.inference import shape_tests
@@ -23,7 +23,7 @@ def natural_spline(knots: Floats, points: Floats) -> Floats:
     if len(knots) == 2:
         share = (points - knots[0]) / (knots[1] - knots[0])
         return np.column_stack([1 - share, share])
-    spline = CubicSpline(knots, np.eye(len(knots)), bc_type="natural")
+    spline = scipy.interpolate.CubicSpline(knots, np.eye(len(knots)), bc_type="natural")
     return np.asarray(spline(points), dtype=np.float64)
 
 
