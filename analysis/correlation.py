@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
 
 from analysis.intervals import check_level, estimate
@@ -17,36 +18,10 @@ from analysis.runs import traced_runs
 Floats = NDArray[np.float64]
 
 MIN_LEVELS = 3
-
-
-def _spearman(mtd: Floats, score: Floats) -> float:
-    return float(np.corrcoef(_mid_ranks(mtd), _mid_ranks(score))[0, 1])
-
-
-def _kendall(mtd: Floats, score: Floats) -> float:
-    """tau-b of all pairs."""
-    first, second = (np.sign(np.subtract.outer(each, each)) for each in (mtd, score))
-    return float((first * second).sum() / np.sqrt((first**2).sum() * (second**2).sum()))
-
-
-def _chatterjee(mtd: Floats, score: Floats) -> float:
-    """xi of scores in the order of MTD, equation 1.1 (with ties among the scores)."""
-    ordered = score[np.argsort(mtd, kind="stable")]
-    up = (ordered[:, None] >= ordered).sum(axis=1)
-    down = (ordered[:, None] <= ordered).sum(axis=1)
-    n = len(ordered)
-    return float(1 - n * np.abs(np.diff(up)).sum() / (2 * (down * (n - down)).sum()))
-
-
-def _mid_ranks(values: Floats) -> Floats:
-    return pd.Series(values).rank().to_numpy(dtype=np.float64)
-
-
-# Not `scipy.stats`, whose import takes longer than all other statistics of a page.
 MEASURES: Mapping[str, Callable[[Floats, Floats], float]] = {
-    "Spearman": _spearman,
-    "Kendall": _kendall,
-    "Chatterjee xi": _chatterjee,
+    "Spearman": lambda mtd, score: float(scipy.stats.spearmanr(mtd, score).statistic),
+    "Kendall": lambda mtd, score: float(scipy.stats.kendalltau(mtd, score).statistic),
+    "Chatterjee xi": lambda mtd, score: float(scipy.stats.chatterjeexi(mtd, score).statistic),
 }
 _COLUMNS = ["measure", "seeds", "levels", "mean", "low", "high"]
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
 from scipy import special
 
@@ -106,9 +107,7 @@ def draw_normal(levels: int) -> Floats:
 
     Q is 131,072 for up to 16 levels, fewer for more; critical values are accurate to about 0.005.
     """
-    from scipy.stats import qmc  # half a second, which only pages of level means need
-
-    source = qmc.MultivariateNormalQMC(np.zeros(levels), rng=np.random.default_rng(0))
+    source = scipy.stats.qmc.MultivariateNormalQMC(np.zeros(levels), rng=np.random.default_rng(0))
     # the quasi-random sequence is balanced for powers of 2 only
     draws = 2 ** int(np.log2(_MOST_NUMBERS / max(levels, 16)))
     return np.asarray(source.random(draws), dtype=np.float64)

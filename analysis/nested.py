@@ -14,10 +14,8 @@ variances.
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
-
-from analysis.smooth import natural_spline
 
 Floats = NDArray[np.float64]
 
@@ -98,12 +96,13 @@ def smooth(values: Floats, freedom: int) -> Floats:
         return np.column_stack([np.ones_like(values), values])
     step = -(-len(levels) // _MOST_LEVELS)
     inner = levels[::step]
-    from scipy.cluster.hierarchy import fcluster, linkage  # only a study of many levels needs it
-
-    labels = fcluster(linkage(inner[:, None], "complete"), freedom + 1, "maxclust")
+    trees = scipy.cluster.hierarchy
+    labels = trees.fcluster(trees.linkage(inner[:, None], "complete"), freedom + 1, "maxclust")
     knots = np.sort([inner[labels == label].mean() for label in np.unique(labels)])
     knots[0], knots[-1] = levels[0], levels[-1]
-    return natural_spline(knots, values)
+    return np.asarray(
+        scipy.interpolate.CubicSpline(knots, np.eye(len(knots)), bc_type="natural")(values)
+    )
 
 
 def added_space(base: Floats, added: Floats) -> Floats:
@@ -166,5 +165,5 @@ def p_added(fit: Means, base: Floats, added: Floats, weights: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         upper = expected**2 / (covariance**2).sum(axis=(-2, -1))
         lower = (1 + upper) / 2 * (fit.runs - 1).mean()
-        p_value = special.fdtrc(upper, lower, observed / expected)
+        p_value = scipy.special.fdtrc(upper, lower, observed / expected)
     return np.where(expected > 0, p_value, np.where(observed > _RANK, 0.0, 1.0))

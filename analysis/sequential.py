@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
@@ -119,4 +120,4 @@ def _solve(points: Floats, mass: Floats, step: float, scale: float, share: float
         tail = special.ndtr((points - z * scale) / step)
         return float(np.log(max(float(mass @ tail), 1e-300)) - np.log(share))
 
-    return float(brentq(excess, -_WIDEST, 40.0, xtol=1e-10))
+    return float(scipy.optimize.brentq(excess, -_WIDEST, 40.0, xtol=1e-10))

@@ -5,6 +5,7 @@ Letters: S seeds, L levels of MTD, G points of the curve.
 
 import numpy as np
 import pandas as pd
+import scipy
 
 from analysis.blocks import Floats
 from analysis.inference import shape_tests
@@ -17,28 +18,13 @@ _POINTS = 60
 def natural_spline(knots: Floats, points: Floats) -> Floats:
     """Basis of the natural cubic splines with the given knots, at points (G,): (G, knots).
 
-    Column i is 1 at knot i and 0 at the others (mgcv's "cr", Wood 2017, section 5.3.1); two knots
-    give a line. Not `scipy.interpolate`, whose import takes longer than all splines of a page.
+    Column i is 1 at knot i and 0 at the others (mgcv's "cr"); two knots give a line.
     """
-    gaps = np.diff(knots)
-    last = len(knots) - 1
-    # second derivatives at the knots, 0 at both ends: the first derivative is continuous inside
-    slopes, bends = np.zeros((2, last + 1, last + 1))
-    bends[0, 0] = bends[last, last] = 1
-    for at in range(1, last):
-        before, after = gaps[at - 1], gaps[at]
-        slopes[at, at - 1 : at + 2] = 1 / before, -1 / before - 1 / after, 1 / after
-        bends[at, at - 1 : at + 2] = before / 6, (before + after) / 3, after / 6
-    second = np.linalg.solve(bends, slopes)
-    place = np.clip(np.searchsorted(knots, points, side="right") - 1, 0, last - 1)
-    gap = gaps[place]
-    right = (points - knots[place]) / gap
-    left = 1 - right
-    values = np.eye(last + 1)
-    basis = left[:, None] * values[place] + right[:, None] * values[place + 1]
-    bend = (left**3 - left)[:, None] * second[place]
-    bend += (right**3 - right)[:, None] * second[place + 1]
-    return np.asarray(basis + bend * gap[:, None] ** 2 / 6, dtype=np.float64)
+    if len(knots) == 2:
+        share = (points - knots[0]) / (knots[1] - knots[0])
+        return np.column_stack([1 - share, share])
+    spline = scipy.interpolate.CubicSpline(knots, np.eye(len(knots)), bc_type="natural")
+    return np.asarray(spline(points), dtype=np.float64)
 
 
 def place_knots(places: Floats, most: int = _MOST_KNOTS) -> Floats:

@@ -9,6 +9,16 @@ import pytest
 CODE = "import mtdlab, analysis; print(analysis.__file__)"
 
 
+LIGHT = """
+import sys
+import mtdlab.commands.sweep_summary, mtdlab.sweep.run, mtdlab.sweep.workers
+from mtdlab.methods.registry import describe_method, make_settings
+assert describe_method("mocose")["title"] == "MoCoSE"
+make_settings()
+print(sorted({"torch", "transformers", "pandas", "scipy"} & sys.modules.keys()))
+"""
+
+
 def start(folder: Path) -> subprocess.CompletedProcess[str]:
     """Python in a folder, whose modules come first: as in a notebook and under `python -c`."""
     return subprocess.run(
@@ -46,3 +56,9 @@ def test_a_folder_of_the_name_is_named_where_it_hides_ours(tmp_path: Path) -> No
         assert f"ImportError: {tmp_path / 'analysis'} hides mtdlab's own package" in done.stderr
     else:
         assert Path(done.stdout.strip()).parts[-2:] == ("analysis", "__init__.py")
+
+
+def test_a_complete_study_is_recognised_without_large_packages() -> None:
+    """They take seconds to import."""
+    done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("[]\n", "")

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
+import scipy
 
 from analysis.frames import StudyFrames
 from analysis.report.cells import clean
@@ -81,10 +82,10 @@ def warn_of_failures(trials: pd.DataFrame) -> str:
     if len(table) < 2 or not failed.any():
         return ""
     all_failed, all_ended = int(failed.sum()), len(ended)
-    from scipy import stats  # its import takes longer than the rest of this page's warnings
-
     # P(at least so many of all failures fall on this level's runs)
-    p = stats.hypergeom.sf(table["sum"] - 1, all_ended, all_failed, table["size"]) * len(table)
+    p = scipy.stats.hypergeom.sf(table["sum"] - 1, all_ended, all_failed, table["size"]) * len(
+        table
+    )
     uneven = table[np.asarray(p) < _FAILURE_LEVEL]
     if not len(uneven):
         return ""

@@ -123,7 +123,7 @@ def describe_method(name: str) -> dict[str, Any]:
     from mtdlab.settings import settings_of
 
     settings = settings_class(name)
-    titled = settings if name in SETTINGS else find_method(name)
+    titled: Any = settings if name in SETTINGS else find_method(name)
     return {
         "title": titled.title,
         "settings": {

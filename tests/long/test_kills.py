@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from stub_sweep import StubSweep, children, ended_at_last, wait_for_group
+from stub_sweep import StubSweep, ended_at_last, wait_for_group, workers_of
 
 KILLS = int(os.environ.get("MTDLAB_KILLS", "200"))
 SEED = int(os.environ.get("MTDLAB_TEST_SEED", "0"))
@@ -24,7 +24,7 @@ def kill(process: int, target: str) -> bool:
     if target == "group":
         os.killpg(process, signal.SIGKILL)
         return True
-    receivers = children(process) if target == "worker" else [process]
+    receivers = workers_of(process) if target == "worker" else [process]
     with suppress(ProcessLookupError):
         for receiver in random.sample(receivers, min(1, len(receivers))):
             os.kill(receiver, signal.SIGKILL)

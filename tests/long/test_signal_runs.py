@@ -12,7 +12,7 @@ from pathlib import Path
 from subprocess import TimeoutExpired
 
 import pytest
-from stub_sweep import StubSweep, children, ended_at_last, wait_for_group
+from stub_sweep import StubSweep, ended_at_last, wait_for_group, workers_of
 
 RUNS = int(os.environ.get("MTDLAB_SIGNAL_RUNS", "100"))
 SEED = int(os.environ.get("MTDLAB_TEST_SEED", "0"))
@@ -30,7 +30,7 @@ def send(sweep: int, number: signal.Signals, target: str) -> bool:
     if target == "group":
         os.killpg(sweep, number)
         return True
-    receivers = children(sweep) if target == "worker" else [sweep]
+    receivers = workers_of(sweep) if target == "worker" else [sweep]
     if not receivers:
         return False
     os.kill(random.choice(receivers), number)

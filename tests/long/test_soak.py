@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from stub_sweep import StubSweep, children, ended_at_last
+from stub_sweep import StubSweep, ended_at_last, workers_of
 
 MINUTES = float(os.environ.get("MTDLAB_SOAK_MINUTES", "10"))
 TRIALS = int(os.environ.get("MTDLAB_SOAK_TRIALS", "2000"))
@@ -60,7 +60,7 @@ def test_kills_during_many_trials_lose_nothing(tmp_path: Path) -> None:
             # a worker that has begun a trial: five that die while they start end a sweep
             begun = {worker for worker, _, _ in study.attempts()}
             with suppress(FileNotFoundError, ProcessLookupError, IndexError):
-                victims = sorted(begun.intersection(children(process.pid)))
+                victims = sorted(begun.intersection(workers_of(process.pid)))
                 os.kill(rng.choice(victims), signal.SIGKILL)
                 kills += 1
                 uses.append(use_of(process.pid))

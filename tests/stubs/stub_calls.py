@@ -8,6 +8,7 @@ from pathlib import Path
 from mtdlab.errors import StorageError
 from mtdlab.sweep.finished import FinishedTrial
 from mtdlab.sweep.signals import StopRequest
+from mtdlab.terminal import begin_phase
 
 THREADS = "OMP_NUM_THREADS"
 
@@ -20,6 +21,12 @@ def trial(number: int, text: str = "") -> FinishedTrial:
 def describe_process(_stop: StopRequest) -> FinishedTrial:
     """The process, its working folder and its threads."""
     return trial(os.getpid(), f"{Path.cwd()} {os.environ[THREADS]}")
+
+
+def begin_loading(_stop: StopRequest) -> FinishedTrial:
+    """A trial that begins a phase; its text: the process that this one is a fork of."""
+    begin_phase("loading encoder tiny")
+    return trial(os.getpid(), str(os.getppid()))
 
 
 def wait_for_stop(folder: Path, stop: StopRequest) -> FinishedTrial | None:

@@ -151,6 +151,11 @@ def children(process: int) -> list[int]:
     return _running(PARENT, process)
 
 
+def workers_of(sweep: int) -> list[int]:
+    """The worker processes of a sweep: forks of a process that it has started."""
+    return [worker for server in children(sweep) for worker in children(server)]
+
+
 def group_members(group: int) -> list[int]:
     """The processes of a process group that have not ended."""
     return _running(GROUP, group)

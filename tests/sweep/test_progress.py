@@ -12,7 +12,7 @@ from mtdlab.config.study import known_settings
 from mtdlab.store import RunningTrial
 from mtdlab.sweep import progress
 from mtdlab.sweep.finished import WIDTH, FinishedTrial, describe, line
-from mtdlab.sweep.progress import Display, Tally
+from mtdlab.sweep.progress import Display, Phases, Tally
 
 KNOWN = known_settings(("mocose",))
 PARAMETERS = {
@@ -108,3 +108,18 @@ def test_elsewhere_a_finished_trial_is_one_line(shown: Callable[[bool], io.Strin
     assert first == "128 trials, 12 done"
     assert second.startswith("[13/128] trial 1127 seed 12 ")
     assert len(second) <= 100
+
+
+def test_each_phase_is_one_line_with_its_time(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several workers begin the same phases."""
+    now = 10.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    phases = Phases()
+    phases("loading encoder builtin")
+    now += 75
+    phases("loading encoder builtin")
+    phases("scoring the untrained encoder")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["0 s: loading encoder builtin", "75 s: scoring the untrained encoder"]

@@ -14,10 +14,11 @@ from stub_sweep import children, wait_for_group
 
 from mtdlab.errors import StorageError, TrialError
 from mtdlab.sweep import signals
-from mtdlab.sweep.fork_server import THREAD_VARIABLES
+from mtdlab.sweep.fork_server import THREAD_VARIABLES, ForkServer
 from mtdlab.sweep.signals import StopRequest, stop_on_signals
 from mtdlab.sweep.worker_process import Call
 from mtdlab.sweep.workers import Workers
+from mtdlab.terminal import following_phases
 
 
 @pytest.fixture
@@ -84,6 +85,40 @@ def test_a_worker_that_dies_is_replaced(tmp_path: Path, number: int, how: str) -
         assert [trial.number for trial in running.run(3)] == [2, 2, 2]
     assert len(deaths.how) == 2
     assert all(each.startswith(how) for each in deaths.how)
+
+
+def test_phases_of_a_worker_are_those_of_its_sweep() -> None:
+    begun: list[str] = []
+    running, _ = workers((stub_calls.begin_loading, ()), count=1)
+    with following_phases(begun.append), running:
+        assert len(list(running.run(2))) == 2
+    assert begun == ["loading encoder tiny"] * 2
+
+
+def test_a_server_that_is_killed_is_replaced(started: Callable[[], list[int]]) -> None:
+    """Its workers go on; how one of them ends is not known then."""
+    running, deaths = workers((stub_calls.begin_loading, ()), count=1)
+    with running:
+        (before,) = running.run(1)
+        os.kill(int(before.reason), signal.SIGKILL)
+        wait_until(lambda: int(before.reason) not in started())
+        (same,) = running.run(1)
+        os.kill(before.number, signal.SIGKILL)
+        (after,) = running.run(1)
+    assert same.number == before.number
+    assert (after.number != before.number, after.reason != before.reason) == (True, True)
+    assert deaths.how == ["exit code unknown: the process that started it was killed"]
+    assert started() == []
+
+
+def test_a_server_that_cannot_start_ends_the_sweep(started: Callable[[], list[int]]) -> None:
+    stop, call = StopRequest(), (stub_calls.fail, ())
+    with (
+        Workers(1, 1, call, stop, Deaths(), ForkServer(1, ["stub_death"])) as running,
+        pytest.raises(TrialError, match="ends while it imports its modules"),
+    ):
+        list(running.run(1))
+    assert started() == []
 
 
 def test_workers_that_die_while_they_start_end_the_sweep(tmp_path: Path) -> None:
