@@ -21,6 +21,8 @@ Rows = NDArray[np.intp]
 MAX_LENGTH = 512
 """Maximum tokens of an evaluation sentence: as in SimCSE, no sentence of the STS tasks is cut."""
 TOKENS_PER_BATCH = 4096
+_KEPT = 31 << 20
+"""Bytes of one freed block, below glibc's limit of 32 MiB, after which glibc keeps freed memory."""
 
 
 def _nothing(_done: int) -> None:
@@ -70,6 +72,8 @@ class Sentences:
         """
         training = model.training
         model.eval()
+        # glibc now keeps up to twice as much, else page faults take a quarter of an evaluation
+        torch.empty(_KEPT, dtype=torch.uint8)
         lengths = [len(tokens) for tokens in self.tokens]
         order = np.argsort(lengths, kind="stable")
         vectors = np.empty((len(order), int(model.config.hidden_size)), dtype=np.float32)
