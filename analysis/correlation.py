@@ -39,7 +39,7 @@ def _chatterjee(mtd: Floats, score: Floats) -> float:
 
 
 def _mid_ranks(values: Floats) -> Floats:
-    return pd.Series(values).rank().to_numpy(dtype=np.float64)
+    return np.asarray(pd.Series(values).rank(), dtype=np.float64)
 
 
 # Not `scipy.stats`, whose import takes longer than all other statistics of a page.
