@@ -68,7 +68,16 @@ def varied_settings(trials: "pd.DataFrame", settings: Collection[str]) -> list[s
     the method does not have it.
     """
     names = [str(name) for name in trials if name in settings]
-    return [name for name in names if _values_of(trials, name).nunique(dropna=False) > 1]
+    return [
+        name
+        for name in names
+        if _differ(trials[name]) and _values_of(trials, name).nunique(dropna=False) > 1
+    ]
+
+
+def _differ(values: pd.Series) -> bool:
+    """Whether values differ: one comparison, as this is asked of every setting of a study."""
+    return len(values) > 1 and bool((values != values.iloc[0]).any())
 
 
 def _values_of(trials: "pd.DataFrame", name: str) -> "pd.Series":

@@ -91,7 +91,7 @@ class Families:
     def _critical(self, alpha: float) -> Floats:
         draws = self._maxima.shape[1]
         above = max(int(alpha * draws - _Z99 * math.sqrt(alpha * draws)), 1)
-        return self._maxima[:, draws - above].max(keepdims=True)[None]
+        return np.array([[self._maxima[:, draws - above].max()]])
 
     def p_value(self, score: float) -> float:
         """Probability of a largest score of at least `score`; the maximum over families."""

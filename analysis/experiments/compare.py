@@ -153,10 +153,10 @@ def compare(
     Raises ValueError for a level outside (0, 1).
     """
     every = select_runs(trials, experiment, settings)
+    if not len(every):
+        return None
     runs, balanced = balance_runs(every, experiment, settings)
     table = _tabulate(runs, experiment, width, level)
-    if not len(table):
-        return None
     scores = _by_seed(runs, table, list(experiment.by))
     paired = complete_block(scores) if balanced else scores.iloc[:0, :0]
     means, published = paired.mean(), table["published"][paired.columns].dropna()

@@ -46,10 +46,11 @@ def list_fixed(study: StudyFrames) -> Mapping[str, str]:
 def _resolve_auto(study: StudyFrames) -> pd.DataFrame:
     """The trials with what their machines made of `device` and `precision` where those are auto."""
     trials, known = study.trials, study.environment.set_index("number")
-    for name in set(known).intersection(trials, study.settings):
-        used = trials["number"].map(known[name])
-        auto = (trials[name] == "auto") & used.notna() & (used != "")
-        trials = trials.assign(**{name: trials[name].mask(auto, used)})
+    for name in ("device", "precision"):
+        if name in known and name in trials:
+            used = trials["number"].map(known[name])
+            auto = (trials[name] == "auto") & used.notna() & (used != "")
+            trials = trials.assign(**{name: trials[name].mask(auto, used)})
     return trials
 
 

@@ -92,8 +92,9 @@ class StudyContext:
     @property
     def selection_label(self) -> str:
         """As `score_label`, of the scores that choose a trial's checkpoint."""
-        used = self.trials["select_on"].dropna().unique() if "select_on" in self.trials else []
-        names = [{"dev": "sts_dev", "test": "sts_test"}.get(str(name), str(name)) for name in used]
+        splits = {"dev": "sts_dev", "test": "sts_test"}
+        used = set(self.trials["select_on"].dropna()) if "select_on" in self.trials else set()
+        names = [splits.get(str(name), str(name)) for name in used]
         if len(names) != 1:
             return "score that chooses the checkpoint"
         # a task of the user's own on its dev split is named after both

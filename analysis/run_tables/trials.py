@@ -139,7 +139,8 @@ def _check_seeds(frame: pd.DataFrame, cells: pd.DataFrame, path: Path, columns: 
         value = cells[name].iloc[rows[0]]
         raise TableError(
             f"{path}: {which} {listed}, column {name}: {value!r}; a completed run must have a "
-            f"seed. Fill it in, or delete {these}: the other {len(frame) - len(rows):,} runs can be read"
+            f"seed. Fill it in, or delete {these}: the others ({len(frame) - len(rows):,}) can be "
+            "read"
         )
 
 

@@ -429,7 +429,7 @@ def test_training_curves_are_thinned(trials_of: MakeTrials, study_of: MakeStudy)
     info = training_topic.compute(StudyContext(study))
     assert info is not None
     assert "Drawn: 40 trials" in training_topic.draw(info).caption
-    assert training_topic.describe(info)[0].startswith("Of 40 trials, 40 had their highest score")
+    assert training_topic.describe(info)[0].startswith("Of 40 trials drawn, 40 had their highest")
     assert training_topic.compute(StudyContext(study_of(trials))) is None
 
 

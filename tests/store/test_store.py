@@ -21,6 +21,7 @@ from mtdlab.config import Unit
 from mtdlab.errors import NothingToReport, StorageError
 from mtdlab.store import ProgressReader, Result, Store, list_studies
 from mtdlab.store.database import explained, writing_engine
+from mtdlab.store.plans import record_plan
 from mtdlab.store.tables import ArrayRow, TrialRow
 from mtdlab.store.urls import storage_url
 
@@ -281,3 +282,12 @@ def test_ten_thousand_trials_are_reported(url: str, tmp_path: Path) -> None:
     report = write_report(study, tmp_path / "many", generated="today", version="0")
     assert report.page.stat().st_size < 3_000_000
     assert len(pd.read_csv(tmp_path / "many" / "tables" / "trials.csv")) == 10_000
+
+
+def test_a_plan_that_is_recorded_again_keeps_when_it_was_recorded(store: Store, url: str) -> None:
+    assert record_plan(url, "small", {"margin": 0.5}, "one") == 0
+    claim = store.claim(OWNER)
+    assert claim is not None
+    store.begin(claim, 100, 0, claim.parameters or {}, SETTINGS, 8.667)
+    assert record_plan(url, "small", {"margin": 0.5}, "one") == 0  # though a trial has started
+    assert record_plan(url, "small", {"margin": 1.0}, "two") == 1
