@@ -57,7 +57,8 @@ def as_begun(spec: StudySpec, url: str) -> StudySpec:
         section = begun.get("trainer", {})
         section = section.get(method, {}) if "method" in spec.search else section
         recorded, now = section.get("pooling"), spec.fixed(method)
-        if recorded != now.pooling and section.get("encoder", now.encoder) == now.encoder:
+        same = section.get("encoder", now.encoder) == now.encoder
+        if recorded not in (None, now.pooling) and same:
             plain = type(now).model_fields["pooling"].default
             return replace(spec, encoder_pooling=None if recorded == plain else recorded)
     return spec
