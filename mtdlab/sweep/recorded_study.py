@@ -57,6 +57,8 @@ def as_begun(spec: StudySpec, url: str) -> StudySpec:
         return spec
     for method in spec.methods:
         section = begun["trainer"].get(method, {}) if "method" in spec.search else begun["trainer"]
+        if not section:
+            continue  # the file has added this method
         now = spec.fixed(method)
         plain = type(now).model_fields["pooling"].default
         # a version without this setting read every encoder with the default
