@@ -50,15 +50,20 @@ def as_begun(spec: StudySpec, url: str) -> StudySpec:
         begun, said = read_file_of(url, spec.name)
     except StorageError:
         return spec  # no database yet
+    if not begun:
+        return spec
     given = {*spec.trainer, *spec.search, *(said.get("trainer") or {})}
     if isinstance(spec, ProgramSpec) or "pooling" in given:
         return spec
     for method in spec.methods:
-        section = begun.get("trainer", {})
-        section = section.get(method, {}) if "method" in spec.search else section
-        recorded, now = section.get("pooling"), spec.fixed(method)
+        section = begun["trainer"].get(method, {}) if "method" in spec.search else begun["trainer"]
+        if not section:
+            continue  # the file has added this method
+        now = spec.fixed(method)
+        plain = type(now).model_fields["pooling"].default
+        # a version without this setting read every encoder with the default
+        recorded = section.get("pooling", plain)
         if recorded != now.pooling and section.get("encoder", now.encoder) == now.encoder:
-            plain = type(now).model_fields["pooling"].default
             return replace(spec, encoder_pooling=None if recorded == plain else recorded)
     return spec
 

@@ -173,5 +173,7 @@ def test_a_begun_study_keeps_the_pooling_that_its_file_leaves_to_the_encoder(
     assert as_begun(now, url).identity() == before.identity()
     assert read_defined("a", url)[0].identity() == before.identity()
     assert open_study(as_begun(now, url), url, COMMAND).counts() == {"WAITING": 1, "RUNNING": 1}
+    other = read_study(path, ["study=other"])
+    assert as_begun(other, url) is other
     given = read_study(path, ["trainer.pooling=mean"])
     assert as_begun(given, url) is given
