@@ -129,7 +129,7 @@ def check_state_round_trip(settings: TrainerSettings, inputs: RunInputs) -> None
 
 def check_resume(settings: TrainerSettings, inputs: RunInputs) -> None:
     """A run that is stopped and resumed from its state gives bit-identical results."""
-    saved: dict[int, dict[str, Any]] = dict.fromkeys((1, STOP, settings.steps - 1), {})
+    saved: dict[int, dict[str, Any]] = {stop: {} for stop in (1, STOP, settings.steps - 1)}
 
     def save(step: int, _evaluation: Evaluation | None) -> None:
         if step in saved:

@@ -56,6 +56,7 @@ def test_a_sweep_runs_on_a_cluster_when_a_worker_is_killed(runs: Runs) -> None:
     sweep = cluster.sweep()
     runs.wait_for(lambda: len(runs.events("end")) >= 4)
     cluster.workers[0].send_signal(signal.SIGKILL)
+    runs.hurry()
     printed = ended(sweep)
     assert "study own in sqlite" in printed
     assert "is complete: 24 of 24 trials done" in printed

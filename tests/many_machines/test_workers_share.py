@@ -41,6 +41,7 @@ def test_a_killed_worker_loses_no_trial(runs_on_server: Runs) -> None:
     first, second = (runs.mtdlab("worker", "--study", "own", "--wait") for _ in range(2))
     runs.wait_for(lambda: len(runs.events("end")) >= 3)
     first.send_signal(signal.SIGKILL)
+    runs.hurry()
     ended(first, -signal.SIGKILL)
     ended(second)
     runs.assert_complete(killed=1)
@@ -64,6 +65,7 @@ def test_stop_reaches_every_worker_through_the_database(runs_on_server: Runs) ->
     assert counts["WAITING"] >= 1
     assert "RUNNING" not in counts
     assert runs.store.live_sweeps() == []
+    runs.hurry()
     runs.run("worker", "--study", "own")
     runs.assert_complete()
     # a trial that was stopped went on from its checkpoint

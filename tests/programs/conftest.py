@@ -28,7 +28,8 @@ def train(settings, *, seed, checkpoints, report):
     with open("calls.txt", "a") as log:
         log.write(f"{os.getpid()} {settings['rate']} {seed} {step}\\n")
     while step < settings["steps"]:
-        time.sleep(settings.get("seconds", 0))
+        if not os.path.exists("hurry"):
+            time.sleep(settings.get("seconds", 0))
         step += 1
         total += step
         file.with_suffix(".new").write_text(f"{step} {total}")

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import STUDY
 from forked_commands import ForkedCommand
+
+from tests.programs.conftest import STUDY
 
 Start = Callable[..., ForkedCommand]
 
@@ -107,6 +108,7 @@ def test_a_trial_continues_after_its_sweep_was_ended(
     os.killpg(process.pid, number)
     process.communicate(timeout=60)
     assert process.returncode == (-9 if number == signal.SIGKILL else 143)
+    (folder / "hurry").touch()
     finish(start("--jobs", "1"))
     assert_complete(folder, 30, 2)
     _, second, *_ = calls(folder)

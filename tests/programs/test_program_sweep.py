@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PROGRAM, Run
 
 import mtdlab
 from mtdlab import load_study
 from mtdlab.errors import MtdlabError
 from mtdlab.sweep.reproduce import find_repeatable
 from mtdlab.sweep.signals import StopRequest
+from tests.programs.conftest import PROGRAM, Run
 
 SWEEP = "sweep own.yaml --objective own:train --jobs 1"
 

@@ -32,6 +32,7 @@ trainer:
   steps: 4
   evaluate_every: 2
   learning_rate: 5e-3
+  precision: float32
 search: {ema_decay: [0.5, 0.75, 0.9]}
 seeds: [0, 1]
 """

@@ -50,7 +50,8 @@ def test_a_saved_model_gives_the_vectors_that_were_evaluated(
     folder = tmp_path / "model"
     save_model(folder, settings, inputs, outcome, {})
 
-    device = choose_device(settings)
+    # as load_encoder chooses it
+    device = choose_device(settings.model_copy(update={"precision": "auto"}))
     sentences = ["the dog runs", "a cat sleeps in the garden again today", "the"]
     own = Sentences(sentences, inputs.encoder.tokenizer, MAX_LENGTH, settings.prompt)
     evaluated = own.embed(state.method.encoder, settings.representation, device)
