@@ -34,7 +34,6 @@ from analysis.training import MOST_POINTS, MOST_TRIALS, choose_curves, compute_t
 
 MakeTrials = Callable[..., pd.DataFrame]
 MakeStudy = Callable[..., StudyFrames]
-pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 Floats = NDArray[np.float64]
 
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB.

@@ -21,7 +21,6 @@ from analysis.report.topics import TOPICS
 
 MakeTrials = Callable[..., pd.DataFrame]
 MakeStudy = Callable[..., StudyFrames]
-pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
 
 def headline_of(study: StudyFrames) -> Headline:

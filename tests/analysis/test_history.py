@@ -24,7 +24,6 @@ from analysis.report.topics import history
 
 MakeTrials = Callable[..., pd.DataFrame]
 MakeStudy = Callable[..., StudyFrames]
-pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 LAGS = (2, 4, 8, 16, 32, 64)
 
 

@@ -24,7 +24,6 @@ from analysis.runs import varied_settings
 
 MakeTrials = Callable[..., pd.DataFrame]
 MakeStudy = Callable[..., StudyFrames]
-pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
 
 @pytest.fixture(scope="module")

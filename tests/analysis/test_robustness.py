@@ -17,7 +17,6 @@ from analysis.robustness import compute_conditions
 
 MakeTrials = Callable[..., pd.DataFrame]
 MakeStudy = Callable[..., StudyFrames]
-pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
 
 def conditioned(trials_of: MakeTrials, tops: Sequence[tuple[float, int, float]]) -> pd.DataFrame:

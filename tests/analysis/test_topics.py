@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
-import pytest
 
 from analysis.frames import StudyFrames
 from analysis.report import write_report
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 MakeTrials = Callable[..., pd.DataFrame]
 MakeStudy = Callable[..., StudyFrames]
-pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
 
 def compute(context: StudyContext) -> pd.DataFrame | None:
