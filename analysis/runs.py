@@ -75,7 +75,7 @@ def varied_settings(trials: "pd.DataFrame", settings: Collection[str]) -> list[s
     ]
 
 
-def _differ(values: pd.Series) -> bool:
+def _differ(values: "pd.Series") -> bool:
     """Whether values differ: one comparison, as this is asked of every setting of a study."""
     return len(values) > 1 and bool((values != values.iloc[0]).any())
 

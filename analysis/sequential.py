@@ -114,6 +114,7 @@ def _critical_values(t: Floats, spent: Floats, *, two_sided: bool) -> Floats:
 
 def _solve(points: Floats, mass: Floats, step: float, scale: float, share: float) -> float:
     """The critical value of z that paths at `points` exceed with probability `share`."""
+
     def excess(z: float) -> float:
         tail = special.ndtr((points - z * scale) / step)
         return float(np.log(max(float(mass @ tail), 1e-300)) - np.log(share))
