@@ -106,8 +106,9 @@ def plan(
     if rows:
         print_table(rows)
     print_text(describe_size(spec, len(rows), ended), flush=True)
-    if spec.encoder_pooling in {spec.fixed(method).pooling for method in spec.methods}:
-        print_text(f"pooling {spec.encoder_pooling}, from the encoder's {POOLING_FILE}")
+    pooling = spec.encoder_pooling
+    if pooling and any(spec.fixed(method).pooling == pooling for method in spec.methods):
+        print_text(f"pooling {pooling}, from the encoder's {POOLING_FILE}")
     costs = find_costs(spec, jobs, jobs_per_gpu, ended, print_design) if is_measured else None
     print_design()
     if costs is not None:

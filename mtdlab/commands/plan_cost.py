@@ -87,12 +87,7 @@ def cost_lines(found: dict[str, Any], command: str = "mtdlab sweep FILE") -> lis
 def _basis(found: dict[str, Any]) -> str:
     measured, kinds = found["measured"], found["kinds"]
     text = f"basis   {measured} of {kinds} kinds of step were timed on this machine"
-    if measured == kinds:
-        return text
-    return (
-        f"{text}; those too slow for a measurement of {found['measuring']:.2g} s are estimated "
-        "from smaller batches"
-    )
+    return text if measured == kinds else f"{text}; the slow ones scaled from smaller batches"
 
 
 def _smaller_lines(smaller: dict[str, Any] | None, command: str) -> list[str]:

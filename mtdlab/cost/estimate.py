@@ -59,7 +59,6 @@ class Estimate:
     gpu_memory       of a GPU, for each worker; 0 without one
     gpu_workers      how many workers the smallest GPU of this machine has the memory for
     kinds, measured  kinds of step in the study, and how many of them were timed directly
-    measuring        how long that took, at most
     smaller          of a study that takes long, a smaller one to begin with
     encoders         family, forward pass and dropout of each encoder
     """
@@ -80,7 +79,6 @@ class Estimate:
     model: int
     kinds: int
     measured: int
-    measuring: float = MOST_SECONDS
     smaller: "Smaller | None" = None
     encoders: dict[str, str] = field(default_factory=dict)
 
@@ -157,7 +155,6 @@ def estimate(
         model=_model(trials, measured[0]),
         kinds=len(kinds),
         measured=measured[0].direct,
-        measuring=seconds,
         smaller=None if done or whole <= LONG_SECONDS else _smaller(spec, clock, jobs, whole),
         encoders=measured[0].encoders,
     )

@@ -94,8 +94,8 @@ def test_an_evaluation_longer_than_training_is_warned_of_with_both_times(
     first, *_, last = cost_lines(found)
     assert first.startswith("time    about 10 min: 3 trials of 2 min to 3 min on 2 workers with 1")
     assert last == (
-        "basis   1 of 2 kinds of step were timed on this machine; those too slow for a "
-        "measurement of 5 s are estimated from smaller batches"
+        "basis   1 of 2 kinds of step were timed on this machine; the slow ones scaled from "
+        "smaller batches"
     )
 
 
