@@ -52,6 +52,12 @@ def train(settings, *, seed, checkpoints, report):
 '''
 TRIALS = 24
 STEPS = 5
+INTERVALS = {
+    # at which a sweep reads whether to stop, and a task of a cluster that its sweep has ended
+    "mtdlab.sweep.heartbeat.SWEEP_SECONDS": 0.5,
+    # in which a scheduler has to answer
+    "mtdlab.sweep.cluster.CONNECT_SECONDS": 3,
+}
 
 
 @dataclass
@@ -76,8 +82,11 @@ class Runs:
         """Start a command of mtdlab, or another module of Python, in the folder."""
         if words[0] == "mtdlab":
             places = {"MTDLAB_STORAGE": self.url}
-            self.started.append(ForkedCommand(words[1:], self.folder, places, merged=True))
-            return self.started[-1]
+            command = ForkedCommand(
+                words[1:], self.folder, places, merged=True, constants=INTERVALS
+            )
+            self.started.append(command)
+            return command
         command = [sys.executable, "-m", *words] if python else list(words)
         paths = [str(self.folder), *sys.path]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
