@@ -222,7 +222,7 @@ def _inconclusive(verdict: Verdict) -> str:
 
 def _optimal(verdict: Verdict) -> str:
     """Which levels are statistically indistinguishable from the best."""
-    levels, confidence = verdict.optimal_range, f"({100 * verdict.level:g} % confidence)"
+    levels, confidence = verdict.optimal_range, f"({100 * verdict.level:.3g} % confidence)"
     if len(levels) == verdict.levels:
         return f"All levels are statistically indistinguishable from the best {confidence}."
     if len(levels) == 1:
@@ -235,7 +235,7 @@ def _optimal(verdict: Verdict) -> str:
 
 
 def _points(value: Estimate, level: float) -> str:
-    interval = f"simultaneous {100 * level:g} % CI {value.low:.2f} to {value.high:.2f}"
+    interval = f"simultaneous {100 * level:.3g} % CI {value.low:.2f} to {value.high:.2f}"
     return f"{value.mean:.2f} points ({interval})"
 
 

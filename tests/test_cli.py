@@ -268,7 +268,7 @@ def test_the_plan_is_recorded_before_the_first_trial_and_shown_on_the_page(
     run(f"sweep studies/mtd.yaml --jobs 1 {tiny} --set verdict.margin=1")
     run("report --study mtd")
     page = (place / "reports" / "mtd" / "index.html").read_text()
-    assert "Changed afterwards: margin from 0.5 to 1.0 after 4 trials." in page
+    assert "Changed afterwards: margin from 0.5 to 1.0 after 4 trials had started." in page
 
 
 def test_a_corpus_is_counted_and_a_sweep_says_what_it_left_out(

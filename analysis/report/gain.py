@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from analysis.comparison import estimate_configuration
-from analysis.intervals import Estimate
 from analysis.report.context import StudyContext
 from analysis.report.text import LEVEL, PERCENT, count
 from analysis.runs import completed_runs
@@ -20,8 +19,7 @@ class NoGain:
 def find_no_gain(context: StudyContext, number: int) -> NoGain | None:
     """That training did not raise the score of a trial's configuration.
 
-    None where it did: the interval of the difference over seeds lies above 0, or with one seed the
-    difference; and where no score before training was recorded.
+    None where the mean is above that before training, or no score before training was recorded.
     """
     trials, settings = context.trials, context.study.settings
     before = trials["score_before"].astype("float64")
@@ -29,23 +27,15 @@ def find_no_gain(context: StudyContext, number: int) -> NoGain | None:
     if number not in set(known["number"]):
         return None
     change, seeds = estimate_configuration(known, settings, number, level=LEVEL)
-    if change.low > 0 or (seeds == 1 and change.mean > 0):
+    if change.mean > 0:
         return None
     untrained, _ = estimate_configuration(
         known.assign(score=before[known.index]), settings, number, level=LEVEL
     )
     interval = f"{PERCENT} CI {change.low:.2f} to {change.high:.2f}, " if seeds > 1 else ""
     return NoGain(
-        _answer(change),
+        "Training lowered the score" if change.high < 0 else "Training did not raise the score",
         f"Before training {untrained.mean:.2f}, after it {untrained.mean + change.mean:.2f} in the "
         f"configuration with the highest mean: {change.mean:+.2f} points "
         f"({interval}{count(seeds, 'seed')}).",
     )
-
-
-def _answer(change: Estimate) -> str:
-    if change.high < 0:
-        return "Training lowered the score"
-    if change.mean <= 0:
-        return "Training did not raise the score"
-    return "Training did not raise the score significantly"

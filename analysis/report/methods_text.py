@@ -43,5 +43,5 @@ def _describe_verdict(verdict: Verdict) -> tuple[str, ...]:
         "design, with equal and with unequal variances.",
         "The levels that are statistically indistinguishable from the best come from multiple "
         "comparisons with the best: the best level is among them with a probability of at least "
-        f"{100 * verdict.level:g} %.",
+        f"{100 * verdict.level:.3g} %.",
     )

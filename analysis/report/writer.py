@@ -54,8 +54,8 @@ def _numbers(verdict: Verdict) -> Mapping[str, str]:
     """The verdict's figures for the box above its sentences."""
     numbers = {"best MTD": format_mtd(verdict.peak_mtd)}
     if verdict.optimal_range:
-        first, last = format_mtd(verdict.optimal_range[0]), format_mtd(verdict.optimal_range[-1])
-        numbers["statistically indistinguishable from the best"] = f"{first} to {last}"
+        ends = dict.fromkeys(map(format_mtd, (verdict.optimal_range[0], verdict.optimal_range[-1])))
+        numbers["statistically indistinguishable from the best"] = " to ".join(ends)
     if verdict.seeds_for_power:
         numbers["seeds for a verdict (80 % power)"] = f"{verdict.seeds_for_power:,}"
     return {

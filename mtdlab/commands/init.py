@@ -89,7 +89,7 @@ def init(
     given = any((encoder, corpus, evaluation, vary, seeds))
     copied = packaged_studies().get(name or "")
     asks = not (copied or given or as_json) and sys.stdin.isatty() and sys.stdout.isatty()
-    chosen = _checked_name(name or _DEFAULT_NAME)
+    chosen = _checked_name(_DEFAULT_NAME if name is None else name)
     path = out or Path(f"{chosen}.yaml")
     if out or name or not asks:
         _check_free(path)

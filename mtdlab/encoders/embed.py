@@ -12,6 +12,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from mtdlab.device import Device
+from mtdlab.encoders.fast import first_tokens_of_ids, is_fast
 from mtdlab.encoders.pooling import encode
 from mtdlab.encoders.tokenising import token_ids
 from mtdlab.settings import Representation
@@ -80,9 +81,7 @@ class Sentences:
         with torch.no_grad(), device.autocast():
             for rows in batches(order, lengths):
                 ids, mask = self._padded(rows, device.device)
-                vectors[rows] = (
-                    encode(model, mask, representation, input_ids=ids).float().cpu().numpy()
-                )
+                vectors[rows] = _encode(model, ids, mask, representation).float().cpu().numpy()
                 advance(len(rows))
         model.train(training)
         return vectors
@@ -94,6 +93,16 @@ class Sentences:
         lengths = torch.tensor([len(tokens) for tokens in chosen])
         mask = (torch.arange(longest) < lengths.unsqueeze(1)).long()
         return torch.tensor(padded).to(device), mask.to(device)
+
+
+def _encode(
+    model: PreTrainedModel, ids: Tensor, mask: Tensor, representation: Representation
+) -> Tensor:
+    """Sentence vectors (N, D) of token ids (N, L) under a mask (N, L)."""
+    whole = representation.pooling == "cls" and not representation.segment_length
+    if whole and is_fast(model) and ids.is_cpu and not torch.is_autocast_enabled("cpu"):
+        return first_tokens_of_ids(model, ids, mask)
+    return encode(model, mask, representation, input_ids=ids)
 
 
 def tokenised(

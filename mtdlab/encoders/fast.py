@@ -4,11 +4,12 @@ The result equals that of transformers' BertModel, RobertaModel and XLMRobertaMo
 parameters of the model, so that weights are loaded, averaged and saved as usual. Not computed:
 padding outside attention, and with [CLS] pooling all rows of the last layer except [CLS].
 
-Letters: N batch, L tokens, P packed rows (real tokens, and a few of padding), D dimension,
-H heads, d = D / H.
+Letters: N batch, L tokens, P packed rows (real tokens, and a few of padding), U distinct ones,
+D dimension, H heads, d = D / H.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from torch.nn.functional import gelu, layer_norm, linear
 from transformers import BertModel, PreTrainedModel, RobertaModel, XLMRobertaModel
 
 from mtdlab.encoders.adapters import has_adapters
-from mtdlab.encoders.dropout import Dropout
+from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
 from mtdlab.encoders.packing import Packing
 
 OnEmbeddings = Callable[[Tensor, Tensor], Tensor]
@@ -51,6 +52,49 @@ def first_tokens(
     for layer in layers:
         hidden = _layer(layer, hidden, packing, dropout)
     return _layer(last, hidden, packing, dropout, packing.first)
+
+
+def first_tokens_of_ids(model: Any, ids: Tensor, mask: Tensor) -> Tensor:
+    """`first_tokens` (N, D) of token ids (N, L) for evaluation on a CPU: fewer products.
+
+    The first layer's queries, keys and values are computed once for each distinct token and
+    position. Keys and values of the last layer, where [CLS] alone attends, are not computed.
+    """
+    packing = _packing(model, mask)
+    length = mask.shape[1]
+    tokens = ids.flatten().index_select(0, packing.rows) * length + packing.positions
+    distinct, place = tokens.unique(return_inverse=True)
+    words = model.get_input_embeddings()(distinct // length)
+    few = _embed_rows(model, words, distinct % length)
+    hidden = few.index_select(0, place)
+    # the first layer's, which has a row for each distinct token and position
+    attended, from_few = few, replace(packing, places=place[packing.places], _split={})
+    *layers, last = _layers(model)
+    for layer in layers:
+        parts = from_few.split(_joined(attended, *_parts(layer)), 3)
+        context = packing.join(_attend(*parts, bias=packing.bias, dropout=NO_DROPOUT))
+        hidden = attended = _after_attention(layer, hidden, context, NO_DROPOUT)
+        from_few = packing
+    context = _attend_once(last.attention.self, hidden, packing)
+    return _after_attention(last, hidden.index_select(0, packing.first), context, NO_DROPOUT)
+
+
+def _attend_once(attention: Any, hidden: Tensor, packing: Packing) -> Tensor:
+    """What each first token (N, D) reads from packed rows (P, D), by products of N rows alone.
+
+    q·(W h + b) = (Wᵀ q)·h + q·b for keys, where q·b, equal for all tokens, does not change the
+    weights; Σ a (W h + b) = W (Σ a h) + b for values, since a head's weights a have the sum 1.
+    """
+    rows, heads = packing.pad(hidden), packing.heads
+    count, width = len(rows), hidden.shape[1]
+    queries = _linear(rows[:, 0], attention.query).view(count, heads, -1).transpose(0, 1)
+    folded = (queries @ attention.key.weight.view(heads, -1, width)).transpose(0, 1)
+    bias = packing.bias.view(count, heads, -1)
+    scores = torch.baddbmm(bias, folded, rows.transpose(1, 2), alpha=queries.shape[-1] ** -0.5)
+    read = (scores.softmax(dim=-1) @ rows).transpose(0, 1)
+    values = read @ attention.value.weight.view(heads, -1, width).transpose(1, 2)
+    context: Tensor = values.transpose(0, 1).reshape(count, -1) + attention.value.bias
+    return context
 
 
 def all_layers(
@@ -102,25 +146,30 @@ def _embed(
     dropout: Dropout,
     change: OnEmbeddings | None,
 ) -> Tensor:
+    embedded = dropout.forward(_embed_rows(model, packing.pack(words), packing.positions))
+    return embedded if change is None else packing.pack(change(packing.pad(embedded), mask))
+
+
+def _embed_rows(model: Any, words: Tensor, positions: Tensor) -> Tensor:
+    """The embedding block's output of word embeddings (P, D) at positions (P,)."""
     block = model.embeddings
     # position ids of RoBERTa start at its padding id + 1
     table = block.position_embeddings
     first = 0 if table.padding_idx is None else table.padding_idx + 1
-    places = table.weight.index_select(0, packing.positions + first)
+    places = table.weight.index_select(0, positions + first)
     kind = block.token_type_embeddings.weight[0]
-    embedded = _norm(packing.pack(words) + (places + kind), block.LayerNorm)
-    embedded = dropout.forward(embedded)
-    return embedded if change is None else packing.pack(change(packing.pad(embedded), mask))
+    return _norm(words + (places + kind), block.LayerNorm)
 
 
 def _layer(
     layer: Any, hidden: Tensor, packing: Packing, dropout: Dropout, read: Tensor | None = None
 ) -> Tensor:
     """A transformer layer on packed rows (P, D); with `read` (N,), the output of those rows."""
-    attention, output = layer.attention.self, layer.attention.output
+    attention = layer.attention.self
     if read is None:
-        parts = _joined(hidden, attention.query, attention.key, attention.value)
-        seen = _attend(*packing.split(parts, 3), bias=packing.bias, dropout=dropout)
+        seen = _attend(
+            *packing.split(_joined(hidden, *_parts(layer)), 3), bias=packing.bias, dropout=dropout
+        )
         context = packing.join(seen)
     else:
         keys, values = packing.split(_joined(hidden, attention.key, attention.value), 2)
@@ -128,10 +177,21 @@ def _layer(
         queries = _linear(hidden, attention.query).view(len(keys), 1, -1)
         context = _attend(queries, keys, values, bias=packing.bias, dropout=dropout)
         context = context.view(hidden.shape)
+    return _after_attention(layer, hidden, context, dropout)
+
+
+def _after_attention(layer: Any, hidden: Tensor, context: Tensor, dropout: Dropout) -> Tensor:
+    """The rest of a layer on rows (P, D) and what they read by attention (P, D)."""
+    output = layer.attention.output
     hidden = _norm(dropout.add(_linear(context, output.dense), hidden), output.LayerNorm)
     inner = gelu(_linear(hidden, layer.intermediate.dense))
     outer = _linear(inner, layer.output.dense)
     return _norm(dropout.add(outer, hidden), layer.output.LayerNorm)
+
+
+def _parts(layer: Any) -> tuple[Any, Any, Any]:
+    attention = layer.attention.self
+    return attention.query, attention.key, attention.value
 
 
 def _joined(hidden: Tensor, *parts: Any) -> Tensor:

@@ -97,6 +97,7 @@ class Trials:
         self._workers: Workers | None = None
         self._cluster: Cluster | None = None
         self._display: Display | None = None
+        self._best: FinishedTrial | None = None
         self._worker_has_died = False
 
     def close(self) -> None:
@@ -155,7 +156,7 @@ class Trials:
         jobs = self._jobs(counts.get("WAITING", 0))
         finished = sum(counts.get(state, 0) for state in FINISHED)
         ranked_by = self.store.select_by(self.spec.metric)
-        tally = Tally(sum(counts.values()), finished, jobs, ranked_by, self.spec.known)
+        tally = Tally(sum(counts.values()), finished, jobs, ranked_by, self.spec.known, self._best)
         with Display(tally) as display:
             self._display = display
             for note in filter(None, (difference, describe_ranking(self.spec, self.store))):
@@ -165,6 +166,7 @@ class Trials:
                 self._show_trials(display, jobs)
             if self.stop.requested():
                 display.message("Interrupted. Rerun to resume.")
+        self._best = tally.best
 
     def _jobs(self, waiting: int) -> int:
         """The number of workers: not more than trials wait, not fewer than were started."""

@@ -7,10 +7,13 @@ import pandas as pd
 import pytest
 
 from analysis.curves import compute_batch_curves, compute_distances, compute_mtd_curve
-from analysis.frames import Settings
+from analysis.frames import Settings, StudyFrames
+from analysis.report.context import StudyContext
+from analysis.report.topics import score
 from analysis.runs import format_mtd, untraced_runs, varied_settings
 
 MakeTrials = Callable[..., pd.DataFrame]
+MakeStudy = Callable[..., StudyFrames]
 
 
 def test_settings_of_equal_distance_share_a_level(trials_of: MakeTrials) -> None:
@@ -91,3 +94,14 @@ def test_varied_settings_are_declared_and_differ(trials_of: MakeTrials, settings
 )
 def test_a_distance_is_printed_one_way(mtd: float, text: str) -> None:
     assert format_mtd(mtd) == text
+
+
+def test_the_caption_names_a_smooth_curve_only_where_one_is_drawn(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    trials = trials_of()
+    lowest = sorted(trials["mtd"].unique())[:3]
+    for frame, expected in ((trials, True), (trials[trials["mtd"].isin(lowest)], False)):
+        drawing = score.draw(score.compute(StudyContext(study_of(frame))))
+        assert drawing is not None
+        assert ("the curve is smooth" in drawing.caption) is expected

@@ -77,9 +77,9 @@ def make_state(state: str, trials_of: MakeTrials, study_of: MakeStudy) -> StudyF
 @pytest.mark.parametrize(
     ("state", "status", "answer", "command"),
     [
-        ("complete", "Complete", "The score peaks at MTD 8.667", "mtdlab confirm mtd"),
-        ("running", "Running", "The score peaks at MTD 8.667", "mtdlab sweep studies/mtd.yaml"),
-        ("paused", "Paused", "The score peaks at MTD 8.667", "mtdlab sweep studies/mtd.yaml"),
+        ("complete", "Complete", "The score peaks at MTD 8.67", "mtdlab confirm mtd"),
+        ("running", "Running", "The score peaks at MTD 8.67", "mtdlab sweep studies/mtd.yaml"),
+        ("paused", "Paused", "The score peaks at MTD 8.67", "mtdlab sweep studies/mtd.yaml"),
         (
             "failed",
             "Failed",

@@ -35,6 +35,11 @@ def test_a_peak_has_its_distance_from_both_ends_and_its_optimal_range() -> None:
     )
 
 
+def test_the_confidence_at_a_look_is_rounded() -> None:
+    at_look = replace(BASE, verdict="peaked", level=0.980061)
+    assert "(simultaneous 98 % CI 3.50 to 8.40)" in write_sentence(at_look)
+
+
 def test_a_trend_states_its_gain_and_what_was_not_tested() -> None:
     rising = replace(BASE, verdict="rising", p_trend=0.012, peak_mtd=208, optimal_range=(208,))
     assert write_sentence(replace(rising, peak_excluded=True)) == (

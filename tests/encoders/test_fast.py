@@ -16,7 +16,7 @@ from transformers import (
 )
 
 from mtdlab.encoders.dropout import Dropout
-from mtdlab.encoders.fast import all_tokens, first_tokens, is_fast
+from mtdlab.encoders.fast import all_tokens, first_tokens, first_tokens_of_ids, is_fast
 from mtdlab.encoders.packing import Packing
 
 NONE = Dropout(0.0, 0)
@@ -72,6 +72,23 @@ def test_first_tokens_are_those_of_transformers(lengths: list[int], family: str)
     assert torch.allclose(fast[0], plain[0], atol=1e-5)
     for one, other in zip(fast[1:], plain[1:], strict=True):
         assert float((one - other).abs().max()) <= 1e-5 * float(other.abs().max()) + 1e-9
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+@pytest.mark.parametrize("lengths", LENGTHS, ids=str)
+@torch.no_grad()
+def test_first_tokens_of_ids_are_those_of_words(
+    lengths: list[int], family: str, layers: int
+) -> None:
+    model, mask = model_of(family, num_hidden_layers=layers), mask_of(lengths)
+    # biases are 0 in a new model; few different tokens, so that many rows are equal
+    for parameter in model.parameters():
+        parameter += 0.05 * torch.randn_like(parameter)
+    ids = torch.randint(5, 9, mask.shape)
+    words = model.get_input_embeddings()(ids)
+    expected = first_tokens(model, words, mask, NONE)
+    assert torch.allclose(first_tokens_of_ids(model, ids, mask), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "xlm-roberta"])

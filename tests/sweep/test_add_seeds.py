@@ -1,5 +1,6 @@
 """Studies that add seeds until their verdict is decided. Training itself is replaced."""
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,15 @@ def test_a_clear_peak_ends_the_study_before_all_seeds(sweep: Sweep, url: str) ->
     assert last["p_value"] <= last["alpha"]
     assert list(last["trials"]) == study.trials["number"].tolist()
     assert sweep().ran == 0
+
+
+def test_the_best_score_shown_is_that_of_all_looks(
+    sweep: Sweep, score: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    score(lambda settings: unclear(settings) - 100 * settings.seed)
+    sweep()
+    shown = re.findall(r"best (-?[\d.]+)", capsys.readouterr().err)
+    assert list(map(float, shown)) == sorted(map(float, shown))
 
 
 def test_an_unclear_study_ends_at_max_seeds(sweep: Sweep, url: str, score: Any) -> None:

@@ -123,11 +123,12 @@ def _caption(info: Score, *, paired: bool) -> str:
     if _marks(info):
         parts.append("Large points are configurations.")
     if paired:
+        curve = "the curve is smooth with a band that holds for all of it, "
         parts.append(
             "The other panel, on which the verdict rests, shows the deviation of each level from "
-            "the mean over levels, seeds as blocks: bars are intervals for one level, the curve is "
-            "smooth with a band that holds for all of it, and rings mark the levels that are "
-            "statistically indistinguishable from the best."
+            "the mean over levels, seeds as blocks: bars are intervals for one level, "
+            f"{curve if len(info.smooth) else ''}and rings mark the levels that are statistically "
+            "indistinguishable from the best."
         )
     return " ".join([*parts, BAND])
 
