@@ -19,6 +19,7 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, Self
@@ -154,7 +155,7 @@ def _run(request: Mapping[str, Any]) -> None:
         sys.argv = request["words"]
         for name, value in request["constants"].items():
             module, _, constant = name.rpartition(".")
-            vars(sys.modules[module])[constant] = value
+            setattr(import_module(module), constant, value)
         _prepare_interpreter()
         main()
         code = 0
