@@ -52,7 +52,7 @@ def test_a_study_of_a_function(
     assert not (tmp_path / "mtdlab.db").exists()
 
     # a worker process imports the function
-    words = "sweep own.yaml --evaluator mine.py:score --jobs 2".split()
+    words = ["sweep", "own.yaml", "--evaluator", "mine.py:score", "--jobs", "2"]
     process = ForkedCommand(words, tmp_path, {}, merged=True)
     printed, _ = process.communicate(timeout=300)
     assert process.returncode == 0, printed

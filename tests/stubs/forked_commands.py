@@ -180,7 +180,8 @@ def _prepare_interpreter() -> None:
             return subprocess.Popen(command, **options)
         return first.pop().execute(command[-1], options["env"], options["pass_fds"])
 
-    fork_server.subprocess = SimpleNamespace(Popen=popen, DEVNULL=subprocess.DEVNULL)  # type: ignore[assignment]
+    replaced = SimpleNamespace(Popen=popen, DEVNULL=subprocess.DEVNULL)
+    vars(fork_server)["subprocess"] = replaced
 
 
 class _Interpreter:
