@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from forked_commands import ForkedCommand
 
 from mtdlab import load_study
 from mtdlab.methods.user_evaluator import import_evaluator
@@ -51,7 +52,10 @@ def test_a_study_of_a_function(
     assert not (tmp_path / "mtdlab.db").exists()
 
     # a worker process imports the function
-    command("sweep own.yaml --evaluator mine.py:score --jobs 2")
+    words = ["sweep", "own.yaml", "--evaluator", "mine.py:score", "--jobs", "2"]
+    process = ForkedCommand(words, tmp_path, {}, merged=True)
+    printed, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, printed
     study = load_study("own")
     assert list(study.trials["state"]) == ["COMPLETE"] * 2
     scores = study.scores.pivot_table(index="number", columns="task", values="score")

@@ -1,4 +1,4 @@
-"""A study of 24 short trials of a program, and the processes that run it, as a user starts them."""
+"""A study of 12 short trials of a program, and the processes that run it, as a user starts them."""
 
 import os
 import signal
@@ -50,8 +50,14 @@ def train(settings, *, seed, checkpoints, report):
     log(f"end {step}", settings, seed)
     return {"accuracy": 50 + settings["rate"] + seed}
 '''
-TRIALS = 24
+TRIALS = 12
 STEPS = 5
+INTERVALS = {
+    # at which a sweep reads whether to stop, and a task of a cluster that its sweep has ended
+    "mtdlab.sweep.heartbeat.SWEEP_SECONDS": 0.5,
+    # in which a scheduler has to answer
+    "mtdlab.sweep.cluster.CONNECT_SECONDS": 3,
+}
 
 
 @dataclass
@@ -63,7 +69,7 @@ class Runs:
     started: list[Started] = field(default_factory=list)
     trials: int = TRIALS
 
-    def write(self, seconds: float = 0.02, seeds: int = 6) -> None:
+    def write(self, seconds: float = 0.02, seeds: int = 3) -> None:
         """Write the study; seconds: of each of the 5 steps of a trial; seeds: of its 4 levels."""
         self.trials = 4 * seeds
         (self.folder / "own.yaml").write_text(
@@ -76,8 +82,11 @@ class Runs:
         """Start a command of mtdlab, or another module of Python, in the folder."""
         if words[0] == "mtdlab":
             places = {"MTDLAB_STORAGE": self.url}
-            self.started.append(ForkedCommand(words[1:], self.folder, places, merged=True))
-            return self.started[-1]
+            command = ForkedCommand(
+                words[1:], self.folder, places, merged=True, constants=INTERVALS
+            )
+            self.started.append(command)
+            return command
         command = [sys.executable, "-m", *words] if python else list(words)
         paths = [str(self.folder), *sys.path]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}

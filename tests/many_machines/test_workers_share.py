@@ -8,7 +8,7 @@ from tests.many_machines.conftest import TRIALS, Runs, ended
 
 def test_workers_run_what_a_sweep_has_recorded(runs: Runs) -> None:
     printed = runs.run("sweep", "own.yaml", "--jobs", "0")
-    assert "0 of 24 trials done (24 waiting); 0 run now" in printed
+    assert f"0 of {TRIALS} trials done ({TRIALS} waiting); 0 run now" in printed
     assert not runs.events("begin")
     workers = [runs.mtdlab("worker", "--study", "own") for _ in range(2)]
     printed_of = [ended(worker) for worker in workers]

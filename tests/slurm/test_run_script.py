@@ -153,6 +153,8 @@ def test_a_task_that_was_stopped_is_not_requeued(task: Task) -> None:
 
 
 def test_without_an_answer_of_slurm_nothing_is_requeued(task: Task) -> None:
+    # the pauses between the three questions
+    (task.folder / "bin" / "sleep").symlink_to("/bin/true")
     ended, error = task.run(138, LOST="yes")
     assert ended == 138
     assert "it is not requeued from here" in error

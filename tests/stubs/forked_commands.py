@@ -2,13 +2,16 @@
 
 That process is started once by each process of pytest, imports what sweeps need, and then reads
 requests: a line of JSON on its standard input, answered by a line on its standard output. It has
-one thread and nothing of a test, so that what it forks is like a new process.
+one thread and nothing of a test, so that what it forks is like a new process. The server of a
+sweep's workers is such a fork too.
 """
 
 import atexit
+import fcntl
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -16,8 +19,10 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType, SimpleNamespace
+from typing import Any, Self
 
 IMPORTED = ("commands.sweep", "sweep.run", "sweep.worker", "sweep.trainer", "training.loop")
 
@@ -26,7 +31,8 @@ class ForkedCommand:
     """A process that runs a command of mtdlab, in a process group of its own.
 
     It has the part of `subprocess.Popen`'s interface that the tests use. With `merged`, what it
-    prints on standard error is in its standard output.
+    prints on standard error is in its standard output. `constants` replaces values of modules, such
+    as an interval, by their full names; the command's workers have them too.
     """
 
     def __init__(
@@ -36,13 +42,15 @@ class ForkedCommand:
         environment: Mapping[str, str],
         *,
         merged: bool = False,
+        constants: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
         self.args = ["mtdlab", *words]
         self.returncode: int | None = None
         self._printed: tuple[str, str] | None = None
         self._output = [_empty_file()] if merged else [_empty_file(), _empty_file()]
         files = [str(self._output[0]), str(self._output[-1])]
-        request = {"words": self.args, "folder": str(folder), "files": files}
+        request: dict[str, Any] = {"words": self.args, "folder": str(folder), "files": files}
+        request["constants"] = dict(constants)
         self.pid: int = _ask(request | {"environment": {**os.environ, **environment}})
 
     def poll(self) -> int | None:
@@ -145,11 +153,83 @@ def _run(request: Mapping[str, Any]) -> None:
             for number, mode in enumerate("rww")
         )
         sys.argv = request["words"]
+        for name, value in request["constants"].items():
+            module, _, constant = name.rpartition(".")
+            setattr(import_module(module), constant, value)
+        _prepare_interpreter()
         main()
         code = 0
     except SystemExit as end:
         code = int(end.code or 0)
     except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _prepare_interpreter() -> None:
+    """Let the first server of workers be a fork of this process, as it is before the command."""
+    from mtdlab.sweep import fork_server
+
+    first = [_Interpreter()]
+
+    def popen(command: Sequence[str], **options: Any) -> Any:
+        if not first:
+            return subprocess.Popen(command, **options)
+        return first.pop().execute(command[-1], options["env"], options["pass_fds"])
+
+    replaced = SimpleNamespace(Popen=popen, DEVNULL=subprocess.DEVNULL)
+    vars(fork_server)["subprocess"] = replaced
+
+
+class _Interpreter:
+    """A fork that waits for the code which a new interpreter would execute."""
+
+    def __init__(self) -> None:
+        from mtdlab.sweep.signals import signals_blocked
+
+        self._request, received = socket.socketpair()
+        with received, signals_blocked():
+            self.pid = os.fork()
+            if self.pid == 0:
+                self._request.close()
+                _execute(received)
+
+    def execute(self, code: str, environment: Mapping[str, str], files: Sequence[int]) -> Self:
+        """Execute code with open files under the same numbers."""
+        request = {"code": code, "environment": dict(environment), "files": list(files)}
+        with self._request:
+            socket.send_fds(self._request, [json.dumps(request).encode()], list(files))
+        return self
+
+    def wait(self) -> None:
+        """Wait for the end of the process."""
+        os.waitpid(self.pid, 0)
+
+
+def _execute(received: socket.socket) -> None:
+    """In the fork: execute what is received, nothing if the command ends before."""
+    code = 0
+    try:
+        first, opened, _, _ = socket.recv_fds(received, 65536, 2)
+        text = first + b"".join(iter(lambda: received.recv(65536), b""))
+        received.close()
+        if text:
+            request = json.loads(text)
+            # numbers that nothing here has, before they are those of the command
+            moved = [fcntl.fcntl(number, fcntl.F_DUPFD, 200) for number in opened]
+            for source, number in zip(moved, request["files"], strict=True):
+                os.dup2(source, number)
+            for number in moved:
+                os.close(number)
+            os.environ.update(request["environment"])
+            exec(request["code"], {})
+    except SystemExit as end:
+        code = int(end.code or 0)
+    except BaseException:
+        code = 1
         traceback.print_exc()
     finally:
         sys.stdout.flush()
