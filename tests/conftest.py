@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import torch
+from optuna.storages._rdb.storage import _VersionManager
 from sqlalchemy import Engine, event
 from torch import nn
 from transformers import BertConfig, BertModel, BertTokenizer, PreTrainedModel
@@ -119,6 +120,21 @@ def unsynced_databases() -> Iterator[None]:
     event.listen(Engine, "connect", relax)
     yield
     event.remove(Engine, "connect", relax)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def optunas_migrations_read_once() -> Iterator[None]:
+    """A storage that is opened would import Optuna's twenty migrations up to three times."""
+    read, found = _VersionManager._create_alembic_script, list[Any]()
+
+    def once(manager: _VersionManager) -> Any:
+        if not found:
+            found.append(read(manager))
+        return found[0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_VersionManager, "_create_alembic_script", once)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """Sweeps: resumed, interrupted, shared, refused. Training itself is replaced."""
 
 import math
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from mtdlab.config import TrainerSettings, read_study
 from mtdlab.errors import MtdlabError, StorageError, TrialError
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.evaluation.suite import TaskScore
-from mtdlab.store import Result, Store
+from mtdlab.store import Result, Store, database
 from mtdlab.store import owner as owners
 from mtdlab.sweep import results, trainer
 from mtdlab.sweep import run as runs
@@ -472,13 +473,29 @@ def test_a_score_that_is_not_finite_is_missing_never_zero(study, url, objective)
     [(b"", "is empty"), (b"hello, I am a text file", "is not a SQLite database")],
 )
 def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(
-    study, tmp_path: Path, content: bytes, message: str
+    study, tmp_path: Path, monkeypatch, content: bytes, message: str
 ) -> None:
+    """At once where it is old: nobody is creating it."""
     path = tmp_path / "wrong.db"
     path.write_bytes(content)
+    os.utime(path, (0, 0))
+    monkeypatch.setattr(database.time, "sleep", lambda _: pytest.fail("waited"))
     with pytest.raises(StorageError, match=message):
         sweep(study(GRID), f"sqlite:///{path}")
     assert path.read_bytes() == content
+
+
+def test_an_empty_file_that_another_sweep_is_creating_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "new.db"
+    path.touch()
+    monkeypatch.setattr(database.time, "sleep", lambda _: path.write_bytes(b"SQLite format 3\x00"))
+    database.check_file(path)
+    path.write_bytes(b"")
+    monkeypatch.setattr(database, "CREATION_SECONDS", 0.0)
+    with pytest.raises(StorageError, match="is empty"):
+        database.check_file(path)
 
 
 def test_a_sweep_whose_trials_are_claimed_while_it_starts_has_nothing_to_do(
