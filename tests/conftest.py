@@ -1,5 +1,6 @@
 """No network, no cache but a temporary one, one thread; and an encoder small enough to train."""
 
+import multiprocessing
 import os
 import signal
 import sqlite3
@@ -42,6 +43,8 @@ __all__ = [
     "shared_url",
 ]
 torch.set_num_threads(1)
+# imported once by the server that forks the processes of tests
+multiprocessing.set_forkserver_preload(["mtdlab.store", "mtdlab.sweep.slots"])
 # ignored where the tests run under nohup or in the background of a script; the tests send them
 for number, handler in (
     (signal.SIGHUP, signal.SIG_DFL),
