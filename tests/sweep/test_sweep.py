@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import optuna
 import pytest
+from sqlalchemy import Engine, event
 
 from analysis.tasks import STS
 from mtdlab import load_study
@@ -363,6 +364,26 @@ def test_a_sampled_study_draws_once_for_all_seeds(study, url, sampler: str) -> N
     assert first.equals(second)
     assert first["ema_decay"].nunique() == 5
     assert first["ema_decay"].between(0.5, 0.9).all()
+
+
+@pytest.mark.parametrize(
+    "text", [GRID, SAMPLED.replace("SAMPLER", "random")], ids=["grid", "drawn"]
+)
+@pytest.mark.usefixtures("objective")
+def test_the_settings_of_a_trial_are_recorded_in_one_statement(study, url, text: str) -> None:
+    written: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if statement.startswith("INSERT INTO trial_user_attributes"):
+            written.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        result = sweep(study(text), url)
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+    # and its score when it ends
+    assert len(written) == 2 * result.ran > 0
 
 
 @pytest.mark.usefixtures("objective")
