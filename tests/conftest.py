@@ -1,5 +1,6 @@
 """No network, no cache but a temporary one, one thread; and an encoder small enough to train."""
 
+import multiprocessing
 import os
 import signal
 import sqlite3
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 import torch
+from optuna.storages._rdb.storage import _VersionManager
 from sqlalchemy import Engine, event
 from torch import nn
 from transformers import BertConfig, BertModel, BertTokenizer, PreTrainedModel
@@ -41,6 +43,8 @@ __all__ = [
     "shared_url",
 ]
 torch.set_num_threads(1)
+# imported once by the server that forks the processes of tests
+multiprocessing.set_forkserver_preload(["mtdlab.store", "mtdlab.sweep.slots"])
 # ignored where the tests run under nohup or in the background of a script; the tests send them
 for number, handler in (
     (signal.SIGHUP, signal.SIG_DFL),
@@ -119,6 +123,21 @@ def unsynced_databases() -> Iterator[None]:
     event.listen(Engine, "connect", relax)
     yield
     event.remove(Engine, "connect", relax)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def optunas_migrations_read_once() -> Iterator[None]:
+    """A storage that is opened would import Optuna's twenty migrations up to three times."""
+    read, found = _VersionManager._create_alembic_script, list[Any]()
+
+    def once(manager: _VersionManager) -> Any:
+        if not found:
+            found.append(read(manager))
+        return found[0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_VersionManager, "_create_alembic_script", once)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -213,8 +213,8 @@ def check_file(path: Path) -> None:
         return
     try:
         beginning = _beginning(path)
-        deadline = time.monotonic() + CREATION_SECONDS
-        while not beginning and time.monotonic() < deadline:
+        # an older one that is empty is not being created
+        while not beginning and abs(time.time() - path.stat().st_mtime) < CREATION_SECONDS:
             time.sleep(0.05)
             beginning = _beginning(path)
     except OSError as error:

@@ -1,5 +1,6 @@
 """The Optuna study beside mtdlab's tables: created, written to, and synchronised with them."""
 
+import json
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -8,7 +9,9 @@ from typing import Any
 import optuna
 from optuna.exceptions import DuplicatedStudyError, UpdateFinishedTrialError
 from optuna.storages import BaseStorage, RDBStorage, get_storage
+from optuna.storages._rdb.models import TrialUserAttributeModel
 from optuna.trial import TrialState
+from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
 from mtdlab.config import StudySpec
@@ -39,8 +42,10 @@ class OptunaStudy:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self.spec = spec
         with explained(url):
+            database = open_storage(url)
+            self._engine = database.engine
             # get_storage adds a cache, which has to see every trial that is created
-            self.storage = get_storage(open_storage(url))
+            self.storage = get_storage(database)
             self.study = _create(self.storage, spec)
         self.study_id = self.storage.get_study_id_from_name(spec.name)
 
@@ -55,25 +60,32 @@ class OptunaStudy:
                 state=TrialState.RUNNING,
                 params=claim.parameters,
                 distributions={name: wanted[name] for name in claim.parameters},
-                user_attrs=self._attributes(claim.parameters, claim.seed),
             )
             identity = self.storage.create_new_trial(self.study_id, template_trial=template)
+            self._describe(identity, claim.parameters, claim.seed)
             return optuna.Trial(self.study, identity), claim.parameters
         # not study.ask, which would first return a trial that an interrupt put back as waiting
         self.study.sampler = sampler(self.spec, claim.setting)
         trial = optuna.Trial(self.study, self.storage.create_new_trial(self.study_id))
         parameters = suggest(trial, self.spec)
-        for name, value in self._attributes(parameters, claim.seed).items():
-            trial.set_user_attr(name, value)
+        self._describe(trial._trial_id, parameters, claim.seed)
         return trial, parameters
 
-    def _attributes(self, parameters: dict[str, Any], seed: int) -> dict[str, Any]:
-        """A trial's user attributes: every resolved setting, and its MTD."""
+    def _describe(self, optuna_id: int, parameters: dict[str, Any], seed: int) -> None:
+        """Record a new trial's user attributes: every resolved setting, and its MTD.
+
+        In one statement: Optuna's methods take two for each attribute, or a transaction.
+        """
         try:
-            settings = self.spec.settings(parameters, seed)
+            described = attributes(self.spec.settings(parameters, seed))
         except ValueError:
-            return {"seed": seed}
-        return attributes(settings)
+            described = {"seed": seed}
+        rows = [
+            {"trial_id": optuna_id, "key": name, "value_json": json.dumps(value)}
+            for name, value in described.items()
+        ]
+        with self._engine.begin() as connection:
+            connection.execute(insert(TrialUserAttributeModel), rows)
 
     def release(self, optuna_id: int) -> None:
         """Put an interrupted trial back as waiting."""

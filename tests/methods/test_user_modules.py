@@ -115,6 +115,7 @@ def run(*arguments: str) -> tuple[int, str]:
     return result.exit_code, result.output + str(result.exception or "")
 
 
+@pytest.mark.usefixtures("figures_not_rendered", "few_simulated_tables")
 def test_a_single_file_reaches_workers_database_and_page(study: Write, tmp_path: Path) -> None:
     """A sweep with two worker processes, then a report without the file."""
     file, path = write_method(tmp_path / "toy_file.py"), str(study("toy"))
@@ -146,11 +147,11 @@ def test_other_content_is_refused(
     modules = import_modules(["toy_one.py"], [write_method(tmp_path / "toy_one.py").parent])
     monkeypatch.setattr("mtdlab.sweep.worker.run_next", lambda *_: None)
     monkeypatch.setattr("mtdlab.sweep.trials.Trials.run_all", lambda _: None)
-    assert sweep(read_study(path, modules=modules), url).planned == 6
+    assert sweep(read_study(path, modules=modules), url, jobs=1).planned == 6
     assert Store(url, study_id=1).claim(this_process())
     other = (UserModule(modules[0].name, modules[0].spec, "0" * 64),)
     with pytest.raises(MtdlabError, match=r"imports.toy_one: was [0-9a-f]{64}, now 0{64}"):
-        sweep(read_study(path, modules=other), url)
+        sweep(read_study(path, modules=other), url, jobs=1)
 
 
 def test_a_sweep_with_a_changed_file_is_refused(
@@ -159,11 +160,11 @@ def test_a_sweep_with_a_changed_file_is_refused(
     """With the command, in a separate process."""
     monkeypatch.setattr("mtdlab.sweep.trials.Trials.run_all", lambda _: None)
     file, path = write_method(tmp_path / "toy_file.py"), str(study("toy"))
-    assert run("sweep", path, "--import", "toy_file.py")[0] == 0
+    assert run("sweep", path, "--import", "toy_file.py", "--jobs", "1")[0] == 0
     assert Store(storage_url(None), study_id=1).claim(this_process())
     file.write_text("# other content\n" + file.read_text())
     forget()
-    code, output = run("sweep", path, "--import", "toy_file.py")
+    code, output = run("sweep", path, "--import", "toy_file.py", "--jobs", "1")
     assert code != 0
     assert "study toys was begun with another file (imports.toy_file: was" in output
 

@@ -31,7 +31,7 @@ from tests.store.claiming import claim_all
 from tests.store.make_database import DRAWN, GRID, replacement_of_training
 
 DATA = Path(__file__).parent / "data"
-SPAWN = multiprocessing.get_context("spawn")
+PROCESSES = multiprocessing.get_context("forkserver")
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_four_processes_claim_every_queued_trial_once(
 ) -> None:
     store = Store(postgresql_url, study_id=1)
     store.write_study("many", "sts_test", {"sampler": "grid"}, "", "")
-    with ProcessPoolExecutor(4, mp_context=SPAWN) as pool:
+    with ProcessPoolExecutor(4, mp_context=PROCESSES) as pool:
         for repeat in range(repeats):
             names = [f"{repeat}-{number}" for number in range(trials)]
             # the planned ones stay planned: units that are missing would be refused

@@ -1,6 +1,7 @@
 """A study's best level and its runner-up, run again with fresh seeds. Training is replaced."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,8 @@ verdict: {margin: 1}
 """
 
 
-@pytest.fixture(autouse=True)
-def no_training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+@pytest.fixture(scope="module", autouse=True)
+def no_training() -> Iterator[None]:
     """A score that is highest at eta 0.9 and K/N 2, and noise of each seed."""
 
     def train(_spec: Any, settings: TrainerSettings, _monitor: Any) -> tuple[Result, None]:
@@ -43,21 +44,34 @@ def no_training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
         values = {"score": float(score), "wall_seconds": 0.1}
         return Result("COMPLETE", values=values, scores={"sts_dev": float(score)}), None
 
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: {})
+        patch.setattr(trainer, "train_trial", train)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: {})
-    monkeypatch.setattr(trainer, "train_trial", train)
     yield
     worker.open_in_process.cache_clear()
 
 
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with the study, complete."""
+    folder = tmp_path_factory.mktemp("swept")
+    (folder / "study.yaml").write_text(STUDY)
+    url, spec = f"sqlite:///{folder / 'studies.db'}", read_study(folder / "study.yaml")
+    run.sweep(spec, url, models=folder / "models", jobs=1)
+    return folder / "studies.db"
+
+
 @pytest.fixture
-def url(tmp_path: Path) -> str:
-    path = tmp_path / "study.yaml"
-    path.write_text(STUDY)
-    url = f"sqlite:///{tmp_path / 'studies.db'}"
-    run.sweep(read_study(path), url, jobs=1)
+def url(swept: Path, tmp_path: Path) -> str:
     worker.open_in_process.cache_clear()
-    return url
+    shutil.copy(swept, tmp_path / "studies.db")
+    return f"sqlite:///{tmp_path / 'studies.db'}"
 
 
 def confirm(url: str, *options: str) -> dict[str, Any]:

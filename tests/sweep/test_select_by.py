@@ -12,9 +12,11 @@ from mtdlab import load_study
 from mtdlab.config import Unit, read_study
 from mtdlab.errors import MtdlabError
 from mtdlab.store import Result, Store
+from mtdlab.store.owner import this_process
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import worker as workers
 from mtdlab.sweep.finished import FinishedTrial
+from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.progress import Tally
 
 STUDY = """
@@ -109,7 +111,8 @@ def test_a_tpe_sampler_learns_from_the_dev_score(spec_of: ReadStudy, tmp_path: P
 
 
 def test_a_study_keeps_its_select_by(spec_of: ReadStudy, tmp_path: Path) -> None:
-    sweep(spec_of("sts_dev"), tmp_path)
+    store = open_study(spec_of("sts_dev"), f"sqlite:///{tmp_path / 's.db'}", "")
+    assert store.claim(this_process()) is not None
     with pytest.raises(MtdlabError, match=r"\(select_by: was sts_dev, now sts_test\)"):
         sweep(spec_of("sts_test"), tmp_path)
 

@@ -1,8 +1,9 @@
 """Every worker gets a GPU: each slot once, the GPU with the fewest workers first."""
 
+import multiprocessing
 import os
-import subprocess
-import sys
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,6 +11,8 @@ import pytest
 import torch
 
 from mtdlab.sweep import slots
+
+PROCESSES = multiprocessing.get_context("forkserver")
 
 
 def test_slots_alternate_between_gpus_and_are_released(tmp_path: Path) -> None:
@@ -56,46 +59,48 @@ def test_without_gpus_there_is_a_worker_a_core(monkeypatch: pytest.MonkeyPatch) 
     assert (slots.default_jobs(), slots.threads_each(4), slots.threads_each(9)) == (6, 1, 1)
 
 
+def threads_on_one_core(pipe: Connection) -> None:
+    os.sched_setaffinity(0, {0})
+    pipe.send([slots.threads_each(1), slots.threads_each(2)])
+
+
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinity")
 def test_a_batch_system_may_give_fewer_cores_than_the_machine_has() -> None:
-    code = "import os; os.sched_setaffinity(0, {0}); from mtdlab.sweep import slots; "
-    code += "print(slots.threads_each(1), slots.threads_each(2))"
-    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert printed.stdout.split() == ["1", "1"]
+    pipe, other = PROCESSES.Pipe()
+    process = PROCESSES.Process(target=threads_on_one_core, args=(other,))
+    process.start()
+    assert pipe.recv() == [1, 1]
+    process.join()
 
 
-HOLD = """
-import sys
-from pathlib import Path
-from mtdlab.sweep.slots import lock_slot
-gpu, lock = lock_slot(Path(sys.argv[1]), gpus=3)
-print(gpu, flush=True)
-sys.stdin.read()
-"""
+def hold(folder: Path, pipe: Connection) -> None:
+    """Take a slot, tell its GPU, and keep it until the process is killed."""
+    gpu, _lock = slots.lock_slot(folder, gpus=3)
+    pipe.send(gpu)
+    pipe.poll(None)
 
 
 def test_processes_spread_over_the_gpus(tmp_path: Path) -> None:
     """Of sweeps that know nothing of each other; a killed one leaves its slot to the next."""
+    pipes = list[Connection]()
 
-    def hold() -> "subprocess.Popen[str]":
-        command = [sys.executable, "-c", HOLD, str(tmp_path)]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        return subprocess.Popen(command, text=True, **pipes)
+    def start() -> ForkServerProcess:
+        pipe, other = PROCESSES.Pipe()
+        pipes.append(pipe)
+        process = PROCESSES.Process(target=hold, args=(tmp_path, other), daemon=True)
+        process.start()
+        return process
 
-    def gpu_of(process: "subprocess.Popen[str]") -> int:
-        assert process.stdout is not None
-        return int(process.stdout.readline())
-
-    processes = [hold() for _ in range(4)]
+    processes = [start() for _ in range(4)]
     try:
-        gpus = [gpu_of(process) for process in processes]
+        gpus = [pipe.recv() for pipe in pipes]
         assert sorted(gpus) == [0, 0, 1, 2]
-        killed = gpus.index(1)
-        processes[killed].kill()
-        processes[killed].wait()
-        processes.append(hold())
-        assert gpu_of(processes[-1]) == 1
+        killed = processes[gpus.index(1)]
+        killed.kill()
+        killed.join()
+        processes.append(start())
+        assert pipes[-1].recv() == 1
     finally:
         for process in processes:
             process.kill()
-            process.communicate()
+            process.join()

@@ -1,6 +1,7 @@
 """Sweeps: resumed, interrupted, shared, refused. Training itself is replaced."""
 
 import math
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 import optuna
 import pytest
+from sqlalchemy import Engine, event
 
 from analysis.tasks import STS
 from mtdlab import load_study
@@ -15,7 +17,7 @@ from mtdlab.config import TrainerSettings, read_study
 from mtdlab.errors import MtdlabError, StorageError, TrialError
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.evaluation.suite import TaskScore
-from mtdlab.store import Result, Store
+from mtdlab.store import Result, Store, database
 from mtdlab.store import owner as owners
 from mtdlab.sweep import results, trainer
 from mtdlab.sweep import run as runs
@@ -364,6 +366,26 @@ def test_a_sampled_study_draws_once_for_all_seeds(study, url, sampler: str) -> N
     assert first["ema_decay"].between(0.5, 0.9).all()
 
 
+@pytest.mark.parametrize(
+    "text", [GRID, SAMPLED.replace("SAMPLER", "random")], ids=["grid", "drawn"]
+)
+@pytest.mark.usefixtures("objective")
+def test_the_settings_of_a_trial_are_recorded_in_one_statement(study, url, text: str) -> None:
+    written: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if statement.startswith("INSERT INTO trial_user_attributes"):
+            written.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        result = sweep(study(text), url)
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+    # and its score when it ends
+    assert len(written) == 2 * result.ran > 0
+
+
 @pytest.mark.usefixtures("objective")
 def test_random_draws_do_not_depend_on_who_draws(study, tmp_path) -> None:
     path = study(SAMPLED.replace("SAMPLER", "random"))
@@ -472,13 +494,29 @@ def test_a_score_that_is_not_finite_is_missing_never_zero(study, url, objective)
     [(b"", "is empty"), (b"hello, I am a text file", "is not a SQLite database")],
 )
 def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(
-    study, tmp_path: Path, content: bytes, message: str
+    study, tmp_path: Path, monkeypatch, content: bytes, message: str
 ) -> None:
+    """At once where it is old: nobody is creating it."""
     path = tmp_path / "wrong.db"
     path.write_bytes(content)
+    os.utime(path, (0, 0))
+    monkeypatch.setattr(database.time, "sleep", lambda _: pytest.fail("waited"))
     with pytest.raises(StorageError, match=message):
         sweep(study(GRID), f"sqlite:///{path}")
     assert path.read_bytes() == content
+
+
+def test_an_empty_file_that_another_sweep_is_creating_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "new.db"
+    path.touch()
+    monkeypatch.setattr(database.time, "sleep", lambda _: path.write_bytes(b"SQLite format 3\x00"))
+    database.check_file(path)
+    path.write_bytes(b"")
+    monkeypatch.setattr(database, "CREATION_SECONDS", 0.0)
+    with pytest.raises(StorageError, match="is empty"):
+        database.check_file(path)
 
 
 def test_a_sweep_whose_trials_are_claimed_while_it_starts_has_nothing_to_do(
