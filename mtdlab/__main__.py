@@ -1,5 +1,6 @@
 """The command `mtdlab`, also as `python -m mtdlab`."""
 
+import atexit
 import gc
 import signal
 
@@ -11,6 +12,8 @@ the imported libraries allocate again and again: a seventh of the time of `repor
 def main() -> None:
     """Run a command. Ctrl-C while its modules are imported ends it without a traceback."""
     gc.set_threshold(_ALLOCATIONS, 20, 20)
+    # The interpreter ends with a search of all objects for cycles: a quarter of the time of `show`.
+    atexit.register(gc.freeze)
     previous = signal.signal(signal.SIGINT, signal.SIG_DFL)
     from mtdlab.cli import main as run
 

@@ -85,7 +85,9 @@ def _compose(drawing: Drawing, note: str, *, narrow: bool) -> "MatplotlibFigure"
     letters = int((72 * width / columns - _ASIDE) / _LETTER)
     for ax, (title, draw) in zip(axes, panels, strict=False):
         draw(ax)
-        ax.set_title("\n".join(textwrap.wrap(title, letters)))
+        # a given height spares matplotlib the search, in each draw, for what stands above the axes
+        height = None if ax.child_axes else 1.0
+        ax.set_title("\n".join(textwrap.wrap(title, letters)), y=height)
     for ax in axes[len(panels) :]:
         ax.set_axis_off()
     if note:
