@@ -86,8 +86,8 @@ def _compose(drawing: Drawing, note: str, *, narrow: bool) -> "MatplotlibFigure"
     for ax, (title, draw) in zip(axes, panels, strict=False):
         draw(ax)
         # a given height spares matplotlib the search, in each draw, for what stands above the axes
-        height = None if ax.child_axes else 1.0
-        ax.set_title("\n".join(textwrap.wrap(title, letters)), y=height)
+        above = None if ax.child_axes else 1.0
+        ax.set_title("\n".join(textwrap.wrap(title, letters)), y=above)
     for ax in axes[len(panels) :]:
         ax.set_axis_off()
     if note:
