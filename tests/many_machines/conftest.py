@@ -82,11 +82,9 @@ class Runs:
         """Start a command of mtdlab, or another module of Python, in the folder."""
         if words[0] == "mtdlab":
             places = {"MTDLAB_STORAGE": self.url}
-            command = ForkedCommand(
-                words[1:], self.folder, places, merged=True, constants=INTERVALS
-            )
-            self.started.append(command)
-            return command
+            forked = ForkedCommand(words[1:], self.folder, places, merged=True, constants=INTERVALS)
+            self.started.append(forked)
+            return forked
         command = [sys.executable, "-m", *words] if python else list(words)
         paths = [str(self.folder), *sys.path]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
