@@ -89,7 +89,7 @@ def _attend_once(attention: Any, hidden: Tensor, packing: Packing) -> Tensor:
     count, width = len(rows), hidden.shape[1]
     queries = _linear(rows[:, 0], attention.query).view(count, heads, -1).transpose(0, 1)
     folded = (queries @ attention.key.weight.view(heads, -1, width)).transpose(0, 1)
-    bias = packing.bias.view(count, heads, -1)
+    bias = packing.bias.to(rows.dtype).view(count, heads, -1)
     scores = torch.baddbmm(bias, folded, rows.transpose(1, 2), alpha=queries.shape[-1] ** -0.5)
     read = (scores.softmax(dim=-1) @ rows).transpose(0, 1)
     values = read @ attention.value.weight.view(heads, -1, width).transpose(1, 2)
