@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import torch
+from matplotlib.figure import Figure
 from optuna.storages._rdb.storage import _VersionManager
 from sqlalchemy import Engine, event
 from torch import nn
@@ -94,6 +95,15 @@ def figures_not_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def cache_of_few(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache_of_few")
+
+
+@pytest.fixture
+def figures_not_drawn(
+    figures_not_rendered: None,  # noqa: ARG001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Figures are not even composed: for tests of commands, which have pages as a result."""
+    monkeypatch.setattr("analysis.report.drawing._compose", lambda *_, **__: Figure())
 
 
 @pytest.fixture(scope="module")

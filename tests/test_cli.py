@@ -141,7 +141,7 @@ def test_help_imports_no_large_library(monkeypatch: pytest.MonkeyPatch) -> None:
         assert command in done.stdout
 
 
-@pytest.mark.usefixtures("figures_not_rendered", "few_simulated_tables")
+@pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")
 def test_a_sweep_and_its_report_end_to_end(run: Run, place: Path, tiny: str) -> None:
     command = f"sweep studies/mtd.yaml {tiny}"
     swept = run(command).stdout
@@ -249,7 +249,7 @@ def test_the_plan_says_what_a_study_costs_or_why_not(run: Run) -> None:
     assert found["estimate"]["reason"].startswith("encoder no/such: neither a folder here nor")
 
 
-@pytest.mark.usefixtures("figures_not_rendered", "few_simulated_tables")
+@pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")
 def test_the_plan_is_recorded_before_the_first_trial_and_shown_on_the_page(
     run: Run, place: Path, tiny: str
 ) -> None:

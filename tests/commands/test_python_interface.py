@@ -141,7 +141,7 @@ def test_the_recorded_command_has_every_option() -> None:
     assert api._command({"study": "values"}, profile="two") == ""
 
 
-@pytest.mark.usefixtures("figures_not_rendered", "few_simulated_tables")
+@pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")
 def test_a_report_is_written_of_names_and_of_frames(
     recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,7 +36,7 @@ def test_the_plan_of_a_study_whose_texts_are_missing_is_shown_and_is_bad_input(
     command("plan a.yaml --no-measure")
 
 
-@pytest.mark.usefixtures("figures_not_rendered", "few_simulated_tables")
+@pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")
 @pytest.mark.parametrize(
     ("out", "reason"),
     [

@@ -51,7 +51,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return call
 
 
-@pytest.mark.usefixtures("figures_not_rendered")
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_a_table_has_a_page_and_its_verdict_as_fields(run: Run, tmp_path: Path) -> None:
     written = json.loads(run("report --table runs.csv --json")[0])
     ranking = {"metric", "select_by", "best"}
@@ -101,7 +101,7 @@ def test_watching_writes_when_trials_change_and_ends_with_the_study() -> None:
     assert pauses == [PAUSE, PAUSE]
 
 
-@pytest.mark.usefixtures("figures_not_rendered")
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_published_means_have_a_page(run: Run, tmp_path: Path) -> None:
     written = json.loads(run("report --published figure2 --json")[0])
     assert set(written) == FIELDS | {"page", "figures", "tables"}
@@ -156,7 +156,7 @@ def test_a_verdict_without_a_score_is_valid_json() -> None:
     assert json.dumps(fields, allow_nan=False)
 
 
-@pytest.mark.usefixtures("figures_not_rendered", "few_simulated_tables")
+@pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")
 def test_transfer_compares_the_first_study_with_the_others(run: Run) -> None:
     for name in ("small", "large"):
         run(f"report --table runs.csv --name {name}")

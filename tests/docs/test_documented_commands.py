@@ -148,7 +148,7 @@ def follow(
             run_command(command, block.place, settings, capfd)
 
 
-@pytest.mark.usefixtures("figures_not_rendered", "few_simulated_tables")
+@pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")
 @pytest.mark.parametrize("document", list(distinct()))
 def test_a_document_can_be_followed(
     document: Path, folder: Path, cut: Cut, capfd: pytest.CaptureFixture[str]

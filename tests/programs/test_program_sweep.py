@@ -81,7 +81,7 @@ def test_every_command_reads_such_a_study(run: Run) -> None:
     assert "; 0 run now" in run(SWEEP).stdout
 
 
-@pytest.mark.usefixtures("figures_not_rendered")
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_a_page_without_mtd_claims_nothing_of_the_trainer(folder: Path, run: Run) -> None:
     run(SWEEP)
     run("report own")
@@ -93,7 +93,7 @@ def test_a_page_without_mtd_claims_nothing_of_the_trainer(folder: Path, run: Run
         assert word not in body, word
 
 
-@pytest.mark.usefixtures("figures_not_rendered")
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_a_page_with_mtd_has_its_curve_and_no_published_one(folder: Path, run: Run) -> None:
     study = (folder / "own.yaml").read_text()
     added = study.replace("steps: 4", "steps: 4, batch_size: 8, queue_size: 64")

@@ -153,7 +153,7 @@ def test_a_schema_that_is_not_text_is_named(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("figures_not_rendered")
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_many_damaged_databases(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
