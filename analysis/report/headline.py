@@ -10,7 +10,7 @@ from analysis.report.cells import clean
 from analysis.report.commands import confirm_command, more_seeds_command, runs
 from analysis.report.context import StudyContext
 from analysis.report.findings import Finding
-from analysis.report.gain import find_no_gain
+from analysis.report.gain import NoGain, find_no_gain
 from analysis.report.page import Headline, NextStep, Recommendation, Status
 from analysis.report.status import describe_status
 from analysis.report.text import LEVEL, PERCENT
@@ -28,7 +28,8 @@ def build_headline(context: StudyContext, finding: Finding) -> Headline:
     """What the first screen states of a study."""
     status = describe_status(context.study)
     answer, certainty, kind = finding.answer, finding.certainty, finding.kind
-    if no_gain := None if finding.best is None else find_no_gain(context, finding.best):
+    no_gain = None if finding.best is None else find_no_gain(context, finding.best)
+    if no_gain is not None:
         certainty = f"{no_gain.certainty} {answer}: {certainty}"
         answer, kind = no_gain.answer, "inconclusive"
     return Headline(
@@ -37,7 +38,7 @@ def build_headline(context: StudyContext, finding: Finding) -> Headline:
         certainty=certainty,
         kind=kind,
         status=status,
-        recommendation=recommend(context, finding, status),
+        recommendation=recommend(context, finding, status, no_gain),
         next_step=find_next_step(context, finding, status),
     )
 
@@ -59,7 +60,9 @@ def ask(context: StudyContext) -> str:
     return clean(f"How does {study.metric} depend on {listed}?", most=_MOST_QUESTION)
 
 
-def recommend(context: StudyContext, finding: Finding, status: Status) -> Recommendation | None:
+def recommend(
+    context: StudyContext, finding: Finding, status: Status, no_gain: NoGain | None
+) -> Recommendation | None:
     """The configuration of the finding's trial; None without a completed trial."""
     if finding.best is None:
         return None
@@ -67,7 +70,7 @@ def recommend(context: StudyContext, finding: Finding, status: Status) -> Recomm
     label = "Highest mean, not confirmed as best"
     if status.kind not in _OVER:
         label = "Highest mean so far"
-    elif find_no_gain(context, finding.best):
+    elif no_gain is not None:
         label = "Highest mean, not above the untrained encoder"
     elif finding.decided:
         label = "Recommended configuration"
