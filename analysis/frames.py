@@ -3,13 +3,15 @@
 Letters: R trials, D dimension of the sentence embedding.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from analysis import defaults
+from analysis.items import ItemScores, no_items
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -167,6 +169,7 @@ class StudyFrames:
              saved model; empty where none was recorded: then it was the metric.
     model    where the best trial's model was last saved: trial (its number), host (name of the
              machine) and folder there; empty where it is not recorded.
+    load_items  reads `items`, which are large and needed by few.
     """
 
     name: str
@@ -189,6 +192,15 @@ class StudyFrames:
     looks: pd.DataFrame = field(default_factory=lambda: empty(LOOK_COLUMNS))
     plans: tuple[Plan, ...] = ()
     model: Mapping[str, Any] = field(default_factory=dict)
+    load_items: Callable[[], ItemScores | None] = no_items
+
+    @cached_property
+    def items(self) -> ItemScores | None:
+        """What the trials' scores were computed from, item by item; None where none were recorded.
+
+        Read at the first use. Trials without items have no row.
+        """
+        return self.load_items()
 
     @property
     def margin(self) -> float:
