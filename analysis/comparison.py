@@ -5,9 +5,12 @@ from collections.abc import Collection
 import numpy as np
 import pandas as pd
 
+from analysis.blocks import Floats
 from analysis.experiments.settings import format_value
+from analysis.inference import compare_columns
 from analysis.intervals import Estimate, check_level, estimate, summarise
-from analysis.pairing import differences_to_best, seed_scores
+from analysis.items import ItemScores
+from analysis.pairing import cell_covariance, select_configuration
 from analysis.runs import completed_runs, varied_settings
 
 _MOST_COMPARED = 100
@@ -29,7 +32,11 @@ def number_configurations(runs: pd.DataFrame, varied: list[str]) -> pd.Series:
 
 
 def compute_configurations(
-    trials: pd.DataFrame, settings: Collection[str], *, level: float = 0.95
+    trials: pd.DataFrame,
+    settings: Collection[str],
+    *,
+    items: ItemScores | None = None,
+    level: float = 0.95,
 ) -> pd.DataFrame:
     """Mean score of each configuration, the best first, and its difference to the best.
 
@@ -37,10 +44,10 @@ def compute_configurations(
 
     Returns the settings that varied, then `COLUMNS`: number is the first trial of the
     configuration; mean, low and high as `summarise` gives them; the difference is in points above
-    the best configuration, over the seeds that both have. Its interval is adjusted for all pairs of
-    configurations (Bonferroni), because the best is chosen by the same scores; it is missing for
-    the best itself, with fewer than two common seeds, and beyond the 100 best. Raises ValueError
-    for a level outside (0, 1).
+    the best configuration, with seeds as blocks. Its interval is simultaneous for all pairs of
+    configurations, because the best is chosen by the same scores; it is missing for the best
+    itself, where seeds are not shared, and beyond the 100 best. Raises ValueError for a level
+    outside (0, 1).
     """
     check_level(level)
     runs = completed_runs(trials).sort_values("number")
@@ -49,13 +56,31 @@ def compute_configurations(
     table = summarise(runs, by=["configuration"], level=level)
     table = table.sort_values("mean", ascending=False, kind="stable", ignore_index=True)
     scores = runs.pivot_table(index="seed", columns="configuration", values="score")
-    ordered = scores.reindex(columns=table["configuration"]).to_numpy(dtype=np.float64)
-    rows = differences_to_best(ordered[:, :_MOST_COMPARED], 0, level=level, rows=len(table))
+    ordered = scores.reindex(columns=table["configuration"][:_MOST_COMPARED])
+    covariance = cell_covariance(runs, ordered, "configuration", items)
+    rows = differences_to_best(ordered, 0, level, covariance)
     found = pd.DataFrame(rows, columns=_DIFFERENCE, dtype="float64").reindex(table.index)
     first = runs.drop_duplicates("configuration").set_index("configuration")
     chosen = first.loc[table["configuration"], ["number", *varied]].reset_index(drop=True)
     joined = pd.concat([chosen, table.drop(columns="configuration"), found], axis=1)
     return joined[[*varied, *COLUMNS]]
+
+
+def differences_to_best(
+    scores: pd.DataFrame, best: int, level: float, covariance: Floats | None
+) -> Floats:
+    """`compare_columns` of scores (S, C), NaN for the best itself: (C, 3).
+
+    Without bounds where too few seeds are shared; the difference is then over the common ones.
+    """
+    values = scores.to_numpy(dtype=np.float64)
+    found = compare_columns(values, best, 1 - level, covariance)
+    for column in np.flatnonzero(np.isnan(found[:, 0])):
+        common = values[:, column] - values[:, best]
+        common = common[np.isfinite(common)]
+        found[column, 0] = common.mean() if len(common) else np.nan
+    found[best : best + 1] = np.nan
+    return found
 
 
 def estimate_configuration(
@@ -67,6 +92,6 @@ def estimate_configuration(
     """
     runs = completed_runs(trials).set_index("number", drop=False)
     varied = varied_settings(runs, settings)
-    scores = seed_scores(runs, varied, runs.loc[[number]].iloc[0])
-    per_seed = scores.to_numpy(dtype=np.float64)
+    same = select_configuration(runs, varied, runs.loc[[number]].iloc[0])
+    per_seed = same.groupby("seed")["score"].mean().to_numpy(dtype=np.float64)
     return estimate(per_seed, level), len(per_seed)

@@ -6,8 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.intervals import Estimate, estimate
-from analysis.pairing import compute_paired_curve, seed_scores
+from analysis.intervals import Estimate
+from analysis.items import ItemScores
+from analysis.pairing import (
+    compute_paired_curve,
+    estimate_difference,
+    select_configuration,
+)
 from analysis.runs import traced_runs, varied_settings
 from analysis.verdict import Verdict
 
@@ -24,7 +29,7 @@ class Candidate:
 class Difference:
     """The best configuration less the runner-up, paired by seed, in points (x 100).
 
-    seeds     those that have both configurations; estimate: t interval over them, NaN for one seed.
+    seeds     those that have both configurations; estimate: interval over them, NaN for one seed.
     """
 
     seeds: int
@@ -67,16 +72,23 @@ def _configuration(runs: pd.DataFrame, settings: Collection[str], level: float) 
 
 
 def compare_candidates(
-    trials: pd.DataFrame, settings: Collection[str], best: int, runner_up: int
+    trials: pd.DataFrame,
+    settings: Collection[str],
+    best: int,
+    runner_up: int,
+    items: ItemScores | None = None,
 ) -> Difference:
     """The paired difference of two configurations, each given by the number of one of its trials.
+
+    items  `StudyFrames.items`, whose sampling the interval then covers too.
 
     Raises KeyError for a number without a completed trial.
     """
     runs = traced_runs(trials).set_index("number", drop=False)
     varied = varied_settings(runs, settings)
-    scores = [seed_scores(runs, varied, runs.loc[[number]].iloc[0]) for number in (best, runner_up)]
-    values = (scores[0] - scores[1]).dropna().to_numpy(dtype=np.float64)
-    if not len(values):
-        return Difference(0, Estimate(np.nan, np.nan, np.nan))
-    return Difference(len(values), estimate(values, 0.95))
+    first, second = (
+        select_configuration(runs, varied, runs.loc[[number]].iloc[0])
+        for number in (best, runner_up)
+    )
+    found, seeds = estimate_difference(first, second, (items, items))
+    return Difference(seeds, found)

@@ -12,7 +12,7 @@ import pandas as pd
 
 from analysis.frames import Settings, StudyFrames
 from analysis.intervals import Estimate, estimate
-from analysis.pairing import complete_block, seed_scores
+from analysis.pairing import complete_block, estimate_difference, select_configuration
 from analysis.runs import completed_runs, is_missing, varied_settings
 
 LEVEL = 0.95
@@ -54,16 +54,18 @@ def compare_trials(study: StudyFrames, first: int, second: int) -> Contrast:
         for name in varied
         if (values := (_value(rows[0][name]), _value(rows[1][name])))[0] != values[1]
     }
+    sides = [select_configuration(runs, varied, row) for row in rows]
     table = pd.DataFrame(
         {
-            "first": seed_scores(runs, varied, rows[0]),
-            "second": seed_scores(runs, varied, rows[1]),
+            name: side.groupby("seed")["score"].mean()
+            for name, side in zip(("first", "second"), sides, strict=True)
         }
     ).dropna()
     table["difference"] = table["first"] - table["second"]
-    return Contrast(
-        settings, table.reset_index(), len(table), 1 if len(table) else 0, _estimate(table)
+    difference, seeds = estimate_difference(
+        sides[0], sides[1], (study.items, study.items), level=LEVEL
     )
+    return Contrast(settings, table.reset_index(), seeds, min(seeds, 1), difference)
 
 
 def compare_studies(first: StudyFrames, second: StudyFrames) -> Contrast:
@@ -95,9 +97,20 @@ def compare_studies(first: StudyFrames, second: StudyFrames) -> Contrast:
     table = complete_block(scores[0] - scores[1])
     if not table.size:
         return Contrast(settings, _by_configuration(runs[0], scores, table, keys), 0, 0, _UNKNOWN)
-    per_seed = table.mean(axis=1).to_numpy(dtype=np.float64)
     rows = _by_configuration(runs[0], scores, table, keys)
-    return Contrast(settings, rows, *table.shape, estimate(per_seed, LEVEL))
+    sides = [_one_run_per_cell(each, keys, table) for each in runs]
+    items = (first.items, second.items)
+    difference, _ = estimate_difference(sides[0], sides[1], items, level=LEVEL)
+    return Contrast(settings, rows, *table.shape, difference)
+
+
+def _one_run_per_cell(runs: pd.DataFrame, keys: list[str], table: pd.DataFrame) -> pd.DataFrame:
+    """The runs of the table's seeds and configurations; those that share both are averaged."""
+    named = runs.assign(configuration=_configurations(runs, keys))
+    inside = named["seed"].isin(table.index) & named["configuration"].isin(table.columns)
+    cell = ["seed", "configuration"]
+    mean = named.groupby(cell)["score"].transform("mean")
+    return named.assign(score=mean)[inside].drop_duplicates(cell)
 
 
 def _with_all_settings(study: StudyFrames, others: Settings) -> pd.DataFrame:
@@ -145,11 +158,6 @@ def _by_configuration(
             | {"difference": found.mean, "low": found.low, "high": found.high}
         )
     return pd.DataFrame(rows, columns=[*keys, "first", "second", "difference", "low", "high"])
-
-
-def _estimate(table: pd.DataFrame) -> Estimate:
-    values = table["difference"].to_numpy(dtype=np.float64)
-    return estimate(values, LEVEL) if len(values) else _UNKNOWN
 
 
 def _value(value: Any) -> Any:

@@ -1,20 +1,20 @@
-"""Power analysis before a study runs: the seeds needed for several numbers of levels.
+"""Power analysis by simulation: the seeds that a study needs, before it runs and after.
 
 Letters: L levels of MTD.
 """
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from analysis.blocks import Blocks, Floats
-from analysis.inference import ShapeTests
-from analysis.pairing import score_table
-from analysis.power import minimum_seeds
+from analysis.blocks import Blocks, Fit, Floats
+from analysis.inference import ShapeTests, design_tests, shape_tests
+from analysis.items import ItemScores
+from analysis.pairing import item_covariance, score_table
+from analysis.verdict import Verdict
 
 ASSUMED_DEVIATION = 1.5
 """Residual standard deviation in points where none was measured. The built-in studies have 0.9 to
@@ -24,6 +24,7 @@ POWER, MOST_SEEDS = 0.8, 512
 FIRST_SEEDS = 8
 """Where the search of a number of seeds begins."""
 _DRAWS = 1_000
+_LARGE = 12
 
 
 @dataclass(frozen=True)
@@ -76,47 +77,126 @@ def compute_needs(
     return needs
 
 
+def seeds_for_verdict(
+    trials: pd.DataFrame,
+    settings: Collection[str],
+    verdict: Verdict,
+    items: ItemScores | None = None,
+) -> int | None:
+    """Seeds for a verdict other than "inconclusive" with 80 % power, if all is as estimated.
+
+    trials, settings, items  as for `compute_verdict`, which gave `verdict`.
+
+    The estimate favours what was seen: an order of magnitude. None if more than 512 are needed, or
+    with fewer than two levels or seeds.
+    """
+    scores = score_table(trials, settings)
+    if min(scores.shape) < 2:
+        return None
+    blocks = Blocks(scores.notna().to_numpy())
+    fit = blocks.fit(scores.to_numpy())
+    covariance = item_covariance(trials, settings, items) if verdict.items else None
+    truth = Truth(
+        scores.columns.to_numpy(dtype=np.float64), fit.effects, np.sqrt(fit.variances), covariance
+    )
+    return count_seeds(truth, 1 - verdict.level, verdict.margin)
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What studies are simulated with: one residual standard deviation and score for each level.
+
+    distance, effects, deviations  (L,): MTD in rising order, score and residual standard deviation
+           in points.
+    items  covariance of the effects due to the evaluation items, (L, L); None: not counted.
+    """
+
+    distance: Floats
+    effects: Floats
+    deviations: Floats
+    items: Floats | None = None
+
+
+def count_seeds(truth: Truth, alpha: float, margin: float) -> int | None:
+    """The smallest number of seeds for a verdict other than "inconclusive" with 80 % power.
+
+    Raises ValueError for fewer than 2 levels.
+    """
+    if len(truth.distance) < 2:
+        raise ValueError(f"{len(truth.distance)} level of MTD; a verdict needs at least 2")
+
+    def decided(seeds: int) -> float:
+        # with more seeds critical values hardly change, so effects are scaled instead
+        drawn = min(seeds, _LARGE)
+        factor = float(np.sqrt(seeds / drawn))
+        items = None if truth.items is None else factor**2 * truth.items
+        tables = _tables(factor * truth.effects, truth.deviations, drawn, items)
+        tests = shape_tests(tables[0], truth.distance, items)
+        judged = tests.classify_all(tests.fit(tables), alpha, factor * margin)
+        return float((judged.shape != "inconclusive").mean())
+
+    return minimum_seeds(lambda seeds: decided(seeds) >= POWER, MOST_SEEDS)
+
+
 class _Search:
     """Seeds that one design needs, by simulation with a residual standard deviation of 1."""
 
     def __init__(self, distance: Floats, height: float, alpha: float) -> None:
         self.distance, self.height, self.alpha = distance, height, alpha
-        # critical values are simulated, and the same for a peak and for a slope
-        self.tests = cache(self._tests)
 
     def seeds_for_peak(self, first: int) -> int | None:
         if len(self.distance) < 3:
             return None
         effects = peak_effects(self.distance, self.height)
-        return self._seeds(lambda seeds: self._peak_power(effects, seeds), first)
+        return self._seeds(effects, lambda tests, fit: tests.test_peak(fit)[0], first)
 
     def seeds_for_slope(self, first: int) -> int | None:
         effects = slope_effects(self.distance, self.height)
-        return self._seeds(lambda seeds: self._slope_power(effects, seeds), first)
+        return self._seeds(effects, lambda tests, fit: tests.test_trend(fit)[0], first)
 
-    def _seeds(self, power: Callable[[int], float], first: int) -> int | None:
+    def _seeds(
+        self, effects: Floats, p_values: Callable[[ShapeTests, Fit], Floats], first: int
+    ) -> int | None:
+        def power(seeds: int) -> float:
+            tests = design_tests(np.ones((seeds, len(effects)), dtype=bool), self.distance)
+            fit = tests.fit(_tables(effects, np.ones(len(effects)), seeds))
+            return float((p_values(tests, fit) <= self.alpha).mean())
+
         return minimum_seeds(lambda seeds: power(seeds) >= POWER, MOST_SEEDS, first)
 
-    def _tests(self, seeds: int) -> ShapeTests:
-        return ShapeTests(np.ones((seeds, len(self.distance)), dtype=bool), self.distance)
 
-    def _peak_power(self, effects: Floats, seeds: int) -> float:
-        tests = self.tests(seeds)
-        rise, fall = tests.lines.scores(tests.blocks.fit(_tables(effects, seeds)))
-        largest = np.minimum(rise, fall).max(axis=-1)
-        return float((largest > tests.lines.critical(self.alpha)).mean())
-
-    def _slope_power(self, effects: Floats, seeds: int) -> float:
-        tests = self.tests(seeds)
-        [scores] = tests.trend.scores(tests.blocks.fit(_tables(effects, seeds)))
-        return float((scores[:, 0] > tests.trend.critical(self.alpha)).mean())
-
-
-def _tables(effects: Floats, seeds: int) -> Floats:
+def _tables(effects: Floats, deviations: Floats, seeds: int, items: Floats | None = None) -> Floats:
     """Simulated tables, (B, seeds, L); the same for the same arguments."""
     draws = int(np.clip(2_000_000 // (seeds * len(effects)), 100, _DRAWS))
-    noise = np.random.default_rng(0).standard_normal((draws, seeds, len(effects)))
-    return np.asarray(effects + noise)
+    rng = np.random.default_rng(0)
+    tables = effects + deviations * rng.standard_normal((draws, seeds, len(effects)))
+    if items is not None:
+        tables += rng.multivariate_normal(np.zeros(len(effects)), items, size=(draws, 1))
+    return np.asarray(tables)
+
+
+def minimum_seeds(is_enough: Callable[[int], bool], most: int, first: int = 2) -> int | None:
+    """The smallest number of seeds from 2 to `most` for which `is_enough`, None if none.
+
+    is_enough  monotone: true for all numbers of seeds above the smallest for which it is true.
+    first      where the search begins, at most `most`; it takes the fewest calls if this is close.
+    """
+    low, high, step = 1, first, 1
+    if is_enough(first):
+        while (below := max(high - step, 1)) > 1 and is_enough(below):
+            high, step = below, 2 * step
+        low = below
+    else:
+        low, high = first, min(first + step, most)
+        while high > low and not is_enough(high):
+            low, step = high, 2 * step
+            high = min(low + step, most)
+        if high == low:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high
 
 
 def residual_deviation(trials: pd.DataFrame, settings: Collection[str]) -> float | None:

@@ -50,6 +50,35 @@ def estimate(values: NDArray[np.float64], level: float) -> Estimate:
     return Estimate(mean, mean - width, mean + width)
 
 
+def estimate_over_items(
+    values: NDArray[np.float64], influences: NDArray[np.float64], level: float
+) -> Estimate:
+    """Mean over seeds with a t interval that also covers the sampling of P evaluation items.
+
+    values      one per seed, (S,), such as paired differences; influences: of each item on each
+                value, (S, P), as `analysis.items.influences`.
+
+    All seeds share the items, so that the variance of the mean is that between seeds over S, plus
+    that of the items' common influence; what an item does to a single seed is in the first already.
+    Degrees of freedom after Satterthwaite (1946). NaN bounds for one seed.
+    """
+    seeds, items = influences.shape
+    mean = float(values.mean())
+    if seeds < 2:
+        return Estimate(mean, float("nan"), float("nan"))
+    common = influences.mean(axis=0)
+    single = ((influences - common) ** 2).sum() / ((seeds - 1) * seeds * items**2)
+    of_items = max(float((common**2).sum() / (items * (items - 1)) - single), 0.0)
+    of_seeds = float(values.var(ddof=1)) / seeds
+    spread = of_seeds**2 / (seeds - 1) + of_items**2 / (items - 1)
+    if spread <= 0:
+        return Estimate(mean, mean, mean)
+    freedom = (of_seeds + of_items) ** 2 / spread
+    quantile = special.stdtrit(freedom, (1 + check_level(level)) / 2)
+    width = float(quantile * np.sqrt(of_seeds + of_items))
+    return Estimate(mean, mean - width, mean + width)
+
+
 def summarise(
     runs: pd.DataFrame, *, by: Sequence[str], value: str = "score", level: float = 0.95
 ) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_VERSION = 1
+_VERSION = 2
 """Part of every key; goes up when what is simulated, or how, changes."""
 _DIGEST = hashlib.sha256().digest_size
 

@@ -1,27 +1,32 @@
-"""Level means with bands, and tests on them where the single runs are not available.
+"""Level means with bands, and their verdict where the single runs are not available.
 
-Letters: L levels of MTD, B breaks (the inner levels), C contrasts, Q random vectors. A band is
-assumed to be a 95 % interval of its mean: half its width divided by 1.96 is the standard error,
-which is treated as known (z tests). Levels are assumed to be independent, since their seeds are
-unknown. Sources: Simonsohn (2018, two lines), Cochran (1954, homogeneity), Hsu (1984, comparisons
-with the best).
+Letters: L levels, K contrasts, B simulated curves. A band is assumed to be a 95 % interval of its
+mean: half its width divided by 1.96 is the standard error, which is treated as known. Levels are
+assumed to be independent, since their seeds are unknown. The tests are those of runs
+(`analysis.inference`), with these standard errors in place of estimated ones.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
-import scipy
 from numpy.typing import NDArray
 from scipy import special
 
+from analysis.blocks import Comparison, Contrasts, Fit
+from analysis.defaults import MARGIN
+from analysis.inference import ShapeTests
 from analysis.published import load_curve
+from analysis.verdict import Verdict, judge, write_sentence
 
 Floats = NDArray[np.float64]
 
 LEVEL = 0.95
 MOST_LEVELS = 100
-_MOST_NUMBERS = 2**21
+_DRAWS = 50_000
+_KNOWN = 1e9
+"""Degrees of freedom of a known standard error."""
 _PUBLISHED = {"figure2": ("figure2_mtd", "MoCoSE, figure 2")}
 
 
@@ -71,96 +76,94 @@ def load_published_means(name: str) -> LevelMeans:
     return LevelMeans(title, source, load_curve(file)[["mtd", "mean", "low", "high"]])
 
 
-def quantile(probability: float) -> float:
-    """Quantile of the standard normal distribution."""
-    return float(special.ndtri(probability))
+@dataclass(frozen=True)
+class KnownErrors:
+    """Means with known standard errors (L,), as a model of the errors of contrasts."""
+
+    errors: Floats
+
+    def fit(self, scores: Floats, items: Floats | None = None) -> Fit:
+        """The means (..., L) less their mean over levels."""
+        effects = scores - scores.mean(axis=-1, keepdims=True)
+        nothing = np.zeros((*effects.shape[:-1], 0, 0))
+        variances = np.broadcast_to(self.errors**2, effects.shape)
+        return Fit(effects, variances, variances.mean(axis=-1), nothing, 0 * effects[..., 0], items)
+
+    def weigh(self, rows: Floats) -> Contrasts:
+        """Contrasts of level effects: `rows` (K, L), each summing to 0."""
+        return Contrasts(rows, rows**2, np.zeros((len(rows), 0, 0)), np.zeros(len(rows)))
+
+    def compare(self, fit: Fit, contrasts: Contrasts) -> Comparison:
+        """Estimates of contrasts with their known standard errors."""
+        variance = fit.variances @ contrasts.squares.T
+        known = [(variance, np.full_like(variance, _KNOWN))]
+        return Comparison.of(fit.effects @ contrasts.rows.T, known, 0.0, _KNOWN)
 
 
-def slope_contrast(distance: Floats, errors: Floats, first: int, last: int) -> Floats:
-    """Weights (L,) of the means in the slope on log MTD over levels `first` to `last`, inclusive.
+class NullMeans:
+    """Simulated curves without differences between levels."""
 
-    Least squares weighted by 1/error^2; the weights of other levels are 0.
-    """
-    chosen = slice(first, last + 1)
-    precision = 1 / errors[chosen] ** 2
-    x = np.log(distance[chosen])
-    centred = precision * (x - np.average(x, weights=precision))
-    weights = np.zeros_like(errors)
-    weights[chosen] = centred / (centred @ x)
-    return weights
+    def __init__(self, errors: KnownErrors) -> None:
+        self.errors = errors
+        self.definition: tuple[object, ...] = ("known errors", errors.errors)
 
-
-def z_values(contrasts: Floats, means: Floats, errors: Floats) -> Floats:
-    """Contrasts (C, L) of the means (L,), each divided by its standard error: (C,)."""
-    return np.asarray(contrasts @ means / np.linalg.norm(contrasts * errors, axis=1))
-
-
-def largest_z(contrasts: Floats, errors: Floats, normal: Floats) -> Floats:
-    """The largest z of the contrasts (C, L) for each of Q flat curves (Q, L), sorted: (Q,)."""
-    scaled = contrasts * errors
-    scaled = scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
-    return np.sort((normal @ scaled.T).max(axis=1))
-
-
-def draw_normal(levels: int) -> Floats:
-    """Quasi-random standard normal vectors, (Q, L), the same at every call.
-
-    Q is 131,072 for up to 16 levels, fewer for more; critical values are accurate to about 0.005.
-    """
-    source = scipy.stats.qmc.MultivariateNormalQMC(np.zeros(levels), rng=np.random.default_rng(0))
-    # the quasi-random sequence is balanced for powers of 2 only
-    draws = 2 ** int(np.log2(_MOST_NUMBERS / max(levels, 16)))
-    return np.asarray(source.random(draws), dtype=np.float64)
+    @cached_property
+    def fits(self) -> tuple[Fit, ...]:
+        """A fit of 50,000 curves; the random seed is fixed."""
+        noise = np.random.default_rng(0).standard_normal((_DRAWS, len(self.errors.errors)))
+        return (self.errors.fit(noise * self.errors.errors),)
 
 
 @dataclass(frozen=True)
-class TwoLines:
-    """Two-line test for a peak: one line rises up to a break, another falls from it.
+class MeansVerdict:
+    """The verdict on level means, and whether the levels differ at all.
 
-    p       minimum over breaks of the larger p value of rise and fall, each adjusted for the
-            choice of the break.
-    mtd     that break; rise, fall: z of the slope up to it, and of the slope down from it.
-    critical_rise, critical_fall  95 % quantiles of the largest z over all breaks for a flat curve.
+    p_equal   of the test that all means are equal (Cochran 1954); left_out: the level whose removal
+              gives the largest such p value, p_left_out: that p value.
     """
 
-    p: float
-    mtd: float
-    rise: float
-    fall: float
-    critical_rise: float
-    critical_fall: float
+    verdict: Verdict
+    p_equal: float
+    left_out: float
+    p_left_out: float
 
 
-def compare_two_lines(data: LevelMeans, normal: Floats) -> TwoLines:
-    """The two-line test with the break chosen among all inner levels; L >= 3.
+def judge_means(data: LevelMeans, *, margin: float = MARGIN) -> MeansVerdict:
+    """The shape of the means, at 95 % confidence, by the rules for runs (`analysis.verdict`).
 
-    Both lines contain the break. For a curve that does not rise, the largest z of rise exceeds its
-    critical value with probability 5 % at most (and likewise for the fall), so that the error rate
-    of a peak is at most 5 %.
+    margin  points below which a difference is treated as no difference.
+
+    Raises ValueError for fewer than 3 levels or a margin that is not above 0.
     """
+    if len(data.frame) < 3:
+        raise ValueError(f"{len(data.frame)} levels; a shape needs at least 3")
+    if not margin > 0:
+        raise ValueError(f"margin is {margin:g}; it must be above 0 points")
     distance, means, errors = data.distance, data.means, data.errors
-    last = len(means) - 1
-    breaks = range(1, last)
-    up = np.array([slope_contrast(distance, errors, 0, at) for at in breaks])
-    down = -np.array([slope_contrast(distance, errors, at, last) for at in breaks])
-    rise, fall = z_values(up, means, errors), z_values(down, means, errors)
-    flat_rise, flat_fall = largest_z(up, errors, normal), largest_z(down, errors, normal)
-    adjusted = np.maximum(_exceeding(flat_rise, rise), _exceeding(flat_fall, fall))
-    # ties of the p value: the break whose smaller z is largest
-    at = int(np.lexsort((-np.minimum(rise, fall), adjusted))[0])
-    return TwoLines(
-        float(adjusted[at]),
-        float(distance[1 + at]),
-        float(rise[at]),
-        float(fall[at]),
-        float(np.quantile(flat_rise, LEVEL)),
-        float(np.quantile(flat_fall, LEVEL)),
+    tests = ShapeTests(NullMeans(KnownErrors(errors)), distance)
+    found = Verdict(
+        "inconclusive",
+        levels=len(means),
+        levels_run=len(means),
+        first=float(distance[0]),
+        last=float(distance[-1]),
+        level=LEVEL,
+        margin=margin,
+        known_errors=True,
+    )
+    found = judge(found, tests, tests.fit(means))
+    without = [equality_p(np.delete(means, at), np.delete(errors, at)) for at in range(len(means))]
+    return MeansVerdict(
+        replace(found, sentence=write_sentence(found)),
+        equality_p(means, errors),
+        float(distance[int(np.argmax(without))]),
+        max(without),
     )
 
 
-def _exceeding(ordered: Floats, values: Floats) -> Floats:
-    """Share of the sorted simulated maxima (Q,) that are at least each of the values (B,)."""
-    return np.asarray(1 - np.searchsorted(ordered, values) / len(ordered))
+def quantile(probability: float) -> float:
+    """Quantile of the standard normal distribution."""
+    return float(special.ndtri(probability))
 
 
 def equality_p(means: Floats, errors: Floats) -> float:
@@ -168,19 +171,3 @@ def equality_p(means: Floats, errors: Floats) -> float:
     weights = 1 / errors**2
     distance = means - np.average(means, weights=weights)
     return float(special.chdtrc(len(means) - 1, weights @ distance**2))
-
-
-def find_best_levels(data: LevelMeans, normal: Floats) -> tuple[float, ...]:
-    """The levels statistically indistinguishable from the best: a 95 % confidence set of the best.
-
-    A level is left out if another exceeds it significantly, one-sided and adjusted for all
-    comparisons with that level (Hsu 1984).
-    """
-    means, errors = data.means, data.errors
-    kept = []
-    for at, level in enumerate(data.distance):
-        others = np.delete(np.eye(len(means)), at, axis=0) - np.eye(len(means))[at]
-        critical = np.quantile(largest_z(others, errors, normal), LEVEL)
-        if z_values(others, means, errors).max() <= critical:
-            kept.append(float(level))
-    return tuple(kept)

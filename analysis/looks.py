@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.frames import StudyFrames
+from analysis.items import ItemScores
 from analysis.sequential import Boundaries, Spending, compute_boundaries
 from analysis.verdict import Verdict, compute_verdict
 
@@ -45,13 +46,14 @@ def judge_look(
     trials: pd.DataFrame,
     settings: Collection[str],
     *,
+    items: ItemScores | None = None,
     alpha: float,
     margin: float,
     is_last: bool,
 ) -> LookResult:
     """Whether a study ends at this look.
 
-    trials, settings  as for `compute_verdict`.
+    trials, settings, items  as for `compute_verdict`.
     alpha             the nominal significance level of this look.
 
     A peak ends the study. A trend ends it if the level at that end has the highest estimate or a
@@ -59,7 +61,7 @@ def judge_look(
     often becomes significant first. A flat score ends it for futility. Futility is non-binding:
     the error rate also holds if the study is continued nevertheless.
     """
-    verdict = compute_verdict(trials, settings, level=1 - alpha, margin=margin)
+    verdict = compute_verdict(trials, settings, items=items, level=1 - alpha, margin=margin)
     p_value = verdict.p_trend if _is_trend(verdict) else verdict.p_value
     return LookResult(
         verdict.verdict,

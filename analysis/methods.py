@@ -3,10 +3,12 @@
 import numpy as np
 import pandas as pd
 
+from analysis.comparison import differences_to_best
 from analysis.experiments.settings import with_defaults
 from analysis.frames import Settings
 from analysis.intervals import summarise
-from analysis.pairing import differences_to_best
+from analysis.items import ItemScores
+from analysis.pairing import cell_covariance
 from analysis.runs import MTD_DECIMALS, completed_runs, has_mtd, traced_runs
 from analysis.spectrum import effective_rank
 
@@ -44,21 +46,25 @@ def select_curve_trials(trials: pd.DataFrame, settings: Settings) -> pd.DataFram
 
 
 def compute_methods(
-    trials: pd.DataFrame, settings: Settings, *, level: float = 0.95
+    trials: pd.DataFrame,
+    settings: Settings,
+    *,
+    items: ItemScores | None = None,
+    level: float = 0.95,
 ) -> pd.DataFrame:
     """Mean score of each method at each of its levels of MTD, and its difference to the best.
 
     Returns method, mtd (NaN where the method has none), n, seeds, mean, low, high (see
     `summarise`), and difference, difference_low, difference_high: points above the row with
-    the highest mean, paired by seed. The intervals of the differences are adjusted for all pairs of
-    rows (Bonferroni), because the best row is chosen by the same scores; they are NaN for the best
-    row itself and with fewer than two common seeds. No rows unless the completed runs have several
+    the highest mean, with seeds as blocks. The intervals of the differences are simultaneous for
+    all pairs of rows, because the best row is chosen by the same scores; they are NaN for the best
+    row itself and where seeds are not shared. No rows unless the completed runs have several
     methods. Raises ValueError for a level outside (0, 1).
     """
     if not varies_method(trials, settings):
         return pd.DataFrame(columns=_COLUMNS)
     runs = _comparable_runs(trials, settings)
-    return _compare_to(_best_row(runs), runs, "score", level)
+    return _compare_to(_best_row(runs), runs, "score", level, items)
 
 
 def compute_method_properties(
@@ -106,13 +112,15 @@ def _best_row(runs: pd.DataFrame) -> int:
     return int(summarise(runs, by=_KEYS)["mean"].to_numpy().argmax())
 
 
-def _compare_to(best: int, runs: pd.DataFrame, value: str, level: float) -> pd.DataFrame:
+def _compare_to(
+    best: int, runs: pd.DataFrame, value: str, level: float, items: ItemScores | None = None
+) -> pd.DataFrame:
     """Means of a column by method and MTD, and paired differences to row `best`."""
     table = summarise(runs, by=_KEYS, value=value, level=level)
-    values = runs.pivot_table(index="seed", columns=_KEYS, values=value)
-    table[_DIFFERENCE] = differences_to_best(
-        values.to_numpy(dtype=np.float64), best, level=level, rows=len(table)
-    )
+    runs = runs.assign(row=runs.groupby(_KEYS).ngroup())
+    values = runs.pivot_table(index="seed", columns="row", values=value)
+    covariance = cell_covariance(runs, values, "row", items)
+    table[_DIFFERENCE] = differences_to_best(values, best, level, covariance)
     return table.assign(mtd=table["mtd"].replace(0.0, np.nan))
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 
 from analysis.conditions import CONDITIONS, describe_conditions
 from analysis.curves import compute_mtd_curve
+from analysis.items import ItemScores
 from analysis.pairing import compute_paired_curve
 from analysis.runs import traced_runs
 from analysis.verdict import Verdict, compute_verdict
@@ -38,12 +39,14 @@ def compute_conditions(
     trials: pd.DataFrame,
     settings: Collection[str],
     *,
+    items: ItemScores | None = None,
     half_lives: pd.DataFrame | None = None,
     level: float = 0.95,
 ) -> tuple[Condition, ...]:
     """Verdict and curves for each learning rate and number of steps of a study that varies them.
 
-    trials, settings  as for `compute_verdict`; half_lives: `compute_half_lives` of these trials.
+    trials, settings, items  as for `compute_verdict`.
+    half_lives  `compute_half_lives` of these trials.
 
     Conditions with fewer than two levels of MTD are left out; empty with fewer than two conditions.
     Raises ValueError for a level outside [0.5, 1).
@@ -58,14 +61,18 @@ def compute_conditions(
     for _, group in runs.groupby(varied):
         if group["mtd"].nunique() >= _MIN_LEVELS:
             values = {name: float(group[name].iloc[0]) for name in varied}
-            found.append(_condition(group, values, settings, level))
+            found.append(_condition(group, values, settings, items, level))
     return tuple(found) if len(found) > 1 else ()
 
 
 def _condition(
-    runs: pd.DataFrame, values: dict[str, float], settings: Collection[str], level: float
+    runs: pd.DataFrame,
+    values: dict[str, float],
+    settings: Collection[str],
+    items: ItemScores | None,
+    level: float,
 ) -> Condition:
-    verdict = compute_verdict(runs, settings, level=level)
+    verdict = compute_verdict(runs, settings, items=items, level=level)
     texts = {
         "learning_rate": f"learning rate {values.get('learning_rate', 0):g}",
         "steps": f"{values.get('steps', 0):g} steps",
@@ -75,7 +82,7 @@ def _condition(
         stated=describe_conditions(runs),
         runs=runs,
         curve=compute_mtd_curve(runs, level=level),
-        paired=compute_paired_curve(runs, settings, level=level),
+        paired=compute_paired_curve(runs, settings, items=items, level=level),
         verdict=verdict,
         half_life=_half_life(runs, verdict.peak_mtd),
     )

@@ -1,60 +1,125 @@
 """Simulated critical values of the largest score of a family of contrasts (max-t tests).
 
 The null distribution of the largest score of a family (`Comparison.scores`) is simulated for the
-design of the table under four error models: equal variances; a noisy first or last level (4 times
-the standard deviation of the others, the ratio measured on the built-in data without in-batch
-negatives); and one run in ten collapsed. The largest of the four quantiles is used, which makes a
-preliminary test of equal variances unnecessary. Each quantile is the upper end of its 99 %
-interval, so that simulation error does not raise the error rate above alpha.
+design of the table under three error models: independent errors of equal variance; errors of a seed
+that are correlated at neighbouring levels (AR(1), 0.5); and seeds with slopes of their own, three
+times as large as the other errors. The largest of the three quantiles is used, so that nothing has
+to be tested before. Each quantile is the upper end of its 99 % interval, so that simulation error
+does not raise the error rate above alpha.
 
 Letters: S seeds, L levels, K contrasts, F families, B simulated tables.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
-from analysis.blocks import Blocks, Comparison, Fit, Floats, pieces_of
+from analysis.blocks import Blocks, Comparison, Contrasts, Fit, Floats, join_fits, pieces_of
 from analysis.kept import keep
 
-_NOISY = 4.0
-_COLLAPSED, _LOST = 0.1, 15.0
+_CORRELATION = 0.5
+_SLOPE = 3.0
 _Z99 = 2.33
 _DRAWS = 10_000
 _LEAST_DRAWS = 1_000
 # simulated scores that are in memory at once: 32 MB
 _MOST_VALUES = 4_000_000
+_MOST_SIMULATED = 20_000_000
 _SEED = 0
 
 
-class NullFits:
-    """Fits of simulated tables without differences between levels, for one design.
+class ErrorModel(Protocol):
+    """What contrasts are compared with: `Blocks`, or means with known standard errors."""
 
-    fits  for each of the four error models, of 10,000 tables (fewer for large designs, at least
-          1,000). The random seed is fixed.
+    def fit(self, scores: Floats, items: Floats | None = None) -> Fit:
+        """Effects and variances of tables; items: their covariance due to the items."""
+
+    def weigh(self, rows: Floats) -> Contrasts:
+        """Contrasts of level effects: `rows` (K, L), each summing to 0."""
+
+    def compare(self, fit: Fit, contrasts: Contrasts) -> Comparison:
+        """Estimates and standard errors of contrasts in one table, or in each of B."""
+
+
+class Null(Protocol):
+    """Simulated tables without differences between levels.
+
+    fits  of B tables under each of several models of the errors; definition: all they depend on.
+    """
+
+    @property
+    def errors(self) -> ErrorModel: ...
+    @property
+    def fits(self) -> tuple[Fit, ...]: ...
+    @property
+    def definition(self) -> tuple[object, ...]: ...
+
+
+class NullFits:
+    """Simulated tables of one design with seeds as blocks: 10,000 for each of the error models.
+
+    Fewer for large designs, at least 1,000. The random seed is fixed.
     """
 
     def __init__(self, blocks: Blocks) -> None:
-        self.blocks = blocks
+        self.errors = blocks
+        self.definition: tuple[object, ...] = blocks.definition
 
     @cached_property
     def fits(self) -> tuple[Fit, ...]:
-        shape = self.blocks.present.shape
+        """A fit of B tables for each error model."""
+        shape = self.errors.present.shape
         draws = int(np.clip(_MOST_VALUES // (shape[0] * shape[1]), _LEAST_DRAWS, _DRAWS))
-        fits: list[list[Fit]] = [[], [], [], []]
-        equal, first, last, collapsed = fits
-        rng = np.random.default_rng(_SEED)
-        for noise in _noise(draws, shape, rng):
-            equal.append(self.blocks.fit(noise))
-            first.append(self.blocks.fit(_with_noisy(noise, 0)))
-            last.append(self.blocks.fit(_with_noisy(noise, -1)))
-        # of the same normal errors; the runs that collapse are drawn after them
-        for noise in _noise(draws, shape, np.random.default_rng(_SEED)):
-            lost = rng.random(noise.shape) < _COLLAPSED
-            collapsed.append(self.blocks.fit(noise - _LOST * lost))
-        return tuple(_joined(pieces) for pieces in fits)
+        # generators of their own, so that the numbers do not depend on the pieces
+        of_noise, of_slopes = (np.random.default_rng([_SEED, stream]) for stream in range(2))
+        fits: list[list[Fit]] = []
+        for count in pieces_of(draws, shape[0] * shape[1]):
+            noise = of_noise.standard_normal((count, *shape))
+            slopes = of_slopes.standard_normal((count, shape[0], 1))
+            fits.append([self.errors.fit(each) for each in self._draw(noise, slopes)])
+        return tuple(join_fits(pieces) for pieces in zip(*fits, strict=True))
+
+    def _draw(self, noise: Floats, slopes: Floats) -> list[Floats]:
+        """Errors (B, S, L) of each model; only independent ones where levels have no order."""
+        places = self.errors.places
+        if places is None:
+            return [noise]
+        steps = np.arange(len(places))
+        factor = np.linalg.cholesky(_CORRELATION ** np.abs(np.subtract.outer(steps, steps)))
+        scaled = (places - places.mean()) / places.std()
+        return [noise, noise @ factor.T, noise + _SLOPE * slopes * scaled]
+
+
+class NullItems:
+    """Simulated tables to which an effect of the evaluation items on each level is added.
+
+    null   the tables without it; items: covariance of the effects due to the items, (L, L),
+           relative to the pooled variance of an error.
+    """
+
+    def __init__(self, null: NullFits, items: Floats) -> None:
+        self.errors = null.errors
+        self.definition: tuple[object, ...] = (*null.definition, items)
+        self._null, self._items = null, items
+
+    @cached_property
+    def fits(self) -> tuple[Fit, ...]:
+        """A fit of B tables for each error model."""
+        values, vectors = np.linalg.eigh(self._items)
+        factor = vectors * np.sqrt(np.maximum(values, 0))
+        rng = np.random.default_rng(_SEED + 1)
+        found = []
+        for fit in self._null.fits:
+            # the same share of the variance under each model
+            scale = float(fit.typical.mean())
+            drawn = rng.standard_normal(fit.effects.shape) @ factor.T
+            effects = fit.effects + math.sqrt(scale) * (drawn - drawn.mean(axis=-1, keepdims=True))
+            found.append(replace(fit, effects=effects, items=scale * self._items))
+        return tuple(found)
 
 
 class Families:
@@ -65,18 +130,15 @@ class Families:
     two_sided  whether the score of a family is the largest absolute score.
     """
 
-    def __init__(
-        self, null: NullFits, groups: Sequence[Floats], *, two_sided: bool = False
-    ) -> None:
-        self.blocks = null.blocks
+    def __init__(self, null: Null, groups: Sequence[Floats], *, two_sided: bool = False) -> None:
         self.two_sided = two_sided
-        self.contrasts = self.blocks.weigh(np.vstack(groups))
+        self.contrasts = null.errors.weigh(np.vstack(groups))
         self._null = null
         self._ends = np.cumsum([len(group) for group in groups])[:-1]
 
     def compare(self, fit: Fit) -> Comparison:
         """All contrasts of the families, one family after another."""
-        return self.blocks.compare(fit, self.contrasts)
+        return self._null.errors.compare(fit, self.contrasts)
 
     def scores(self, fit: Fit) -> list[Floats]:
         """The scores of each family, (..., K)."""
@@ -90,20 +152,27 @@ class Families:
 
     def _critical(self, alpha: float) -> Floats:
         draws = self._maxima.shape[1]
-        above = max(int(alpha * draws - _Z99 * math.sqrt(alpha * draws)), 1)
+        # the largest number of tables above at which `p_value` is alpha or less
+        root = (math.sqrt(_Z99**2 + 4 * alpha * draws) - _Z99) / 2
+        above = max(int(root**2), 1)
         return np.array([[self._maxima[:, draws - above].max()]])
 
-    def p_value(self, score: float) -> float:
-        """Probability of a largest score of at least `score`; the maximum over families."""
+    def p_value(self, scores: Floats) -> Floats:
+        """Probability of a largest score of at least each of `scores`; the maximum over families.
+
+        Of any shape.
+        """
         table = self._table
         draws = int(table.shape[1])
-        above = draws - min(int(np.searchsorted(each, score)) for each in table) + 1
-        return min(float(above + _Z99 * math.sqrt(above)) / draws, 1.0)
+        below = np.min([np.searchsorted(each, scores) for each in table], axis=0)
+        above = draws - below + 1
+        return np.asarray(np.minimum((above + _Z99 * np.sqrt(above)) / draws, 1.0))
 
     @property
     def _definition(self) -> tuple[object, ...]:
         """All that the simulated scores depend on."""
-        return self.blocks.present, self.contrasts.rows, self._ends, self.two_sided
+        definition = self._null.definition
+        return *definition, self.contrasts.rows, self._ends, self.two_sided
 
     @cached_property
     def _table(self) -> Floats:
@@ -111,40 +180,13 @@ class Families:
 
     @cached_property
     def _maxima(self) -> Floats:
-        """Sorted simulated largest scores under the null hypothesis, (4 F, B)."""
-        size = max(_MOST_VALUES // len(self.contrasts.rows), 1)
+        """Sorted simulated largest scores under the null hypothesis, (models F, B)."""
+        count = len(self.contrasts.rows)
+        size, draws = max(_MOST_VALUES // count, 1), max(_MOST_SIMULATED // count, _LEAST_DRAWS)
         largest: list[Floats] = []
         for fit in self._null.fits:
-            parts = [
-                [scores.max(axis=-1) for scores in self.scores(_part(fit, start, size))]
-                for start in range(0, len(fit.typical), size)
-            ]
+            starts = range(0, min(len(fit.effects), draws), size)
+            pieces = (fit.part(slice(start, start + size)) for start in starts)
+            parts = [[scores.max(axis=-1) for scores in self.scores(piece)] for piece in pieces]
             largest.extend(np.sort(np.concatenate(each)) for each in zip(*parts, strict=True))
         return np.array(largest)
-
-
-def _part(fit: Fit, start: int, size: int) -> Fit:
-    """A slice of the tables of a fit, which bounds the memory of their scores."""
-    chosen = slice(start, start + size)
-    return Fit(fit.effects[chosen], fit.variances[chosen], fit.typical[chosen])
-
-
-def _joined(parts: Sequence[Fit]) -> Fit:
-    """Fits of tables one after another."""
-    return Fit(
-        np.concatenate([part.effects for part in parts]),
-        np.concatenate([part.variances for part in parts]),
-        np.concatenate([part.typical for part in parts]),
-    )
-
-
-def _noise(draws: int, shape: tuple[int, int], rng: np.random.Generator) -> Iterator[Floats]:
-    """Standard normal errors in pieces (B, S, L) that bound the memory."""
-    for count in pieces_of(draws, shape[0] * shape[1]):
-        yield rng.standard_normal((count, *shape))
-
-
-def _with_noisy(noise: Floats, level: int) -> Floats:
-    noisy = noise.copy()
-    noisy[..., level] *= _NOISY
-    return noisy

@@ -35,10 +35,13 @@ def place_knots(places: Floats, most: int = _MOST_KNOTS) -> Floats:
     return np.quantile(distinct, np.linspace(0, 1, count))
 
 
-def compute_smooth(scores: Floats, distance: Floats, *, level: float = 0.95) -> pd.DataFrame:
+def compute_smooth(
+    scores: Floats, distance: Floats, items: Floats | None = None, *, level: float = 0.95
+) -> pd.DataFrame:
     """Natural cubic spline of at most 4 degrees of freedom through the levels, seeds as blocks.
 
     scores  (S, L) with NaN where a run is missing, as required by `Blocks`; distance  (L,).
+    items   `item_covariance`; without it the band holds for these evaluation data.
 
     Returns mtd, mean (less the mean over levels), low, high at 60 points evenly spaced in log MTD.
     low and high are simultaneous for all points of the spline that fits the true levels best
@@ -54,9 +57,9 @@ def compute_smooth(scores: Floats, distance: Floats, *, level: float = 0.95) -> 
     at_levels = natural_spline(knots, places)
     # a point of the curve less the mean over levels is a contrast of the levels
     weights = (natural_spline(knots, points) - at_levels.mean(axis=0)) @ np.linalg.pinv(at_levels)
-    tests = shape_tests(scores, distance)
+    tests = shape_tests(scores, distance, items)
     curve = tests.simultaneous(weights)
-    comparison = curve.compare(tests.blocks.fit(scores))
+    comparison = curve.compare(tests.fit(scores))
     width = comparison.half_width(curve.critical(1 - level))
     mean = comparison.estimate
     columns = {"mtd": np.exp(points), "mean": mean, "low": mean - width, "high": mean + width}

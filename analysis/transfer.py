@@ -23,7 +23,12 @@ from analysis.frames import StudyFrames
 from analysis.history import compute_half_lives, compute_history_runs, compute_retained
 from analysis.inference import ShapeTests, shape_tests
 from analysis.intervals import Estimate, check_level, summarise
-from analysis.pairing import compute_paired_curve, merge_levels, score_table
+from analysis.pairing import (
+    compute_paired_curve,
+    item_covariance,
+    merge_levels,
+    score_table,
+)
 from analysis.runs import traced_runs, varied_settings
 
 UNITS = ("steps", "half-lives")
@@ -39,27 +44,28 @@ class Levels:
 
     distance  (L,) MTD in steps, ascending; place: the same in the unit of the comparison, NaN where
               the half-life is not known.
-    scores    (S, L), as `score_table`.
+    scores    (S, L), as `score_table`; items: (L, L), as `item_covariance`.
     """
 
     name: str
     distance: Floats
     place: Floats
     scores: Floats
+    items: Floats | None = None
 
     @property
     def tests(self) -> ShapeTests:
         """The tests of this study's design."""
-        return shape_tests(self.scores, self.distance)
+        return shape_tests(self.scores, self.distance, self.items)
 
     @property
     def best(self) -> int:
         """The level with the highest estimated score."""
-        return int(self.tests.blocks.fit(self.scores).effects.argmax())
+        return int(self.tests.fit(self.scores).effects.argmax())
 
     def optimal(self, alpha: float) -> Floats:
         """The places of the levels that may be the best, (1 to L,); see `find_optimal`."""
-        fit = self.tests.blocks.fit(self.scores)
+        fit = self.tests.fit(self.scores)
         return self.place[self.tests.find_optimal(fit, alpha)]
 
 
@@ -121,7 +127,8 @@ def _levels(study: StudyFrames, unit: str) -> Levels:
         place = distance / _half_lives(study).reindex(distance).to_numpy(dtype=np.float64)
         # a half-life beyond the longest lag is not known
         place = np.where(place > 0, place, np.nan)
-    return Levels(study.name, distance, place, table.to_numpy())
+    items = item_covariance(study.trials, study.settings, study.items)
+    return Levels(study.name, distance, place, table.to_numpy(), items)
 
 
 def _half_lives(study: StudyFrames) -> pd.Series:
@@ -189,7 +196,7 @@ def _hat(points: Floats, place: float) -> Floats:
 def _signs(study: Levels, rows: Floats, pairs: Sequence[tuple[int, int]], alpha: float) -> Floats:
     """Signs (2, P) of differences of the scores `rows` (M, L): estimated; 0 if not significant."""
     family = study.tests.simultaneous(np.array([rows[j] - rows[i] for i, j in pairs]))
-    comparison = family.compare(study.tests.blocks.fit(study.scores))
+    comparison = family.compare(study.tests.fit(study.scores))
     width = comparison.half_width(family.critical(alpha))
     sign = np.sign(comparison.estimate)
     return np.array([sign, np.where(np.abs(comparison.estimate) > width, sign, 0.0)])
@@ -203,7 +210,7 @@ def _best(study: Levels, alpha: float) -> Estimate:
 
 def compute_unit_curve(study: StudyFrames, unit: str, *, level: float = 0.95) -> pd.DataFrame:
     """`compute_paired_curve` with MTD in a unit of `UNITS`, without levels that have no place."""
-    curve = compute_paired_curve(study.trials, study.settings, level=level)
+    curve = compute_paired_curve(study.trials, study.settings, items=study.items, level=level)
     if unit == "half-lives":
         half_lives = _half_lives(study).reindex(curve["mtd"]).to_numpy(dtype=np.float64)
         curve["mtd"] /= half_lives

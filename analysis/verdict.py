@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from analysis.blocks import Floats
+from analysis.blocks import Fit, Floats
 from analysis.conditions import describe_conditions
 from analysis.defaults import MARGIN
 from analysis.frames import TRIAL_COLUMNS
-from analysis.inference import Shape, shape_tests
+from analysis.inference import Shape, ShapeTests, shape_tests
 from analysis.intervals import Estimate, check_level
-from analysis.pairing import merge_levels, score_table
-from analysis.power import MOST_SEEDS, count_seeds
+from analysis.items import ItemScores
+from analysis.pairing import item_covariance, merge_levels, score_table
 from analysis.runs import format_mtd, traced_runs
 
 # Settings among the fixed columns of `StudyFrames.trials`.
@@ -33,18 +33,24 @@ class Verdict:
     sentence       the same as text, with its numbers.
     p_value        of the test of a peak; p_trend: two-sided, of the slope over all levels.
     peak_mtd       the level with the highest estimate, whatever the verdict, in steps.
+    turn           the inner level of the test of a peak, in steps; NaN below 3 levels.
     peak_interval  lowest and highest level of the optimal range; None unless peaked.
     optimal_range  levels that are statistically indistinguishable from the best: a confidence set
                    that contains the best level with probability `level`.
     peak_excluded  whether a peak of at least the margin above both ends is excluded.
     seeds, levels  how many are compared; levels_run: how many levels have a score.
     first, last    lowest and highest level compared, in steps.
-    rise, fall     best level less the first, and less the last, in points; the intervals are
-                   simultaneous, hence valid although the best level was chosen on the same runs.
+    rise, fall     of the least-squares lines up to `turn` and down from it, in points, with lower
+                   bounds only: both are above 0 at some level if and only if a peak is significant.
+    change         of the least-squares line over all levels, in points; its interval excludes 0 if
+                   and only if the slope is significant.
+    above_ends     best level less the first, and less the last, in points; simultaneous intervals.
     level, margin  confidence of tests and intervals; differences below the margin (points) are
                    treated as no difference.
-    seeds_for_power  of an inconclusive study: seeds for a verdict with 80 % power if the true means
-                   and variances are as estimated; None if more than 1,000 or if not estimable.
+    known_errors   whether means with standard errors were compared, without seeds.
+    items          evaluation items (graded pairs, queries) whose sampling error is counted: the
+                   verdict is for items like these. 0: it is for these evaluation data.
+    for_these      the verdict for these items, without their sampling error; None if items is 0.
 
     Numbers are NaN where there is nothing to compare.
     """
@@ -62,11 +68,16 @@ class Verdict:
     levels_run: int = 0
     first: float = math.nan
     last: float = math.nan
+    turn: float = math.nan
     rise: Estimate = _UNKNOWN
     fall: Estimate = _UNKNOWN
+    change: Estimate = _UNKNOWN
+    above_ends: tuple[Estimate, Estimate] = (_UNKNOWN, _UNKNOWN)
+    known_errors: bool = False
+    items: int = 0
+    for_these: "Verdict | None" = None
     level: float = 0.95
     margin: float = MARGIN
-    seeds_for_power: int | None = None
 
     @property
     def best_is_inside(self) -> bool:
@@ -78,6 +89,7 @@ def compute_verdict(
     trials: pd.DataFrame,
     settings: Collection[str] | None = None,
     *,
+    items: ItemScores | None = None,
     level: float = 0.95,
     margin: float = MARGIN,
 ) -> Verdict:
@@ -87,6 +99,8 @@ def compute_verdict(
               If there is a column state, only runs with state COMPLETE are used.
     settings  which columns are settings; by default all columns that are not among the fixed
               columns of `StudyFrames.trials`.
+    items     `StudyFrames.items`: where all compared runs have them, the sampling error of the
+              evaluation items is counted.
     level     confidence, at least 0.5: the error rate of a peak or a trend is at most about
               1 - level.
     margin    points (score x 100) below which a difference is treated as no difference.
@@ -115,62 +129,92 @@ def compute_verdict(
     if scores.size:
         found = replace(found, first=float(distance[0]), last=float(distance[-1]))
     if min(scores.shape) >= 2:
-        found = _run_tests(found, scores, distance)
+        covariance = item_covariance(trials, settings, items)
+        these = _run_tests(found, scores, distance, None)
+        found = these
+        if items is not None and covariance is not None:
+            found = _run_tests(found, scores, distance, covariance)
+            found = replace(found, items=items.values.shape[1], for_these=these)
     elif scores.size:
         found = replace(found, peak_mtd=float(distance[scores.mean(axis=0).argmax()]))
-    conditions = describe_conditions(trials)
-    where = f" This holds {conditions}." if found.levels > 1 and conditions else ""
-    return replace(found, sentence=write_sentence(found) + where)
+    return replace(
+        found, sentence=write_sentence(found) + _scope(found, describe_conditions(trials))
+    )
 
 
-def _run_tests(found: Verdict, scores: Floats, distance: Floats) -> Verdict:
-    """The verdict with the results of all tests on the scores, (S, L), at the levels, (L,)."""
-    alpha = 1 - found.level
-    tests = shape_tests(scores, distance)
-    result = tests.classify(scores, alpha, found.margin)
-    rise, fall = tests.compare_with_ends(scores, result.best, alpha)
+def _scope(verdict: Verdict, conditions: str) -> str:
+    """What the verdict covers: seeds, evaluation items, and the settings that were not varied."""
+    if verdict.levels < 2 or verdict.seeds < 2:
+        return f" This holds {conditions}." if verdict.levels > 1 and conditions else ""
+    covered = "these evaluation data"
+    if verdict.items:
+        covered = f"evaluation data like these {verdict.items:,} items"
+    return f" This holds for {covered}{conditions and ', '}{conditions}."
+
+
+def _run_tests(found: Verdict, scores: Floats, distance: Floats, items: Floats | None) -> Verdict:
+    """The verdict with the results of all tests on the scores, (S, L), at the levels, (L,).
+
+    items  `item_covariance`.
+    """
+    tests = shape_tests(scores, distance, items)
+    return judge(found, tests, tests.fit(scores))
+
+
+def judge(found: Verdict, tests: ShapeTests, fit: Fit) -> Verdict:
+    """A verdict with the results of all tests on one fitted table."""
+    alpha, distance = 1 - found.level, tests.distance
+    result = tests.classify(fit, alpha, found.margin)
     optimal = tuple(float(each) for each in distance[result.optimal])
-    needed = None
-    if result.shape == "inconclusive":
-        fit = tests.blocks.fit(scores)
-        needed = count_seeds(fit.effects, fit.variances, distance, alpha=alpha, margin=found.margin)
+    above_ends = tuple(
+        Estimate(-mean, -high, -low)
+        for mean, low, high in tests.compare_with(fit, result.best, alpha)[[0, -1]].tolist()
+    )
+    if tests.levels > 2:
+        rise, fall = tests.estimate_peak(fit, result.turn, alpha)
+        found = replace(found, turn=float(distance[result.turn]), rise=rise, fall=fall)
     return replace(
         found,
         verdict=result.shape,
-        p_value=result.p_peak,
-        p_trend=result.p_trend,
+        p_value=float(result.p_peak),
+        p_trend=float(result.p_trend),
         peak_mtd=float(distance[result.best]),
         peak_interval=(optimal[0], optimal[-1]) if result.shape == "peaked" else None,
         optimal_range=optimal,
-        peak_excluded=result.peak_excluded,
-        rise=rise,
-        fall=fall,
-        seeds_for_power=needed,
+        peak_excluded=bool(result.peak_excluded),
+        change=tests.estimate_trend(fit, alpha),
+        above_ends=(above_ends[0], above_ends[1]),
     )
 
 
 def write_sentence(verdict: Verdict) -> str:
     """The verdict as text, with its numbers; at most four sentences."""
-    if verdict.seeds < 2 or verdict.levels < 2:
+    if verdict.levels < 2 or (verdict.seeds < 2 and not verdict.known_errors):
         return _nothing_compared(verdict)
     first, last = format_mtd(verdict.first), format_mtd(verdict.last)
     if verdict.verdict == "peaked":
+        turn, rise, fall = format_mtd(verdict.turn), verdict.rise, verdict.fall
         return (
-            f"The score peaks at MTD {format_mtd(verdict.peak_mtd)}, inside the tested range: "
-            f"{_points(verdict.rise, verdict.level)} above the lowest MTD, {first}, and "
-            f"{_points(verdict.fall, verdict.level)} above the highest, {last}. Its rise up to an "
-            "inner level and its fall from that level are both statistically significant "
-            f"({format_p(verdict.p_value)}). {_optimal(verdict)}"
+            f"The score peaks inside the tested range, with the highest mean at MTD "
+            f"{format_mtd(verdict.peak_mtd)}: fitted lines rise by {_at_least(rise)} from MTD "
+            f"{first} to {turn} and fall by {_at_least(fall)} from there to {last}, both "
+            f"statistically significant ({format_p(verdict.p_value)}). {_optimal(verdict)}"
         )
     if verdict.verdict in ("rising", "falling"):
         return _trend(verdict)
     if verdict.verdict == "flat":
+        seeds = "" if verdict.known_errors else f"{verdict.seeds} seeds, "
         return (
-            f"The score is flat from MTD {first} to {last}: every level is equivalent to the mean "
-            f"over levels within ±{verdict.margin:g} points ({verdict.seeds} seeds, two one-sided "
-            f"tests at α = {1 - verdict.level:.2g})."
+            f"The score is flat from MTD {first} to {last}: any two levels differ by less than "
+            f"{verdict.margin:g} points ({seeds}two one-sided tests for each pair at "
+            f"α = {1 - verdict.level:.2g})."
         )
-    return _inconclusive(verdict)
+    return (
+        f"{'No' if verdict.known_errors else f'With {verdict.seeds} seeds no'} shape of the curve "
+        "is statistically significant "
+        f"({format_p(verdict.p_value)} for a peak, {format_p(verdict.p_trend)} for a trend). The "
+        f"highest mean is at MTD {format_mtd(verdict.peak_mtd)}. {_optimal(verdict)}"
+    )
 
 
 def _nothing_compared(verdict: Verdict) -> str:
@@ -190,33 +234,16 @@ def _trend(verdict: Verdict) -> str:
     """The sentences for a score that rises or falls over the whole range."""
     first, last = format_mtd(verdict.first), format_mtd(verdict.last)
     rising = verdict.verdict == "rising"
-    near, far, gain = (last, first, verdict.rise) if rising else (first, last, verdict.fall)
+    near = last if rising else first
+    inside = ", inside the range" if verdict.best_is_inside else ""
     excluded = "is excluded" if verdict.peak_excluded else "is not excluded"
-    best = f"{_points(gain, verdict.level)} above MTD {far}"
-    if verdict.best_is_inside:
-        loss = _points(verdict.fall if rising else verdict.rise, verdict.level)
-        best = f"inside the range: {best}, {loss} above MTD {near}"
     return (
-        f"The score {'rises' if rising else 'falls'} with MTD from {first} to {last} "
-        f"({format_p(verdict.p_trend)} for the slope on log MTD). The best level, MTD "
-        f"{format_mtd(verdict.peak_mtd)}, is {best}. "
-        f"{_optimal(verdict)} A peak of at least {verdict.margin:g} points inside the range "
-        f"{excluded}; MTDs {'above' if rising else 'below'} {near} were not tested."
-    )
-
-
-def _inconclusive(verdict: Verdict) -> str:
-    if verdict.seeds_for_power is None:
-        outlook = f"a verdict would need more than {MOST_SEEDS:,} seeds"
-    elif verdict.seeds_for_power > verdict.seeds:
-        outlook = f"about {verdict.seeds_for_power} seeds give a verdict with 80 % power"
-    else:
-        outlook = "a few more seeds are likely to give a verdict"
-    return (
-        f"With {verdict.seeds} seeds the shape of the curve is inconclusive "
-        f"({format_p(verdict.p_value)} for a peak, {format_p(verdict.p_trend)} for a trend). The "
-        f"highest mean is at MTD {format_mtd(verdict.peak_mtd)}. {_optimal(verdict)} If the true "
-        f"means and variances are as estimated, {outlook}."
+        f"The score {'rises' if rising else 'falls'} overall with MTD from {first} to {last}: the "
+        f"fitted line changes by {describe_points(verdict.change, verdict.level)} "
+        f"({format_p(verdict.p_trend)}). The highest mean is at MTD "
+        f"{format_mtd(verdict.peak_mtd)}{inside}. {_optimal(verdict)} A peak of at least "
+        f"{verdict.margin:g} points inside the range {excluded}; MTDs "
+        f"{'above' if rising else 'below'} {near} were not tested."
     )
 
 
@@ -234,9 +261,17 @@ def _optimal(verdict: Verdict) -> str:
     )
 
 
-def _points(value: Estimate, level: float) -> str:
-    interval = f"simultaneous {100 * level:.3g} % CI {value.low:.2f} to {value.high:.2f}"
-    return f"{value.mean:.2f} points ({interval})"
+def _at_least(value: Estimate) -> str:
+    """An estimate with a lower bound, of the confidence of the verdict."""
+    return f"{value.mean:.2f} points (at least {value.low:.2f})"
+
+
+def describe_points(difference: Estimate, level: float) -> str:
+    """A difference in points with its interval, where there is one."""
+    if not math.isfinite(difference.low):
+        return f"{difference.mean:.2f} points"
+    interval = f"{100 * level:.3g} % CI {difference.low:.2f} to {difference.high:.2f}"
+    return f"{difference.mean:.2f} points ({interval})"
 
 
 def format_p(value: float) -> str:

@@ -15,7 +15,7 @@ from analysis.experiments.collapse import can_collapse
 from analysis.experiments.join import find_differing, join_published
 from analysis.experiments.selection import balance_runs, list_others, select_runs
 from analysis.frames import Settings
-from analysis.inference import compare_pair
+from analysis.inference import compare_columns
 from analysis.intervals import Estimate, estimate, summarise
 from analysis.pairing import complete_block
 from analysis.tasks import STS
@@ -124,7 +124,7 @@ def _gap(scores: pd.DataFrame, above: int, below: int, level: float) -> Gap | No
         return None
     high, low = (int(place) for place in scores.columns.get_indexer(pd.Index([above, below])))
     values = scores.to_numpy(dtype=np.float64)
-    return Gap(above, below, compare_pair(values, high, low, 1 - level))
+    return Gap(above, below, Estimate(*compare_columns(values, low, 1 - level)[high].tolist()))
 
 
 def _slope(scores: pd.DataFrame, published: pd.Series, level: float) -> Estimate | None:

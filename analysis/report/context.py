@@ -7,6 +7,7 @@ from functools import cached_property
 import pandas as pd
 
 from analysis.curves import compute_mtd_curve
+from analysis.design import seeds_for_verdict
 from analysis.frames import StudyFrames
 from analysis.looks import judged_trials
 from analysis.methods import compute_methods, select_curve_trials
@@ -63,7 +64,16 @@ class StudyContext:
     def verdict(self) -> Verdict:
         trials, alpha = judged_trials(self.study, self.curve_trials)
         settings, margin = self.study.settings, self.study.margin
-        return compute_verdict(trials, settings, level=1 - alpha, margin=margin)
+        items = self.study.items
+        return compute_verdict(trials, settings, items=items, level=1 - alpha, margin=margin)
+
+    @cached_property
+    def seeds_for_verdict(self) -> int | None:
+        """Seeds in all for a verdict with 80 % power; None where there is one, or not known."""
+        if self.verdict.verdict != "inconclusive":
+            return None
+        trials, _ = judged_trials(self.study, self.curve_trials)
+        return seeds_for_verdict(trials, self.study.settings, self.verdict, self.study.items)
 
     @cached_property
     def sufficiency(self) -> Sufficiency | None:
@@ -73,7 +83,8 @@ class StudyContext:
 
     @cached_property
     def methods(self) -> pd.DataFrame:
-        return compute_methods(self.trials, self.study.settings, level=LEVEL)
+        study = self.study
+        return compute_methods(self.trials, study.settings, items=study.items, level=LEVEL)
 
     @property
     def labels(self) -> Mapping[str, str]:

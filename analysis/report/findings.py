@@ -15,15 +15,15 @@ from analysis.confirmation import choose_candidates
 from analysis.intervals import Estimate
 from analysis.looks import judged_trials
 from analysis.report.context import StudyContext
-from analysis.report.shape import answer_shape, describe_certainty, describe_points
-from analysis.report.text import PERCENT, count
+from analysis.report.shape import answer_shape, describe_certainty
+from analysis.report.text import LEVEL, PERCENT, count
 from analysis.report.topics.comparison import Configurations
 from analysis.report.topics.history import History
 from analysis.report.topics.methods import Methods
 from analysis.robustness import Condition
 from analysis.runs import completed_runs, format_mtd
 from analysis.sufficiency import Sufficiency
-from analysis.verdict import format_p
+from analysis.verdict import describe_points, format_p
 
 Infos = Mapping[str, Any]
 """What the topics of a page computed, by the name of the topic."""
@@ -120,8 +120,8 @@ def _contest(names: Sequence[str], ranked: pd.DataFrame, topic: str, best: int) 
     second, row = names[at + 1], others.iloc[at]
     difference = Estimate(-row["difference"], -row["difference_high"], -row["difference_low"])
     certainty = (
-        f"Paired difference to {second}: {describe_points(difference)}, multiplicity-adjusted; "
-        f"{count(int(min(ranked['seeds'].iloc[0], row['seeds'])), 'seed')}."
+        f"Paired difference to {second}: {describe_points(difference, LEVEL)}, "
+        f"multiplicity-adjusted; {count(int(min(ranked['seeds'].iloc[0], row['seeds'])), 'seed')}."
     )
     if not equal:
         return Finding(f"{first} is best", certainty, "decided", topic, best, decided=True)
@@ -200,7 +200,7 @@ def _distance(context: StudyContext) -> Finding:
         shape = "MTD alone does not determine the score"
     elif found is not None and found.answer == "not rejected":
         certainty += f" {_sufficiency(found)}"
-    seeds = verdict.seeds_for_power
+    seeds = context.seeds_for_verdict
     return Finding(
         shape,
         certainty,

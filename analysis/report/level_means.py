@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pandas as pd
 
-from analysis.level_means import LevelMeans
-from analysis.means_verdict import MeansVerdict, judge_means
+from analysis.level_means import LevelMeans, MeansVerdict, judge_means
 from analysis.report.cells import clean, make_table
 from analysis.report.drawing import Drawing, render_figure
 from analysis.report.files import write_files
@@ -20,9 +19,10 @@ from analysis.report.page import (
     Status,
     render,
 )
+from analysis.report.shape import answer_shape, describe_certainty
 from analysis.report.text import describe_curve
 from analysis.runs import format_mtd
-from analysis.verdict import format_p
+from analysis.verdict import Verdict, format_p
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,23 +37,23 @@ _UNPAIRED = (
     "between seeds count as noise, and the number of runs that would settle it cannot be computed."
 )
 _METHODS = (
-    "A standard error is half the width of a band divided by 1.96, and is treated as known: the "
-    "tests are z tests. Levels count as independent.",
-    "Two-line test: at each inner level, a line on log MTD, weighted by 1/error², is fitted to the "
-    "levels up to it and another to the levels from it. There is a peak if at one break the first "
-    "line rises and the second falls, each with a z above its critical value. The critical value "
-    "is what the largest z over all breaks exceeds with probability 5 % on a flat curve, from "
-    "quasi-random normal vectors; it allows for the choice of the break.",
+    "A standard error is half the width of a band divided by 1.96, and is treated as known. Levels "
+    "count as independent. The tests are those for runs, with these standard errors.",
+    "Test of a peak (two lines): at each inner level, a least-squares line on log MTD is fitted to "
+    "the levels up to it and another to the levels from it. There is a peak if at one level the "
+    "first line rises and the second falls significantly, and the highest mean is inside. The "
+    "critical value is what the largest statistic of one side exceeds with probability 5 % on a "
+    "flat curve; it allows for the choice of the level.",
     "All levels equal: chi-square test of the weighted distances from the weighted mean. That p is "
     "also given without the level whose absence raises it most, to show how much rests on one "
     "level; this second p is a description and no test, since the level was chosen by it.",
     "Levels that are statistically indistinguishable from the best: 95 % confidence set by "
     "comparison of each level with all others (Hsu 1984), with one-sided critical values of the "
     "largest difference.",
-    "The verdict is “flat” if every level lies within 0.5 points of the weighted mean (95 % "
-    "intervals), else “peaked” by the two-line test, else “rising” or “falling” if the slope over "
-    "all levels is significant (5 %, two-sided) and its end is within 0.5 points of the best mean, "
-    "else “inconclusive”.",
+    "The verdict is “flat” if any two levels are shown to differ by less than 0.5 points (two "
+    "one-sided tests at 5 % for each pair), else “peaked” by the two-line test, else “rising” or "
+    "“falling” if the slope over all levels is significant (5 %, two-sided) and its upper end is "
+    "indistinguishable from the best, else “inconclusive”.",
 )
 
 
@@ -64,87 +64,69 @@ class MeansReport:
     page: Path
     figures: tuple[Path, ...]
     tables: tuple[Path, ...]
-    verdict: MeansVerdict
+    verdict: Verdict
     summary: tuple[str, ...]
     mtd_sufficient: Literal["cannot be tested"] = "cannot be tested"
+    seeds_for_verdict: None = None
 
 
-def summarise_means(verdict: MeansVerdict) -> tuple[str, ...]:
-    """The verdict, whether the levels differ, and which are indistinguishable from the best."""
-    return (verdict.sentence, _describe_equality(verdict), _describe_best(verdict))
+def summarise_means(judged: MeansVerdict) -> tuple[str, ...]:
+    """The verdict, and whether the levels differ at all."""
+    return (judged.verdict.sentence, _describe_equality(judged))
 
 
-def _describe_equality(verdict: MeansVerdict) -> str:
+def _describe_equality(judged: MeansVerdict) -> str:
     """Whether the levels differ at all, and how much of that rests on one level."""
-    alpha = 1 - verdict.level
-    if verdict.p_equal >= alpha:
-        return f"A flat curve is not rejected ({format_p(verdict.p_equal)})."
-    without = f"without MTD {format_mtd(verdict.left_out)}"
-    if verdict.p_left_out < alpha:
+    alpha = 1 - judged.verdict.level
+    if judged.p_equal >= alpha:
+        return f"A flat curve is not rejected ({format_p(judged.p_equal)})."
+    without = f"without MTD {format_mtd(judged.left_out)}"
+    if judged.p_left_out < alpha:
         return (
-            f"A flat curve is rejected ({format_p(verdict.p_equal)}), also {without} "
-            f"({format_p(verdict.p_left_out)})."
+            f"A flat curve is rejected ({format_p(judged.p_equal)}), also {without} "
+            f"({format_p(judged.p_left_out)})."
         )
     return (
-        f"A flat curve is rejected ({format_p(verdict.p_equal)}), but {without} it is not "
-        f"({format_p(verdict.p_left_out)}): the difference rests on that level."
+        f"A flat curve is rejected ({format_p(judged.p_equal)}), but {without} it is not "
+        f"({format_p(judged.p_left_out)}): the difference rests on that level."
     )
 
 
-def _describe_best(verdict: MeansVerdict) -> str:
-    """The level with the highest mean, and those that are indistinguishable from it."""
-    highest = f"The highest mean is at MTD {format_mtd(verdict.peak_mtd)}"
-    others = [level for level in verdict.optimal_range if level != verdict.peak_mtd]
-    if not others:
-        return f"{highest}, and it is the best level at 95 % confidence."
-    if len(others) == verdict.levels - 1:
-        return f"{highest}; no other level is significantly worse."
-    listed = ", ".join(map(format_mtd, others))
-    return f"{highest}; statistically indistinguishable from it: MTD {listed}."
-
-
-_ANSWERS: Mapping[str, str] = {
-    "peaked": "The mean score peaks at MTD {best}",
-    "rising": "The mean score rises with MTD",
-    "falling": "The mean score falls with MTD",
-    "flat": "MTD makes no difference",
-    "inconclusive": "Inconclusive: no shape is significant",
-}
-
-
-def _headline(data: LevelMeans, verdict: MeansVerdict) -> Headline:
+def _headline(data: LevelMeans, verdict: Verdict) -> Headline:
     """The answer, its p value, and the level with the highest mean."""
     best = format_mtd(verdict.peak_mtd)
     others = [format_mtd(level) for level in verdict.optimal_range if level != verdict.peak_mtd]
     equal = f"Statistically indistinguishable from it: MTD {', '.join(others)}." if others else ""
     row = data.frame.loc[data.frame["mtd"] == verdict.peak_mtd].iloc[0]
     score = f"Mean {row['mean']:.2f} (95 % CI {row['low']:.2f} to {row['high']:.2f})."
-    of = "the slope" if verdict.verdict in ("rising", "falling") else "a peak"
     return Headline(
         question="How does the mean score depend on the maximum traceable distance (MTD)?",
-        answer=_ANSWERS[verdict.verdict].format(best=best),
-        certainty=f"{format_p(verdict.p_value)} for {of}; {verdict.levels} levels.",
+        answer=answer_shape(verdict),
+        certainty=describe_certainty(verdict),
         kind=verdict.verdict,
         status=Status("", clean(data.source)),
         recommendation=Recommendation("Highest mean", {"MTD": best}, f"{score} {equal}".strip()),
     )
 
 
-def _numbers(verdict: MeansVerdict) -> Mapping[str, str]:
-    lines = verdict.two_lines
+def _numbers(verdict: Verdict) -> Mapping[str, str]:
+    rise, fall = (
+        f"{each.mean:.2f} (at least {each.low:.2f})" for each in (verdict.rise, verdict.fall)
+    )
+    turn = format_mtd(verdict.turn)
     return {
         "highest mean at MTD": format_mtd(verdict.peak_mtd),
-        "z of the rise (critical value)": f"{lines.rise:.2f} ({lines.critical_rise:.2f})",
-        "z of the fall (critical value)": f"{lines.fall:.2f} ({lines.critical_fall:.2f})",
+        f"rise of the fitted line up to MTD {turn}": rise,
+        f"fall of the fitted line from MTD {turn}": fall,
     }
 
 
-def _table(data: LevelMeans, verdict: MeansVerdict) -> pd.DataFrame:
+def _table(data: LevelMeans, verdict: Verdict) -> pd.DataFrame:
     best = data.frame["mtd"].isin(verdict.optimal_range).map({True: "yes", False: "no"})
     return data.frame.assign(error=data.errors.round(4), optimal=best)
 
 
-def _draw(data: LevelMeans, verdict: MeansVerdict) -> Drawing:
+def _draw(data: LevelMeans, verdict: Verdict) -> Drawing:
     def panel(ax: "Axes") -> None:
         from analysis import figures
 
@@ -164,8 +146,8 @@ def write_level_means(data: LevelMeans, out: Path, *, generated: str, version: s
 
     The arguments are those of `write_report`. Raises OSError if the folder cannot be written.
     """
-    verdict = judge_means(data)
-    summary = summarise_means(verdict)
+    judged = judge_means(data)
+    verdict, summary = judged.verdict, summarise_means(judged)
     frame = _table(data, verdict)
     shown = frame.rename(
         columns={"error": "standard error", "optimal": "indistinguishable from the best"}

@@ -36,6 +36,7 @@ class Report:
     """Where a report was written, and what it found: the summary's sentences, the verdict.
 
     mtd_sufficient  the answer of `compute_sufficiency`; "cannot be tested" without its section.
+    seeds_for_verdict  of an inconclusive study: seeds for a verdict with 80 % power; else None.
     """
 
     page: Path
@@ -44,20 +45,21 @@ class Report:
     verdict: Verdict
     summary: tuple[str, ...]
     mtd_sufficient: Answer
+    seeds_for_verdict: int | None
 
     def __repr__(self) -> str:
         """The page and what it says, in a few lines."""
         return "\n".join([str(self.page), *self.summary])
 
 
-def _numbers(verdict: Verdict) -> Mapping[str, str]:
-    """The verdict's figures for the box above its sentences."""
+def _numbers(verdict: Verdict, seeds: int | None) -> Mapping[str, str]:
+    """The verdict's figures for the box above its sentences; seeds: that a verdict needs."""
     numbers = {"best MTD": format_mtd(verdict.peak_mtd)}
     if verdict.optimal_range:
         ends = dict.fromkeys(map(format_mtd, (verdict.optimal_range[0], verdict.optimal_range[-1])))
         numbers["statistically indistinguishable from the best"] = " to ".join(ends)
-    if verdict.seeds_for_power:
-        numbers["seeds for a verdict (80 % power)"] = f"{verdict.seeds_for_power:,}"
+    if seeds:
+        numbers["seeds for a verdict (80 % power)"] = f"{seeds:,}"
     return {
         **numbers,
         "seeds compared": str(verdict.seeds),
@@ -108,7 +110,7 @@ def _build_page(
         headline=build_headline(context, finding),
         figure=figure,
         summary=summary if finding.best is not None else (),
-        numbers=_numbers(verdict) if verdict.levels > 1 else {},
+        numbers=_numbers(verdict, context.seeds_for_verdict) if verdict.levels > 1 else {},
         limits=list_warnings(context),
         sections=sections,
         methods=describe_methods(context, finding),
@@ -166,4 +168,12 @@ def write_report(
     )
     found_of_mtd = context.sufficiency
     answer: Answer = found_of_mtd.answer if found_of_mtd else "cannot be tested"
-    return Report(files.page, files.figures, files.tables, context.verdict, summary, answer)
+    return Report(
+        files.page,
+        files.figures,
+        files.tables,
+        context.verdict,
+        summary,
+        answer,
+        context.seeds_for_verdict,
+    )

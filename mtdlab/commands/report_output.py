@@ -12,7 +12,6 @@ from mtdlab.commands.printing import rounded_mtd
 if TYPE_CHECKING:
     from analysis.frames import StudyFrames
     from analysis.level_means import LevelMeans
-    from analysis.means_verdict import MeansVerdict
     from analysis.report import MeansReport, MultiStudyReport, Report
     from analysis.transfer import Agreement
     from analysis.verdict import Verdict
@@ -111,8 +110,12 @@ def _agreement_fields(found: "Agreement") -> dict[str, Any]:
 
 
 def _described(written: "Report | MeansReport") -> dict[str, Any]:
-    found = verdict_fields(written.verdict) | {"mtd_sufficient": written.mtd_sufficient}
-    return _files(written) | found
+    return {
+        **_files(written),
+        **verdict_fields(written.verdict),
+        "mtd_sufficient": written.mtd_sufficient,
+        "seeds_for_power": written.seeds_for_verdict,
+    }
 
 
 def _ranking(study: "StudyFrames") -> dict[str, Any]:
@@ -138,7 +141,7 @@ def _ranking(study: "StudyFrames") -> dict[str, Any]:
     return names | {"best": {"trial": best.number} | known}
 
 
-def verdict_fields(verdict: "Verdict | MeansVerdict") -> dict[str, Any]:
+def verdict_fields(verdict: "Verdict") -> dict[str, Any]:
     """The verdict as it is printed with --json; null where a value is not known.
 
     verdict is flat, rising, falling, peaked or inconclusive; distances are in steps.
@@ -152,7 +155,8 @@ def verdict_fields(verdict: "Verdict | MeansVerdict") -> dict[str, Any]:
         "peak_interval": None if interval is None else [*map(rounded_mtd, interval)],
         "optimal_range": [*map(rounded_mtd, verdict.optimal_range)],
         "p_value": _finite(verdict.p_value),
-        "seeds_for_power": verdict.seeds_for_power,
+        "p_trend": _finite(verdict.p_trend),
+        "items": verdict.items,
     }
 
 

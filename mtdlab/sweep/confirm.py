@@ -153,4 +153,5 @@ def _difference(frames: StudyFrames, spec: StudySpec) -> Difference:
                 f"study {frames.name}: no complete run at MTD {format_mtd(settings.mtd or 0.0)}"
             )
         numbers.append(int(same["number"].min()))
-    return compare_candidates(frames.trials, frames.settings, numbers[0], numbers[1])
+    best, other = numbers
+    return compare_candidates(frames.trials, frames.settings, best, other, frames.items)

@@ -53,6 +53,7 @@ def _compute(spec: StudySpec, url: str, store: Store, last: Look | None) -> Look
     judged = judge_look(
         study.trials,
         study.settings,
+        items=study.items,
         alpha=float(bounds.nominal[index]),
         margin=spec.margin,
         is_last=index == len(spec.looks) - 1,

@@ -1,5 +1,7 @@
 """Seeds as blocks compared with least squares on dummy variables, also with missing runs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import special, stats
@@ -70,11 +72,83 @@ def test_standard_errors_are_the_runs_weights_times_their_variances(holes: int) 
     squares = slow.run_weights(contrast) ** 2
     own = np.array([fit.variances[level] for _, level in slow.cells])
     assert found.estimate[0] == pytest.approx(contrast @ slow.effects)
-    assert found.own[0] == pytest.approx(np.sqrt(squares @ own))
-    assert found.typical[0] == pytest.approx(np.sqrt(squares.sum() * fit.typical))
+    assert found.errors[0, 0] == pytest.approx(np.sqrt(squares @ own))
+    assert found.errors[1, 0] == pytest.approx(np.sqrt(squares.sum() * fit.typical))
     parts = np.array([squares[own == each].sum() * each for each in fit.variances])
     satterthwaite = parts.sum() ** 2 / (parts**2 / blocks.level_freedom).sum()
-    assert found.own_freedom[0] == pytest.approx(satterthwaite)
+    assert found.freedoms[0, 0] == pytest.approx(satterthwaite)
+
+
+def quadratic_curves(scores: Floats, places: Floats) -> Floats:
+    """Coefficients (S, 2) of each seed's residuals on orthonormal polynomials of the places."""
+    basis = np.linalg.qr(np.vander(places, 3, increasing=True))[0][:, 1:]
+    residuals = scores - scores.mean(axis=1, keepdims=True) - scores.mean(axis=0) + scores.mean()
+    return np.asarray(residuals @ basis)
+
+
+def test_the_variance_by_seed_is_that_of_the_seeds_slopes_and_curvatures() -> None:
+    scores, places = draw_table(), np.log([3.0, 4, 8, 20, 30, 90])
+    blocks = Blocks(np.ones((5, 6), dtype=bool), places)
+    rows = np.array([places - places.mean(), [1.0, 0, -0.5, 0, -0.5, 0]])
+    found = blocks.compare(blocks.fit(scores), blocks.weigh(rows))
+    curves = quadratic_curves(scores, places)
+    basis = np.linalg.qr(np.vander(places, 3, increasing=True))[0][:, 1:]
+    inside = rows @ basis
+    # the slope over all levels lies in the span: a t test of the seeds' slopes
+    by_seed = scores @ rows[0]
+    assert found.errors[2, 0] == pytest.approx(by_seed.std(ddof=1) / np.sqrt(5))
+    assert found.freedoms[2, 0] == pytest.approx(4)
+    residuals = scores - scores.mean(axis=1, keepdims=True) - scores.mean(axis=0) + scores.mean()
+    rest = ((residuals**2).sum() - (curves**2).sum()) / (4 * 3)
+    left = (rows**2).sum(axis=1) - (inside**2).sum(axis=1)
+    expected = (curves @ inside.T).var(axis=0, ddof=1) + rest * left
+    np.testing.assert_allclose(found.errors[2], np.sqrt(expected / 5))
+
+
+@pytest.mark.parametrize("levels", [2, 3])
+def test_with_few_levels_it_is_the_paired_t_test(levels: int) -> None:
+    scores = draw_table()[:, :levels]
+    blocks = Blocks(np.ones((5, levels), dtype=bool), np.arange(float(levels)))
+    row = np.zeros((1, levels))
+    row[0, [0, -1]] = -1, 1
+    found = blocks.compare(blocks.fit(scores), blocks.weigh(row))
+    t = stats.ttest_rel(scores[:, -1], scores[:, 0]).statistic
+    assert found.estimate[0] / found.errors[2, 0] == pytest.approx(t)
+    assert found.freedoms[2, 0] == pytest.approx(4)
+
+
+def test_the_variance_by_seed_is_not_too_small_with_missing_runs() -> None:
+    rng = np.random.default_rng(2)
+    present = np.ones((6, 7), dtype=bool)
+    present[[0, 1, 4], [2, 6, 0]] = False
+    places = np.linspace(-1.0, 1, 7)
+    blocks = Blocks(present, places)
+    own = rng.normal(size=(3000, 6, 1)) * places * 2
+    for curves, most in ((0 * own, 1.1), (own, 1.4)):
+        tables = rng.normal(size=(3000, 6, 7)) + curves
+        found = blocks.compare(blocks.fit(tables), blocks.weigh(np.eye(7) - 1 / 7))
+        ratio = (found.errors[2] ** 2).mean(axis=0) / found.estimate.var(axis=0)
+        # what a missing run removes of a seed's curve is allowed for, at most too much
+        assert (ratio > 0.9).all()
+        assert (ratio < most).all()
+
+
+def test_what_the_items_add_is_counted_once() -> None:
+    """The common influence of items adds to the variance; that on single seeds is in it already."""
+    rng = np.random.default_rng(3)
+    common = 4 * rng.normal(size=(400, 1, 3))
+    single = 20 * rng.normal(size=(400, 5, 3))
+    blocks = Blocks(np.ones((5, 3), dtype=bool))
+    found = blocks.item_covariance(common - common.mean(axis=0) + single - single.mean(axis=0))
+    centring = np.eye(3) - 1 / 3
+    assert found == pytest.approx(16 / 400 * centring, abs=0.02)
+    fit = blocks.fit(rng.normal(size=(5, 3)), found)
+    contrasts = blocks.weigh(np.array([[1.0, -1, 0]]))
+    without = blocks.compare(replace(fit, items=None), contrasts)
+    with_items = blocks.compare(fit, contrasts)
+    added = found[0, 0] + found[1, 1] - 2 * found[0, 1]
+    np.testing.assert_allclose(with_items.errors**2, without.errors**2 + added)
+    assert (with_items.freedoms > without.freedoms).all()
 
 
 def test_many_tables_at_once_are_the_same_as_one_by_one() -> None:
@@ -114,10 +188,10 @@ def test_the_normal_scale_keeps_the_tail_and_has_an_inverse() -> None:
     for freedom in (2.0, 4.0, 16.0, 100.0):
         for score in (1.0, 1.645, 2.326, 3.0):
             exact = -special.stdtrit(freedom, special.ndtr(-score))
-            assert to_normal(np.array(exact), freedom) == pytest.approx(score, abs=0.11)
-            back = from_normal(score, freedom)
-            assert to_normal(back, freedom) == pytest.approx(score)
-            assert from_normal(-score, freedom) == pytest.approx(-back)
+            assert to_normal(np.array(exact), np.array(freedom)) == pytest.approx(score, abs=0.11)
+            back = from_normal(score, np.array(freedom))
+            assert to_normal(back, np.array(freedom)) == pytest.approx(score)
+            assert from_normal(-score, np.array(freedom)) == pytest.approx(-back)
 
 
 def test_pointwise_intervals_hold_their_level_on_average() -> None:

@@ -3,11 +3,22 @@
 import numpy as np
 import pytest
 
-from analysis.design import compute_needs, peak_effects, residual_deviation, slope_effects
-from analysis.inference import ShapeTests
+from analysis.design import (
+    Truth,
+    compute_needs,
+    count_seeds,
+    minimum_seeds,
+    peak_effects,
+    residual_deviation,
+    slope_effects,
+)
+from analysis.inference import design_tests
 from tests.analysis.test_looks import trials_of
 
 MTD = np.geomspace(10, 160, 5)
+DISTANCE = np.geomspace(5, 200, 7)
+PLACE = np.linspace(-1, 1, 7)
+EVEN = np.ones(7)
 
 
 def test_the_assumed_shapes() -> None:
@@ -23,9 +34,9 @@ def test_the_seeds_give_the_stated_power() -> None:
     effects, random = peak_effects(MTD, 2.0), np.random.default_rng(0)
 
     def power(seeds: int) -> float:
-        tests = ShapeTests(np.ones((seeds, 5), dtype=bool), MTD)
+        tests = design_tests(np.ones((seeds, 5), dtype=bool), MTD)
         tables = effects + 1.5 * random.standard_normal(size=(400, seeds, 5))
-        return float(np.mean([tests.test_peak(tests.blocks.fit(each)) <= 0.05 for each in tables]))
+        return float((tests.test_peak(tests.fit(tables))[0] <= 0.05).mean())
 
     # 1,000 simulated studies decide the number, 400 others the power
     assert 0.73 < power(own.peak) < 0.92
@@ -52,3 +63,56 @@ def test_the_residual_deviation_leaves_seeds_and_levels_out() -> None:
     trials = trials_of([0.0, 30.0, 50.0, 20.0, 5.0], 200, 1.5)
     assert residual_deviation(trials, []) == pytest.approx(1.5, rel=0.06)
     assert residual_deviation(trials[trials["seed"] == 0], []) is None
+
+
+@pytest.mark.parametrize(
+    ("truth", "margin"),
+    [(2 * (1 - np.abs(PLACE)), 0.5), (PLACE, 0.5), (0.1 * PLACE, 0.8)],
+    ids=["peaked", "rising", "flat"],
+)
+def test_the_counted_seeds_give_the_power(truth: np.ndarray, margin: float) -> None:
+    seeds = count_seeds(Truth(DISTANCE, truth, EVEN), 0.05, margin)
+    assert seeds is not None
+    tests = design_tests(np.ones((seeds, 7), dtype=bool), DISTANCE)
+    tables = truth + np.random.default_rng(1).normal(size=(400, seeds, 7))
+    judged = tests.classify_all(tests.fit(tables), 0.05, margin)
+    assert 0.7 <= (judged.shape != "inconclusive").mean() <= 0.95
+
+
+def test_smaller_effects_and_more_scatter_take_more_seeds() -> None:
+    peak = 1 - np.abs(PLACE)
+    counts = [count_seeds(Truth(DISTANCE, height * peak, EVEN), 0.05, 0.5) for height in (5, 2, 1)]
+    assert counts == sorted(counts)
+    assert len(set(counts)) == 3
+    noisy = count_seeds(Truth(DISTANCE, 2 * peak, 2 * EVEN), 0.05, 0.5)
+    assert noisy is not None
+    assert noisy > counts[1]
+
+
+def test_more_than_the_maximum_of_seeds_gives_none() -> None:
+    assert count_seeds(Truth(DISTANCE, 0.6 * PLACE, 100 * EVEN), 0.05, 0.5) is None
+    with pytest.raises(ValueError, match="1 level of MTD; a verdict needs at least 2"):
+        count_seeds(Truth(DISTANCE[:1], EVEN[:1], EVEN[:1]), 0.05, 0.5)
+
+
+def test_the_most_probable_verdict_counts_and_not_the_smallest_differences() -> None:
+    bump = np.array([0, 0.6, 0, 0, 0])
+    seeds = count_seeds(Truth(DISTANCE[:5], bump, np.full(5, 0.1)), 0.05, 0.5)
+    assert seeds is not None
+    assert seeds <= 5
+
+
+@pytest.mark.parametrize("most", [2, 3, 8, 31])
+def test_the_smallest_number_of_seeds_is_found_from_any_beginning(most: int) -> None:
+    for smallest in range(2, most + 3):
+        for first in range(2, most + 1):
+            called: list[int] = []
+
+            def is_enough(seeds: int, smallest: int = smallest, called: list[int] = called) -> bool:
+                called.append(seeds)
+                return seeds >= smallest
+
+            found = minimum_seeds(is_enough, most, first)
+            assert found == (smallest if smallest <= most else None)
+            assert 2 <= min(called) <= max(called) <= most
+            assert len(called) == len(set(called))

@@ -21,7 +21,9 @@ def test_the_summary_is_three_sentences_with_their_numbers(
 ) -> None:
     trials = trials_of()
     verdict, runs, training = summarise_study(StudyContext(study_of(trials)))
-    assert verdict.startswith("The score peaks at MTD 8.67, inside the tested range: ")
+    assert verdict.startswith(
+        "The score peaks inside the tested range, with the highest mean at MTD 8.67"
+    )
     assert runs == (
         "24 runs completed with a score, at 8 levels of MTD from 5 to 14.7, with 3 seeds."
     )

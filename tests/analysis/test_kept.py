@@ -19,7 +19,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def critical_and_p() -> tuple[float, float]:
     """Of a design of three seeds and levels, all its objects new."""
     tests = Families(NullFits(Blocks(np.ones((3, 3), dtype=bool))), [np.array([[-1.0, 0, 1]])])
-    return tests.critical(0.05), tests.p_value(1.5)
+    return tests.critical(0.05), float(tests.p_value(np.array(1.5)))
 
 
 @pytest.mark.usefixtures("folder")

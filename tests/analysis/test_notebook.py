@@ -29,7 +29,7 @@ def test_a_verdict_needs_only_mtd_score_and_seed(
     trials = trials_of(noise=0.05, decays=(0.75,), times=(1, 2, 4, 8, 16))
     bare = compute_verdict(trials[["mtd", "score", "seed"]], ())
     full = compute_verdict(trials, settings)
-    assert full.sentence == f"{bare.sentence} This holds at EMA decay 0.75 and batch size 64."
+    assert full.sentence == f"{bare.sentence[:-1]}, at EMA decay 0.75 and batch size 64."
     assert dataclasses.replace(full, sentence=bare.sentence) == bare
 
 

@@ -61,8 +61,8 @@ def test_offsets_are_those_of_multcomp(name: str) -> None:
     _, found, pooled = compare(name, np.eye(levels) - 1 / levels)
     np.testing.assert_allclose(found.estimate, expected["estimate"])
     np.testing.assert_allclose(pooled, expected["se"])
-    np.testing.assert_allclose(found.own, expected["se_by_level"])
-    np.testing.assert_allclose(found.own_freedom, expected["df_by_level"])
+    np.testing.assert_allclose(found.errors[0], expected["se_by_level"])
+    np.testing.assert_allclose(found.freedoms[0], expected["df_by_level"])
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -74,7 +74,7 @@ def test_slopes_are_those_of_multcomp(name: str, family: str) -> None:
     _, found, pooled = compare(name, rows)
     np.testing.assert_allclose(found.estimate, expected["estimate"])
     np.testing.assert_allclose(found.estimate / pooled, expected["t"])
-    np.testing.assert_allclose(found.own_freedom, expected["df_by_level"])
+    np.testing.assert_allclose(found.freedoms[0], expected["df_by_level"])
 
 
 def simulate_largest(blocks: Blocks, rows: np.ndarray, *, two_sided: bool = False) -> float:
@@ -117,7 +117,7 @@ def test_comparisons_with_the_best_are_those_of_multcomp(name: str) -> None:
         blocks, found, pooled = compare(name, rows)
         np.testing.assert_allclose(found.estimate, expected["estimate"])
         np.testing.assert_allclose(pooled, expected["se"])
-        np.testing.assert_allclose(found.own, expected["se_by_level"])
+        np.testing.assert_allclose(found.errors[0], expected["se_by_level"])
         critical = simulate_largest(blocks, rows)
         assert critical == pytest.approx(expected["critical"], abs=SIMULATED)
 
@@ -131,7 +131,7 @@ def test_the_spline_is_that_of_mgcv(which: int) -> None:
     np.testing.assert_allclose(knots, expected["knots"])
     basis = natural_spline(knots, places)
     rows = (natural_spline(knots, points) - basis.mean(axis=0)) @ np.linalg.pinv(basis)
-    effects = shape_tests(scores, distance).blocks.fit(scores).effects
+    effects = shape_tests(scores, distance).fit(scores).effects
     np.testing.assert_allclose(rows @ effects, expected["centred_over_levels"]["fit"])
     errors = np.sqrt(expected["residual_variance"] * (rows**2).sum(axis=1) / len(scores))
     np.testing.assert_allclose(errors, expected["centred_over_levels"]["se"])

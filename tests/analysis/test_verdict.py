@@ -29,7 +29,7 @@ def test_an_inverted_u_is_found_despite_seed_effects(
     assert verdict.peak_mtd in verdict.optimal_range
     assert verdict.p_value <= 0.05
     assert not verdict.peak_excluded
-    assert "inside the tested range: " in verdict.sentence
+    assert "peaks inside the tested range" in verdict.sentence
 
 
 @pytest.mark.parametrize(("sign", "shape"), [(1, "rising"), (-1, "falling")])
@@ -51,8 +51,6 @@ def test_flat_requires_equivalence_of_all_levels(trials_of: MakeTrials, settings
     noisy = trials_of(seeds=range(6), shape=constant_score, draw=1, noise=1.0)
     verdict = compute_verdict(noisy, settings)
     assert verdict.verdict == "inconclusive"
-    assert verdict.seeds_for_power is not None
-    assert f"about {verdict.seeds_for_power} seeds" in verdict.sentence
     assert "All levels are statistically indistinguishable from the best" in verdict.sentence
 
 

@@ -27,6 +27,8 @@ FIELDS = {
     "p_value",
     "mtd_sufficient",
     "seeds_for_power",
+    "items",
+    "p_trend",
 }
 TABLE = "score,seed,mtd\n" + "\n".join(
     f"{score + 0.1 * seed + 0.03 * (seed * mtd % 7)},{seed},{mtd}"
@@ -105,8 +107,8 @@ def test_watching_writes_when_trials_change_and_ends_with_the_study() -> None:
 def test_published_means_have_a_page(run: Run, tmp_path: Path) -> None:
     written = json.loads(run("report --published figure2 --json")[0])
     assert set(written) == FIELDS | {"page", "figures", "tables"}
-    assert (written["verdict"], written["peak_mtd"]) == ("inconclusive", 14.7)
-    assert written["p_value"] == pytest.approx(0.374, abs=0.005)
+    assert (written["verdict"], written["peak_mtd"]) == ("falling", 14.7)
+    assert written["p_trend"] < 0.05 < written["p_value"]
     assert (tmp_path / "reports" / "figure2" / "index.html").is_file()
     text, _ = run("report --published figure2")
     assert "without MTD 21 it is not (p = 0.15)" in text
@@ -151,7 +153,7 @@ def test_a_mistake_is_one_sentence(run: Run, tmp_path: Path, command: str, sente
 def test_a_verdict_without_a_score_is_valid_json() -> None:
     empty = pd.DataFrame({"mtd": [], "score": [], "seed": []}, dtype="float64")
     fields = verdict_fields(compute_verdict(empty, ()))
-    assert set(fields) == FIELDS - {"mtd_sufficient"}
+    assert set(fields) == FIELDS - {"mtd_sufficient", "seeds_for_power"}
     assert (fields["verdict"], fields["peak_mtd"]) == ("inconclusive", None)
     assert json.dumps(fields, allow_nan=False)
 

@@ -26,10 +26,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.blocks import Fit, Floats
-from analysis.inference import ShapeTests
+from analysis.inference import ShapeTests, design_tests
 from analysis.looks import LEADING_LEVEL, SPENDING, leading_levels
 from analysis.sequential import Spending, compute_boundaries
-from analysis.simultaneous import Families
 
 Indices = NDArray[np.intp]
 
@@ -82,45 +81,21 @@ PLAN = Plan(tuple(LEVELS.tolist()), LOOKS)
 @lru_cache(maxsize=256)
 def tests_of(counts: tuple[int, ...], levels: tuple[float, ...]) -> ShapeTests:
     """The tests of a design in which level i has the first counts[i] seeds."""
-    return ShapeTests(np.arange(max(counts))[:, None] < np.array(counts), np.array(levels))
-
-
-def p_values(families: Families, largest: Floats) -> Floats:
-    """`Families.p_value` of B scores."""
-    return np.array([families.p_value(float(score)) for score in largest])
+    return design_tests(np.arange(max(counts))[:, None] < np.array(counts), np.array(levels))
 
 
 def judge(
     tests: ShapeTests, fit: Fit, alpha: float
 ) -> tuple[NDArray[np.object_], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Verdicts of B tables as `ShapeTests.judge` gives them.
+    """Verdicts of B tables.
 
     And whether nothing speaks for a peak inside, (B,), and which levels are optimal at the level of
     confidence at which they get the next seeds, (B, L).
     """
-    rise, fall = tests.lines.scores(fit)
-    peaked = p_values(tests.lines, np.minimum(rise, fall).max(axis=-1)) <= alpha
-    trend = tests.trend.compare(fit)
-    clear = p_values(tests.trend, np.abs(trend.scores())[:, 0]) <= alpha
-    up = trend.estimate[:, 0] > 0
-    critical = tests._against_each.critical(alpha)
-    largest = np.stack([each.max(axis=-1) for each in tests._against_each.scores(fit)], axis=-1)
-    optimal = largest <= critical
-    leading = largest <= tests._against_each.critical(1 - LEADING_LEVEL)
-    offsets = tests.each_offset.compare(fit)
-    width = offsets.half_width(tests.each_offset.critical(alpha))
-    flat = (np.abs(offsets.estimate) + width < MARGIN).all(axis=-1)
-    above = tests._inner_above_ends.compare(fit)
-    high = above.estimate + above.half_width(tests._inner_above_ends.critical(alpha / 2))
-    excluded = (np.minimum(*np.split(high, 2, axis=-1)) < MARGIN).all(axis=-1)
-    best = fit.effects.argmax(axis=-1)
-    no_peak = excluded | np.where(up, best == tests.levels - 1, best == 0)
-    verdict = np.full(len(up), "inconclusive", dtype=object)
-    verdict[clear & up & optimal[:, -1]] = "rising"
-    verdict[clear & ~up & optimal[:, 0]] = "falling"
-    verdict[peaked] = "peaked"
-    verdict[flat] = "flat"
-    return verdict, no_peak, leading
+    found = tests.classify_all(fit, alpha, MARGIN)
+    at_end = np.where(found.slope > 0, found.best == tests.levels - 1, found.best == 0)
+    leading = tests.find_optimal(fit, 1 - LEADING_LEVEL)
+    return found.shape, found.peak_excluded | at_end, leading
 
 
 def simulate(truth: str, deviation: float, datasets: int, seed: int) -> Floats:
@@ -135,7 +110,7 @@ def simulate(truth: str, deviation: float, datasets: int, seed: int) -> Floats:
 def run_fixed(scores: Floats) -> Outcome:
     """All runs, one verdict."""
     tests = tests_of((LOOKS[-1],) * len(LEVELS), PLAN.levels)
-    verdict, _, _ = judge(tests, tests.blocks.fit(scores), ALPHA)
+    verdict, _, _ = judge(tests, tests.fit(scores), ALPHA)
     return Outcome(verdict, np.full(len(scores), float(scores[0].size)))
 
 
@@ -154,7 +129,7 @@ def run_until(
         for counts, which in designs.items():
             tests = tests_of(counts, plan.levels)
             present = np.arange(max(counts))[:, None] < np.array(counts)
-            fit = tests.blocks.fit(np.where(present, scores[which, : max(counts)], np.nan))
+            fit = tests.fit(np.where(present, scores[which, : max(counts)], np.nan))
             verdict, no_peak, optimal = judge(tests, fit, float(alpha))
             trend = np.isin(verdict, ("rising", "falling"))
             ends = np.isin(verdict, ("peaked", "flat")) | (trend & no_peak) | is_last

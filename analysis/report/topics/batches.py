@@ -39,7 +39,7 @@ class Batches:
 
 def compute(context: StudyContext) -> Batches | None:
     """None unless there are several batch sizes, one of them at several levels of MTD."""
-    runs, settings = context.traced, context.study.settings
+    runs, settings, items = context.traced, context.study.settings, context.study.items
     sizes = sorted(runs["batch_size"].unique())
     curves = compute_batch_curves(context.curve_trials, level=LEVEL)
     labels = describe_means(curves, runs, by=["batch_size", "mtd"])
@@ -49,9 +49,13 @@ def compute(context: StudyContext) -> Batches | None:
         return None
     return Batches(
         curves=curves.join(labels),
-        paired=compute_paired_batch_curves(context.curve_trials, settings, level=LEVEL),
+        paired=compute_paired_batch_curves(
+            context.curve_trials, settings, items=items, level=LEVEL
+        ),
         verdicts={
-            int(size): compute_verdict(runs[runs["batch_size"] == size], settings, level=LEVEL)
+            int(size): compute_verdict(
+                runs[runs["batch_size"] == size], settings, items=items, level=LEVEL
+            )
             for size in sizes
         },
         labels=context.labels,

@@ -38,7 +38,9 @@ def compute(context: StudyContext) -> Configurations | None:
     """None where MTD or the method varies, or fewer than two configurations have a score."""
     if context.verdict.levels_run > 1 or len(context.methods):
         return None
-    table = compute_configurations(context.trials, context.study.settings, level=LEVEL)
+    table = compute_configurations(
+        context.trials, context.study.settings, items=context.study.items, level=LEVEL
+    )
     if len(table) < 2:
         return None
     varied = [name for name in table if name not in COLUMNS]

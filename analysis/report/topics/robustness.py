@@ -35,6 +35,7 @@ def compute(context: StudyContext) -> Robustness | None:
     found = compute_conditions(
         context.curve_trials,
         study.settings,
+        items=study.items,
         half_lives=compute_half_lives(compute_retained(study.probes)),
         level=LEVEL,
     )

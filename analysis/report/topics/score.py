@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from analysis.curves import CONFIGURATION, compute_cells
-from analysis.pairing import compute_paired_curve, merge_levels, score_table
+from analysis.pairing import (
+    compute_paired_curve,
+    item_covariance,
+    merge_levels,
+    score_table,
+)
 from analysis.points import describe_means
 from analysis.published import SCORE, SOURCE, load_curve
 from analysis.report.cells import make_table, thin_rows
@@ -52,11 +57,19 @@ class Score:
 def compute(context: StudyContext) -> Score:
     """The curve of any study, also an empty one."""
     table = score_table(context.curve_trials, context.study.settings)
+    items = context.study.items
     return Score(
         curve=context.curve,
         cells=compute_cells(context.curve_trials, level=LEVEL),
-        smooth=compute_smooth(table.to_numpy(), table.columns.to_numpy(dtype=float), level=LEVEL),
-        paired=compute_paired_curve(context.curve_trials, context.study.settings, level=LEVEL),
+        smooth=compute_smooth(
+            table.to_numpy(),
+            table.columns.to_numpy(dtype=float),
+            item_covariance(context.curve_trials, context.study.settings, items),
+            level=LEVEL,
+        ),
+        paired=compute_paired_curve(
+            context.curve_trials, context.study.settings, items=items, level=LEVEL
+        ),
         traced=context.traced,
         untraced=context.untraced_by_method,
         verdict=context.verdict,
