@@ -7,7 +7,7 @@ Letters: N trials, P items.
 """
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
@@ -55,11 +55,10 @@ def no_items() -> ItemScores | None:
     return None
 
 
-def digest_of_tasks(digests: Mapping[str, str]) -> str:
-    """The SHA-256 of the items of several tasks, of which each has one; of one task its own."""
-    if len(digests) == 1:
-        return next(iter(digests.values()))
-    return hashlib.sha256("\n".join(digests.values()).encode()).hexdigest()
+def digest_of_tasks(digests: Sequence[str]) -> str:
+    """The SHA-256 of the items of several tasks from that of each; of one task its own."""
+    [first, *others] = digests
+    return hashlib.sha256("\n".join(digests).encode()).hexdigest() if others else first
 
 
 def scores_of(items: ItemScores) -> Floats:

@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 REASON_CODES = ("nan_loss", "collapsed", "oom", "error", "interrupted")
 """Why a trial failed: a loss or vectors that are not finite, an encoder that gives every sentence
 the same vector, no memory left, any other error, a process that died three times."""
@@ -204,8 +204,9 @@ class ScoreRow(Base):
 class ArrayRow(Base):
     """An array of a trial.
 
-    Training curves (`curve/loss`, one value per step), spectra (`spectrum/after`) and probes of its
-    keys (`probe/step`, `probe/baseline`, `probe/cosine/LAG`, one value per probe).
+    Training curves (`curve/loss`, one value per step), spectra (`spectrum/after`), probes of its
+    keys (`probe/step`, `probe/baseline`, `probe/cosine/LAG`, one value per probe), and what its
+    score was computed from (`items/TASK/DIGEST`, one value per item of `ItemsRow`).
     """
 
     __tablename__ = "mtdlab_arrays"
@@ -215,6 +216,27 @@ class ArrayRow(Base):
     )
     name: Mapped[str] = mapped_column(primary_key=True)
     values: Mapped[Array]
+
+
+class ItemsRow(Base):
+    """The items that scores on a task were computed from, once for all trials of a study.
+
+    A trial's values are its array `items/TASK/DIGEST`.
+    """
+
+    __tablename__ = "mtdlab_items"
+
+    study_id: Mapped[int] = mapped_column(
+        ForeignKey("mtdlab_studies.id", ondelete="CASCADE"), primary_key=True
+    )
+    task: Mapped[str] = mapped_column(primary_key=True)
+    digest: Mapped[str] = mapped_column(primary_key=True)
+    """SHA-256 of the items."""
+    kind: Mapped[str]
+    """`spearman`: values are similarities; `mean`: the score is their mean, in points."""
+    count: Mapped[int]
+    gold: Mapped[Array | None] = mapped_column(FloatArray)
+    """What the similarities are compared with."""
 
 
 class LookRow(Base):
