@@ -37,7 +37,7 @@ class ItemScores:
     numbers: NDArray[np.int64]
     values: Singles
     kind: Kind
-    gold: Singles | None
+    gold: Floats | None
     tasks: Mapping[str, int]
     digest: str
 
@@ -62,7 +62,8 @@ def digest_of_tasks(digests: Sequence[str]) -> str:
 
 
 def scores_of(items: ItemScores) -> Floats:
-    """Scores x 100 (N,), the mean over the tasks; those of the trials but for rounding to float32.
+    """Scores x 100 (N,), the mean over the tasks; those of the trials but for the rounding of
+    similarities to float32, by which nearly equal ones become equal.
 
     NaN where all similarities, or all gold scores, are the same.
     """
@@ -114,7 +115,7 @@ class _Ranks:
     variance  of `centred`, 0 where all values are the same.
     """
 
-    def __init__(self, values: Singles) -> None:
+    def __init__(self, values: Singles | Floats) -> None:
         _, self._group, counts = np.unique(values, return_inverse=True, return_counts=True)
         self.centred: Floats = ((counts.cumsum() - counts / 2) / len(values) - 0.5)[self._group]
         self.variance = float(np.mean(self.centred**2))

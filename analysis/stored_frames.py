@@ -132,7 +132,7 @@ def _read_items(path: Path, main: Path, digest: str) -> ItemScores:
     table, about = _read_table(path, main, digest)
     numbers = table["number"].to_numpy()
     values = table["values"].combine_chunks().flatten().to_numpy().reshape(len(numbers), -1)
-    gold = None if about["gold"] is None else np.array(about["gold"], dtype=np.float32)
+    gold = None if about["gold"] is None else np.array(about["gold"], dtype=np.float64)
     return ItemScores(numbers, values, about["kind"], gold, about["tasks"], about["digest"])
 
 

@@ -36,13 +36,14 @@ class Items:
     kind: Kind
     values: NDArray[np.float32]
     digest: str
-    gold: NDArray[np.float32] | None = None
+    gold: NDArray[np.float64] | None = None
 
 
 def similarities(values: ArrayLike, gold: ArrayLike, digest: str) -> Items:
     """The items of a rank correlation of `values` (P,) and `gold` (P,)."""
-    first, second = (np.asarray(each, dtype=np.float32) for each in (values, gold))
-    return Items("spearman", first, digest, second)
+    # gold scores as they are: rounded ones could be equal, and the correlation another
+    expected = np.asarray(gold, dtype=np.float64)
+    return Items("spearman", np.asarray(values, dtype=np.float32), digest, expected)
 
 
 def values_in_points(values: ArrayLike, digest: str) -> Items:

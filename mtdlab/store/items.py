@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
@@ -122,7 +123,7 @@ def check_records(items: Iterable[Mapping[str, Any]], arrays: Iterable[Mapping[s
             raise StorageError(f"the array {name} of a trial is damaged: {problem}; {RESTORE}")
 
 
-def problem_of(count: int, values: Array) -> str:
+def problem_of(count: int, values: NDArray[Any]) -> str:
     """What is wrong with the values of a trial's items; empty where nothing is."""
     if len(values) != count:
         return f"{len(values):,} values of {count:,} evaluation items"

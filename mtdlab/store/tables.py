@@ -31,19 +31,26 @@ the same vector, no memory left, any other error, a process that died three time
 Array = NDArray[np.float32]
 
 
-class FloatArray(TypeDecorator[Array]):
-    """A vector, such as a curve or a spectrum, stored as little-endian float32 bytes."""
+class FloatArray(TypeDecorator[NDArray[Any]]):
+    """A vector, such as a curve or a spectrum, stored as little-endian bytes.
+
+    kind  of its numbers: <f4 for float32, <f8 for float64.
+    """
 
     impl = LargeBinary
     cache_ok = True
 
-    def process_bind_param(self, value: Array | None, dialect: Dialect) -> bytes | None:  # noqa: ARG002
-        """To bytes."""
-        return None if value is None else np.ascontiguousarray(value, dtype="<f4").tobytes()
+    def __init__(self, kind: str = "<f4") -> None:
+        super().__init__()
+        self.kind = kind
 
-    def process_result_value(self, value: Any | None, dialect: Dialect) -> Array | None:  # noqa: ARG002
+    def process_bind_param(self, value: NDArray[Any] | None, dialect: Dialect) -> bytes | None:  # noqa: ARG002
+        """To bytes."""
+        return None if value is None else np.ascontiguousarray(value, dtype=self.kind).tobytes()
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> NDArray[Any] | None:  # noqa: ARG002
         """From bytes."""
-        return None if value is None else np.frombuffer(value, dtype="<f4")
+        return None if value is None else np.frombuffer(value, dtype=self.kind)
 
 
 class Text(TypeDecorator[str]):
@@ -235,7 +242,7 @@ class ItemsRow(Base):
     kind: Mapped[str]
     """`spearman`: values are similarities; `mean`: the score is their mean, in points."""
     count: Mapped[int]
-    gold: Mapped[Array | None] = mapped_column(FloatArray)
+    gold: Mapped[NDArray[np.float64] | None] = mapped_column(FloatArray("<f8"))
     """What the similarities are compared with."""
 
 

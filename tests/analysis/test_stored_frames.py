@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from analysis.frames import LOOK_COLUMNS, PROBE_COLUMNS, Plan, StudyFrames
 from analysis.items import ItemScores, Kind
 from analysis.stored_frames import StoredFramesError, from_parquet, to_parquet
-from tests.store.test_items import assert_same_items
+from tests.store.test_stored_items import assert_same_items
 
 MakeTrials = Callable[..., pd.DataFrame]
 MakeStudy = Callable[..., StudyFrames]
@@ -58,9 +58,9 @@ def test_a_study_is_read_as_it_was_written(full: StudyFrames, tmp_path: Path) ->
     assert from_parquet(path.parent)[0].trials.equals(read.trials)
 
 
-@pytest.mark.parametrize("gold", [np.array([0.1, 4, 2.3], dtype=np.float32), None])
+@pytest.mark.parametrize("gold", [np.array([0.1, 4, 2.3]), None])
 def test_items_are_read_as_they_were_written(
-    full: StudyFrames, tmp_path: Path, gold: NDArray[np.float32] | None
+    full: StudyFrames, tmp_path: Path, gold: NDArray[np.float64] | None
 ) -> None:
     values = np.array([[0.1, 0.2, 0.3], [3, 2, 1]], dtype=np.float32)
     kind: Kind = "mean" if gold is None else "spearman"

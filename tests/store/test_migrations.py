@@ -28,7 +28,7 @@ from mtdlab.sweep import run as runs
 from mtdlab.sweep import trainer
 from mtdlab.sweep import worker as workers
 from tests.store.make_database import DRAWN, GRID, make, replacement_of_training
-from tests.store.test_items import assert_same_items
+from tests.store.test_stored_items import assert_same_items
 
 DATA = Path(__file__).parent / "data"
 VERSIONS = range(1, SCHEMA_VERSION + 1)

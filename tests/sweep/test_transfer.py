@@ -36,7 +36,7 @@ from mtdlab.sweep.recorded_command import adapt_command
 from mtdlab.sweep.signals import StopRequest
 from mtdlab.sweep.transfer import delete_study, export_study, import_study, rename_study
 from tests.postgresql import janitor, url_of
-from tests.store.test_items import assert_same_items
+from tests.store.test_stored_items import assert_same_items
 
 RECORDED = Path(__file__).parents[1] / "store" / "data" / f"schema-{SCHEMA_VERSION}.db"
 
@@ -128,7 +128,7 @@ def test_items_that_do_not_fit_are_neither_exported_nor_imported(
 ) -> None:
     damages = {
         "DELETE FROM mtdlab_items": "nothing is recorded of these items",
-        "UPDATE mtdlab_items SET gold = x'0000C07F'": "1 values of 8 evaluation items",
+        "UPDATE mtdlab_items SET gold = x'000000000000F07F'": "1 values of 8 evaluation items",
         "UPDATE mtdlab_arrays SET \"values\" = zeroblob(28) WHERE name LIKE 'items/%'": "7 values",
     }
     for number, (statement, message) in enumerate(damages.items()):
