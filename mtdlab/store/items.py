@@ -62,7 +62,7 @@ def load_items(url: str, study_id: int, trials: Collection[int]) -> ItemScores |
         known = {name_of(row.task, row.digest): row for row in session.scalars(mine)}
         arrays = select(TrialRow.number, ArrayRow.name).join(ArrayRow)
         arrays = arrays.where(TrialRow.study_id == study_id, ArrayRow.name.in_(known))
-        of_trial: dict[int, set[str]] = {}
+        of_trial: dict[Any, set[str]] = {}
         for number, name in session.execute(arrays):
             of_trial.setdefault(number, set()).add(name)
         recorded = {each: frozenset(of_trial[each]) for each in sorted(trials) if each in of_trial}

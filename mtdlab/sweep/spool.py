@@ -34,7 +34,7 @@ def save_result(folder: Path, result: Result, identity: str) -> None:
         if field.name not in ("arrays", "items")
     }
     values["items"] = {task: (each.kind, each.digest) for task, each in result.items.items()}
-    arrays = dict(result.arrays)
+    arrays: dict[str, Any] = dict(result.arrays)
     for task, each in result.items.items():
         arrays |= {f"items/{task}": each.values}
         arrays |= {} if each.gold is None else {f"gold/{task}": each.gold}
