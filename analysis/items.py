@@ -7,7 +7,7 @@ Letters: N trials, P items.
 """
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
@@ -37,7 +37,7 @@ class ItemScores:
     numbers: NDArray[np.int64]
     values: Singles
     kind: Kind
-    gold: Singles | None
+    gold: Floats | None
     tasks: Mapping[str, int]
     digest: str
 
@@ -55,15 +55,15 @@ def no_items() -> ItemScores | None:
     return None
 
 
-def digest_of_tasks(digests: Mapping[str, str]) -> str:
-    """The SHA-256 of the items of several tasks, of which each has one; of one task its own."""
-    if len(digests) == 1:
-        return next(iter(digests.values()))
-    return hashlib.sha256("\n".join(digests.values()).encode()).hexdigest()
+def digest_of_tasks(digests: Sequence[str]) -> str:
+    """The SHA-256 of the items of several tasks from that of each; of one task its own."""
+    [first, *others] = digests
+    return hashlib.sha256("\n".join(digests).encode()).hexdigest() if others else first
 
 
 def scores_of(items: ItemScores) -> Floats:
-    """Scores x 100 (N,), the mean over the tasks; those of the trials but for rounding to float32.
+    """Scores x 100 (N,), the mean over the tasks; those of the trials but for the rounding of
+    similarities to float32, by which nearly equal ones become equal.
 
     NaN where all similarities, or all gold scores, are the same.
     """
@@ -115,7 +115,7 @@ class _Ranks:
     variance  of `centred`, 0 where all values are the same.
     """
 
-    def __init__(self, values: Singles) -> None:
+    def __init__(self, values: Singles | Floats) -> None:
         _, self._group, counts = np.unique(values, return_inverse=True, return_counts=True)
         self.centred: Floats = ((counts.cumsum() - counts / 2) / len(values) - 0.5)[self._group]
         self.variance = float(np.mean(self.centred**2))

@@ -1,8 +1,9 @@
 """A study's frames as Parquet files in one folder, and read back the same.
 
 `study.parquet` holds the trials; its schema's metadata hold everything that is no frame, as JSON.
-The other frames are files beside it, with their SHA-256 in the same metadata, so that files of
-different studies are not mixed. Columns of mixed types are written as JSON text.
+The other frames and the evaluation items, `items.parquet` with a row per trial, are files beside
+it, with their SHA-256 in the same metadata, so that files of different studies are not mixed.
+Columns of mixed types are written as JSON text.
 """
 
 import dataclasses
@@ -10,16 +11,19 @@ import hashlib
 import io
 import json
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from analysis.frames import Plan, Setting, StudyFrames
+from analysis.items import ItemScores
 
-MAIN = "study.parquet"
+MAIN, ITEMS = "study.parquet", "items.parquet"
 FRAMES = ("curves", "spectra", "scores", "probes", "looks", "environment")
 _KEY = b"mtdlab"
 _FORMAT = 1
@@ -41,6 +45,8 @@ def to_parquet(study: StudyFrames, *, generated: str) -> dict[str, bytes]:
         for name in FRAMES
         if len(frame := getattr(study, name))
     }
+    if study.items is not None:
+        files[ITEMS] = _write_items(study.items)
     about = {
         "format": _FORMAT,
         "generated": generated,
@@ -55,8 +61,19 @@ def to_parquet(study: StudyFrames, *, generated: str) -> dict[str, bytes]:
 def _write(frame: pd.DataFrame, about: Mapping[str, Any]) -> bytes:
     mixed = [str(name) for name in frame if frame[name].dtype == object]
     plain = frame.assign(**{name: frame[name].map(_to_json) for name in mixed})
-    table = pa.Table.from_pandas(plain)
-    content = json.dumps({**about, "mixed": mixed}, default=_plain).encode()
+    return _to_bytes(pa.Table.from_pandas(plain), {**about, "mixed": mixed})
+
+
+def _write_items(items: ItemScores) -> bytes:
+    values = pa.FixedSizeListArray.from_arrays(items.values.ravel(), items.values.shape[1])
+    table = pa.table({"number": items.numbers, "values": values})
+    gold = None if items.gold is None else items.gold.tolist()
+    about = {"kind": items.kind, "gold": gold, "tasks": items.tasks, "digest": items.digest}
+    return _to_bytes(table, about)
+
+
+def _to_bytes(table: Any, about: Mapping[str, Any]) -> bytes:
+    content = json.dumps(about, default=_plain).encode()
     table = table.replace_schema_metadata({**(table.schema.metadata or {}), _KEY: content})
     buffer = io.BytesIO()
     parquet.write_table(table, buffer, compression="zstd")
@@ -88,7 +105,10 @@ def from_parquet(path: Path) -> tuple[StudyFrames, str]:
     frames: dict[str, Any] = {}
     for name, digest in about["files"].items():
         beside = main.parent / name
-        frames[beside.stem], _ = _read(beside, main, digest)
+        if name == ITEMS:
+            frames["load_items"] = partial(_read_items, beside, main, digest)
+        else:
+            frames[beside.stem], _ = _read(beside, main, digest)
     study = StudyFrames(
         trials=trials,
         settings={each["name"]: Setting(**each) for each in about["settings"]},
@@ -101,6 +121,22 @@ def from_parquet(path: Path) -> tuple[StudyFrames, str]:
 
 def _read(path: Path, main: Path, digest: str = "") -> tuple[pd.DataFrame, dict[str, Any]]:
     """A frame with the metadata beside it."""
+    table, about = _read_table(path, main, digest)
+    frame = table.to_pandas()
+    for name in about.get("mixed", ()):
+        frame[name] = frame[name].map(json.loads).astype(object)
+    return frame, about
+
+
+def _read_items(path: Path, main: Path, digest: str) -> ItemScores:
+    table, about = _read_table(path, main, digest)
+    numbers = table["number"].to_numpy()
+    values = table["values"].combine_chunks().flatten().to_numpy().reshape(len(numbers), -1)
+    gold = None if about["gold"] is None else np.array(about["gold"], dtype=np.float64)
+    return ItemScores(numbers, values, about["kind"], gold, about["tasks"], about["digest"])
+
+
+def _read_table(path: Path, main: Path, digest: str) -> tuple[Any, dict[str, Any]]:
     try:
         content = path.read_bytes()
         table = parquet.read_table(io.BytesIO(content))
@@ -114,8 +150,4 @@ def _read(path: Path, main: Path, digest: str = "") -> tuple[pd.DataFrame, dict[
         raise StoredFramesError(
             f"{path}: not the file that {main.name} was written with; write the report again"
         )
-    about = json.loads((table.schema.metadata or {}).get(_KEY, b"{}"))
-    frame = table.to_pandas()
-    for name in about.get("mixed", ()):
-        frame[name] = frame[name].map(json.loads).astype(object)
-    return frame, about
+    return table, json.loads((table.schema.metadata or {}).get(_KEY, b"{}"))

@@ -112,4 +112,4 @@ class DevSelection:
         if self._name not in found:
             raise TrialError(f"select_on {self._name}: there is no such score", "error")
         score = found[self._name]
-        return vectors, replace(geometry, score=NAN if score is None else score)
+        return vectors, replace(geometry, score=NAN if score is None else score, items=None)

@@ -1,6 +1,7 @@
 """Labelled sentences of the transfer tasks, in SentEval's layout."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.files import parse_label, parse_sentence, read_lines, read_rows
+from mtdlab.evaluation.items import digest_of
 
 BINARY = {
     "MR": ("rt-polarity.neg", "rt-polarity.pos"),
@@ -31,6 +33,11 @@ class Labelled:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the sentences and classes."""
+        return digest_of(self.first, self.second, self.labels.tolist())
 
 
 @dataclass(frozen=True)

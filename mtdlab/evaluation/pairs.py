@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -12,6 +13,7 @@ from mtdlab.builtin import builtin_pairs
 from mtdlab.data_paths import find_data
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.files import parse_score, parse_sentence, read_lines, read_rows
+from mtdlab.evaluation.items import digest_of
 from mtdlab.settings.tasks import BUILTIN
 
 Split = Literal["train", "dev", "test"]
@@ -41,6 +43,11 @@ class Pairs:
 
     def __len__(self) -> int:
         return len(self.gold)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the sentences and scores."""
+        return digest_of(self.first, self.second, self.gold.tolist())
 
 
 def load_pairs(source: str, split: Split) -> Pairs:

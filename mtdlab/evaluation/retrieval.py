@@ -11,6 +11,7 @@ Letters: Q queries, C documents, D dimension.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +24,7 @@ from mtdlab.encoders.embed import MAX_LENGTH, Sentences
 from mtdlab.encoders.loading import Encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.embedder import Embedder
+from mtdlab.evaluation.items import digest_of, values_in_points
 from mtdlab.evaluation.suite import TaskScore, check_directions
 from mtdlab.settings.tasks import BEIR, DEV, score_name
 
@@ -41,6 +43,15 @@ class RetrievalData:
     documents: Mapping[str, str]
     queries: Mapping[str, str]
     relevance: Mapping[Split, Relevance]
+
+    def digest(self, split: Split) -> str:
+        """SHA-256 of a split's queries and judgments, and of the documents."""
+        judged = self.relevance[split]
+        return digest_of(judged, [self.queries[query] for query in judged], self._documents)
+
+    @cached_property
+    def _documents(self) -> str:
+        return digest_of(*self.documents.items())
 
 
 class RetrievalTask:
@@ -83,7 +94,8 @@ class RetrievalTask:
             return [TaskScore(name, None, str(error), len(judged))]
         found = ranked(queries, documents, list(judged), self._ids)
         values = [ndcg(judged[query], ids) for query, ids in found]
-        return [TaskScore(name, 100 * float(np.mean(values)), n=len(judged))]
+        items = values_in_points(100 * np.array(values), self.data.digest(split))
+        return [TaskScore(name, 100 * float(np.mean(values)), n=len(judged), items=items)]
 
     def tokens(self, split: Split) -> int:
         """The number of tokens that are encoded for a split."""

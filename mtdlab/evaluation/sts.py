@@ -3,7 +3,7 @@
 Letters: S distinct sentences, P pairs, D dimension.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from mtdlab.device import Device
 from mtdlab.encoders.embed import Sentences, Vectors
 from mtdlab.errors import TrialError
 from mtdlab.evaluation.embedder import Embedder
+from mtdlab.evaluation.items import Items, similarities
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.settings import Representation
 
@@ -25,12 +26,16 @@ POSITIVE_ABOVE = 4.0
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One evaluation of an encoder: Spearman x 100, and its sentence vectors' geometry."""
+    """One evaluation of an encoder: Spearman x 100, and its sentence vectors' geometry.
+
+    items  that the score was computed from; None for a score of other data.
+    """
 
     score: float
     alignment: float
     uniformity: float
     mean_cosine: float
+    items: Items | None = field(default=None, repr=False, compare=False)
 
 
 class StsTask:
@@ -44,7 +49,7 @@ class StsTask:
         prompt: str = "",
     ) -> None:
         self.sentences = Sentences([*pairs.first, *pairs.second], tokenizer, max_length, prompt)
-        self.gold = pairs.gold
+        self.gold, self._pairs = pairs.gold, pairs
         self.first = self.sentences.rows(pairs.first)
         self.second = self.sentences.rows(pairs.second)
 
@@ -79,6 +84,7 @@ class StsTask:
             alignment=alignment(first[positive], second[positive]) if positive.any() else NAN,
             uniformity=uniformity(vectors),
             mean_cosine=mean_cosine(unit),
+            items=similarities(cosines, self.gold, self._pairs.digest),
         )
 
 

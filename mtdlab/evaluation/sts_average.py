@@ -100,7 +100,7 @@ class StsAverage:
             return geometry
         scores = [each.score for each in self._suite.score_all(vectors, None)]
         mean = float(np.mean([NAN if score is None else score for score in scores]))
-        return replace(geometry, score=mean)
+        return replace(geometry, score=mean, items=None)
 
     @property
     def sentences(self) -> Sentences:

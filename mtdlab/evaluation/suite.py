@@ -4,7 +4,7 @@ Letters: S distinct sentences over all tasks, P pairs, D dimension.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
@@ -15,13 +15,14 @@ from analysis.geometry import alignment, batched_uniformity, normalise_rows, uni
 from analysis.tasks import TRANSFER
 from mtdlab.encoders.embed import Rows, Sentences, Vectors
 from mtdlab.evaluation.embedder import Embedder
+from mtdlab.evaluation.items import Items, similarities, values_in_points
 from mtdlab.evaluation.labels import Labelled, Transfer
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.processing import Processing
 from mtdlab.evaluation.sizes import describe_shortfall
 from mtdlab.evaluation.sts import POSITIVE_ABOVE, spearman
 from mtdlab.evaluation.tasks import Task, load_task, parts_of, task_folder
-from mtdlab.evaluation.transfer import Examples, nested_accuracy, split_accuracy
+from mtdlab.evaluation.transfer import Correct, Examples, nested_accuracy, split_accuracy
 from mtdlab.settings.tasks import BEIR, BUILTIN, is_external_score
 
 Floats = NDArray[np.float64]
@@ -37,6 +38,7 @@ class TaskScore:
     """One task's score x 100, or None and the reason; `n` pairs or tested sentences.
 
     warning  which of its files are shorter than published, with both counts; else empty.
+    items    that the score was computed from; None where they are not known.
     """
 
     task: str
@@ -44,6 +46,7 @@ class TaskScore:
     reason: str = ""
     n: int = 0
     warning: str = ""
+    items: Items | None = field(default=None, repr=False, compare=False)
 
     @property
     def metric(self) -> str:
@@ -159,12 +162,15 @@ class Suite(Generic[T]):
         except ValueError as error:
             return TaskScore(task, None, str(error), count)
         if isinstance(loaded, Transfer):
-            accuracy = _transfer(loaded, parts, lambda *step: advance(task, *step))
-            return TaskScore(task, accuracy, n=count)
-        correlation = spearman((parts[0][0] * parts[0][1]).sum(axis=1), loaded.gold)
+            score, correct = _transfer(loaded, parts, lambda *step: advance(task, *step))
+            items = values_in_points(100 * correct, scored.digest)
+            return TaskScore(task, score, n=count, items=items)
+        cosines = (parts[0][0] * parts[0][1]).sum(axis=1)
+        correlation = spearman(cosines, loaded.gold)
         if np.isnan(correlation):
             return TaskScore(task, None, "every cosine, or every gold score, is the same", count)
-        return TaskScore(task, correlation, n=count)
+        items = similarities(cosines, loaded.gold, loaded.digest)
+        return TaskScore(task, correlation, n=count, items=items)
 
     def space(self, name: str, vectors: Vectors, processing: Processing | None) -> Space:
         """Alignment (gold above 4) and uniformity of one set of pairs, from unit vectors."""
@@ -242,7 +248,7 @@ def check_directions(vectors: Floats) -> None:
 
 def _transfer(
     task: Transfer, parts: list[tuple[Floats, Floats]], advance: Callable[[int, int], None]
-) -> float:
+) -> tuple[float, Correct]:
     splits = [part for part in parts_of(task) if isinstance(part, Labelled)]
     examples = [
         Examples(_features(*sides), part.labels) for sides, part in zip(parts, splits, strict=True)

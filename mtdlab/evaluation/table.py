@@ -79,11 +79,16 @@ def as_json(report: Report) -> dict[str, Any]:
         "flow": processing.seed if isinstance(processing, Flow) else None,
         "remark": report.remark,
         "device": report.device,
-        "tasks": [asdict(score) | {"metric": score.metric} for score in report.scores],
+        "tasks": [_described(score) for score in report.scores],
         "averages": averages,
         "spaces": [asdict(space) for space in report.spaces],
         "files": [str(path) for path in report.files],
     }
+
+
+def _described(score: TaskScore) -> dict[str, Any]:
+    names = ("task", "score", "reason", "n", "warning", "metric")
+    return {name: getattr(score, name) for name in names}
 
 
 def as_text(report: Report) -> list[str]:

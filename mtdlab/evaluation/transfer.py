@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 Features = NDArray[np.float64]
 Labels = NDArray[np.int64]
 Rows = NDArray[np.intp]
+Correct = NDArray[np.bool_]
+"""Whether each example's class was found, (P,)."""
 FOLDS, SEED, MOST_STEPS = 10, 1111, 2000
 NESTED: list[float] = [2.0**power for power in range(-2, 4)]
 """SentEval's strengths for tasks without a split, and for those with a dev split."""
@@ -54,25 +56,33 @@ def nothing(_done: int, _total: int) -> None:
     """No progress is shown."""
 
 
-def nested_accuracy(data: Examples, *, advance: Advance = nothing) -> float:
+def nested_accuracy(data: Examples, *, advance: Advance = nothing) -> tuple[float, Correct]:
     """Mean accuracy x 100 over ten folds; each chooses its strength by ten folds of its own.
+
+    Folds differ by some examples in size, and the score by some hundredths from the share of the
+    examples that are correct.
 
     `advance(done, total)` is called after every fit.
     """
     outer = list(_folds(data.labels, np.arange(len(data.labels))))
     inner = [job for fit, _ in outer for job in _search(data.labels, fit, NESTED)]
     total = len(inner) + len(outer)
-    found = np.array(_run(data, inner, advance, 0, total)).reshape(len(outer), FOLDS, -1)
+    searched = _run(data, inner, advance, 0, total)
+    found = _accuracies(searched).reshape(len(outer), FOLDS, -1)
     final = [
         _Job(fit, check, [_best(accuracies, NESTED)])
         for (fit, check), accuracies in zip(outer, found, strict=True)
     ]
-    return 100 * float(np.mean(_run(data, final, advance, len(inner), total)))
+    runs = _run(data, final, advance, len(inner), total)
+    correct = np.empty(len(data.labels), dtype=np.bool_)
+    for job, [checked] in zip(final, runs, strict=True):
+        correct[job.check] = checked
+    return 100 * float(np.mean(_accuracies(runs))), correct
 
 
 def split_accuracy(
     train: Examples, dev: Examples | None, test: Examples, *, advance: Advance = nothing
-) -> float:
+) -> tuple[float, Correct]:
     """Accuracy x 100 on `test`; the strength is chosen on `dev`, or by ten folds of `train`."""
     parts = [part for part in (train, dev, test) if part is not None]
     data = Examples(
@@ -87,9 +97,9 @@ def split_accuracy(
     else:
         jobs = [_Job(fit, np.arange(sizes[0], sizes[1]), strengths)]
     total = len(jobs) + 1
-    best = _best(np.array(_run(data, jobs, advance, 0, total)), strengths)
-    [[accuracy]] = _run(data, [_Job(fit, rest, [best])], advance, len(jobs), total)
-    return 100 * accuracy
+    best = _best(_accuracies(_run(data, jobs, advance, 0, total)), strengths)
+    [[correct]] = _run(data, [_Job(fit, rest, [best])], advance, len(jobs), total)
+    return 100 * float(np.mean(correct)), correct
 
 
 def _folds(labels: Labels, rows: Rows) -> Iterator[tuple[Rows, Rows]]:
@@ -112,19 +122,25 @@ def _best(accuracies: NDArray[np.float64], strengths: list[float]) -> float:
 
 def _run(
     data: Examples, jobs: list[_Job], advance: Advance, done: int, total: int
-) -> list[list[float]]:
+) -> list[list[Correct]]:
+    """Of each job and strength which of the checked rows are correct."""
     found = []
     # one thread each: the products are small, and more threads would compete for the cores
     with parallel_config("loky", n_jobs=min(len(jobs), cpu_count()), inner_max_num_threads=1):
-        runs = Parallel(return_as="generator")(delayed(_accuracies)(data, job) for job in jobs)
-        for accuracies in runs:
-            found.append(accuracies)
+        runs = Parallel(return_as="generator")(delayed(_checked)(data, job) for job in jobs)
+        for correct in runs:
+            found.append(correct)
             advance(done + len(found), total)
     return found
 
 
-def _accuracies(data: Examples, job: _Job) -> list[float]:
-    """The checked rows' accuracy for each strength; each fit starts where the last one ended."""
+def _accuracies(runs: list[list[Correct]]) -> NDArray[np.float64]:
+    """The share of correct rows of each job and strength, (J, C)."""
+    return np.array([[float(np.mean(correct)) for correct in run] for run in runs])
+
+
+def _checked(data: Examples, job: _Job) -> list[Correct]:
+    """Which checked rows are correct for each strength; a fit starts where the last one ended."""
     from sklearn.linear_model import LogisticRegression
 
     model = LogisticRegression(max_iter=MOST_STEPS, warm_start=True)
@@ -133,5 +149,5 @@ def _accuracies(data: Examples, job: _Job) -> list[float]:
     found = []
     for strength in job.strengths:
         model.set_params(C=strength).fit(features, labels)
-        found.append(float(np.mean(model.predict(checked) == expected)))
+        found.append(model.predict(checked) == expected)
     return found

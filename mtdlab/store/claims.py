@@ -14,7 +14,9 @@ from typing import Any
 from sqlalchemy import or_, select, update
 from sqlalchemy.orm import Session, object_session
 
+from mtdlab.evaluation.items import Items
 from mtdlab.store.database import explained, writing_engine
+from mtdlab.store.items import record_items
 from mtdlab.store.tables import Array, ArrayRow, ScoreRow, TrialRow
 
 Owner = Mapping[str, Any]
@@ -55,6 +57,7 @@ class Result:
 
     traceback    Python's, of the error that a trial failed with.
     reason_code  the kind of failure (`REASON_CODES`), empty unless the trial failed.
+    items        that the score was computed from, by task; none where they are not known.
     """
 
     state: str
@@ -65,6 +68,7 @@ class Result:
     environment: Mapping[str, str] = field(default_factory=dict)
     traceback: str = ""
     reason_code: str = ""
+    items: Mapping[str, Items] = field(default_factory=dict)
 
 
 class Claims:
@@ -191,6 +195,7 @@ class Claims:
                 session.merge(ScoreRow(trial_id=row.id, task=task, score=_finite(score)))
             for name, values in result.arrays.items():
                 session.merge(ArrayRow(trial_id=row.id, name=name, values=values))
+            record_items(session, row, result.items)
             return True
 
     @contextmanager

@@ -1,6 +1,7 @@
 """Reads a study from its database as pandas frames."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,9 @@ from analysis.frames import (
     StudyFrames,
     empty,
 )
+from analysis.items import ItemScores, no_items
 from mtdlab.store.database import explained, reading_engine
+from mtdlab.store.items import has_items, load_items
 from mtdlab.store.setting_names import present_methods, present_text
 from mtdlab.store.store import find_study
 from mtdlab.store.tables import (
@@ -82,6 +85,7 @@ def load_study(
             looks=_looks(session, row.id),
             plans=_plans(session, row.name),
             model=row.model or {},
+            load_items=_items(session, url, row.id, trials),
         )
 
 
@@ -174,6 +178,16 @@ def _looks(session: Session, study_id: int) -> pd.DataFrame:
 def _plans(session: Session, study: str) -> tuple[Plan, ...]:
     mine = select(PlanRow).where(PlanRow.study == study).order_by(PlanRow.position)
     return tuple(Plan(row.trials, row.plan, row.sha256) for row in session.scalars(mine))
+
+
+def _items(
+    session: Session, url: str, study_id: int, trials: pd.DataFrame
+) -> Callable[[], ItemScores | None]:
+    """Reads the items of the complete trials when it is called."""
+    if not has_items(session, study_id):
+        return no_items
+    complete = trials.loc[trials["state"] == "COMPLETE", "number"].tolist()
+    return partial(load_items, url, study_id, complete)
 
 
 def _methods(row: StudyRow) -> Mapping[str, Any]:

@@ -23,6 +23,7 @@ from sqlalchemy import (
     Engine,
     ForeignKey,
     Integer,
+    LargeBinary,
     StaticPool,
     String,
     column,
@@ -183,6 +184,24 @@ def _to_version_8(operations: "Operations") -> None:
     )
 
 
+def _to_version_9(operations: "Operations") -> None:
+    """The items that scores were computed from."""
+    operations.create_table(
+        "mtdlab_items",
+        Column(
+            "study_id",
+            Integer,
+            ForeignKey("mtdlab_studies.id", ondelete="CASCADE"),
+            primary_key=True,
+        ),
+        Column("task", String, primary_key=True),
+        Column("digest", String, primary_key=True),
+        Column("kind", String, nullable=False),
+        Column("count", Integer, nullable=False),
+        Column("gold", LargeBinary),
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _to_version_2,
     _add_looks_and_plans,
@@ -191,6 +210,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _to_version_6,
     _to_version_7,
     _to_version_8,
+    _to_version_9,
 )
 """Migration i (from 0) migrates version i + 1 to version i + 2."""
 

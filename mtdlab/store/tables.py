@@ -24,26 +24,33 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 REASON_CODES = ("nan_loss", "collapsed", "oom", "error", "interrupted")
 """Why a trial failed: a loss or vectors that are not finite, an encoder that gives every sentence
 the same vector, no memory left, any other error, a process that died three times."""
 Array = NDArray[np.float32]
 
 
-class FloatArray(TypeDecorator[Array]):
-    """A vector, such as a curve or a spectrum, stored as little-endian float32 bytes."""
+class FloatArray(TypeDecorator[NDArray[Any]]):
+    """A vector, such as a curve or a spectrum, stored as little-endian bytes.
+
+    kind  of its numbers: <f4 for float32, <f8 for float64.
+    """
 
     impl = LargeBinary
     cache_ok = True
 
-    def process_bind_param(self, value: Array | None, dialect: Dialect) -> bytes | None:  # noqa: ARG002
-        """To bytes."""
-        return None if value is None else np.ascontiguousarray(value, dtype="<f4").tobytes()
+    def __init__(self, kind: str = "<f4") -> None:
+        super().__init__()
+        self.kind = kind
 
-    def process_result_value(self, value: Any | None, dialect: Dialect) -> Array | None:  # noqa: ARG002
+    def process_bind_param(self, value: NDArray[Any] | None, dialect: Dialect) -> bytes | None:  # noqa: ARG002
+        """To bytes."""
+        return None if value is None else np.ascontiguousarray(value, dtype=self.kind).tobytes()
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> NDArray[Any] | None:  # noqa: ARG002
         """From bytes."""
-        return None if value is None else np.frombuffer(value, dtype="<f4")
+        return None if value is None else np.frombuffer(value, dtype=self.kind)
 
 
 class Text(TypeDecorator[str]):
@@ -204,8 +211,9 @@ class ScoreRow(Base):
 class ArrayRow(Base):
     """An array of a trial.
 
-    Training curves (`curve/loss`, one value per step), spectra (`spectrum/after`) and probes of its
-    keys (`probe/step`, `probe/baseline`, `probe/cosine/LAG`, one value per probe).
+    Training curves (`curve/loss`, one value per step), spectra (`spectrum/after`), probes of its
+    keys (`probe/step`, `probe/baseline`, `probe/cosine/LAG`, one value per probe), and what its
+    score was computed from (`items/TASK/DIGEST`, one value per item of `ItemsRow`).
     """
 
     __tablename__ = "mtdlab_arrays"
@@ -215,6 +223,27 @@ class ArrayRow(Base):
     )
     name: Mapped[str] = mapped_column(primary_key=True)
     values: Mapped[Array]
+
+
+class ItemsRow(Base):
+    """The items that scores on a task were computed from, once for all trials of a study.
+
+    A trial's values are its array `items/TASK/DIGEST`.
+    """
+
+    __tablename__ = "mtdlab_items"
+
+    study_id: Mapped[int] = mapped_column(
+        ForeignKey("mtdlab_studies.id", ondelete="CASCADE"), primary_key=True
+    )
+    task: Mapped[str] = mapped_column(primary_key=True)
+    digest: Mapped[str] = mapped_column(primary_key=True)
+    """SHA-256 of the items."""
+    kind: Mapped[str]
+    """`spearman`: values are similarities; `mean`: the score is their mean, in points."""
+    count: Mapped[int]
+    gold: Mapped[NDArray[np.float64] | None] = mapped_column(FloatArray("<f8"))
+    """What the similarities are compared with."""
 
 
 class LookRow(Base):

@@ -10,10 +10,11 @@ from sqlalchemy.orm import DeclarativeBase, Session
 
 from mtdlab.errors import StorageError
 from mtdlab.store.database import explained, lock_writers, reading_engine, writing_engine
+from mtdlab.store.items import check_records
 from mtdlab.store.names import OPTUNA_STUDIES, conflict_in
 from mtdlab.store.optuna_rows import OptunaRows, read_optuna_rows, write_optuna_rows
 from mtdlab.store.store import find_study
-from mtdlab.store.tables import ArrayRow, LookRow, PlanRow, ScoreRow, StudyRow, TrialRow
+from mtdlab.store.tables import ArrayRow, ItemsRow, LookRow, PlanRow, ScoreRow, StudyRow, TrialRow
 
 Record = dict[str, Any]
 
@@ -26,6 +27,7 @@ class StudyRecords:
     trials: list[Record]
     scores: list[Record]
     arrays: list[Record]
+    items: list[Record]
     looks: list[Record]
     plans: list[Record]
     optuna: OptunaRows
@@ -34,22 +36,26 @@ class StudyRecords:
 def read_records(url: str, name: str) -> StudyRecords:
     """Read a study as it is at one moment, without a lock that would keep others from writing.
 
-    On SQLite they wait with their commits until it is read. Raises StorageError, and
+    On SQLite they wait with their commits until it is read. Raises StorageError, also where values
+    of evaluation items are damaged, and
     NothingToReport if there is no such study.
     """
     with _snapshot(url) as session:
         row = find_study(session, name, url)
         mine = TrialRow.study_id == row.id
         of_study = select(TrialRow.id).where(mine)
-        return StudyRecords(
+        records = StudyRecords(
             _record(row),
             _records(session, TrialRow, mine),
             _records(session, ScoreRow, ScoreRow.trial_id.in_(of_study)),
             _records(session, ArrayRow, ArrayRow.trial_id.in_(of_study)),
+            _records(session, ItemsRow, ItemsRow.study_id == row.id),
             _records(session, LookRow, LookRow.study_id == row.id),
             _records(session, PlanRow, PlanRow.study == name),
             read_optuna_rows(session.connection(), row.id),
         )
+    check_records(records.items, records.arrays)
+    return records
 
 
 @contextmanager
@@ -101,6 +107,7 @@ def write_records(
         session.flush()
         for kind, each in ((ScoreRow, records.scores), (ArrayRow, records.arrays)):
             session.add_all(kind(**row | {"trial_id": trials[row["trial_id"]].id}) for row in each)
+        session.add_all(ItemsRow(**row | {"study_id": study_id}) for row in records.items)
         session.add_all(LookRow(**row | {"study_id": study_id}) for row in records.looks)
         session.add_all(PlanRow(**row | {"study": name}) for row in records.plans)
 

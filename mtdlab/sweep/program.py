@@ -7,6 +7,7 @@ import operator
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from mtdlab.config import StudySpec
 from mtdlab.config.program_study import ProgramSpec
 from mtdlab.errors import StorageError, TrialError
+from mtdlab.evaluation.items import PER_ITEM, own_items
 from mtdlab.programs import ProgramSettings
 from mtdlab.programs.program import RETURNS
 from mtdlab.settings import RunSettings
@@ -84,7 +86,8 @@ class ProgramObjective(Objective):
             return Ended(ended_early(error, reports.step), notes)
         values = {**result.values, "wall_seconds": seconds.total()}
         arrays = reports.curve()
-        whole = Result("COMPLETE", "", values, result.scores, arrays, _environment(spec))
+        facts = _environment(spec)
+        whole = replace(result, values=values, arrays=arrays, environment=facts)
         run.heartbeat.beat()
         run.heartbeat.check()
         save_result(run.folder, whole, identity)
@@ -178,6 +181,8 @@ def _complete(spec: ProgramSpec, returned: object) -> Result:
             raise TrialError(f"{name} returned no score {score}; its scores are: {listed}")
     scores = {}
     for key, value in returned.items():
+        if key == PER_ITEM:
+            continue
         number = _number(value)
         if not isinstance(key, str) or number is None:
             raise TrialError(f"{name} returned {key!r}: {_kind(value)}; expected {RETURNS}")
@@ -186,7 +191,15 @@ def _complete(spec: ProgramSpec, returned: object) -> Result:
                 f"{name} returned {key} {number}; expected a finite number", "nan_loss"
             )
         scores[key] = number
-    return Result("COMPLETE", values={"score": scores[spec.metric]}, scores=scores)
+    try:
+        origin = spec.program.module.sha256
+        items = own_items(returned.get(PER_ITEM), scores, spec.metric, origin)
+    except ValueError as error:
+        raise TrialError(f"{name}: {error}") from None
+    values = {"score": scores[spec.metric]}
+    # items of other scores are not needed
+    kept = {score: each for score, each in items.items() if score == spec.metric}
+    return Result("COMPLETE", values=values, scores=scores, items=kept)
 
 
 def _kind(value: object) -> str:

@@ -64,6 +64,7 @@ def complete(
             "spectrum/after": outcome.after.spectrum.astype(np.float32),
         },
         environment=facts,
+        items=outcome.items_of(metric),
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from mtdlab.evaluation.items import Items
 from mtdlab.files import new_folder
 from mtdlab.store import Result
 
@@ -30,10 +31,15 @@ def save_result(folder: Path, result: Result, identity: str) -> None:
     values: dict[str, Any] = {
         field.name: getattr(result, field.name)
         for field in fields(Result)
-        if field.name != "arrays"
+        if field.name not in ("arrays", "items")
     }
+    values["items"] = {task: (each.kind, each.digest) for task, each in result.items.items()}
+    arrays: dict[str, Any] = dict(result.arrays)
+    for task, each in result.items.items():
+        arrays |= {f"items/{task}": each.values}
+        arrays |= {} if each.gold is None else {f"gold/{task}": each.gold}
     with suppress(OSError), new_folder(folder / RESULT, replace=True) as building:
-        save_file(dict(result.arrays), building / _ARRAYS)
+        save_file(arrays, building / _ARRAYS)
         text = json.dumps({"identity": identity, "result": values})
         (building / _VALUES).write_text(text, encoding="utf-8")
 
@@ -44,6 +50,15 @@ def load_result(folder: Path, identity: str) -> Result | None:
         found = json.loads((folder / RESULT / _VALUES).read_text(encoding="utf-8"))
         if found["identity"] != identity:
             return None
-        return Result(**found["result"], arrays=load_file(folder / RESULT / _ARRAYS))
+        return _result(found["result"], load_file(folder / RESULT / _ARRAYS))
     except (OSError, ValueError, KeyError, TypeError, SafetensorError):
         return None
+
+
+def _result(values: dict[str, Any], arrays: dict[str, Any]) -> Result:
+    """A result of its values and its stored arrays. Raises KeyError where one of them lacks."""
+    items = {
+        task: Items(kind, arrays.pop(f"items/{task}"), digest, arrays.pop(f"gold/{task}", None))
+        for task, (kind, digest) in values["items"].items()
+    }
+    return Result(**values | {"arrays": arrays, "items": items})

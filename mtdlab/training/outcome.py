@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from mtdlab.evaluation.items import Items
 from mtdlab.evaluation.suite import TaskScore
 from mtdlab.settings.tasks import PAIR_SCORES, needed
 from mtdlab.training.inputs import EncoderScores
@@ -41,6 +42,16 @@ class Outcome:
             split = metric.removeprefix("sts_")
             return getattr(self.after, split).score, getattr(self.before, split).score
         return _mean(metric, self.scores), _mean(metric, self.scores_before)
+
+    def items_of(self, metric: str) -> dict[str, Items]:
+        """The items of a metric of the best checkpoint, by task; none unless each task has some."""
+        if metric in PAIR_SCORES:
+            found = {metric: getattr(self.after, metric.removeprefix("sts_")).items}
+        else:
+            by_task = {each.task: each.items for each in self.scores}
+            found = {task: by_task.get(task) for task in needed(metric)}
+        items = {task: each for task, each in found.items() if each is not None}
+        return items if len(items) == len(found) else {}
 
     def all_scores(self) -> dict[str, float]:
         """All scores of the best checkpoint by name, x 100; NaN for none."""

@@ -7,9 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.typing import NDArray
 
 from analysis.frames import LOOK_COLUMNS, PROBE_COLUMNS, Plan, StudyFrames
+from analysis.items import ItemScores, Kind
 from analysis.stored_frames import StoredFramesError, from_parquet, to_parquet
+from tests.store.test_stored_items import assert_same_items
 
 MakeTrials = Callable[..., pd.DataFrame]
 MakeStudy = Callable[..., StudyFrames]
@@ -53,6 +56,21 @@ def test_a_study_is_read_as_it_was_written(full: StudyFrames, tmp_path: Path) ->
         else:
             assert after == before, field.name
     assert from_parquet(path.parent)[0].trials.equals(read.trials)
+
+
+@pytest.mark.parametrize("gold", [np.array([0.1, 4, 2.3]), None])
+def test_items_are_read_as_they_were_written(
+    full: StudyFrames, tmp_path: Path, gold: NDArray[np.float64] | None
+) -> None:
+    values = np.array([[0.1, 0.2, 0.3], [3, 2, 1]], dtype=np.float32)
+    kind: Kind = "mean" if gold is None else "spearman"
+    items = ItemScores(np.array([2, 5]), values, kind, gold, {"STS12": 1, "STSB": 2}, "abc")
+    study = dataclasses.replace(full, load_items=lambda: items)
+    path = write(study, tmp_path)
+    assert_same_items(from_parquet(path)[0].items, items)
+    path.with_name("items.parquet").write_bytes(b"PAR1")
+    with pytest.raises(StoredFramesError, match=r"items\.parquet: not a Parquet file"):
+        _ = from_parquet(path)[0].items
 
 
 def test_the_same_study_gives_the_same_bytes(full: StudyFrames) -> None:

@@ -98,6 +98,19 @@ def test_a_function_of_encode_alone_is_reported_and_never_selects(
         check_inputs(settings)
 
 
+def test_its_items_are_recorded_with_the_metric(named: Named, settings_of: Settings) -> None:
+    named("""
+def score(encode, split):
+    return {"good": 0.5, "other": 0.25, "per_item": {"good": [1, 0, 0.5]}}
+""")
+    # inputs of their own: loaded ones have the function of another test
+    settings = settings_of(tasks="evaluator", max_length=15)
+    outcome = train(settings, load_inputs(settings), lambda *_: None)
+    [items] = outcome.items_of("evaluator:good").values()
+    assert (items.kind, items.values.tolist()) == ("mean", [100, 0, 50])
+    assert outcome.items_of("evaluator:other") == {}
+
+
 def test_it_does_not_change_the_training(named: Named, settings_of: Settings) -> None:
     named(SPLIT)
     plain, with_it = settings_of(), settings_of(tasks="evaluator")
@@ -134,6 +147,8 @@ def test_a_run_that_it_selects_resumes_with_the_same_bits(
         ("return {'a:b': 0.5}", "returned a score named 'a:b'"),
         ("return {'a': 1 / 0}", "ZeroDivisionError: division by zero"),
         ("return {'a': encode('text')}", "TypeError: encode takes a list of texts"),
+        ("return {'per_item': [1, 0]}", "returned an empty dict"),
+        ("return {'a': 0.5, 'per_item': [1, 1]}", "items of a in per_item have mean 1, and the sc"),
         ("return {'other': 0.5}", r"evaluator:mine: the function .* no such score; did you mean"),
     ],
 )

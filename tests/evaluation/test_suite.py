@@ -212,8 +212,11 @@ def test_train_and_test_by_hand() -> None:
     strength = best(train, [0.5, 1, 2, 4, 8, 16, 32])
     expected = fitted(train, np.arange(120), strength).score(test.features, test.labels)
     heard: list[tuple[int, int]] = []
-    found = split_accuracy(train, None, test, advance=lambda *step: heard.append(step))
+    found, correct = split_accuracy(train, None, test, advance=lambda *step: heard.append(step))
     assert found == pytest.approx(100 * expected)
+    assert found == pytest.approx(100 * np.mean(correct))
+    predicted = fitted(train, np.arange(120), strength).predict(test.features)
+    assert correct.tolist() == (predicted == test.labels).tolist()
     assert heard == [(done, 11) for done in range(1, 12)]
 
 
@@ -228,7 +231,7 @@ def test_train_dev_and_test_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     strength = 2.0 ** (int(np.argmax(accuracies)) - 2)
     expected = fitted(train, everything, strength).score(test.features, test.labels)
-    assert split_accuracy(train, dev, test) == pytest.approx(100 * expected)
+    assert split_accuracy(train, dev, test)[0] == pytest.approx(100 * expected)
 
 
 @pytest.mark.usefixtures("one_thread")
@@ -237,13 +240,16 @@ def test_nested_folds_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transfer, "FOLDS", 4)
     monkeypatch.setattr(transfer, "cpu_count", lambda: 1)
     data = blobs(90, 3)
-    found = []
+    found, right = [], np.empty(90, dtype=bool)
     for fit, check in folds(data.labels, 4):
         inside = Examples(data.features[fit], data.labels[fit])
         strength = best(inside, [0.25, 0.5, 1, 2, 4, 8], 4)
         model = fitted(inside, np.arange(len(fit)), strength)
         found.append(model.score(data.features[check], data.labels[check]))
-    assert nested_accuracy(data) == pytest.approx(100 * float(np.mean(found)))
+        right[check] = model.predict(data.features[check]) == data.labels[check]
+    score, correct = nested_accuracy(data)
+    assert score == pytest.approx(100 * float(np.mean(found)))
+    assert correct.tolist() == right.tolist()
 
 
 def report(scores: list[TaskScore]) -> Report:

@@ -14,6 +14,7 @@ from mtdlab.errors import MtdlabError
 from mtdlab.sweep.reproduce import find_repeatable
 from mtdlab.sweep.signals import StopRequest
 from tests.programs.conftest import PROGRAM, Run
+from tests.store.test_stored_items import assert_same_items
 
 SWEEP = "sweep own.yaml --objective own:train --jobs 1"
 
@@ -124,6 +125,8 @@ FAILED = {
     "sys.exit(3)": "own:train called sys.exit(3)",
     "raise RuntimeError('out of memory')": "oom: out of memory",
     "raise ValueError('bad\\n rate')": "ValueError: bad rate",
+    "return {'accuracy': 1.0, 'per_item': [1]}": "own:train: the items of accuracy in per_item are",
+    "return {'accuracy': 1.0, 'per_item': [0, 1]}": "own:train: the items of accuracy in",
     "return {'accuracy': math.nan}": "own:train returned accuracy nan; expected a finite number",
     "return {'accuracy': 1.0, 'b': math.inf}": "own:train returned b inf; expected a finite number",
 }
@@ -151,6 +154,29 @@ def test_a_wrong_result_fails_its_trial_with_a_sentence(
     if "raise" in body:
         assert "own.py" in query("SELECT traceback FROM mtdlab_trials")[0][0]
     assert not (folder / "models" / ".checkpoints").exists()
+
+
+def test_items_of_a_program_are_recorded_exported_and_imported(folder: Path, run: Run) -> None:
+    """Of the metric alone; a trial without any has no row."""
+    write(
+        folder,
+        "if settings['rate'] == 1.0 and seed == 0:\n    return {'accuracy': 50.0}\n"
+        "items = {'accuracy': [100.0, 0.0, 50 + seed], 'total': [1, 2]}\n"
+        "return {'accuracy': sum(items['accuracy']) / 3, 'total': 1.5, 'per_item': items}",
+    )
+    run(SWEEP)
+    study = load_study("own")
+    items = study.items
+    assert items is not None
+    assert set(study.scores["task"]) == {"accuracy", "total"}
+    assert (items.kind, items.gold, items.tasks) == ("mean", None, {"accuracy": 3})
+    assert items.numbers.tolist() == [1, 2, 3]
+    seeds = study.trials.set_index("number").loc[items.numbers, "seed"]
+    assert items.values.tolist() == [[100, 0, 50 + seed] for seed in seeds]
+    run("export-study own --out copy.db")
+    run("delete own --yes")
+    run("import-study copy.db")
+    assert_same_items(load_study("own").items, items)
 
 
 def test_numbers_of_numpy_are_scores_and_steps(folder: Path, run: Run) -> None:

@@ -17,6 +17,7 @@ from unittest.mock import patch
 import numpy as np
 
 from mtdlab.config import TrainerSettings, read_study
+from mtdlab.evaluation.items import similarities
 from mtdlab.store import Result
 from mtdlab.sweep import run, trainer, worker
 from mtdlab.sweep.signals import Interrupted
@@ -90,6 +91,7 @@ def result_of(settings: TrainerSettings, index: int) -> Result:
         scores={"sts_dev": score + 1, "sts_test": score},
         arrays={name: array.astype(np.float32) for name, array in arrays.items()},
         environment=ENVIRONMENT,
+        items={"sts_test": similarities(random.random(8), np.arange(8) % 5, "ab" * 32)},
     )
 
 

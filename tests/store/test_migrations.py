@@ -28,6 +28,7 @@ from mtdlab.sweep import run as runs
 from mtdlab.sweep import trainer
 from mtdlab.sweep import worker as workers
 from tests.store.make_database import DRAWN, GRID, make, replacement_of_training
+from tests.store.test_stored_items import assert_same_items
 
 DATA = Path(__file__).parent / "data"
 VERSIONS = range(1, SCHEMA_VERSION + 1)
@@ -78,7 +79,9 @@ def study_file(tmp_path: Path, text: str) -> Path:
 def assert_same_study(first: StudyFrames, second: StudyFrames) -> None:
     for field in fields(StudyFrames):
         left, right = getattr(first, field.name), getattr(second, field.name)
-        if isinstance(left, pd.DataFrame):
+        if field.name == "load_items":
+            assert_same_items(left(), right())
+        elif isinstance(left, pd.DataFrame):
             pd.testing.assert_frame_equal(left, right)
         else:
             assert left == right, field.name

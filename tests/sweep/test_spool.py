@@ -14,6 +14,7 @@ from sqlalchemy import Pool, event
 from mtdlab import load_study
 from mtdlab.config import StudySpec, read_study
 from mtdlab.errors import StorageError
+from mtdlab.evaluation.items import similarities, values_in_points
 from mtdlab.store import Claim, Result, Store
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import trainer
@@ -44,6 +45,20 @@ def test_a_result_is_read_back_for_the_same_settings_alone(tmp_path: Path) -> No
     assert read.values["score"] == 41.5
     np.testing.assert_array_equal(read.arrays["curve/loss"], [3, np.nan, 1])
     assert load_result(tmp_path, '{"steps": 2}') is None
+
+
+def test_items_are_kept_with_a_result(tmp_path: Path) -> None:
+    items = {"STS12": similarities([0.5, 1], [3, 4], "abc"), "MR": values_in_points([100, 0], "d")}
+    save_result(tmp_path, replace(RESULT_OF_A_TRIAL, items=items), "{}")
+    read = load_result(tmp_path, "{}")
+    assert read is not None
+    assert read.arrays.keys() == RESULT_OF_A_TRIAL.arrays.keys()
+    assert read.items.keys() == items.keys()
+    for task, each in read.items.items():
+        assert (each.kind, each.digest) == (items[task].kind, items[task].digest)
+        np.testing.assert_array_equal(each.values, items[task].values)
+    np.testing.assert_array_equal(read.items["STS12"].gold, [3, 4])
+    assert read.items["MR"].gold is None
 
 
 @pytest.mark.parametrize("name", ["values.json", "arrays.safetensors"])

@@ -3,8 +3,10 @@
 import dataclasses
 import platform
 import shutil
+import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,7 @@ from mtdlab.sweep.recorded_command import adapt_command
 from mtdlab.sweep.signals import StopRequest
 from mtdlab.sweep.transfer import delete_study, export_study, import_study, rename_study
 from tests.postgresql import janitor, url_of
+from tests.store.test_stored_items import assert_same_items
 
 RECORDED = Path(__file__).parents[1] / "store" / "data" / f"schema-{SCHEMA_VERSION}.db"
 
@@ -45,7 +48,9 @@ def assert_equal(first: StudyFrames, second: StudyFrames) -> None:
         if field.name == "command":
             continue
         left, right = getattr(first, field.name), getattr(second, field.name)
-        if isinstance(left, pd.DataFrame):
+        if field.name == "load_items":
+            assert_same_items(left(), right())
+        elif isinstance(left, pd.DataFrame):
             pd.testing.assert_frame_equal(left, right)
         else:
             assert left == right, field.name
@@ -118,6 +123,26 @@ def test_a_study_is_the_same_after_export_and_import(
         assert ids.get(trial["optuna_id"]) == trial["number"]
 
 
+def test_items_that_do_not_fit_are_neither_exported_nor_imported(
+    exported: Path, tmp_path: Path
+) -> None:
+    damages = {
+        "DELETE FROM mtdlab_items": "nothing is recorded of these items",
+        "UPDATE mtdlab_items SET gold = x'000000000000F07F'": "1 values of 8 evaluation items",
+        "UPDATE mtdlab_arrays SET \"values\" = zeroblob(28) WHERE name LIKE 'items/%'": "7 values",
+    }
+    for number, (statement, message) in enumerate(damages.items()):
+        file = tmp_path / f"{number}.db"
+        shutil.copy(exported / "grid.db", file)
+        with closing(sqlite3.connect(file)) as database, database:
+            database.execute(statement)
+        with pytest.raises(StorageError, match=rf"items/sts_test/.*{message}"):
+            import_study(file, f"sqlite:///{tmp_path / 'into.db'}")
+        with pytest.raises(StorageError, match=message):
+            export_study("grid", f"sqlite:///{file}", tmp_path / "out.db")
+        assert names_in(f"sqlite:///{tmp_path / 'into.db'}") == set()
+
+
 def test_an_import_is_refused_or_takes_another_name(
     two: str, exported: Path, tmp_path: Path
 ) -> None:
@@ -166,6 +191,7 @@ def test_a_deleted_study_leaves_no_row_and_no_checkpoint(two: str, tmp_path: Pat
             ("mtdlab_trials", records.trials),
             ("mtdlab_scores", records.scores),
             ("mtdlab_arrays", records.arrays),
+            ("mtdlab_items", records.items),
             ("mtdlab_plans", records.plans),
         ):
             count = connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar()

@@ -33,7 +33,7 @@ def items_of(values: Floats, gold: Floats | None, tasks: dict[str, int]) -> Item
         np.arange(len(values)),
         values.astype(np.float32),
         "mean" if gold is None else "spearman",
-        None if gold is None else gold.astype(np.float32),
+        gold,
         tasks,
         "abc",
     )

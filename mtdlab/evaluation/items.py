@@ -1,0 +1,118 @@
+"""What a score is computed from, item by item: similarities of pairs, queries, examples.
+
+Letters: P items.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from analysis.items import Kind
+
+PER_ITEM = "per_item"
+"""The key by which a user's program or evaluator returns the items of its scores."""
+MOST = 1_000_000
+"""Items of a score of the user's own."""
+TOLERANCE = 0.1
+"""Points between a score of the user's own, which may be rounded, and the mean of its items."""
+
+_LARGEST = 1e30
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """The items of one score.
+
+    kind    spearman: values (P,) are similarities, and gold (P,) what they are compared with; mean:
+            the score is the mean of values, in points, and gold None.
+    digest  SHA-256 of the items: only scores with the same one are compared item by item.
+    """
+
+    kind: Kind
+    values: NDArray[np.float32]
+    digest: str
+    gold: NDArray[np.float64] | None = None
+
+
+def similarities(values: ArrayLike, gold: ArrayLike, digest: str) -> Items:
+    """The items of a rank correlation of `values` (P,) and `gold` (P,)."""
+    # gold scores as they are: rounded ones could be equal, and the correlation another
+    expected = np.asarray(gold, dtype=np.float64)
+    return Items("spearman", np.asarray(values, dtype=np.float32), digest, expected)
+
+
+def values_in_points(values: ArrayLike, digest: str) -> Items:
+    """The items of a mean of `values` (P,), in points."""
+    return Items("mean", np.asarray(values, dtype=np.float32), digest)
+
+
+def digest_of(*parts: Any) -> str:
+    """SHA-256 of values that JSON can hold."""
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(json.dumps(part).encode())
+    return found.hexdigest()
+
+
+def own_items(
+    given: object, scores: Mapping[str, float], sole: str | None, origin: str, unit: float = 1.0
+) -> dict[str, Items]:
+    """The items, by score, that a user's function returned as `per_item`.
+
+    given   a sequence of numbers whose mean is the score `sole`, or such sequences by score.
+    scores  that it returned; unit: the points of 1 in them.
+    sole    None where a sequence could be of any of several scores.
+    origin  SHA-256 of the function's module: with the name and the number of items the digest.
+
+    Raises ValueError with a sentence for anything else.
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        if sole is None:
+            raise ValueError(
+                f"{PER_ITEM} does not say of which score; return {{{next(iter(scores))!r}: [...]}}"
+            )
+        given = {sole: given}
+    found = {}
+    for name, values in given.items():
+        if name not in scores:
+            listed = ", ".join(scores)
+            raise ValueError(f"{PER_ITEM} has items of {name!r}; the returned scores are {listed}")
+        points = unit * _numbers(name, values)
+        score, mean = unit * scores[name], float(points.mean())
+        if abs(mean - score) > TOLERANCE:
+            raise ValueError(
+                f"the items of {name} in {PER_ITEM} have mean {mean / unit:g}, and the score is "
+                f"{scores[name]:g}; return items whose mean is the score, or none"
+            )
+        found[name] = values_in_points(points, digest_of(origin, name, len(points)))
+    return found
+
+
+def _numbers(name: object, values: object) -> NDArray[np.float64]:
+    """A column (P,) of finite numbers. Raises ValueError for anything else."""
+    what = f"the items of {name} in {PER_ITEM}"
+    try:
+        array = np.asarray(values)
+    except Exception:
+        # objects of other packages raise what they like
+        array = np.array(None)
+    if array.ndim != 1 or array.dtype.kind not in "buif":
+        raise ValueError(f"{what} are no sequence of numbers; return a list or an array (P,)")
+    if not 2 <= len(array) <= MOST:
+        raise ValueError(f"{what} are {len(array):,}; return from 2 to {MOST:,}")
+    column = array.astype(np.float64)
+    # of what float32 can hold; not true of NaN either
+    stored = np.abs(column) < _LARGEST
+    if not stored.all():
+        at = int(np.argmin(stored))
+        raise ValueError(
+            f"item {at + 1} of {name} in {PER_ITEM} is {column[at]}; expected a finite number"
+        )
+    return column

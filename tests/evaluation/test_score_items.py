@@ -1,0 +1,130 @@
+"""A score is that of its items; those that a user's function returns are checked."""
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from test_retrieval import write
+from test_senteval import lay_out
+
+from analysis.items import ItemScores, scores_of
+from analysis.tasks import STS
+from mtdlab.evaluation.items import MOST, Items, own_items
+from mtdlab.evaluation.pairs import SUBSETS, Pairs
+from mtdlab.evaluation.retrieval import read_folder
+from mtdlab.sweep.results import complete
+from mtdlab.training.inputs import load_inputs
+from mtdlab.training.loop import train
+from tests.conftest import WORDS, Settings
+
+OTHERS = {"STSB": 24, "SICKR": 9}
+CHANGED = "".join(f'{{"_id": "d{number}", "text": "a bird"}}\n' for number in range(1, 5))
+
+
+def score_of(items: dict[str, Items]) -> float:
+    """The score of one trial, from its items by task."""
+    gold = [each.gold for each in items.values() if each.gold is not None]
+    scores = ItemScores(
+        np.array([0]),
+        np.concatenate([each.values for each in items.values()])[None],
+        next(iter(items.values())).kind,
+        np.concatenate(gold) if gold else None,
+        {task: len(each.values) for task, each in items.items()},
+        "",
+    )
+    return float(scores_of(scores)[0])
+
+
+def test_a_reported_score_is_that_of_its_items(settings_of: Settings, tmp_path: Path) -> None:
+    """Of graded pairs, of the mean over several sets of them, of labels and of retrieval."""
+    for task in (*STS, "SST2"):
+        lay_out(tmp_path, task)
+    # words that the encoder knows, and no sentence twice, for cosines that differ in float32 too
+    random = Random(0)
+    pairs = [[" ".join(random.choices(WORDS, k=4)) for _ in range(2)] for _ in range(60)]
+    for number, file in enumerate(sorted(tmp_path.rglob("STS.input.*"))):
+        file.write_text("".join("\t".join(pair) + "\n" for pair in pairs[number : number + 12]))
+    for split in ("dev", "test"):
+        rows = [f"g\tf\ty\t1\t{at % 6}\t{a}\t{b}\n" for at, (a, b) in enumerate(pairs[:24])]
+        (tmp_path / f"STS/STSBenchmark/sts-{split}.csv").write_text("".join(rows))
+    rows = [f"1\t{a}\t{b}\t{at % 6}\tX\n" for at, (a, b) in enumerate(pairs[:9])]
+    sick = "pair_ID\tA\tB\tscore\tjudgment\n" + "".join(rows)
+    (tmp_path / "SICK/SICK_test_annotated.txt").write_text(sick)
+    for file in tmp_path.rglob("sentiment-*"):
+        file.write_text("".join(f"{a}\t{at % 2}\n" for at, (a, _) in enumerate(pairs[:24])))
+    folder = write(tmp_path / "animals")
+    settings = settings_of(
+        evaluation=str(tmp_path), tasks=f"sts,SST2,beir:{folder}", pooling="mean"
+    )
+    outcome = train(settings, load_inputs(settings), lambda *_: None)
+    expected = {
+        "sts_dev": {"sts_dev": 24},
+        "sts_test": {"sts_test": 24},
+        "SST2": {"SST2": 24},
+        "beir:animals": {"beir:animals": 2},
+        "sts_average": {**{year: 12 * len(SUBSETS[year]) for year in SUBSETS}, **OTHERS},
+    }
+    for metric, counts in expected.items():
+        result = complete(metric, None, outcome, {})
+        assert result.items.keys() == counts.keys(), metric
+        assert score_of(dict(result.items)) == pytest.approx(result.values["score"], abs=1e-3)
+        for task, count in counts.items():
+            assert len(result.items[task].values) == count, task
+    digests = {each.digest for each in outcome.items_of("sts_average").values()}
+    assert len(digests) == len(STS)
+    assert complete("sts_average", "MR", outcome, {}).items == {}
+
+
+def test_a_digest_is_that_of_the_items(tmp_path: Path) -> None:
+    first = Pairs(["a", "b"], ["c", "d"], np.array([1.0, 2]))
+    assert first.digest == Pairs(["a", "b"], ["c", "d"], np.array([1.0, 2])).digest
+    assert first.digest != Pairs(["a", "b"], ["c", "d"], np.array([1.0, 3])).digest
+    assert first.digest != Pairs(["a", "b"], ["c", "e"], np.array([1.0, 2])).digest
+    data = read_folder(write(tmp_path / "first"))
+    other = read_folder(write(tmp_path / "other", corpus=CHANGED))
+    assert data.digest("test") == read_folder(tmp_path / "first").digest("test")
+    assert len({data.digest("test"), data.digest("dev"), other.digest("test")}) == 3
+
+
+def test_items_of_a_function_are_those_of_a_score() -> None:
+    scores = {"accuracy": 0.75, "other": 0.5}
+    found = own_items([1, 1, 0, 1], scores, "accuracy", "abc", unit=100)
+    assert found.keys() == {"accuracy"}
+    assert found["accuracy"].values.tolist() == [100, 100, 0, 100]
+    assert (
+        found["accuracy"].digest
+        != own_items([1, 1, 0, 1], scores, "accuracy", "d", 100)["accuracy"].digest
+    )
+    named = own_items({"other": np.array([True, False])}, scores, None, "abc", unit=100)
+    assert named["other"].values.tolist() == [100, 0]
+    assert own_items(None, scores, None, "abc") == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("text", "the items of accuracy in per_item are no sequence of numbers; return a list"),
+        (0.75, "are no sequence of numbers"),
+        ([[1, 0], [1, 1]], "are no sequence of numbers"),
+        ([[1], [1, 1]], "are no sequence of numbers"),
+        (["1", "0"], "are no sequence of numbers"),
+        ([1], "the items of accuracy in per_item are 1; return from 2 to 1,000,000"),
+        (np.ones(MOST + 1), "are 1,000,001; return from 2 to 1,000,000"),
+        ([1, float("nan")], "item 2 of accuracy in per_item is nan; expected a finite number"),
+        ([1e300, 1], r"item 1 of accuracy in per_item is 1e\+300; expected a finite number"),
+        ([1, 0], "accuracy in per_item have mean 0.5, and the score is 0.75; return items whose"),
+        ({"f1": [1, 0]}, "has items of 'f1'; the returned scores are accuracy, other"),
+    ],
+)
+def test_other_items_are_refused_in_a_sentence(given: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        own_items(given, {"accuracy": 0.75, "other": 0.5}, "accuracy", "abc", unit=100)
+
+
+def test_of_several_scores_the_items_are_named() -> None:
+    with pytest.raises(
+        ValueError, match=r"does not say of which score; return \{'a': \[\.\.\.\]\}"
+    ):
+        own_items([1, 0], {"a": 0.5, "b": 0.5}, None, "abc")

@@ -1,0 +1,132 @@
+"""The items of scores, recorded with results and read for all trials of a study."""
+
+import numpy as np
+import pytest
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from analysis.items import ItemScores, scores_of
+from mtdlab import load_study
+from mtdlab.config import Unit
+from mtdlab.errors import StorageError
+from mtdlab.evaluation.items import Items, similarities, values_in_points
+from mtdlab.store import Result, Store
+from mtdlab.store.database import writing_engine
+from mtdlab.store.tables import ArrayRow, ItemsRow
+from mtdlab.store.transfer import delete_records
+
+OWNER = {"host": "here", "boot": "1", "pid": 1, "started": "1"}
+GOLD = np.array([0.5, 1, 4.8, np.nextafter(4.8, 5)])
+
+
+def assert_same_items(first: ItemScores | None, second: ItemScores | None) -> None:
+    if first is None or second is None:
+        assert first is second
+        return
+    for name in ("numbers", "values", "gold"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+    for name in ("kind", "tasks", "digest"):
+        assert getattr(first, name) == getattr(second, name)
+
+
+def store_of(url: str) -> Store:
+    store = Store(url, study_id=1)
+    store.write_study("small", "sts_test", {"sampler": "grid"}, "study: small\n", "")
+    store.add_units([Unit(f"{number}", 0, {"x": number}) for number in range(6)])
+    return store
+
+
+def finish(store: Store, number: int, items: dict[str, Items], state: str = "COMPLETE") -> None:
+    claim = store.claim(OWNER)
+    assert claim is not None
+    assert store.begin(claim, 100 + number, number, claim.parameters or {}, {}, 8.0)
+    assert store.finish(claim, OWNER, Result(state, values={"score": 1.0}, items=items))
+
+
+def pairs(number: int, digest: str = "abc") -> Items:
+    return similarities(np.sin(GOLD * (number + 1)), GOLD, digest)
+
+
+def test_items_are_read_back_by_trial(url: str) -> None:
+    store = store_of(url)
+    assert load_study("small", url).items is None
+    finish(store, 0, {"sts_test": pairs(0)})
+    finish(store, 1, {})
+    finish(store, 2, {"sts_test": pairs(2)})
+    study = load_study("small", url)
+    finish(store, 3, {"sts_test": pairs(3)})
+    items = study.items
+    assert items is not None
+    # those of the frames, which are of an earlier moment
+    assert items.numbers.tolist() == [0, 2]
+    assert (items.kind, items.tasks, items.digest) == ("spearman", {"sts_test": 4}, "abc")
+    assert items.values.dtype == np.float32
+    np.testing.assert_array_equal(items.values, [pairs(0).values, pairs(2).values])
+    np.testing.assert_array_equal(items.gold, GOLD)
+    assert study.items is items
+    again = load_study("small", url).items
+    assert again is not None
+    assert again.numbers.tolist() == [0, 2, 3]
+
+
+def test_what_all_trials_share_is_recorded_once(url: str) -> None:
+    store = store_of(url)
+    for number in range(3):
+        finish(store, number, {"sts_test": pairs(number)})
+    with Session(writing_engine(url)) as session:
+        assert len(session.scalars(select(ItemsRow)).all()) == 1
+        assert len(session.scalars(select(ArrayRow)).all()) == 3
+
+
+def test_trials_on_other_items_are_not_mixed_with_those_of_most(url: str) -> None:
+    store = store_of(url)
+    for number, digest in enumerate(("abc", "def", "def", "abc", "def")):
+        finish(store, number, {"sts_test": pairs(number, digest)})
+    items = load_study("small", url).items
+    assert items is not None
+    assert (items.digest, items.numbers.tolist()) == ("def", [1, 2, 4])
+
+
+def test_the_tasks_of_an_average_stand_side_by_side(url: str) -> None:
+    store = store_of(url)
+    accuracies = {
+        "TREC": values_in_points([100, 0], "trec"),
+        "MR": values_in_points([0, 100, 100], "mr"),
+    }
+    finish(store, 0, accuracies)
+    items = load_study("small", url).items
+    assert items is not None
+    assert (items.kind, items.gold, items.tasks) == ("mean", None, {"MR": 3, "TREC": 2})
+    np.testing.assert_array_equal(items.values, [[0, 100, 100, 100, 0]])
+    assert scores_of(items) == pytest.approx([(200 / 3 + 50) / 2])
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (np.ones(3), "3 values of 4 evaluation items"),
+        (np.array([1, np.nan, 0, 0]), "a value of an evaluation item is not finite"),
+    ],
+)
+def test_damaged_values_are_refused(url: str, values: np.ndarray, message: str) -> None:
+    store = store_of(url)
+    finish(store, 0, {"sts_test": pairs(0)})
+    with Session(writing_engine(url)) as session, session.begin():
+        session.execute(update(ArrayRow).values(values=values))
+    study = load_study("small", url)
+    with pytest.raises(StorageError, match=rf"is damaged: trial 0: {message}; restore"):
+        _ = study.items
+
+
+def test_only_complete_trials_have_rows(url: str) -> None:
+    store = store_of(url)
+    finish(store, 0, {"sts_test": pairs(0)}, state="PRUNED")
+    assert load_study("small", url).items is None
+
+
+def test_they_are_deleted_with_the_study(url: str) -> None:
+    finish(store_of(url), 0, {"sts_test": pairs(0)})
+    delete_records(url, "small")
+    with Session(writing_engine(url)) as session:
+        assert session.scalars(select(ItemsRow)).all() == []
+        assert session.scalars(select(ArrayRow)).all() == []
