@@ -1,5 +1,6 @@
 """No network, no cache but a temporary one, one thread; and an encoder small enough to train."""
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -7,7 +8,7 @@ import sqlite3
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -71,6 +72,19 @@ def branch_of(encoder: PreTrainedModel, settings: TrainerSettings) -> Branch:
         projection_layers=getattr(settings, "projection_layers", 0),
         activation=nn.Tanh() if settings.method == "simcse" else None,
     )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Garbage collections do not visit modules and collected tests, which stay.
+
+    They take a fifth of the processor time otherwise.
+    """
+    gc.disable()
+    collected = yield
+    gc.freeze()
+    gc.enable()
+    return collected
 
 
 @pytest.fixture(scope="session", autouse=True)
