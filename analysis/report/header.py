@@ -12,6 +12,7 @@ from analysis.report.context import StudyContext, describe_splits
 from analysis.report.findings import Infos
 from analysis.report.text import count
 from analysis.report.topics import comparison, methods
+from analysis.report.topics.base import Info, Topic
 from analysis.runs import completed_runs, format_mtd, varied_settings
 
 _OF_GLOSSARY = ("ema_decay", "queue_size", "batch_size", "initial_queue_size")
@@ -104,13 +105,11 @@ def summarise_study(context: StudyContext, infos: Infos = MappingProxyType({})) 
 
 
 def _summary(context: StudyContext, infos: Infos) -> tuple[str, ...]:
-    compared, configurations = (
-        infos[topic.name] if topic.name in infos else topic.compute(context)
-        for topic in (methods.TOPIC, comparison.TOPIC)
-    )
+    compared = _info(methods.TOPIC, context, infos)
     differences = methods.describe(compared) if compared is not None else ()
     if compared is not None and context.verdict.levels < 2:
         return (*differences, _count_completed(context))
+    configurations = _info(comparison.TOPIC, context, infos)
     if configurations is not None:
         return (*comparison.describe(configurations), _count_completed(context))
     if not len(context.traced):
@@ -118,6 +117,11 @@ def _summary(context: StudyContext, infos: Infos) -> tuple[str, ...]:
     training = _describe_training(context.traced, context.study.program)
     texts = (context.verdict.sentence, *differences, _describe_runs(context), training)
     return tuple(filter(None, texts))
+
+
+def _info(topic: Topic[Info], context: StudyContext, infos: Infos) -> Info | None:
+    found: Info | None = infos[topic.name] if topic.name in infos else topic.compute(context)
+    return found
 
 
 def _count_completed(context: StudyContext) -> str:
