@@ -58,7 +58,9 @@ def untraced_runs(trials: "pd.DataFrame") -> "pd.DataFrame":
 
 def is_missing(values: "pd.Series") -> "pd.Series":
     """Whether each value of a setting is missing: NaN, or empty text."""
-    return values.isna() | (values == "")
+    missing = values.isna()
+    # this is asked of every setting of a study, most of them numbers
+    return missing if values.dtype.kind in "biuf" else missing | (values == "")
 
 
 def varied_settings(trials: "pd.DataFrame", settings: Collection[str]) -> list[str]:

@@ -68,7 +68,8 @@ def postgresql_server() -> Iterator[PostgreSQLExecutor]:
             startparams="-w",
             dbname=TEMPLATE,
             user=USER,
-            postgres_options="-c max_connections=60",
+            # no test cuts the power of the machine
+            postgres_options="-c max_connections=60 -c fsync=off",
         )
         with server:
             yield server

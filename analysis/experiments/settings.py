@@ -28,20 +28,24 @@ def with_defaults(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
     fillable = pd.Series(True, index=trials.index)
     if "method" in known and "method" in trials:
         fillable = trials["method"].isna() | (trials["method"] == known["method"])
-    filled = trials.assign(**{name: _fill(trials, name, known[name], fillable) for name in known})
-    numbers = [name for name, value in known.items() if type(value) in (int, float)]
-    return filled.assign(**{name: pd.to_numeric(filled[name]) for name in numbers})
+    return trials.assign(
+        **{name: _fill(trials, name, value, fillable) for name, value in known.items()}
+    )
 
 
 def _fill(trials: pd.DataFrame, name: str, value: SettingValue, fillable: pd.Series) -> pd.Series:
-    """A column with its missing values replaced by the default, by NaN where not `fillable`."""
+    """A column with its missing values replaced by the default, by NaN where not `fillable`.
+
+    Of a numeric type where the default is a number.
+    """
     if name not in trials:
         default = pd.Series(value, index=trials.index)
         return default if fillable.all() else default.where(fillable)
-    missing = is_missing(trials[name])
-    if not missing.any():
-        return trials[name]
-    return trials[name].mask(missing & fillable, value).mask(missing & ~fillable)
+    column = trials[name]
+    missing = is_missing(column)
+    if missing.any():
+        column = column.mask(missing & fillable, value).mask(missing & ~fillable)
+    return pd.to_numeric(column) if type(value) in (int, float) else column
 
 
 def format_setting(value: float) -> str:

@@ -1,6 +1,7 @@
 """The answer of a study in full sentences, and the terms of its page."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -8,8 +9,10 @@ import pandas as pd
 from analysis.frames import StudyFrames
 from analysis.report.cells import clean
 from analysis.report.context import StudyContext, describe_splits
+from analysis.report.findings import Infos
 from analysis.report.text import count
 from analysis.report.topics import comparison, methods
+from analysis.report.topics.base import Info, Topic
 from analysis.runs import completed_runs, format_mtd, varied_settings
 
 _OF_GLOSSARY = ("ema_decay", "queue_size", "batch_size", "initial_queue_size")
@@ -89,22 +92,24 @@ def _describe_training(runs: pd.DataFrame, program: str) -> str:
     return text + "."
 
 
-def summarise_study(context: StudyContext) -> tuple[str, ...]:
+def summarise_study(context: StudyContext, infos: Infos = MappingProxyType({})) -> tuple[str, ...]:
     """The verdict on the score against MTD, the trials it rests on, and the effect of training.
+
+    infos  what topics have computed, by their names; the others are computed here.
 
     Where methods were compared, how they differ; that alone where MTD did not vary. Where only
     other settings varied, how the configurations differ. Last, for a metric of the user's own,
     what was reported and what selected.
     """
-    return (*_summary(context), *filter(None, (describe_splits(context.study),)))
+    return (*_summary(context, infos), *filter(None, (describe_splits(context.study),)))
 
 
-def _summary(context: StudyContext) -> tuple[str, ...]:
-    compared = methods.compute(context)
+def _summary(context: StudyContext, infos: Infos) -> tuple[str, ...]:
+    compared = _info(methods.TOPIC, context, infos)
     differences = methods.describe(compared) if compared is not None else ()
     if compared is not None and context.verdict.levels < 2:
         return (*differences, _count_completed(context))
-    configurations = comparison.compute(context)
+    configurations = _info(comparison.TOPIC, context, infos)
     if configurations is not None:
         return (*comparison.describe(configurations), _count_completed(context))
     if not len(context.traced):
@@ -112,6 +117,11 @@ def _summary(context: StudyContext) -> tuple[str, ...]:
     training = _describe_training(context.traced, context.study.program)
     texts = (context.verdict.sentence, *differences, _describe_runs(context), training)
     return tuple(filter(None, texts))
+
+
+def _info(topic: Topic[Info], context: StudyContext, infos: Infos) -> Info | None:
+    found: Info | None = infos[topic.name] if topic.name in infos else topic.compute(context)
+    return found
 
 
 def _count_completed(context: StudyContext) -> str:

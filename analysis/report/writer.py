@@ -147,13 +147,14 @@ def write_report(
     moved, the page last. Raises OSError if the folder cannot be written.
     """
     context = StudyContext(study)
-    found = [(topic, info) for topic in topics if (info := topic.compute(context)) is not None]
+    infos = {topic.name: topic.compute(context) for topic in topics}
+    found = [(topic, info) for topic in topics if (info := infos[topic.name]) is not None]
     finding = find_answer(context, {topic.name: info for topic, info in found})
     main = choose_main_figure(finding.topic, found)
     figure = render_figure(main.name, main.drawing, note=context.note) if main else None
     shown = main.name if main else ""
     sections = tuple(_build_section(topic, info, context.note, shown) for topic, info in found)
-    summary = summarise_study(context)
+    summary = summarise_study(context, infos)
     frames = {name: frame for pair in found for name, frame in _tabulate(*pair).items()}
     made = {"generated": generated, "version": version}
     write_data(out / "data", to_parquet(study, generated=generated))

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,8 @@ from analysis.best_trial import Spread, compute_choices, estimate_spread, expect
 from analysis.frames import StudyFrames
 from analysis.report.context import StudyContext
 from analysis.report.topics import best_trial, trials
+from analysis.report.writer import write_report
+from analysis.runs import format_mtd
 
 MakeTrials = Callable[..., pd.DataFrame]
 MakeStudy = Callable[..., StudyFrames]
@@ -143,6 +146,19 @@ def test_the_page_names_both_scores_and_what_choosing_by_the_reported_one_adds(
     assert [row[0] for row in table.rows] == ["sts_dev", "sts_test"]
     assert table.rows[0][4] == f"{90 - scores.min():.2f}"
     assert best_trial.tabulate(info)["score_optimism"].notna().all()
+
+
+def test_an_mtd_is_written_rounded(study: StudyFrames, tmp_path: Path) -> None:
+    runs = study.trials.assign(mtd=124 / 3)
+    write_report(
+        dataclasses.replace(study, trials=runs),
+        tmp_path,
+        generated="now",
+        version="0",
+        topics=(best_trial.TOPIC,),
+    )
+    table = pd.read_csv(tmp_path / "tables" / "best_trial.csv", dtype="str")
+    assert table["mtd"].tolist() == [format_mtd(124 / 3)] * 2 == ["41.3"] * 2
 
 
 def test_a_study_without_select_by_is_ranked_by_its_metric_and_says_so(study: StudyFrames) -> None:

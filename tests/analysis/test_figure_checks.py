@@ -432,6 +432,23 @@ def test_training_curves_are_thinned(trials_of: MakeTrials, study_of: MakeStudy)
     assert training_topic.compute(StudyContext(study_of(trials))) is None
 
 
+@pytest.mark.parametrize(("select_on", "pairs"), [("dev", "dev pairs"), ("test", "test pairs")])
+def test_training_curves_are_of_the_pairs_that_choose_the_checkpoint(
+    trials_of: MakeTrials, study_of: MakeStudy, select_on: str, pairs: str
+) -> None:
+    trials = trials_of(seeds=[0]).assign(select_on=select_on)
+    curves = trials[["number", "score"]].assign(step=1, loss=1.0)
+    info = training_topic.compute(
+        StudyContext(dataclasses.replace(study_of(trials), curves=curves))
+    )
+    assert info is not None
+    drawing, ax = training_topic.draw(info), Figure().subplots()
+    drawing.panels[0][1](ax)
+    label = ax.get_ylabel().replace("\n", " ")
+    assert pairs in label
+    assert f"Scores: {label}, which choose the checkpoint;" in drawing.caption
+
+
 def test_the_svg_file_is_light_whole_and_loads_nothing(
     composed: dict[tuple[str, str], tuple[Drawing, Figure]],
 ) -> None:

@@ -5,11 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 from mtdlab.commands.printing import rounded_mtd
 from mtdlab.commands.sweep_summary import summary_fields, summary_lines
 from mtdlab.store import FinishedRow
 from mtdlab.sweep.run import SweepResult
+from tests.commands.conftest import Command, Recorded
 
 COMMAND = "mtdlab sweep a.yaml"
 BEST = FinishedRow(1, 7, "COMPLETE", 14.000000000000002, 51.25, 55.5, 3, {"ema_decay": 0.9}, "")
@@ -86,6 +88,24 @@ def test_failures_are_listed_by_reason_with_the_command_that_retries(tmp_path: P
     assert fields["failures"][-1]["reason"] == "the loss is nan at step 3"
     none_done = replace(result, best=None)
     assert summary_fields(none_done, tmp_path, COMMAND)["next"] == [f"{COMMAND} --retry-failed"]
+
+
+def test_the_last_lines_of_a_sweep_with_failed_runs(
+    command: Command, recorded: Recorded, tmp_path: Path
+) -> None:
+    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(recorded.values))
+    best, places = recorded.result.best, f"--storage {recorded.storage} --models {recorded.models}"
+    assert best is not None
+    assert command(f"sweep tiny.yaml {places}", code=3).stdout.splitlines() == [
+        f"study tiny in sqlite:///{recorded.storage} is 2 of 4 trials done (2 fail); "
+        "0 run now in 0 s",
+        f"best trial by sts_dev: {best.number} (MTD 6), sts_dev {best.ranking:.2f}, "
+        f"sts_test {best.score:.2f}",
+        f"model: {recorded.models / 'tiny'}",
+        "failed: trials 1, 3: the loss is nan at step 2",
+        f"next: mtdlab sweep tiny.yaml {places} --retry-failed",
+        f"next: mtdlab report --study tiny --storage sqlite:///{recorded.storage}",
+    ]
 
 
 def test_an_interrupted_sweep_names_the_command_that_resumes(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import copy
 import re
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,8 @@ from mtdlab.training.loop import start, train
 from tests.conftest import WORDS
 from tests.encoders.random_encoders import write_family
 
-pytest.importorskip("peft", reason="the extra peft is not installed")
+# found, not imported: that takes seconds, in each process that collects the tests
+pytestmark = pytest.mark.skipif(find_spec("peft") is None, reason="the extra peft is not installed")
 Run = Callable[..., TrainerSettings]
 
 

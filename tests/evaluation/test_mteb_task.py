@@ -1,6 +1,7 @@
 """A task of MTEB on a local folder: against its own evaluator, and what is refused."""
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 
@@ -20,8 +21,11 @@ from mtdlab.training.inputs import check_inputs, load_inputs
 from mtdlab.training.loop import train
 from tests.conftest import WORDS, Settings
 
-pytest.importorskip("mteb", reason="the extra mteb is missing")
-pytestmark = pytest.mark.filterwarnings("default")
+pytestmark = [
+    pytest.mark.filterwarnings("default"),
+    # found, not imported: that takes seconds, in each process that collects the tests
+    pytest.mark.skipif(find_spec("mteb") is None, reason="the extra mteb is missing"),
+]
 
 
 @pytest.fixture

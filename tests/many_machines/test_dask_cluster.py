@@ -3,12 +3,15 @@
 import os
 import re
 import signal
+from importlib.util import find_spec
 
 import pytest
 
 from tests.many_machines.conftest import TRIALS, Runs, Started, ended
 
-pytest.importorskip("distributed")
+pytestmark = pytest.mark.skipif(
+    find_spec("distributed") is None, reason="the extra dask is not installed"
+)
 
 
 class DaskCluster:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked_commands import ForkedCommand
 from typer.testing import CliRunner
 
 from mtdlab import load_study, user_code
@@ -119,8 +120,10 @@ def run(*arguments: str) -> tuple[int, str]:
 def test_a_single_file_reaches_workers_database_and_page(study: Write, tmp_path: Path) -> None:
     """A sweep with two worker processes, then a report without the file."""
     file, path = write_method(tmp_path / "toy_file.py"), str(study("toy"))
-    code, output = run("sweep", path, "--import", "toy_file", "--jobs", "2", "--json")
-    assert code == 0, output
+    words = ["sweep", path, "--import", "toy_file", "--jobs", "2"]
+    process = ForkedCommand(words, tmp_path, {}, merged=True)
+    printed, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, printed
     frames = load_study("toys", str(tmp_path / "mtdlab.db"))
     by_method = frames.trials.groupby("method")["factor"].agg(["size", "nunique"])
     assert by_method.to_dict("index") == {
@@ -133,7 +136,6 @@ def test_a_single_file_reaches_workers_database_and_page(study: Write, tmp_path:
     assert frames.settings["factor"].description == "factor of the loss"
 
     file.unlink()
-    forget()
     assert run("report", "--study", "toys")[0] == 0
     page = (tmp_path / "reports" / "toys" / "index.html").read_text()
     assert "Toy contrast" in page

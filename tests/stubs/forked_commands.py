@@ -8,6 +8,7 @@ sweep's workers is such a fork too.
 
 import atexit
 import fcntl
+import gc
 import json
 import os
 import signal
@@ -24,7 +25,12 @@ from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, Self
 
-IMPORTED = ("commands.sweep", "sweep.run", "sweep.worker", "sweep.trainer", "training.loop")
+import quick_databases
+
+IMPORTED = (
+    *("mtdlab.commands.sweep", "mtdlab.sweep.run", "mtdlab.sweep.worker", "mtdlab.sweep.trainer"),
+    *("mtdlab.training.loop", "analysis.frames", "alembic.command"),
+)
 
 
 class ForkedCommand:
@@ -121,7 +127,9 @@ def _ask(request: Mapping[str, Any]) -> Any:
 def _serve() -> None:
     """In the server: start commands, and tell how they have ended."""
     for name in IMPORTED:
-        __import__(f"mtdlab.{name}")
+        import_module(name)
+    quick_databases.install()
+    gc.freeze()
     for line in sys.stdin:
         request = json.loads(line)
         if "poll" in request:
