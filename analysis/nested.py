@@ -6,11 +6,13 @@ the same missing runs.
 
 The statistic is the ANOVA-type statistic of Brunner, Dette and Munk (Journal of the American
 Statistical Association 92, 1997, 1494-1502) in weighted least squares: the sum of squares that a
-model adds, divided by its expectation from one error variance per configuration, with an F
-distribution whose degrees of freedom are Box's approximation. There is no preliminary test of equal
-variances.
+model adds, divided by its expectation, with an F distribution whose degrees of freedom are Box's
+approximation. The expectation comes from one error variance per configuration, with errors that are
+independent within a seed, or from the covariance between seeds of what the model adds, for seeds
+that each respond differently. The larger p value is used; nothing is tested before.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,12 +34,14 @@ class Means:
     means      (..., C), least-squares means.
     variances  (..., C), error variance of one run of each configuration.
     squares    (..., C), mean squares of the residuals, from which the variances are estimated.
+    residuals  (..., S, C), 0 for a run that is missing.
     runs       (C,), runs of each configuration.
     """
 
     means: Floats
     variances: Floats
     squares: Floats
+    residuals: Floats
     runs: Floats
 
 
@@ -60,7 +64,7 @@ def fit_blocks(scores: Floats) -> Means:
     # rounded, so that the variance of equal scores is 0 and not a rounding error
     rest = np.round((rest - means[..., None, :]) * here, 9)
     squares = np.asarray((rest**2).sum(axis=-2) / (runs - 1))
-    return Means(means, _variances(squares, float(width.mean())), squares, runs)
+    return Means(means, _variances(squares, float(width.mean())), squares, rest, runs)
 
 
 def _seed_effects(values: Floats, here: Floats) -> Floats:
@@ -145,11 +149,12 @@ def p_added(fit: Means, base: Floats, added: Floats, weights: Floats) -> Floats:
              inverse variances have more power.
 
     The sum of squares that `added` explains in weighted least squares is divided by its expectation
-    under the error variances of the configurations. The degrees of freedom are Box's f in the
-    numerator, and in the denominator (1 + f)/2 times the mean degrees of freedom of the
-    configurations; with f times, simulated error rates reached 7 % at a nominal 5 % where one
-    configuration had most of the variance. NaN where nothing is added; 0 or 1 if all variances
-    are 0. A missing run only reduces the number of runs of its configuration.
+    under the error variances of the configurations, and by that under the covariance between seeds.
+    The degrees of freedom are Box's f in the numerator, and in the denominator (1 + f)/2 times the
+    mean degrees of freedom of the configurations; with f times, simulated error rates reached 7 %
+    at a nominal 5 % where one configuration had most of the variance. Between seeds they are f
+    times those of the seeds. NaN where nothing is added; 0 or 1 if all variances are 0. A missing
+    run only reduces the number of runs of its configuration.
     """
     null, extra = _orthonormal(base), added_space(base, added)
     if not extra.shape[1]:
@@ -158,12 +163,24 @@ def p_added(fit: Means, base: Floats, added: Floats, weights: Floats) -> Floats:
     inside, _ = np.linalg.qr(root * null)
     outside = root * extra
     space, _ = np.linalg.qr(outside - inside @ (np.swapaxes(inside, -1, -2) @ outside))
-    scaled = weights * fit.variances / fit.runs
-    covariance = np.einsum("...ir,...i,...is->...rs", space, scaled, space)
-    expected = np.trace(covariance, axis1=-2, axis2=-1)
     observed = (np.einsum("...i,...ir->...r", root[..., 0] * fit.means, space) ** 2).sum(axis=-1)
+    scaled = weights * fit.variances / fit.runs
+    independent = np.einsum("...ir,...i,...is->...rs", space, scaled, space)
+    freedom = (fit.runs - 1).mean()
+    p_value = _anova_type(observed, independent, lambda upper: (1 + upper) / 2 * freedom)
+    seeds = fit.residuals.shape[-2]
+    single = fit.residuals * (root[..., 0] / fit.runs)[..., None, :] @ space
+    between = np.swapaxes(single, -1, -2) @ single * (seeds / (seeds - 1))
+    return np.maximum(p_value, _anova_type(observed, between, lambda upper: upper * (seeds - 1)))
+
+
+def _anova_type(observed: Floats, covariance: Floats, lower: Callable[[Floats], Floats]) -> Floats:
+    """p values of sums of squares (...,) whose terms have a covariance (..., r, r).
+
+    lower  the degrees of freedom of the denominator, from Box's f of the numerator.
+    """
+    expected = np.trace(covariance, axis1=-2, axis2=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         upper = expected**2 / (covariance**2).sum(axis=(-2, -1))
-        lower = (1 + upper) / 2 * (fit.runs - 1).mean()
-        p_value = scipy.special.fdtrc(upper, lower, observed / expected)
+        p_value = scipy.special.fdtrc(upper, lower(upper), observed / expected)
     return np.where(expected > 0, p_value, np.where(observed > _RANK, 0.0, 1.0))

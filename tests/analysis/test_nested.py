@@ -100,6 +100,16 @@ def test_one_added_contrast_with_all_of_the_variance_in_it_is_a_t_test() -> None
     assert statistics.variance(scores[:, 0]) == pytest.approx(fit.variances[0], rel=1e-6)
 
 
+def test_seeds_that_respond_differently_make_it_a_t_test_over_seeds() -> None:
+    """One added contrast, whose size differs from seed to seed far more than errors."""
+    rng = np.random.default_rng(4)
+    slopes = 5 * rng.normal(size=(6, 1))
+    x = np.linspace(-1, 1, 5)
+    scores = (1 + slopes) * x + 0.1 * rng.normal(size=(6, 5))
+    p_value = float(p_added(fit_blocks(scores), np.ones((5, 1)), x[:, None], np.ones(5)))
+    assert p_value == pytest.approx(stats.ttest_1samp(scores @ x, 0).pvalue)
+
+
 def test_empty_terms_have_no_p_value_and_exact_scores_have_0_or_1() -> None:
     x = np.arange(6.0)
     base = np.column_stack([np.ones(6), x])

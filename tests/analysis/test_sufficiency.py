@@ -226,7 +226,7 @@ def load_evidence() -> ModuleType:
 def test_false_rejections_are_few_and_effects_are_found() -> None:
     """150 data sets per cell detect large errors only; tests/evidence has the full simulation."""
     table = load_evidence().rows(150, 1)
-    assert len(table) == 3 * 4 * 3 * 4 * 3
+    assert len(table) == 3 * 4 * 6 * 4 * 3
     assert (table["low99"] <= table["rejected"]).all()
     assert (table["rejected"] <= table["high99"]).all()
     null = table[table["null"]]

@@ -68,6 +68,13 @@ TRUTHS: dict[str, Callable[[Floats, Floats], Floats]] = {
     "interaction": lambda trace, ratio: 1.2 * _standard(trace) * _standard(ratio),
 }
 
+SLOPES: dict[str, Callable[[Floats, Floats], Floats]] = {
+    "slopes of 1 by seed": lambda trace, ratio: np.array([_standard(trace), _standard(ratio)]),
+    "slopes of 3 by seed": lambda trace, ratio: 3 * np.array([_standard(trace), _standard(ratio)]),
+    "opposite slopes of 3 by seed": lambda trace, ratio: 3 * _standard(trace / ratio)[None],
+}
+"""What seeds respond to, each with multiples of its own, beside errors of equal variances."""
+
 VARIANCES: dict[str, Callable[[int], Floats]] = {
     "equal": np.ones,
     "4 at two lowest": lambda size: np.where(np.arange(size) < 2, _NOISY, 1.0),
@@ -89,15 +96,25 @@ NULLS = {
 
 
 def simulate_tests(
-    means: Floats, models: Models, deviations: Floats, seeds: int, datasets: int, seed: int
+    means: Floats,
+    models: Models,
+    deviations: Floats,
+    seeds: int,
+    datasets: int,
+    seed: int,
+    *,
+    slopes: Floats | None = None,
 ) -> dict[str, Floats]:
     """p values (datasets,) of each question for normal errors and seed effects.
 
     means, deviations  (C,), of the configurations; the standard deviation between seeds is 2.
+    slopes             (V, C), of which every seed has its own multiples.
     """
     rng = np.random.default_rng(seed)
     effects = rng.normal(scale=_SEED_EFFECT, size=(datasets, seeds, 1))
     errors = rng.normal(size=(datasets, seeds, len(means))) * deviations
+    if slopes is not None:
+        errors += rng.normal(size=(datasets, seeds, len(slopes))) @ slopes
     fit = fit_blocks(means + effects + errors)
     weights = model_weights(fit, models.variance)
     return {
@@ -107,17 +124,18 @@ def simulate_tests(
 
 
 def _cells(datasets: int, seed: int) -> Iterator[tuple[object, ...]]:
-    for design, truth, variances, seeds in product(DESIGNS, TRUTHS, VARIANCES, SEEDS):
+    for design, truth, variances, seeds in product(DESIGNS, TRUTHS, [*VARIANCES, *SLOPES], SEEDS):
         trace, ratio = DESIGNS[design]
         # the same random numbers for a cell, whichever other cells there are
         key = zlib.crc32(f"{seed} {design} {truth} {variances} {seeds}".encode())
         found = simulate_tests(
             TRUTHS[truth](trace, ratio),
             build_models(trace, ratio),
-            VARIANCES[variances](len(trace)),
+            VARIANCES.get(variances, np.ones)(len(trace)),
             seeds,
             datasets,
             key,
+            slopes=SLOPES[variances](trace, ratio) if variances in SLOPES else None,
         )
         for question, p_values in found.items():
             null = truth in NULLS[question]
