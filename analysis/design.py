@@ -5,15 +5,17 @@ Letters: L levels of MTD.
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from scipy import special
 
 from analysis.blocks import Blocks, Fit, Floats
-from analysis.inference import ShapeTests, design_tests, shape_tests
+from analysis.inference import LEAST_FLAT, ShapeTests, design_tests, shape_tests
 from analysis.items import ItemScores
-from analysis.pairing import item_covariance, score_table
+from analysis.pairing import MOST_LEVELS, item_covariance, score_table
 from analysis.verdict import Verdict
 
 ASSUMED_DEVIATION = 1.5
@@ -136,6 +138,62 @@ def count_seeds(truth: Truth, alpha: float, margin: float) -> int | None:
         return float((judged.shape != "inconclusive").mean())
 
     return minimum_seeds(lambda seeds: decided(seeds) >= POWER, MOST_SEEDS)
+
+
+def smallest_margin(
+    levels: ArrayLike, seeds: int, *, deviation: float, alpha: float
+) -> float | None:
+    """The smallest margin in points at which a flat score is shown to be flat with 80 % power.
+
+    levels     MTD of each level, in steps; deviation: residual standard deviation of a run.
+
+    None with fewer than 3 seeds or levels, with which no score is called flat, and for more levels
+    than are compared (30).
+    """
+    distance = np.unique(np.asarray(levels, dtype=np.float64))
+    if min(seeds, len(distance)) < LEAST_FLAT or len(distance) > MOST_LEVELS:
+        return None
+    tests = design_tests(np.ones((seeds, len(distance)), dtype=bool), distance)
+    tables = _tables(np.zeros(len(distance)), np.full(len(distance), deviation), seeds)
+    comparison = tests.each_pair.compare(tests.fit(tables))
+    width = comparison.half_width(tests.each_pair.critical(alpha))
+    return float(np.quantile((np.abs(comparison.estimate) + width).max(axis=-1), POWER))
+
+
+@dataclass(frozen=True)
+class Precision:
+    """What limits the comparison of two levels, in points.
+
+    of_seeds, of_items  standard error of a difference between two levels due to the seeds, and due
+              to the evaluation items, the root mean square over pairs of levels.
+    seeds, items  their numbers.
+    least     the smallest difference that is significant with any number of seeds.
+    """
+
+    of_seeds: float
+    of_items: float
+    seeds: int
+    items: int
+    least: float
+
+
+def estimate_precision(
+    trials: pd.DataFrame, settings: Collection[str], items: ItemScores | None, alpha: float
+) -> Precision | None:
+    """The precision of a study's runs; None where they have no items, or nothing is compared."""
+    covariance = item_covariance(trials, settings, items)
+    if items is None or covariance is None:
+        return None
+    scores = score_table(trials, settings).to_numpy()
+    blocks = Blocks(np.isfinite(scores))
+    levels = np.eye(scores.shape[1])
+    rows = np.array([one - other for one, other in combinations(levels, 2)])
+    contrasts = blocks.weigh(rows)
+    fit = blocks.fit(scores, covariance)
+    of_items = float(np.sqrt(np.mean(contrasts.item_variance(fit))))
+    of_seeds = float(np.sqrt(np.mean(contrasts.squares @ fit.variances)))
+    least = float(special.ndtri(1 - alpha / 2)) * of_items
+    return Precision(of_seeds, of_items, len(scores), items.values.shape[1], least)
 
 
 class _Search:

@@ -15,8 +15,8 @@ from analysis.items import ItemScores, influences
 from analysis.runs import MTD_DECIMALS, traced_runs, varied_settings
 
 _COLUMNS = ["mtd", "seeds", "mean", "low", "high", "low_all", "high_all"]
-# More distinct levels than this, as random samplers produce, are merged with their neighbours.
-_MOST_LEVELS = 30
+MOST_LEVELS = 30
+"""More distinct levels, as random samplers produce, are merged with their neighbours."""
 
 
 def complete_block(table: pd.DataFrame) -> pd.DataFrame:
@@ -173,11 +173,11 @@ def cell_covariance(
 def merge_levels(distance: pd.Series) -> pd.Series:
     """The level of each run: its MTD, or that of its group where more than 30 levels are merged."""
     levels = distance.drop_duplicates().sort_values().to_numpy()
-    if len(levels) <= _MOST_LEVELS:
+    if len(levels) <= MOST_LEVELS:
         return distance
     centres = {
         level: round(float(np.exp(np.log(group).mean())), MTD_DECIMALS)
-        for group in np.array_split(levels, _MOST_LEVELS)
+        for group in np.array_split(levels, MOST_LEVELS)
         for level in group
     }
     return distance.map(centres)

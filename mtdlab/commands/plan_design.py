@@ -3,11 +3,14 @@
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mtdlab.config import StudySpec
 from mtdlab.cost.copies import begin, can_copy
 from mtdlab.errors import NothingToReport, StorageError
+
+if TYPE_CHECKING:
+    from analysis.frames import StudyFrames
 
 
 def begin_design(
@@ -55,39 +58,56 @@ def find_design(
 
 def _power(spec: StudySpec, url: str, effect: float, sd: float | None) -> dict[str, Any] | None:
     """Seeds for 80 % power; None for a study whose levels of MTD are not known or are one."""
-    from analysis.design import POWER, compute_needs
+    from analysis.design import (
+        ASSUMED_DEVIATION,
+        POWER,
+        compute_needs,
+        estimate_precision,
+        residual_deviation,
+        smallest_margin,
+    )
 
-    levels = {
+    known = {
         spec.settings(unit.parameters, unit.seed).mtd
         for unit in spec.units()
         if unit.parameters is not None
-    } - {None}
+    }
+    levels = sorted(level for level in known if level is not None)
     if len(levels) < 2:
         return None
-    deviation, basis = (sd, "as given") if sd else _deviation(spec.name, url)
-    needs = compute_needs(
-        sorted(level for level in levels if level is not None),
-        effect=effect,
-        deviation=deviation,
-        alpha=spec.alpha,
-    )
-    found = {"effect": effect, "residual_sd": deviation, "basis": basis}
-    return found | {"power": POWER, "seeds": [asdict(need) for need in needs]}
+    frames = _recorded(spec.name, url)
+    measured = residual_deviation(frames.trials, frames.settings) if frames else None
+    deviation, basis = ASSUMED_DEVIATION, "assumed"
+    if sd:
+        deviation, basis = sd, "as given"
+    elif frames and measured is not None:
+        complete = int((frames.trials["state"] == "COMPLETE").sum())
+        deviation, basis = measured, f"from {complete} recorded runs"
+    needs = compute_needs(levels, effect=effect, deviation=deviation, alpha=spec.alpha)
+    seeds = spec.looks[-1]
+    precision = None
+    if frames:
+        precision = estimate_precision(frames.trials, frames.settings, frames.items, spec.alpha)
+    return {
+        "effect": effect,
+        "residual_sd": deviation,
+        "basis": basis,
+        "power": POWER,
+        "seeds": [asdict(need) for need in needs],
+        "planned_seeds": seeds,
+        "flat_margin": smallest_margin(levels, seeds, deviation=deviation, alpha=spec.alpha),
+        "precision": precision and asdict(precision),
+    }
 
 
-def _deviation(study: str, url: str) -> tuple[float, str]:
-    """The residual standard deviation of the study's runs, or an assumed one, and which it is."""
-    from analysis.design import ASSUMED_DEVIATION, residual_deviation
+def _recorded(study: str, url: str) -> "StudyFrames | None":
+    """The study's recorded trials; None where there are none."""
     from mtdlab.store import load_study
 
     try:
-        frames = load_study(study, url, curves=False)
+        return load_study(study, url, curves=False)
     except (StorageError, NothingToReport):
-        return ASSUMED_DEVIATION, "assumed"
-    measured = residual_deviation(frames.trials, frames.settings)
-    if measured is None:
-        return ASSUMED_DEVIATION, "assumed"
-    return measured, f"from {int((frames.trials['state'] == 'COMPLETE').sum())} recorded runs"
+        return None
 
 
 def describe_design(design: dict[str, Any]) -> list[str]:
@@ -123,7 +143,27 @@ def _describe_power(power: dict[str, Any]) -> list[str]:
         f"{_count(own['slope'])} seeds",
         f"        residual standard deviation {power['residual_sd']:.2g} points, {power['basis']}",
     ]
-    return lines if own["levels"] > 2 else lines[2:]
+    lines = lines if own["levels"] > 2 else lines[2:]
+    if power["flat_margin"] is not None:
+        lines.append(
+            f"        {power['planned_seeds']} seeds show a flat score to be flat within "
+            f"{power['flat_margin']:.2g} points"
+        )
+    return lines + _describe_precision(power["precision"])
+
+
+def _describe_precision(precision: dict[str, Any] | None) -> list[str]:
+    """Whether more seeds or more evaluation items would help; nothing where it is not known."""
+    if precision is None:
+        return []
+    more = "seeds" if precision["of_seeds"] > precision["of_items"] else "items"
+    return [
+        f"items   standard error of a difference between two levels: {precision['of_seeds']:.2g} "
+        f"points from {precision['seeds']} seeds,",
+        f"        {precision['of_items']:.2g} from {precision['items']:,} evaluation items; more "
+        f"{more} help more",
+        f"        no number of seeds shows less than {precision['least']:.2g} points with them",
+    ]
 
 
 def _seeds(need: dict[str, Any]) -> str:

@@ -7,12 +7,15 @@ from analysis.design import (
     Truth,
     compute_needs,
     count_seeds,
+    estimate_precision,
     minimum_seeds,
     peak_effects,
     residual_deviation,
     slope_effects,
+    smallest_margin,
 )
 from analysis.inference import design_tests
+from analysis.items import ItemScores
 from tests.analysis.test_looks import trials_of
 
 MTD = np.geomspace(10, 160, 5)
@@ -57,6 +60,35 @@ def test_two_levels_have_a_slope_but_no_peak() -> None:
     assert (own.levels, own.peak) == (2, None)
     # a paired t test: power 0.79 at 6 pairs and 0.87 at 7, by the noncentral t
     assert own.slope == pytest.approx(6, abs=1)
+
+
+def test_a_flat_score_is_shown_at_the_stated_margin() -> None:
+    margin = smallest_margin(MTD, 8, deviation=0.5, alpha=0.05)
+    assert margin is not None
+    tests = design_tests(np.ones((8, 5), dtype=bool), MTD)
+    tables = 0.5 * np.random.default_rng(7).normal(size=(500, 8, 5))
+    flat = tests.are_flat(tests.fit(tables), 0.05, margin)
+    assert 0.7 < flat.mean() < 0.9
+    assert smallest_margin(MTD, 2, deviation=0.5, alpha=0.05) is None
+    assert smallest_margin(np.geomspace(5, 200, 31), 8, deviation=0.5, alpha=0.05) is None
+
+
+def test_the_precision_tells_seeds_from_items() -> None:
+    rng = np.random.default_rng(0)
+    trials = trials_of([0.0, 1.0, 2.0, 1.0, 0.0], 8, 0.8).assign(number=range(40))
+    # what an item adds to a run's score: common to all seeds of a level
+    level = trials["mtd"].rank(method="dense").astype(int).to_numpy() - 1
+    values = 50 + 20 * rng.normal(size=(5, 400))[level]
+    items = ItemScores(
+        trials["number"].to_numpy(), values.astype(np.float32), "mean", None, {"a": 400}, ""
+    )
+    found = estimate_precision(trials, [], items, 0.05)
+    assert found is not None
+    assert (found.seeds, found.items) == (8, 400)
+    assert found.of_items == pytest.approx(20 * np.sqrt(2 / 400), rel=0.1)
+    assert found.of_seeds == pytest.approx(0.8 * np.sqrt(2 / 8), rel=0.4)
+    assert found.least == pytest.approx(1.96 * found.of_items, rel=1e-3)
+    assert estimate_precision(trials, [], None, 0.05) is None
 
 
 def test_the_residual_deviation_leaves_seeds_and_levels_out() -> None:
