@@ -9,19 +9,23 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy import special
 
+from analysis.blocks import Floats
 from analysis.experiments.catalogue import EXPERIMENTS, Experiment
 from analysis.experiments.collapse import can_collapse
 from analysis.experiments.join import find_differing, join_published
 from analysis.experiments.selection import balance_runs, list_others, select_runs
 from analysis.frames import Settings
 from analysis.inference import compare_columns
-from analysis.intervals import Estimate, estimate, summarise
+from analysis.intervals import Estimate, summarise
 from analysis.pairing import complete_block
 from analysis.tasks import STS
 
 _LEAST_SHARED = 5
 """Rows that a slope on the published scores needs."""
+PUBLISHED_ERROR = 0.5
+"""Standard error in points of a published score, which is of one run or the mean of few."""
 _RESULT = ["n", "seeds", "mean", "low", "high", "published"]
 
 
@@ -50,8 +54,8 @@ class Comparison:
     spread    the best of these rows less the worst.
     paper_gap the best row less the row that is best in the paper, of those with a published value;
               None if the runs differ from the published ones. Both are None without two seeds.
-    slope     least-squares slope of these scores on the published ones, averaged over seeds; None
-              as for paper_gap, and with fewer than five such rows.
+    slope     of these scores on the published ones (`estimate_slope`); None as for paper_gap, and
+              with fewer than five such rows.
     """
 
     experiment: Experiment
@@ -128,11 +132,31 @@ def _gap(scores: pd.DataFrame, above: int, below: int, level: float) -> Gap | No
 
 
 def _slope(scores: pd.DataFrame, published: pd.Series, level: float) -> Estimate | None:
-    both = scores[published.index]
+    both = scores[published.index].to_numpy(dtype=np.float64)
     centred = (published - published.mean()).to_numpy(dtype=np.float64)
     if len(published) < _LEAST_SHARED or len(both) < 2 or not centred.any():
         return None
-    return estimate(both.to_numpy(dtype=np.float64) @ centred / (centred @ centred), level)
+    return estimate_slope(both, centred, level)
+
+
+def estimate_slope(scores: Floats, published: Floats, level: float) -> Estimate:
+    """Slope of scores (S, R) on published ones (R,), averaged over seeds.
+
+    Errors in the published scores, of standard deviation `PUBLISHED_ERROR`, make the slope of least
+    squares too small; it is divided by the share of their scatter that is not error, at least 0.2
+    (Fuller 1987, section 1.2). The t interval counts seeds and these errors, with degrees of
+    freedom after Satterthwaite.
+    """
+    centred = published - published.mean()
+    squares, rows = float(centred @ centred), len(centred)
+    error = PUBLISHED_ERROR**2
+    kept = max(1 - (rows - 1) * error / squares, 0.2)
+    slopes = scores @ centred / squares / kept
+    mean, of_seeds = float(slopes.mean()), float(slopes.var(ddof=1)) / len(slopes)
+    of_published = mean**2 * error / squares * (2 - kept) / kept**2
+    freedom = (of_seeds + of_published) ** 2 / max(of_seeds**2 / (len(slopes) - 1), 1e-24)
+    width = float(special.stdtrit(freedom, (1 + level) / 2) * np.sqrt(of_seeds + of_published))
+    return Estimate(mean, mean - width, mean + width)
 
 
 def compare(

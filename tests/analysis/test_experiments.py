@@ -1,7 +1,7 @@
 """The experiments of the papers, compared with values by hand."""
 
 from collections.abc import Callable
-from dataclasses import astuple
+from dataclasses import astuple, replace
 
 import numpy as np
 import pandas as pd
@@ -19,9 +19,11 @@ from analysis.experiments import (
     detect_collapse,
     needs_curves,
 )
+from analysis.experiments.compare import estimate_slope
 from analysis.experiments.settings import with_defaults
 from analysis.frames import Setting, StudyFrames
 from analysis.inference import compare_columns
+from analysis.intervals import Estimate
 from analysis.published import load_published
 from analysis.report.topics.collapse import describe_detected
 from analysis.report.topics.experiment_text import describe_comparison, describe_paper, warn_mixed
@@ -377,7 +379,7 @@ def test_values_are_worded_as_they_are_set() -> None:
     [
         ([3.0, 2.0, 4.0, 3.0, 3.0], "0.85 has the highest mean both there and here"),
         ([9.0, 2.0, 4.0, 3.0, 3.0], "0.85 is best there and 0.5 here; here the first is lower by"),
-        ([4.0, 5.0, 1.0, 2.0, 2.0], "The direction is opposite"),
+        ([4.0, 5.0, 1.0, 2.0, 2.0], "Whether the rows rank as in the paper is not settled"),
     ],
 )
 def test_where_the_paper_differs_is_said(scores: list[float], says: str) -> None:
@@ -390,6 +392,20 @@ def test_where_the_paper_differs_is_said(scores: list[float], says: str) -> None
     said = describe_paper(found("ema_decay", trials))
     assert said.startswith("Of the 5 rows that the paper has too, 0.85 ")
     assert says in said
+
+
+@pytest.mark.parametrize(
+    ("slope", "says"),
+    [
+        (Estimate(2.0, 1.0, 3.0), "Rows higher in the paper are higher here (+2.00 points"),
+        (Estimate(-2.0, -3.0, -1.0), "The direction is opposite"),
+    ],
+)
+def test_a_slope_on_the_published_scores_is_said(slope: Estimate, says: str) -> None:
+    five = points_of("ema_decay", [0.5, 0.8, 0.85, 0.9, 0.95])
+    rows = [[1.0, 2.0], [3.0, 4.1], [2.0, 3.1], [1.0, 2.1], [2.0, 3.0]]
+    comparison = found("ema_decay", make_runs(five, rows))
+    assert says in describe_paper(replace(comparison, slope=slope))
 
 
 def test_a_difference_within_chance_is_not_claimed() -> None:
@@ -509,3 +525,18 @@ def test_without_a_symmetric_structure_there_are_no_rows(evaluated: Evaluated) -
     assert not needs_curves(study.trials, SETTINGS)
     assert detect_collapse(study).empty
     assert compute_collapse(study).empty
+
+
+def test_a_slope_on_published_scores_counts_their_errors() -> None:
+    """Slope 1 on true scores; the published ones have errors of 0.5 points."""
+    rng = np.random.default_rng(0)
+    covered, slopes = 0, []
+    for _ in range(400):
+        true = rng.normal(scale=1.5, size=7)
+        scores = true + rng.normal(size=(8, 7))
+        slope = estimate_slope(scores, true + 0.5 * rng.normal(size=7), 0.95)
+        covered += slope.low < 1 < slope.high
+        slopes.append(slope.mean)
+    # fewer than 361 of 400 has a probability below 0.0005 at a coverage of 0.95
+    assert covered >= 361
+    assert np.median(slopes) == pytest.approx(1, abs=0.08)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.experiments import Comparison, Gap
-from analysis.experiments.compare import find_top
+from analysis.experiments.compare import PUBLISHED_ERROR, find_top
 from analysis.experiments.settings import format_setting, format_value
 from analysis.intervals import Estimate
 from analysis.report.cells import clean
@@ -111,7 +111,10 @@ def _describe_differing(comparison: Comparison) -> str:
 def _describe_slope(slope: Estimate | None) -> str:
     if slope is None or not math.isfinite(slope.low):
         return ""
-    per = f"{slope.mean:+.2f} points here per point there, {_interval(slope)}"
+    per = (
+        f"{slope.mean:+.2f} points here per point there, {_interval(slope)}, published scores "
+        f"taken to have a standard error of {PUBLISHED_ERROR:g} points"
+    )
     if slope.low > 0:
         return f"Rows higher in the paper are higher here ({per})."
     if slope.high < 0:
