@@ -15,7 +15,7 @@ from analysis.runs import completed_runs, varied_settings
 
 _MOST_COMPARED = 100
 _DIFFERENCE = ["difference", "difference_low", "difference_high"]
-COLUMNS = ("number", "n", "seeds", "mean", "low", "high", *_DIFFERENCE)
+COLUMNS = ("number", "n", "seeds", "mean", "low", "high", *_DIFFERENCE, "may_be_best")
 """Of a table of configurations, after the settings that varied."""
 
 
@@ -46,8 +46,8 @@ def compute_configurations(
     configuration; mean, low and high as `summarise` gives them; the difference is in points above
     the best configuration, with seeds as blocks. Its interval is simultaneous for all pairs of
     configurations, because the best is chosen by the same scores; it is missing for the best
-    itself, where seeds are not shared, and beyond the 100 best. Raises ValueError for a level
-    outside (0, 1).
+    itself, where seeds are not shared, and beyond the 100 best. may_be_best: whether no other
+    configuration is significantly better (Hsu 1984). Raises ValueError for a level outside (0, 1).
     """
     check_level(level)
     runs = completed_runs(trials).sort_values("number")
@@ -58,8 +58,8 @@ def compute_configurations(
     scores = runs.pivot_table(index="seed", columns="configuration", values="score")
     ordered = scores.reindex(columns=table["configuration"][:_MOST_COMPARED])
     covariance = cell_covariance(runs, ordered, "configuration", items)
-    rows = differences_to_best(ordered, 0, level, covariance)
-    found = pd.DataFrame(rows, columns=_DIFFERENCE, dtype="float64").reindex(table.index)
+    found = differences_to_best(ordered, 0, level, covariance).reindex(table.index)
+    found["may_be_best"] = found["may_be_best"].astype("boolean").fillna(value=False).astype(bool)
     first = runs.drop_duplicates("configuration").set_index("configuration")
     chosen = first.loc[table["configuration"], ["number", *varied]].reset_index(drop=True)
     joined = pd.concat([chosen, table.drop(columns="configuration"), found], axis=1)
@@ -68,19 +68,22 @@ def compute_configurations(
 
 def differences_to_best(
     scores: pd.DataFrame, best: int, level: float, covariance: Floats | None
-) -> Floats:
-    """`compare_columns` of scores (S, C), NaN for the best itself: (C, 3).
+) -> pd.DataFrame:
+    """`compare_columns` of scores (S, C): difference, its bounds and may_be_best, C rows.
 
-    Without bounds where too few seeds are shared; the difference is then over the common ones.
+    NaN for the best itself. Without bounds where too few seeds are shared; the difference is then
+    over the common ones.
     """
     values = scores.to_numpy(dtype=np.float64)
-    found = compare_columns(values, best, 1 - level, covariance)
+    contest = compare_columns(values, best, 1 - level, covariance)
+    found = contest.differences
     for column in np.flatnonzero(np.isnan(found[:, 0])):
         common = values[:, column] - values[:, best]
         common = common[np.isfinite(common)]
         found[column, 0] = common.mean() if len(common) else np.nan
     found[best : best + 1] = np.nan
-    return found
+    table = pd.DataFrame(found, columns=_DIFFERENCE, dtype="float64")
+    return table.assign(may_be_best=contest.may_be_best)
 
 
 def estimate_configuration(

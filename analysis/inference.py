@@ -356,25 +356,47 @@ def _with_items(null: NullFits, scores: Floats, items: Floats | None) -> Null:
     return NullItems(null, items / max(variance, 1e-9 * float(np.trace(items)), 1e-24))
 
 
-def compare_columns(
-    scores: Floats, reference: int, alpha: float, items: Floats | None = None
-) -> Floats:
-    """Each column of an (S, C) table less the column `reference`, (C, 3): mean, low, high.
-
-    The columns have no order. Seeds are blocks; the intervals are simultaneous over all pairs of
-    columns, hence valid for columns that were chosen on the same scores. NaN where a column shares
-    too few seeds with the others (`connected_table`).
+def column_tests(scores: Floats, items: Floats | None = None) -> ShapeTests:
+    """The tests for a table (S, C) as required by `Blocks`, whose columns have no order.
 
     items  covariance of the columns' effects due to the evaluation items, (C, C) in points squared.
     """
-    found = np.full((scores.shape[1], 3), np.nan)
+    present = np.isfinite(scores)
+    null = _null_fits(present.tobytes(), len(scores), None)
+    places = np.arange(1.0, scores.shape[1] + 1)
+    return ShapeTests(_with_items(null, scores, items), places, items)
+
+
+@dataclass(frozen=True)
+class Contest:
+    """The columns of a table against one of them.
+
+    differences  each column less the reference, (C, 3): mean, low, high, simultaneous over all
+                 pairs of columns, hence valid for columns that were chosen on the same scores.
+    may_be_best  (C,) whether no other column is significantly better (Hsu 1984).
+
+    NaN and False where a column shares too few seeds with the others (`connected_table`).
+    """
+
+    differences: Floats
+    may_be_best: NDArray[np.bool_]
+
+
+def compare_columns(
+    scores: Floats, reference: int, alpha: float, items: Floats | None = None
+) -> Contest:
+    """The columns of an (S, C) table, which have no order, against the column `reference`.
+
+    items  as for `column_tests`.
+    """
+    count = scores.shape[1]
+    found, best = np.full((count, 3), np.nan), np.zeros(count, dtype=np.bool_)
     seeds, columns = connected_table(scores)
     if not columns.any() or not columns[reference]:
-        return found
+        return Contest(found, best)
     table = scores[np.ix_(seeds, columns)]
-    present = np.isfinite(table)
-    null = _null_fits(present.tobytes(), len(table), None)
-    chosen = None if items is None else items[np.ix_(columns, columns)]
-    tests = ShapeTests(_with_items(null, table, chosen), np.arange(1.0, table.shape[1] + 1), chosen)
-    found[columns] = tests.compare_with(tests.fit(table), int(columns[:reference].sum()), alpha)
-    return found
+    tests = column_tests(table, None if items is None else items[np.ix_(columns, columns)])
+    fit = tests.fit(table)
+    found[columns] = tests.compare_with(fit, int(columns[:reference].sum()), alpha)
+    best[columns] = tests.find_optimal(fit, alpha)
+    return Contest(found, best)

@@ -14,7 +14,7 @@ from analysis.spectrum import effective_rank
 
 _KEYS = ["method", "mtd"]
 _DIFFERENCE = ["difference", "difference_low", "difference_high"]
-_COLUMNS = [*_KEYS, "n", "seeds", "mean", "low", "high", *_DIFFERENCE]
+_COLUMNS = [*_KEYS, "n", "seeds", "mean", "low", "high", *_DIFFERENCE, "may_be_best"]
 
 
 def with_methods(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
@@ -55,11 +55,11 @@ def compute_methods(
     """Mean score of each method at each of its levels of MTD, and its difference to the best.
 
     Returns method, mtd (NaN where the method has none), n, seeds, mean, low, high (see
-    `summarise`), and difference, difference_low, difference_high: points above the row with
-    the highest mean, with seeds as blocks. The intervals of the differences are simultaneous for
-    all pairs of rows, because the best row is chosen by the same scores; they are NaN for the best
-    row itself and where seeds are not shared. No rows unless the completed runs have several
-    methods. Raises ValueError for a level outside (0, 1).
+    `summarise`), then difference, difference_low, difference_high (points above the row with the
+    highest mean, with seeds as blocks) and may_be_best (whether no row is significantly better).
+    The intervals are simultaneous for all pairs of rows, because the best row is chosen by the same
+    scores; they are NaN for the best row itself and where seeds are not shared. No rows unless the
+    completed runs have several methods. Raises ValueError for a level outside (0, 1).
     """
     if not varies_method(trials, settings):
         return pd.DataFrame(columns=_COLUMNS)
@@ -120,7 +120,7 @@ def _compare_to(
     runs = runs.assign(row=runs.groupby(_KEYS).ngroup())
     values = runs.pivot_table(index="seed", columns="row", values=value)
     covariance = cell_covariance(runs, values, "row", items)
-    table[_DIFFERENCE] = differences_to_best(values, best, level, covariance)
+    table = table.join(differences_to_best(values, best, level, covariance))
     return table.assign(mtd=table["mtd"].replace(0.0, np.nan))
 
 

@@ -128,7 +128,9 @@ def _gap(scores: pd.DataFrame, above: int, below: int, level: float) -> Gap | No
         return None
     high, low = (int(place) for place in scores.columns.get_indexer(pd.Index([above, below])))
     values = scores.to_numpy(dtype=np.float64)
-    return Gap(above, below, Estimate(*compare_columns(values, low, 1 - level)[high].tolist()))
+    return Gap(
+        above, below, Estimate(*compare_columns(values, low, 1 - level).differences[high].tolist())
+    )
 
 
 def _slope(scores: pd.DataFrame, published: pd.Series, level: float) -> Estimate | None:

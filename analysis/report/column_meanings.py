@@ -9,6 +9,7 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "angle": "half angle of the spherical cap, in degrees",
     "base": "null model of the score",
     "baseline": "mean cosine of different sentences' keys now",
+    "best": "value with the highest mean score",
     "best_step": "step of the checkpoint that was kept",
     "best_high": "upper end of the optimal range, in steps",
     "best_low": "lower end of the optimal range, in steps",
@@ -46,6 +47,7 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "look": "number of the look, from 1",
     "loss": "training loss of the step",
     "low": "lower end of the 95 % confidence interval",
+    "may_be_best": "whether no other row is significantly better",
     "mean": "mean over the seeds",
     "mean_cosine": "mean cosine of random sentence pairs; near 1: collapsed",
     "measure": "what the row measures",
@@ -100,4 +102,5 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "verdict": "verdict of the look",
     "versions": "versions of the packages",
     "wall_seconds": "duration of the trial, in seconds",
+    "worst": "value with the lowest mean score",
 }

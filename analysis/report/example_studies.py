@@ -31,12 +31,14 @@ _LAGS = (1, 2, 4, 8)
 
 
 def example_studies() -> tuple[StudyFrames, ...]:
-    """Studies of η and K; of η, N and learning rates; of a symmetric structure; of methods."""
+    """Studies of η and K; of η, N and learning rates; of a symmetric structure; of methods; of
+    settings beside MTD."""
     return (
         _study(ema_decay=[0.75, 0.9, 0.97], queue_size=[64, 512]),
         _study(ema_decay=[0.75, 0.9, 0.97], batch_size=[32, 64], learning_rate=[3e-4, 1e-3]),
         _study(ema_decay=[0.0, 0.85], prediction_layers=[0, 2]),
         _study(method=["mocose", "simcse", "mixcse"]),
+        _study(learning_rate=[3e-4, 1e-3], steps=[20, 40]),
     )
 
 

@@ -5,7 +5,7 @@ history, the maximum traceable distance (MTD), or other settings.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from analysis.looks import judged_trials
 from analysis.report.context import StudyContext
 from analysis.report.shape import answer_shape, describe_certainty
 from analysis.report.text import LEVEL, PERCENT, count
-from analysis.report.topics.comparison import Configurations
+from analysis.report.topics.comparison import Configurations, describe_effect
 from analysis.report.topics.history import History
 from analysis.report.topics.methods import Methods
 from analysis.robustness import Condition
@@ -103,14 +103,17 @@ def _methods(context: StudyContext, info: Methods) -> Finding:
 
 def _configurations(info: Configurations) -> Finding:
     best = int(info.table["number"].iloc[0])
-    return _contest(info.names, info.table, "configurations", best)
+    found = _contest(info.names, info.table, "configurations", best)
+    if info.effects is None:
+        return found
+    return replace(found, certainty=f"{found.certainty} {describe_effect(info.effects)}")
 
 
 def _contest(names: Sequence[str], ranked: pd.DataFrame, topic: str, best: int) -> Finding:
     """The best of several rows against the others, by their paired differences, best first."""
     others = ranked.iloc[1:]
     tested = np.isfinite(others["difference_low"])
-    equal = int((tested & (others["difference_high"] >= 0)).sum())
+    equal = int(others["may_be_best"].sum())
     first, second = names[0], names[1]
     if not tested.any():
         text = f"{first} has the highest mean score; no difference is tested"

@@ -270,7 +270,9 @@ def test_a_difference_is_paired_and_simultaneous_over_all_pairs() -> None:
     assert (spread.above, spread.below) == (2, 0)
     assert spread.size.mean == pytest.approx(3)
     scores = np.array([[10.0, 11, 12], [30, 31, 34]])
-    assert astuple(spread.size) == pytest.approx(tuple(compare_columns(scores, 0, 0.05)[2]))
+    assert astuple(spread.size) == pytest.approx(
+        tuple(compare_columns(scores, 0, 0.05).differences[2])
+    )
     # wider than the interval of one pair that was not chosen, with 2 degrees of freedom
     alone = stats.t.ppf(0.975, 2) * np.std([2, 4], ddof=1) / np.sqrt(2)
     assert spread.size.high - 3 > alone

@@ -107,7 +107,7 @@ def test_configurations_are_compared_over_common_seeds() -> None:
     assert table["number"].tolist() == [3, 0, 6]
     assert table["difference"].tolist()[1:] == pytest.approx([-2, -16])
     values = np.array([scores[rate] for rate in table["rate"]], dtype=float).T
-    expected = compare_columns(values, 0, 0.05)
+    expected = compare_columns(values, 0, 0.05).differences
     assert table["difference_low"][1] == pytest.approx(expected[1, 1])
     assert np.isnan(table["difference_low"][0])
 

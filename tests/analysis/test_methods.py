@@ -48,7 +48,8 @@ def test_a_row_for_each_method_and_level(mixed: pd.DataFrame, settings: Settings
     assert table["mean"].tolist() == pytest.approx([10, 30, 40, 38, 20])
     assert (table["n"] == 3).all()
     np.testing.assert_allclose(table["difference"], [-30, -10, np.nan, -2, -20])
-    found = compare_columns(np.array([[10.0, 30, 40, 39 - seed, 20] for seed in range(3)]), 2, 0.05)
+    scores = np.array([[10.0, 30, 40, 39 - seed, 20] for seed in range(3)])
+    found = compare_columns(scores, 2, 0.05).differences
     assert table["difference_low"][3] == pytest.approx(found[3, 1])
     assert table["difference_high"][3] == pytest.approx(found[3, 2])
 

@@ -7,12 +7,16 @@ import numpy as np
 import pandas as pd
 
 from analysis.comparison import COLUMNS, compute_configurations, name_configuration
+from analysis.effects import Effects, compute_effects
+from analysis.experiments.settings import format_value
+from analysis.intervals import Estimate
 from analysis.report.cells import clean, make_table, thin_rows
 from analysis.report.context import StudyContext
 from analysis.report.drawing import Drawing
 from analysis.report.page import Table
 from analysis.report.text import LEVEL, PERCENT, count
 from analysis.report.topics.base import Topic
+from analysis.verdict import describe_points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,10 +29,11 @@ _MOST_LETTERS = 60
 class Configurations:
     """table: `compute_configurations`; names: of its rows; labels: of its settings.
 
-    score  label of the score in figures.
+    effects  `compute_effects`; score: label of the score in figures.
     """
 
     table: pd.DataFrame
+    effects: Effects | None
     names: tuple[str, ...]
     labels: dict[str, str]
     score: str
@@ -48,37 +53,78 @@ def compute(context: StudyContext) -> Configurations | None:
         clean(name_configuration(row), most=_MOST_LETTERS)
         for _, row in table[varied].astype("object").iterrows()
     ]
-    return Configurations(table, tuple(names), dict(context.labels), context.score_label)
+    effects = compute_effects(
+        context.trials, context.study.settings, items=context.study.items, level=LEVEL
+    )
+    return Configurations(table, effects, tuple(names), dict(context.labels), context.score_label)
 
 
 def describe(info: Configurations) -> tuple[str, ...]:
     """The best configuration, and how many others are significantly worse."""
     table, others = info.table, len(info.table) - 1
-    worse = int((table["difference_high"] < 0).sum())
+    worse = others + 1 - int(table["may_be_best"].sum())
     tested = int(np.isfinite(table["difference_low"]).sum())
     if not tested:
         rest = "With fewer than two common seeds, no difference is tested."
     else:
         rest = (
             f"{worse:,} of {count(others, 'other configuration')} "
-            f"{'is' if worse == 1 else 'are'} significantly worse (paired differences, "
-            f"multiplicity-adjusted {PERCENT} CI)."
+            f"{'is' if worse == 1 else 'are'} significantly worse than the best (comparisons with "
+            f"the best at {PERCENT} confidence)."
         )
     best = f"The mean score is highest with {info.names[0]}: {table['mean'].iloc[0]:.2f}."
-    return (best, rest)
+    if info.effects is None:
+        return (best, rest)
+    return (best, rest, describe_effect(info.effects), _describe_interactions(info.effects))
+
+
+def describe_effect(effects: Effects) -> str:
+    """The setting with the largest effect."""
+    row = effects.settings.iloc[0]
+    size = Estimate(row["difference"], row["low"], row["high"])
+    name = str(row["setting"])
+    values = " instead of ".join(clean(format_value(name, row[each])) for each in ("best", "worst"))
+    doubt = "" if size.low > 0 else ", not significant"
+    return (
+        f"The largest effect is that of {clean(name)}: {describe_points(size, LEVEL)} with "
+        f"{values}, averaged over the other settings{doubt}."
+    )
+
+
+def _describe_interactions(effects: Effects) -> str:
+    """Which effects depend on another setting, adjusted for the number of pairs (Bonferroni)."""
+    pairs = effects.interactions
+    clear = pairs[pairs["p_value"] * len(pairs) <= 1 - LEVEL]
+    if not len(clear):
+        return "No effect depends significantly on the value of another setting."
+    named = [
+        " and ".join(map(clean, pair)) for pair in clear[["first", "second"]].to_numpy(dtype=str)
+    ]
+    return f"The effects of {'; of '.join(named)} depend on each other."
 
 
 def show(info: Configurations) -> tuple[Table, ...]:
     """A row for each configuration."""
     rows, remark = thin_rows(info.table.rename(columns={"number": "first trial"}), "configurations")
     caption = (
-        f"Mean score of each configuration with its {PERCENT} CI over seeds, and the paired "
-        "difference to the best, its CI adjusted for all pairs of configurations "
-        f"(Bonferroni).{remark}"
+        f"Mean score of each configuration with its {PERCENT} CI over seeds, the difference to the "
+        "best with a CI that is simultaneous for all pairs of configurations, and whether no other "
+        f"is significantly better.{remark}"
     )
-    return (
-        make_table(rows, caption=caption, csv="configurations", sortable=True, labels=info.labels),
-    )
+    tables = [
+        make_table(rows, caption=caption, csv="configurations", sortable=True, labels=info.labels)
+    ]
+    if info.effects is not None:
+        caption = (
+            "Effect of each setting: its best value less its worst, averaged over the other "
+            f"settings, with a {PERCENT} CI that is simultaneous for all pairs of its values."
+        )
+        tables.append(make_table(info.effects.settings, caption=caption, csv="effects"))
+    return tuple(tables)
+
+
+def _tabulate_effects(info: Configurations) -> pd.DataFrame:
+    return info.effects.settings if info.effects is not None else pd.DataFrame()
 
 
 def draw(info: Configurations) -> Drawing:
@@ -106,7 +152,7 @@ TOPIC = Topic(
     name="configurations",
     title="Configurations compared",
     compute=compute,
-    csv={"configurations": lambda info: info.table},
+    csv={"configurations": lambda info: info.table, "effects": _tabulate_effects},
     figures={"configurations": draw},
     text=describe,
     tables=show,
