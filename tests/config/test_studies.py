@@ -51,7 +51,7 @@ def test_the_default_study_varies_the_ema_decay_alone() -> None:
     spec = read("mtd")
     found = configurations(spec)
     assert [each.mtd for each in found] == pytest.approx([10, 18, 208])
-    assert (spec.seeds, spec.looks) == (tuple(range(1000, 1012)), (5, 7, 9, 12))
+    assert (spec.seeds, spec.looks) == (tuple(range(1000, 1013)), (5, 7, 9, 13))
     fixed = {tuple(each.model_dump(exclude={"ema_decay"}).items()) for each in found}
     assert len(fixed) == 1
     first = found[0].model_dump()

@@ -23,10 +23,11 @@ from functools import lru_cache
 
 import numpy as np
 import pandas as pd
+from errors import ERRORS
 from numpy.typing import NDArray
 
 from analysis.blocks import Fit, Floats
-from analysis.inference import ShapeTests, design_tests
+from analysis.inference import ShapeTests, design_tests, shape_tests
 from analysis.looks import LEADING_LEVEL, SPENDING, leading_levels
 from analysis.sequential import Spending, compute_boundaries
 
@@ -46,6 +47,8 @@ TRUTHS: dict[str, Floats] = {
 }
 NULLS = ("flat", "rising with saturation, 5 points", "falling, 5 points")
 DEVIATIONS = (1.0, 2.0, 3.0)
+CORRELATED = ("AR(1) 0.5", "AR(1) 0.9", "slopes of 3", "slopes and curvatures of 3")
+"""Models of errors that are not independent within a seed."""
 
 
 @dataclass
@@ -84,6 +87,15 @@ def tests_of(counts: tuple[int, ...], levels: tuple[float, ...]) -> ShapeTests:
     return design_tests(np.arange(max(counts))[:, None] < np.array(counts), np.array(levels))
 
 
+def tests_with_items(scores: Floats, levels: tuple[float, ...], items: Floats) -> ShapeTests:
+    """The tests of tables (B, S, L) of one design that count the sampling of evaluation items.
+
+    items  covariance of the levels' effects due to the items, (L, L). Its share of the variance in
+           the simulated tables is that of the first table.
+    """
+    return shape_tests(scores[0], np.array(levels), items)
+
+
 def judge(
     tests: ShapeTests, fit: Fit, alpha: float
 ) -> tuple[NDArray[np.object_], NDArray[np.bool_], NDArray[np.bool_]]:
@@ -98,13 +110,13 @@ def judge(
     return found.shape, found.peak_excluded | at_end, leading
 
 
-def simulate(truth: str, deviation: float, datasets: int, seed: int) -> Floats:
-    """Scores of B data sets, (B, S, L)."""
+def simulate(truth: str, errors: str, deviation: float, datasets: int, seed: int) -> Floats:
+    """Scores of B data sets, (B, S, L); errors: a name in `errors.ERRORS`."""
     key = zlib.crc32(f"{truth} {deviation}".encode())
     random = np.random.default_rng([seed, key])
-    shape = (datasets, LOOKS[-1], len(LEVELS))
     seeds = SEED_EFFECT * random.standard_normal((datasets, LOOKS[-1], 1))
-    return np.asarray(TRUTHS[truth] + seeds + deviation * random.standard_normal(shape))
+    drawn = ERRORS[errors](random, datasets, LOOKS[-1], _PLACE)
+    return np.asarray(TRUTHS[truth] + seeds + deviation * drawn)
 
 
 def run_fixed(scores: Floats) -> Outcome:
@@ -115,9 +127,17 @@ def run_fixed(scores: Floats) -> Outcome:
 
 
 def run_until(
-    scores: Floats, plan: Plan = PLAN, *, leading: bool = True, spending: Spending = SPENDING
+    scores: Floats,
+    plan: Plan = PLAN,
+    *,
+    leading: bool = True,
+    spending: Spending = SPENDING,
+    items: Floats | None = None,
 ) -> Outcome:
-    """Looks with error spending; data sets whose designs are the same are judged together."""
+    """Looks with error spending; data sets whose designs are the same are judged together.
+
+    items  as for `tests_with_items`; None: not counted.
+    """
     bounds = compute_boundaries(np.array(plan.looks) / plan.looks[-1], ALPHA, spending=spending)
     found = Outcome(np.full(len(scores), "", dtype=object), np.zeros(len(scores)))
     designs: dict[tuple[int, ...], Indices] = {
@@ -127,9 +147,12 @@ def run_until(
         is_last = look == len(plan.looks) - 1
         following: dict[tuple[int, ...], list[int]] = {}
         for counts, which in designs.items():
-            tests = tests_of(counts, plan.levels)
             present = np.arange(max(counts))[:, None] < np.array(counts)
-            fit = tests.fit(np.where(present, scores[which, : max(counts)], np.nan))
+            tables = np.where(present, scores[which, : max(counts)], np.nan)
+            tests = tests_of(counts, plan.levels)
+            if items is not None:
+                tests = tests_with_items(tables, plan.levels, items)
+            fit = tests.fit(tables)
             verdict, no_peak, optimal = judge(tests, fit, float(alpha))
             trend = np.isin(verdict, ("rising", "falling"))
             ends = np.isin(verdict, ("peaked", "flat")) | (trend & no_peak) | is_last
@@ -202,31 +225,34 @@ def _bound(statistic: Floats, crossed: NDArray[np.bool_], spent: float) -> float
 
 
 def cells(datasets: int, seed: int) -> Iterator[dict[str, object]]:
-    """A row per truth, residual standard deviation and rule."""
-    for truth in TRUTHS:
-        for deviation in DEVIATIONS:
-            scores = simulate(truth, deviation, datasets, seed)
-            rules = {
-                "fixed": run_fixed(scores),
-                "until": run_until(scores),
-                "AdaStop": run_adastop(scores, seed),
+    """A row per truth, model and standard deviation of the errors, and rule.
+
+    AdaStop, which does not look at seeds, is run with independent errors only.
+    """
+    designs = [(truth, "independent", sd) for truth in TRUTHS for sd in DEVIATIONS]
+    designs += [(truth, errors, 1.0) for truth in NULLS for errors in CORRELATED]
+    for truth, errors, deviation in designs:
+        scores = simulate(truth, errors, deviation, datasets, seed)
+        rules = {"fixed": run_fixed(scores), "until": run_until(scores)}
+        if errors == "independent":
+            rules["AdaStop"] = run_adastop(scores, seed)
+        for rule, outcome in rules.items():
+            shares = {
+                name: float((outcome.verdict == name).mean())
+                for name in ("peaked", "rising", "falling", "flat")
             }
-            for rule, outcome in rules.items():
-                shares = {
-                    name: float((outcome.verdict == name).mean())
-                    for name in ("peaked", "rising", "falling", "flat")
-                }
-                mean = float(outcome.runs.mean())
-                yield {
-                    "truth": truth,
-                    "null": truth in NULLS,
-                    "sd": deviation,
-                    "rule": rule,
-                    "datasets": datasets,
-                    **shares,
-                    "runs": mean,
-                    "saved": 1 - mean / scores[0].size,
-                }
+            mean = float(outcome.runs.mean())
+            yield {
+                "truth": truth,
+                "null": truth in NULLS,
+                "errors": errors,
+                "sd": deviation,
+                "rule": rule,
+                "datasets": datasets,
+                **shares,
+                "runs": mean,
+                "saved": 1 - mean / scores[0].size,
+            }
 
 
 def rows(datasets: int, seed: int = 0) -> pd.DataFrame:
