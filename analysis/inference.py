@@ -49,7 +49,8 @@ class Shapes:
              over all levels; slope: in points per unit of log MTD; each (B,).
     best     the level with the highest estimate; turn: the inner level of the test of a peak, 0
              without one; each (B,).
-    optimal  (B, L) whether a level is statistically indistinguishable from the best.
+    optimal  (B, L) whether a level is statistically indistinguishable from the best; the ends are
+             not where the shape is peaked.
     peak_excluded  (B,) whether a peak of at least the margin above both ends is excluded.
     """
 
@@ -164,7 +165,10 @@ class ShapeTests:
         trend = (p_trend <= alpha) & np.where(slope > 0, optimal[:, -1], optimal[:, 0])
         shape = np.full(len(best), "inconclusive", dtype=object)
         shape[trend] = np.where(slope > 0, "rising", "falling")[trend]
-        shape[(p_peak <= alpha) & inside] = "peaked"
+        peaked = (p_peak <= alpha) & inside
+        shape[peaked] = "peaked"
+        # a significant peak also says that neither end is the best level
+        optimal[np.ix_(peaked, [0, -1])] = False
         shape[self.are_flat(fit, alpha, margin)] = "flat"
         excluded = (shape != "peaked") & self.excludes_peak(fit, alpha, margin)
         return Shapes(shape, p_peak, p_trend, slope, best, turn, optimal, excluded)
