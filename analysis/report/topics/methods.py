@@ -98,8 +98,8 @@ def show(info: Methods) -> tuple[Table, ...]:
     """A row for each method and level of MTD; then the published rows, for reference."""
     named = info.table.assign(method=[info.name(method) for method in info.table["method"]])
     caption = (
-        f"Mean score with its {PERCENT} CI over seeds, the difference to the best row with a CI that "
-        "is simultaneous for all pairs of rows, and whether no row is significantly better."
+        f"Mean score with its {PERCENT} CI over seeds, the difference to the best row with a CI "
+        "that is simultaneous for all pairs of rows, and whether no row is significantly better."
     )
     return (
         make_table(named, caption=caption, csv="methods"),
@@ -118,8 +118,8 @@ def _show_properties(info: Methods) -> Iterator[Table]:
         "Geometry at the checkpoint that was kept; duration of a trial, evaluations included; peak "
         "memory of the trial's process, with the loaded packages and what earlier trials left in "
         "it, or allocated on its GPU. "
-        f"Mean with its {PERCENT} CI over seeds, and the difference to the row with the highest mean "
-        "score, its CI simultaneous for all pairs of rows. Durations are "
+        f"Mean with its {PERCENT} CI over seeds, and the difference to the row with the highest "
+        "mean score, its CI simultaneous for all pairs of rows. Durations are "
         "comparable where trials ran on one machine without other load."
     )
     yield make_table(named, caption=caption, csv="method_properties")
