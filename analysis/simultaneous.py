@@ -28,7 +28,7 @@ _DRAWS = 10_000
 _LEAST_DRAWS = 1_000
 # simulated scores that are in memory at once: 32 MB
 _MOST_VALUES = 4_000_000
-_MOST_SIMULATED = 20_000_000
+_MOST_SIMULATED = 2_500_000
 _SEED = 0
 
 
@@ -132,17 +132,22 @@ class Families:
 
     def __init__(self, null: Null, groups: Sequence[Floats], *, two_sided: bool = False) -> None:
         self.two_sided = two_sided
-        self.contrasts = null.errors.weigh(np.vstack(groups))
         self._null = null
+        self._rows = np.vstack(groups)
         self._ends = np.cumsum([len(group) for group in groups])[:-1]
+        # families share contrasts, also with the opposite sign: each is computed once
+        signs = np.sign(self._rows[np.arange(len(self._rows)), (self._rows != 0).argmax(axis=1)])
+        unique, self._at = np.unique(self._rows * signs[:, None], axis=0, return_inverse=True)
+        self._signs, self._contrasts = signs, null.errors.weigh(unique)
 
     def compare(self, fit: Fit) -> Comparison:
         """All contrasts of the families, one family after another."""
-        return self._null.errors.compare(fit, self.contrasts)
+        return self._null.errors.compare(fit, self._null.errors.weigh(self._rows))
 
     def scores(self, fit: Fit) -> list[Floats]:
         """The scores of each family, (..., K)."""
-        scores = self.compare(fit).scores()
+        unique = self._null.errors.compare(fit, self._contrasts).scores()
+        scores = unique[..., self._at] * self._signs
         return np.split(np.abs(scores) if self.two_sided else scores, self._ends, axis=-1)
 
     def critical(self, alpha: float) -> float:
@@ -172,7 +177,7 @@ class Families:
     def _definition(self) -> tuple[object, ...]:
         """All that the simulated scores depend on."""
         definition = self._null.definition
-        return *definition, self.contrasts.rows, self._ends, self.two_sided
+        return *definition, self._rows, self._ends, self.two_sided
 
     @cached_property
     def _table(self) -> Floats:
@@ -181,7 +186,7 @@ class Families:
     @cached_property
     def _maxima(self) -> Floats:
         """Sorted simulated largest scores under the null hypothesis, (models F, B)."""
-        count = len(self.contrasts.rows)
+        count = len(self._contrasts.rows)
         size, draws = max(_MOST_VALUES // count, 1), max(_MOST_SIMULATED // count, _LEAST_DRAWS)
         largest: list[Floats] = []
         for fit in self._null.fits:

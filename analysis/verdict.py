@@ -44,7 +44,6 @@ class Verdict:
                    bounds only: both are above 0 at some level if and only if a peak is significant.
     change         of the least-squares line over all levels, in points; its interval excludes 0 if
                    and only if the slope is significant.
-    above_ends     best level less the first, and less the last, in points; simultaneous intervals.
     level, margin  confidence of tests and intervals; differences below the margin (points) are
                    treated as no difference.
     known_errors   whether means with standard errors were compared, without seeds.
@@ -72,7 +71,6 @@ class Verdict:
     rise: Estimate = _UNKNOWN
     fall: Estimate = _UNKNOWN
     change: Estimate = _UNKNOWN
-    above_ends: tuple[Estimate, Estimate] = (_UNKNOWN, _UNKNOWN)
     known_errors: bool = False
     items: int = 0
     for_these: "Verdict | None" = None
@@ -166,10 +164,6 @@ def judge(found: Verdict, tests: ShapeTests, fit: Fit) -> Verdict:
     alpha, distance = 1 - found.level, tests.distance
     result = tests.classify(fit, alpha, found.margin)
     optimal = tuple(float(each) for each in distance[result.optimal])
-    above_ends = tuple(
-        Estimate(-mean, -high, -low)
-        for mean, low, high in tests.compare_with(fit, result.best, alpha)[[0, -1]].tolist()
-    )
     if tests.levels > 2:
         rise, fall = tests.estimate_peak(fit, result.turn, alpha)
         found = replace(found, turn=float(distance[result.turn]), rise=rise, fall=fall)
@@ -183,7 +177,6 @@ def judge(found: Verdict, tests: ShapeTests, fit: Fit) -> Verdict:
         optimal_range=optimal,
         peak_excluded=bool(result.peak_excluded),
         change=tests.estimate_trend(fit, alpha),
-        above_ends=(above_ends[0], above_ends[1]),
     )
 
 

@@ -89,7 +89,9 @@ def test_a_study_and_its_report_are_printed_in_a_few_lines(recorded: Recorded) -
     assert first == "study tiny: 2 of 4 trials complete, metric sts_test"
     assert second.startswith("rows: trials 4, curves ")
     summary = ("The verdict.", "A warning.")
-    report = Report(Path("r/a/index.html"), (), (), study.verdict(), summary, "cannot be tested")
+    report = Report(
+        Path("r/a/index.html"), (), (), study.verdict(), summary, "cannot be tested", None
+    )
     assert repr(report).splitlines() == ["r/a/index.html", *summary]
     several = MultiStudyReport(Path("r/a+b/index.html"), (), (), {"a": report})
     assert repr(several).splitlines() == ["r/a+b/index.html", "a: r/a/index.html"]

@@ -10,7 +10,7 @@ from mtdlab.methods.registry import BUILTIN
 STUDIES = Path(__file__).parents[2] / "studies"
 SIZES = {
     # configurations and seeds
-    "mtd": (3, 12),
+    "mtd": (3, 13),
     "mtd-equation-3": (7, 8),
     "queue-and-decay": (9, 3),
     "sufficiency": (16, 8),
