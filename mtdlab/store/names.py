@@ -10,6 +10,7 @@ from mtdlab.store.tables import PlanRow, StudyRow
 from mtdlab.store.urls import shown
 
 OPTUNA_TRIALS = table("trials", *map(column, ("trial_id", "study_id", "state")))
+OPTUNA_VALUES = table("trial_values", *map(column, ("trial_id", "value")))
 OPTUNA_STUDIES = table("studies", column("study_name"), column("study_id"))
 
 

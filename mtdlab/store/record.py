@@ -1,13 +1,12 @@
 """All that a database has of a study, in mtdlab's and in Optuna's tables, read to be checked."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sqlalchemy import column, inspect, select, table
 from sqlalchemy.orm import Session
 
-from mtdlab.store.claims import Owner
 from mtdlab.store.database import explained, reading_engine
 from mtdlab.store.ranking import FinishedRow, find_best, find_ranking
 from mtdlab.store.store import find_study
@@ -34,7 +33,6 @@ class Record:
     ranking   the score that ranks each trial, by row.
     optuna    its trials in Optuna's tables, by id; None where Optuna has no such study.
     best      the trial whose model is kept.
-    is_dead   whether an owner has ended, by its last heartbeat.
     """
 
     study: StudyRow
@@ -43,12 +41,9 @@ class Record:
     ranking: Mapping[int, float | None]
     optuna: Mapping[int, OptunaTrial] | None
     best: FinishedRow | None
-    is_dead: Callable[[Owner, float], bool]
 
 
-def read_record(
-    session: Session, study: str, url: str, is_dead: Callable[[Owner, float], bool]
-) -> Record:
+def read_record(session: Session, study: str, url: str) -> Record:
     """Read what is recorded of a study. Raises NothingToReport where there is no such study."""
     row = find_study(session, study, url)
     mine = TrialRow.study_id == row.id
@@ -61,7 +56,6 @@ def read_record(
         {row[0]: row[1] for row in session.execute(ranked)},
         _optuna_trials(session, row),
         find_best(session, row.id),
-        is_dead,
     )
 
 

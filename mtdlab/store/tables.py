@@ -22,7 +22,9 @@ from sqlalchemy import (
     false,
     text,
 )
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.orm import DeclarativeBase, Mapped, column_property, mapped_column
+
+from mtdlab.store.clock import Now
 
 SCHEMA_VERSION = 8
 REASON_CODES = ("nan_loss", "collapsed", "oom", "error", "interrupted")
@@ -147,7 +149,10 @@ class TrialRow(Base):
     optuna_id: Mapped[int | None]
     number: Mapped[int | None]
     owner: Mapped[dict[str, Any] | None]
-    heartbeat: Mapped[float | None]
+    heartbeat: Mapped[float | None] = mapped_column()
+    """In seconds since the epoch, by the clock of the database."""
+    silent: Mapped[float | None] = column_property(Now() - heartbeat)
+    """Seconds since the last heartbeat, when the row was read."""
     step: Mapped[int] = mapped_column(default=0)
     settings: Mapped[dict[str, Any] | None]
 
@@ -184,7 +189,9 @@ class SweepRow(Base):
         ForeignKey("mtdlab_studies.id", ondelete="CASCADE"), index=True
     )
     owner: Mapped[dict[str, Any]]
-    heartbeat: Mapped[float]
+    heartbeat: Mapped[float] = mapped_column()
+    """As that of a trial."""
+    silent: Mapped[float] = column_property(Now() - heartbeat)
     stop: Mapped[bool] = mapped_column(default=False, server_default=false())
     """Whether it was requested to stop after the current step."""
 

@@ -146,4 +146,4 @@ def _records(session: Session, kind: type[DeclarativeBase], condition: Any) -> l
 
 
 def _record(row: DeclarativeBase) -> Record:
-    return {name: getattr(row, name) for name in row.__mapper__.column_attrs.keys()}  # noqa: SIM118
+    return {column.key: getattr(row, column.key) for column in row.__table__.columns}

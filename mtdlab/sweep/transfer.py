@@ -220,7 +220,7 @@ def _refuse_live(study: str, url: str) -> Store | None:
     if identity is None:
         return None
     store = Store(url, identity)
-    live = [each.owner for each in store.owned() if not is_dead(each.owner, each.heartbeat)]
+    live = [each.owner for each in store.owned() if not is_dead(each.owner, each.silent)]
     live += store.live_sweeps()
     if live:
         hosts = ", ".join(sorted({str(owner.get("host")) for owner in live}))

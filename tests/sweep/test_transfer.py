@@ -239,6 +239,19 @@ def test_a_sweep_between_two_trials_keeps_its_study(two: str, tmp_path: Path) ->
         store.begin_sweep(this_process())
 
 
+def test_a_heartbeat_in_the_future_keeps_no_study(two: str, tmp_path: Path) -> None:
+    """The clock was a day ahead when a sweep on another machine was killed."""
+    store = Store(two, read_records(two, "grid").study["id"])
+    elsewhere = {"host": "elsewhere", "pid": 1}
+    store.begin_sweep(elsewhere)
+    assert store.claim(elsewhere) is not None
+    with store._engine.begin() as connection:
+        for table in ("sweeps", "trials"):
+            connection.exec_driver_sql(f"UPDATE mtdlab_{table} SET heartbeat = heartbeat + 86400")
+    assert store.live_sweeps() == []
+    delete_study("grid", two, tmp_path)
+
+
 def test_an_export_reads_one_moment_and_locks_nobody(
     two: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
