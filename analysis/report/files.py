@@ -45,8 +45,9 @@ def _remove_stale(paths: Iterable[Path], written: Iterable[Path]) -> None:
 
 def _inert(frame: pd.DataFrame) -> pd.DataFrame:
     """A frame without text that a spreadsheet would run as a formula: it gets an apostrophe."""
-    text = frame.select_dtypes(exclude=["number", "bool"])
-    plain = frame.assign(**{name: text[name].map(_inert_cell) for name in text})
+    plain = frame.copy(deep=False)
+    for name in frame.select_dtypes(exclude=["number", "bool"]):
+        plain[name] = frame[name].map(_inert_cell)
     return plain.rename(columns=_inert_cell)
 
 

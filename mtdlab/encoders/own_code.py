@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import transformers
-from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+from transformers import CONFIG_MAPPING
 
 from mtdlab.encoders.folders import find_file
 from mtdlab.errors import MtdlabError
@@ -25,7 +25,7 @@ def refuse_own_code(what: str, name: str) -> None:
     """
     config, tokenizer = (_read(name, f"{each}config.json") for each in ("", "tokenizer_"))
     known = {
-        "config.json": str(config.get("model_type")) in CONFIG_MAPPING_NAMES,
+        "config.json": str(config.get("model_type")) in CONFIG_MAPPING,
         "tokenizer_config.json": hasattr(transformers, str(tokenizer.get("tokenizer_class"))),
     }
     for file, fields in (("config.json", config), ("tokenizer_config.json", tokenizer)):

@@ -19,7 +19,8 @@ from analysis.frames import (
     StudyFrames,
     empty,
 )
-from mtdlab.store.database import explained, reading_engine
+from mtdlab.store.imported import as_record, check_row
+from mtdlab.store.reading import reading
 from mtdlab.store.setting_names import present_methods, present_text
 from mtdlab.store.store import find_study
 from mtdlab.store.tables import (
@@ -51,8 +52,9 @@ def load_study(
     Raises StorageError if there is no such database, NothingToReport if it has no such study.
     """
     url = storage_url(storage)
-    with explained(url), Session(reading_engine(url)) as session:
+    with reading(url) as session:
         row = find_study(session, study, url)
+        _check_small(session, row)
         methods = _methods(row)
         begun = (TrialRow.study_id == row.id) & TrialRow.number.is_not(None)
         recorded = read_trials(session, begun)
@@ -83,6 +85,14 @@ def load_study(
             plans=_plans(session, row.name),
             model=row.model or {},
         )
+
+
+def _check_small(session: Session, study: StudyRow) -> None:
+    """Raise StorageError where a table that has few rows holds what the analysis cannot read."""
+    looks = select(LookRow).where(LookRow.study_id == study.id)
+    plans = select(PlanRow).where(PlanRow.study == study.name)
+    for row in (study, *session.scalars(looks), *session.scalars(plans)):
+        check_row(row.__tablename__, as_record(row))
 
 
 def _curves(session: Session, of_study: Select[Any]) -> pd.DataFrame:

@@ -1,13 +1,12 @@
 """All that a database has of a study, in mtdlab's and in Optuna's tables, read to be checked."""
 
-from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from sqlalchemy import column, inspect, select, table
 from sqlalchemy.orm import Session
 
-from mtdlab.store.database import explained, reading_engine
+from mtdlab.store.names import OPTUNA_VALUES
 from mtdlab.store.ranking import FinishedRow, find_best, find_ranking
 from mtdlab.store.store import find_study
 from mtdlab.store.tables import ArrayRow, StudyRow, TrialRow
@@ -59,13 +58,6 @@ def read_record(session: Session, study: str, url: str) -> Record:
     )
 
 
-@contextmanager
-def reading(url: str) -> Iterator[Session]:
-    """A session that cannot write. Raises StorageError where there is no such database."""
-    with explained(url), Session(reading_engine(url)) as session:
-        yield session
-
-
 def _optuna_trials(session: Session, row: StudyRow) -> dict[int, OptunaTrial] | None:
     known = inspect(session.connection())
     if not known.has_table("studies"):
@@ -77,8 +69,7 @@ def _optuna_trials(session: Session, row: StudyRow) -> dict[int, OptunaTrial] | 
     if row.id not in list(found):
         return None
     trials = table("trials", *map(column, ("trial_id", "number", "study_id", "state")))
-    values = table("trial_values", *map(column, ("trial_id", "objective", "value", "value_type")))
-    joined = trials.outerjoin(values, trials.c.trial_id == values.c.trial_id)
-    columns = (trials.c.trial_id, trials.c.number, trials.c.state, values.c.value)
+    joined = trials.outerjoin(OPTUNA_VALUES, trials.c.trial_id == OPTUNA_VALUES.c.trial_id)
+    columns = (trials.c.trial_id, trials.c.number, trials.c.state, OPTUNA_VALUES.c.value)
     rows = session.execute(select(*columns).select_from(joined).where(trials.c.study_id == row.id))
     return {trial: OptunaTrial(*rest) for trial, *rest in rows}

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from sqlalchemy import (
     JSON,
     Dialect,
+    Double,
     ForeignKey,
     Index,
+    Integer,
     LargeBinary,
     String,
     TypeDecorator,
@@ -64,13 +66,69 @@ class Text(TypeDecorator[str]):
         return value.replace("\0", "\ufffd").encode("utf-8", "backslashreplace").decode()
 
 
+class Number(TypeDecorator[float]):
+    """A number. SQLite keeps text in any column; it is damage that shows when it is read."""
+
+    impl = Double
+    cache_ok = True
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> float | None:  # noqa: ARG002
+        """The number. Raises ValueError for anything else."""
+        if value is None or isinstance(value, float | int):
+            return value
+        raise ValueError(f"{value!r:.60} is no number")
+
+
+class Whole(TypeDecorator[int]):
+    """A whole number, as `Number`."""
+
+    impl = Integer
+    cache_ok = True
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> int | None:  # noqa: ARG002
+        """The number. Raises ValueError for anything else."""
+        if value is None or isinstance(value, int):
+            return value
+        raise ValueError(f"{value!r:.60} is no whole number")
+
+
+class JsonObject(TypeDecorator[dict[str, Any]]):
+    """A JSON object."""
+
+    impl = JSON(none_as_null=True)
+    cache_ok = True
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> dict[str, Any] | None:  # noqa: ARG002
+        """The object. Raises ValueError for any other JSON."""
+        if value is None or isinstance(value, dict):
+            return value
+        raise ValueError(f"{value!r:.60} is no JSON object")
+
+
+class JsonList(TypeDecorator[list[Any]]):
+    """A JSON list."""
+
+    impl = JSON
+    cache_ok = True
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> list[Any] | None:  # noqa: ARG002
+        """The list. Raises ValueError for any other JSON."""
+        if value is None or isinstance(value, list):
+            return value
+        raise ValueError(f"{value!r:.60} is no JSON list")
+
+
 class Base(DeclarativeBase):
     """Base class of the tables."""
 
     type_annotation_map = {  # noqa: RUF012
         str: Text,
-        dict[str, Any]: JSON(none_as_null=True),
-        dict[str, str]: JSON(none_as_null=True),
+        int: Whole,
+        float: Number,
+        dict[str, Any]: JsonObject,
+        dict[str, str]: JsonObject,
+        list[int]: JsonList,
+        list[list[Any]]: JsonList,
         Array: FloatArray,
     }
 
@@ -236,7 +294,7 @@ class LookRow(Base):
     """Number of the look, from 1."""
     seeds: Mapped[int]
     """The number of seeds of the leading levels."""
-    trials: Mapped[list[int]] = mapped_column(JSON)
+    trials: Mapped[list[int]]
     """Numbers of the completed trials that it was computed from."""
     alpha: Mapped[float]
     """The nominal significance level that the p value is compared with."""
@@ -246,7 +304,7 @@ class LookRow(Base):
     verdict: Mapped[str]
     decision: Mapped[str]
     """continue, or why the study ends: decided, flat, max_seeds, no scores."""
-    added: Mapped[list[list[Any]]] = mapped_column(JSON)
+    added: Mapped[list[list[Any]]]
     """Configuration and seed of each trial that it added."""
 
 

@@ -10,7 +10,8 @@ from typing import Any
 from mtdlab.files import free_bytes
 from mtdlab.store import study_names
 from mtdlab.store.invariants import Problem, check_database, find_problems
-from mtdlab.store.record import read_record, reading
+from mtdlab.store.reading import reading
+from mtdlab.store.record import read_record
 from mtdlab.store.tables import SCHEMA_VERSION
 from mtdlab.store.urls import shown, sqlite_file
 from mtdlab.sweep.leftovers import find_leftovers, find_notes

@@ -134,7 +134,7 @@ def test_an_import_is_refused_or_takes_another_name(
     with pytest.raises(MtdlabError, match=r"'\.\./x': not a name of a study"):
         import_study(file, two, "../x")
     (tmp_path / "text.db").write_text("some text, longer than a header")
-    with pytest.raises(StorageError, match=r"text\.db is not a SQLite database"):
+    with pytest.raises(MtdlabError, match=r"text\.db is not a SQLite database"):
         import_study(tmp_path / "text.db", two)
 
 
