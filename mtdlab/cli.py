@@ -31,8 +31,8 @@ from mtdlab.commands import (
     transfer,
     worker,
 )
+from mtdlab.commands.source_date import source_date
 from mtdlab.errors import MtdlabError, TrialError
-from mtdlab.source_date import source_date
 from mtdlab.terminal import OutputError, print_text, whole_output
 
 app = typer.Typer(

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from mtdlab.commands.source_date import source_date
 from mtdlab.errors import MtdlabError
-from mtdlab.source_date import source_date
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -54,7 +54,7 @@ def load_study(
     url = storage_url(storage)
     with reading(url) as session:
         row = find_study(session, study, url)
-        _check_small(session, row)
+        _check_judged_by(session, row)
         methods = _methods(row)
         begun = (TrialRow.study_id == row.id) & TrialRow.number.is_not(None)
         recorded = read_trials(session, begun)
@@ -87,11 +87,11 @@ def load_study(
         )
 
 
-def _check_small(session: Session, study: StudyRow) -> None:
-    """Raise StorageError where a table that has few rows holds what the analysis cannot read."""
+def _check_judged_by(session: Session, study: StudyRow) -> None:
+    """Raise StorageError for a look or plan that the analysis, which trusts them, cannot use."""
     looks = select(LookRow).where(LookRow.study_id == study.id)
     plans = select(PlanRow).where(PlanRow.study == study.name)
-    for row in (study, *session.scalars(looks), *session.scalars(plans)):
+    for row in (*session.scalars(looks), *session.scalars(plans)):
         check_row(row.__tablename__, as_record(row))
 
 
