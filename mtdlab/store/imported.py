@@ -168,7 +168,7 @@ SHA256 = Shape("a SHA-256", lambda value: re.fullmatch("[0-9a-f]{64}", str(value
 DISTRIBUTION = Shape("a distribution of Optuna's", _is_distribution)
 ANY = Shape("anything", lambda _: True)
 
-_SETTINGS = _named(JSON)
+_SETTINGS = _named(SCALAR)
 _SETTING = _named(TEXT, symbol=TEXT, unit=TEXT, description=TEXT, default=SCALAR)
 _METHOD = _named(TEXT, title=TEXT, settings=_named(_SETTING))
 _IDENTITY = _named(JSON, sampler=TEXT, trainer=_named(JSON), search=_named(TEXT))
@@ -392,6 +392,16 @@ def _parameters_are_of_their_distributions(records: Records) -> Iterator[str]:
             yield f"parameter {row['param_name']} of a trial is not of its distribution"
 
 
+def _settings_are_of_one_kind(records: Records) -> Iterator[str]:
+    """The analysis compares the values of a setting with each other."""
+    kinds: dict[str, type] = {}
+    for row in records.trials:
+        for name, value in (row["settings"] or {}).items():
+            kind = float if _is_number(value) else type(value)
+            if value is not None and kinds.setdefault(name, kind) != kind:
+                yield f"setting {name} is of another type in trial {row['number']} than in others"
+
+
 def _arrays_have_equal_sizes(records: Records) -> Iterator[str]:
     groups: dict[tuple[int, str], dict[str, int]] = {}
     for row in records.arrays:
@@ -420,6 +430,7 @@ RELATIONS: tuple[Callable[[Records], Iterator[str]], ...] = (
     _trials_are_numbered,
     _trials_are_those_of_optuna,
     _parameters_are_of_their_distributions,
+    _settings_are_of_one_kind,
     _arrays_have_equal_sizes,
     _looks_and_model_name_trials,
 )

@@ -6,6 +6,7 @@ change of these tables needs a migration (`migrations.py`), a higher `SCHEMA_VER
 of the new version in the tests.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -65,18 +66,24 @@ class Text(TypeDecorator[str]):
             return None
         return value.replace("\0", "\ufffd").encode("utf-8", "backslashreplace").decode()
 
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        """The text. Raises ValueError for anything else, which SQLite keeps in any column."""
+        if value is None or isinstance(value, str):
+            return value
+        raise ValueError(f"{value!r:.60} is no text")
+
 
 class Number(TypeDecorator[float]):
-    """A number. SQLite keeps text in any column; it is damage that shows when it is read."""
+    """A finite number, as `Text`."""
 
     impl = Double
     cache_ok = True
 
     def process_result_value(self, value: Any | None, dialect: Dialect) -> float | None:  # noqa: ARG002
         """The number. Raises ValueError for anything else."""
-        if value is None or isinstance(value, float | int):
+        if value is None or (isinstance(value, float | int) and math.isfinite(value)):
             return value
-        raise ValueError(f"{value!r:.60} is no number")
+        raise ValueError(f"{value!r:.60} is no finite number")
 
 
 class Whole(TypeDecorator[int]):
@@ -105,6 +112,19 @@ class JsonObject(TypeDecorator[dict[str, Any]]):
         raise ValueError(f"{value!r:.60} is no JSON object")
 
 
+class JsonTexts(JsonObject):
+    """A JSON object of texts."""
+
+    cache_ok = True
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> dict[str, Any] | None:
+        """The object. Raises ValueError for any other JSON."""
+        found = super().process_result_value(value, dialect)
+        if found is None or all(isinstance(each, str) for each in found.values()):
+            return found
+        raise ValueError(f"{value!r:.60} is no JSON object of texts")
+
+
 class JsonList(TypeDecorator[list[Any]]):
     """A JSON list."""
 
@@ -126,7 +146,7 @@ class Base(DeclarativeBase):
         int: Whole,
         float: Number,
         dict[str, Any]: JsonObject,
-        dict[str, str]: JsonObject,
+        dict[str, str]: JsonTexts,
         list[int]: JsonList,
         list[list[Any]]: JsonList,
         Array: FloatArray,
@@ -234,7 +254,7 @@ class TrialRow(Base):
     wall_seconds: Mapped[float | None]
     peak_memory: Mapped[float | None]
     """Bytes: resident of the process, or allocated on the GPU."""
-    environment: Mapped[dict[str, Any] | None]
+    environment: Mapped[dict[str, str] | None]
 
 
 class SweepRow(Base):
