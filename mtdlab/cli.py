@@ -4,9 +4,11 @@ Large packages are imported inside the commands that need them, so that `--help`
 """
 
 import json
+import os
 import sys
 from collections.abc import Callable
-from typing import Annotated, NoReturn, cast
+from contextlib import suppress
+from typing import Annotated, Any, NoReturn, cast
 
 import typer
 
@@ -29,8 +31,9 @@ from mtdlab.commands import (
     transfer,
     worker,
 )
+from mtdlab.commands.source_date import source_date
 from mtdlab.errors import MtdlabError, TrialError
-from mtdlab.terminal import print_text
+from mtdlab.terminal import OutputError, print_text, whole_output
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -96,8 +99,15 @@ def main() -> None:
     """
     as_json = "--json" in sys.argv[1:]
     try:
+        source_date()
         # a command line that cannot be parsed is printed by typer itself, unless as JSON
-        sys.exit(app(prog_name="mtdlab", standalone_mode=not as_json))
+        code = _exit_code(lambda: app(prog_name="mtdlab", standalone_mode=not as_json))
+        with whole_output(sys.stdout):
+            sys.stdout.flush()
+        sys.exit(code)
+    except OutputError as error:
+        _discard_output()
+        _fail(_type_of(error), str(error), error.exit_code, as_json=False)
     except MtdlabError as error:
         _fail(_type_of(error), str(error), error.exit_code, as_json)
     except TrialError as error:
@@ -108,15 +118,33 @@ def main() -> None:
         sys.exit(130)
 
 
+def _exit_code(command: Callable[[], int | None]) -> Any:
+    try:
+        return command()
+    except SystemExit as ended:
+        return ended.code
+
+
+def _discard_output() -> None:
+    """Let the interpreter discard what it could not write, which it would try again at its end."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _type_of(error: MtdlabError) -> str:
     """What kind of error an exit code stands for."""
     return {4: "storage", 5: "nothing to report"}.get(error.exit_code, "invalid input")
 
 
 def _fail(kind: str, message: str, exit_code: int, as_json: bool) -> NoReturn:
-    if as_json:
-        found = {"type": kind, "message": message, "exit_code": exit_code}
-        print_text(json.dumps({"error": found}, indent=2))
-    else:
+    found = {"type": kind, "message": message, "exit_code": exit_code}
+    try:
+        if as_json:
+            print_text(json.dumps({"error": found}, indent=2), flush=True)
+            sys.exit(exit_code)
+    except OutputError:
+        _discard_output()
+    # nobody can be told where standard error is full too
+    with suppress(OutputError):
         print_text(f"mtdlab: {message}", file=sys.stderr)
     sys.exit(exit_code)

@@ -1,10 +1,13 @@
 """Terminal output: columns of text, progress bars, and what a process does before it trains."""
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TextIO
+
+from mtdlab.errors import MtdlabError
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -25,8 +28,30 @@ def printable(text: str) -> str:
 def print_text(
     text: str = "", *, file: TextIO | None = None, end: str = "\n", flush: bool = False
 ) -> None:
-    """Print text, by default on standard output, with unsafe characters escaped."""
-    print(printable(text), file=file, end=end, flush=flush)
+    """Print text, by default on standard output, with unsafe characters escaped.
+
+    Raises OutputError where it cannot be written, BrokenPipeError where its reader has ended.
+    """
+    with whole_output(file or sys.stdout):
+        print(printable(text), file=file, end=end, flush=flush)
+
+
+class OutputError(MtdlabError):
+    """What a command prints cannot be written."""
+
+    exit_code = 1
+
+
+@contextmanager
+def whole_output(stream: TextIO) -> Iterator[None]:
+    """Raise OutputError for an error of writing to a stream in this block."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise OutputError(f"{stream.name.strip('<>')} cannot be written to: {reason}") from None
 
 
 def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -48,7 +48,12 @@ def test_packages_import_only_those_before_them() -> None:
 
 
 def test_free_modules_import_no_package() -> None:
-    allowed = {"errors": set(), "files": set(), "terminal": set(), "data_paths": {"errors"}}
-    allowed |= {"user_code": {"errors"}, "packaged": {"errors"}, "device": {"errors", "settings"}}
+    allowed = {"errors": set(), "files": set(), "terminal": {"errors"}}
+    allowed |= {
+        "data_paths": {"errors"},
+        "user_code": {"errors"},
+        "packaged": {"errors"},
+        "device": {"errors", "settings"},
+    }
     for name, modules in allowed.items():
         assert imported(ROOT / "mtdlab" / f"{name}.py") <= modules, name

@@ -1,6 +1,7 @@
 """The files of a report, each written beside its place and then moved, the page last."""
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,8 @@ import pandas as pd
 from analysis.report.page import Figure, Section, Table
 from analysis.report.text_tables import to_latex, to_markdown
 
+_FORMULA = re.compile(r"(?![+-][\d.]+(?:e[+-]?\d+)?$)[=+\-@\t\r]", re.IGNORECASE)
+"""The beginning of a formula in spreadsheets; a number with a sign is none."""
 _TEXT_TABLES = {"md": to_markdown, "tex": to_latex}
 
 
@@ -38,6 +41,18 @@ def _remove_stale(paths: Iterable[Path], written: Iterable[Path]) -> None:
     """Remove what an earlier report left behind and this one does not have."""
     for path in set(paths).difference(written):
         path.unlink(missing_ok=True)
+
+
+def _inert(frame: pd.DataFrame) -> pd.DataFrame:
+    """A frame without text that a spreadsheet would run as a formula: it gets an apostrophe."""
+    plain = frame.copy(deep=False)
+    for name in frame.select_dtypes(exclude=["number", "bool"]):
+        plain[name] = frame[name].map(_inert_cell)
+    return plain.rename(columns=_inert_cell)
+
+
+def _inert_cell(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
 
 
 def _write_text_tables(folder: Path, tables: Sequence[Table]) -> tuple[Path, ...]:
@@ -71,7 +86,7 @@ def write_files(
     tables = tuple(
         replace_file(
             out / "tables" / f"{name}.csv",
-            frame.to_csv(index=False, lineterminator="\n").encode(errors="replace"),
+            _inert(frame).to_csv(index=False, lineterminator="\n").encode(errors="replace"),
         )
         for name, frame in frames.items()
     )

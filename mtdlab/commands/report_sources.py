@@ -1,12 +1,11 @@
 """What the command report reads: studies of a database, tables, stored frames, published means."""
 
-import os
-import time
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from mtdlab.commands.source_date import source_date
 from mtdlab.errors import MtdlabError
 
 if TYPE_CHECKING:
@@ -108,5 +107,4 @@ def load_stored(path: Path) -> "tuple[StudyFrames, str]":
 
 def now() -> str:
     """The present time, or SOURCE_DATE_EPOCH for a report of the same bytes."""
-    seconds = float(os.environ.get("SOURCE_DATE_EPOCH", time.time()))
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return (source_date() or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC")

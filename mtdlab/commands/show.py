@@ -160,7 +160,9 @@ def _varied(frames: "StudyFrames") -> dict[str, list[Any]]:
     for name in varied_settings(trials, frames.settings):
         known = trials[name][~is_missing(trials[name])].unique().tolist()
         # a column of whole numbers holds fractions where a method lacks the setting
-        varied[name] = sorted(int(each) if _is_whole(each) else each for each in known)
+        values = [int(each) if _is_whole(each) else each for each in known]
+        # a changed database may hold both
+        varied[name] = sorted(values, key=lambda each: (isinstance(each, str), each))
     return varied
 
 

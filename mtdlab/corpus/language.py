@@ -22,6 +22,7 @@ from transformers import (
 from mtdlab.data_paths import is_folder
 from mtdlab.device import Device
 from mtdlab.encoders import hub
+from mtdlab.encoders.own_code import NEVER, refuse_own_code
 from mtdlab.errors import MtdlabError
 
 MAX_TOKENS = 128
@@ -61,15 +62,16 @@ class LanguageModel:
 def load_model(kind: Any, name: str, device: Device, augmentation: str) -> LanguageModel:
     """A model of a kind of AutoModel, from a folder or by its Hugging Face name.
 
-    Raises MtdlabError, saying how to get it, where it is neither here nor to be had, and where
-    it lacks the weights of that kind, which would be drawn at random.
+    Raises MtdlabError, saying how to get it, where it is neither here nor to be had, where it needs
+    code of its own, and where it lacks the weights of that kind, which would be drawn at random.
     """
+    refuse_own_code(f"{augmentation} model {name}", name)
     local = is_folder(Path(name)) or not hub.reachable()
     try:
         with hub.quiet():
-            tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=local)
+            tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=local, **NEVER)
             model, report = kind.from_pretrained(
-                name, local_files_only=local, output_loading_info=True
+                name, local_files_only=local, output_loading_info=True, **NEVER
             )
     except Exception as error:
         # a damaged folder makes each of their parts raise something of its own

@@ -17,6 +17,7 @@ from mtdlab.data_paths import is_folder
 from mtdlab.encoders import hub
 from mtdlab.encoders.families import check_kind, dropout_fields
 from mtdlab.encoders.folders import encoder_path, missing_encoder
+from mtdlab.encoders.own_code import NEVER, refuse_own_code
 from mtdlab.encoders.traits import Traits, read_traits
 from mtdlab.errors import MtdlabError
 
@@ -71,7 +72,7 @@ def load_encoder(name: str, dropout: float | None, declared: str = "") -> Encode
     fields: tuple[str, ...] | None = None
     try:
         path = encoder_path(name)
-        config = AutoConfig.from_pretrained(path, local_files_only=local)
+        config = AutoConfig.from_pretrained(path, local_files_only=local, **NEVER)
         plain = config.to_dict()
         check_kind(name, plain, has_width=hasattr(config, "hidden_size"))
         if dropout is not None:
@@ -79,7 +80,7 @@ def load_encoder(name: str, dropout: float | None, declared: str = "") -> Encode
         rates = dict.fromkeys(fields or (), dropout)
         with hub.quiet():
             model, report = AutoModel.from_pretrained(
-                path, local_files_only=local, output_loading_info=True, **rates
+                path, local_files_only=local, output_loading_info=True, **NEVER, **rates
             )
     except MtdlabError:
         raise
@@ -104,11 +105,13 @@ def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
     """The tokenizer of an encoder, by the encoder's name; it pads on the right, as training does.
 
     A decoder's tokenizer without a padding token pads with its end token. Raises MtdlabError, with
-    a way to get it, if it cannot be found or loaded, or if it has neither of these tokens.
+    a way to get it, if it cannot be found or loaded, if it or the encoder needs code of its own, or
+    if it has neither of these tokens.
     """
+    refuse_own_code(f"encoder {name}", name)
     try:
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
-            encoder_path(name), local_files_only=_is_local(name)
+            encoder_path(name), local_files_only=_is_local(name), **NEVER
         )
     except Exception as error:
         raise MtdlabError(_missing(name, error)) from None

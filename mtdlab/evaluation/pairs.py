@@ -20,6 +20,8 @@ Split = Literal["train", "dev", "test"]
 Row = tuple[str, str, float]
 STS_BENCHMARK = "STS/STSBenchmark"
 
+LEAST = 3
+"""Of two pairs the rank correlation is 1 or -1, whatever the encoder."""
 SUBSETS = {
     "STS12": ("MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews"),
     "STS13": ("FNWN", "headlines", "OnWN"),
@@ -58,14 +60,17 @@ def load_pairs(source: str, split: Split) -> Pairs:
     has STS-B's inside; a relative path may also be one in the folder MTDLAB_DATA.
 
     STS-B is tab-separated: column 5 the score, 6 and 7 the sentences (from 1). Pairs without
-    a score are left out. Raises MtdlabError with file and line where a file does not fit.
+    a score are left out. Raises MtdlabError with file and line where a file does not fit, and where
+    its pairs are fewer than three, alike, or of one score: no encoder has a correlation then.
     """
     if (folder := evaluation_folder(source)) is not None:
         if has_own_pairs(folder):
-            return read_table(folder / f"{split}.tsv", first=0, second=1, gold=2)
+            own = folder / f"{split}.tsv"
+            return _ranked(own, read_table(own, first=0, second=1, gold=2))
         inside = folder / STS_BENCHMARK
         folder = inside if inside.is_dir() else folder
-        return read_table(folder / f"sts-{split}.csv", first=5, second=6, gold=4)
+        path = folder / f"sts-{split}.csv"
+        return _ranked(path, read_table(path, first=5, second=6, gold=4))
     if split == "train":
         raise MtdlabError("evaluation builtin: has no train pairs; dev and test are there")
     return _pairs(builtin_pairs(split))
@@ -101,7 +106,7 @@ def read_table(path: Path, *, first: int, second: int, gold: int, header: bool =
 def read_sick(folder: Path) -> Pairs:
     """SICK's test split; columns 2, 3 and 4 (from 1) under a header. Raises as `read_table`."""
     path = folder / "SICK_test_annotated.txt"
-    return read_table(path, first=1, second=2, gold=3, header=True)
+    return _ranked(path, read_table(path, first=1, second=2, gold=3, header=True))
 
 
 def read_year(folder: Path, subsets: Sequence[str]) -> Pairs:
@@ -113,7 +118,7 @@ def read_year(folder: Path, subsets: Sequence[str]) -> Pairs:
     rows: list[Row] = []
     for subset in subsets:
         rows += _read_subset(folder / f"STS.input.{subset}.txt", folder / f"STS.gs.{subset}.txt")
-    return _enough(folder, rows)
+    return _ranked(folder, _enough(folder, rows))
 
 
 def _read_subset(texts: Path, scores: Path) -> list[Row]:
@@ -136,6 +141,23 @@ def _enough(path: Path, rows: list[Row]) -> Pairs:
     if len(rows) < 2:
         raise MtdlabError(f"evaluation {path}: {len(rows)} scored pairs; at least 2 are needed")
     return _pairs(rows)
+
+
+def _ranked(path: Path, pairs: Pairs) -> Pairs:
+    """The pairs. Raises MtdlabError where no encoder has a rank correlation on them."""
+    distinct = {frozenset(pair) for pair in zip(pairs.first, pairs.second, strict=True)}
+    problem = ""
+    if np.ptp(pairs.gold) == 0:
+        problem = f"have the score {pairs.gold[0]:g}; scores must differ"
+    elif len(distinct) == 1:
+        problem = "are the same two sentences, so that their cosines cannot differ"
+    elif all(len(pair) == 1 for pair in distinct):
+        problem = "are a sentence with itself, so that their cosines cannot differ"
+    elif len(pairs) < LEAST:
+        problem = f"are too few; at least {LEAST} are needed to correlate ranks"
+    if problem:
+        raise MtdlabError(f"evaluation {path}: all {len(pairs)} pairs {problem}")
+    return pairs
 
 
 def _pairs(rows: Sequence[Row]) -> Pairs:

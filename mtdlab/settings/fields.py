@@ -7,6 +7,7 @@ JSON Schema are all derived from these declarations.
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
@@ -83,6 +84,7 @@ def with_default(
     return field
 
 
+@cache
 def settings_of(model: type[BaseModel]) -> Mapping[str, Setting]:
     """Every setting of a settings class by name, in the order of declaration."""
     return {name: _setting(name, field) for name, field in model.model_fields.items()}

@@ -5,14 +5,18 @@ Optuna's own functions load every trial with its attributes: 36 s and 1.4 GB for
 
 from collections.abc import Collection
 
-from sqlalchemy import String, cast, delete, or_, select
+from sqlalchemy import Select, String, and_, cast, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from mtdlab.store.claims import Claims
 from mtdlab.store.database import explained
-from mtdlab.store.names import OPTUNA_STUDIES, OPTUNA_TRIALS
+from mtdlab.store.names import OPTUNA_STUDIES, OPTUNA_TRIALS, OPTUNA_VALUES
+from mtdlab.store.progress import FINISHED
 from mtdlab.store.ranking import FinishedRow, find_ranking, select_finished
 from mtdlab.store.tables import StudyRow, TrialRow
+
+ROUNDING = 1e-9
+"""Scores are below 100; a value that differs by less is the same one."""
 
 
 class BesideOptuna(Claims):
@@ -64,6 +68,45 @@ class BesideOptuna(Claims):
         found = select(columns.trial_id).where(columns.study_id == self.study_id, unfinished)
         with explained(self.url), Session(self._engine) as session:
             return list(session.scalars(found.order_by(columns.trial_id)))
+
+    def restart_ended(self) -> None:
+        """Let waiting trials begin anew that have ended in Optuna's tables alone."""
+        waiting = (TrialRow.study_id == self.study_id) & (TrialRow.state == "WAITING")
+        ended = TrialRow.optuna_id.in_(self._ended_there())
+        anew = update(TrialRow).where(waiting, ended).values(optuna_id=None, number=None)
+        with explained(self.url), Session(self._engine) as session, session.begin():
+            session.execute(anew)
+
+    def disagreements(self) -> list[tuple[int, str, float | None]]:
+        """The trials that ended otherwise in Optuna's tables: id, and the right state and value.
+
+        Those that are not planned should have failed.
+        """
+        there, value = OPTUNA_TRIALS.c, OPTUNA_VALUES.c.value
+        state = cast(there.state, String)
+        with explained(self.url), Session(self._engine) as session:
+            ranking = find_ranking(session, self.study_id)
+            differs = func.abs(func.coalesce(value, ranking + 1) - ranking) > ROUNDING
+            ended = (
+                select(there.trial_id, TrialRow.state, ranking)
+                .join(TrialRow, TrialRow.optuna_id == there.trial_id)
+                .outerjoin(OPTUNA_VALUES, OPTUNA_VALUES.c.trial_id == there.trial_id)
+                .where(TrialRow.study_id == self.study_id, there.trial_id.in_(self._ended_there()))
+                .where(TrialRow.state.in_(FINISHED))
+                .where(or_(state != TrialRow.state, and_(state == "COMPLETE", differs)))
+            )
+            mine = TrialRow.study_id == self.study_id
+            planned = select(TrialRow.optuna_id).where(mine, TrialRow.optuna_id.is_not(None))
+            foreign = self._ended_there().where(state != "FAIL", there.trial_id.not_in(planned))
+            found = [(row[0], row[1], row[2]) for row in session.execute(ended)]
+            return found + [(identity, "FAIL", None) for identity in session.scalars(foreign)]
+
+    def _ended_there(self) -> Select[int]:
+        """The ids of the trials that have ended in Optuna's tables."""
+        there = OPTUNA_TRIALS.c
+        # an enumeration on PostgreSQL
+        ended = cast(there.state, String).in_(FINISHED)
+        return select(there.trial_id).where(there.study_id == self.study_id, ended)
 
     def begun(self) -> set[int]:
         """The Optuna ids of all trials that have one."""

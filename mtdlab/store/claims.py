@@ -5,7 +5,6 @@ transaction, so that a crash leaves no trial in an intermediate state.
 """
 
 import math
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from sqlalchemy import or_, select, update
 from sqlalchemy.orm import Session, object_session
 
 from mtdlab.evaluation.items import Items
+from mtdlab.store.clock import Now
 from mtdlab.store.database import explained, writing_engine
 from mtdlab.store.items import record_items
 from mtdlab.store.tables import Array, ArrayRow, ScoreRow, TrialRow
@@ -43,12 +43,12 @@ class Claim:
 
 @dataclass(frozen=True)
 class OwnedTrial:
-    """A trial with its owner and the time of its last heartbeat (seconds since the epoch)."""
+    """A trial with its owner and the seconds since its last heartbeat, None without any."""
 
     row: int
     optuna_id: int | None
     owner: Owner
-    heartbeat: float
+    silent: float | None
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,8 @@ class Claims:
             ).first()
             if row is None:
                 return None
-            row.state, row.owner, row.heartbeat, row.step = "RUNNING", dict(owner), time.time(), 0
+            row.state, row.owner, row.step = "RUNNING", dict(owner), 0
+            row.heartbeat = Now()
             known = (row.setting, row.seed, row.parameters, row.optuna_id, row.number)
             return Claim(row.id, *known, owner, row.deaths)
 
@@ -127,7 +128,7 @@ class Claims:
         """Record a heartbeat at `step`; False if `owner` no longer owns the trial."""
         with self._owned_row(claim.row, owner) as row:
             if row is not None:
-                row.heartbeat, row.step = time.time(), step
+                row.heartbeat, row.step = Now(), step
             return row is not None
 
     def release(self, row_id: int, owner: Owner) -> bool:
@@ -206,7 +207,7 @@ class Claims:
         """
         with explained(self.url), Session(self._engine) as session, session.begin():
             row = session.get(TrialRow, row_id, with_for_update=True)
-            is_owned = row is not None and row.state == "RUNNING" and row.owner == dict(owner)
+            is_owned = row is not None and row.state == "RUNNING" and (row.owner or {}) == owner
             yield row if is_owned else None
 
     def add_note(self, claim: Claim, note: str) -> None:
@@ -222,10 +223,7 @@ class Claims:
                     TrialRow.study_id == self.study_id, TrialRow.state == "RUNNING"
                 )
             )
-            return [
-                OwnedTrial(row.id, row.optuna_id, row.owner or {}, row.heartbeat or 0.0)
-                for row in rows
-            ]
+            return [OwnedTrial(row.id, row.optuna_id, row.owner or {}, row.silent) for row in rows]
 
 
 def _reset(row: TrialRow) -> None:

@@ -249,7 +249,7 @@ def explained(url: str) -> Iterator[None]:
         is_lost = isinstance(error, DBAPIError) and error.connection_invalidated
         kind = ConnectionLost if is_lost else StorageError
         raise kind(f"{shown(url)}: {reason}{hint}") from None
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
         if not _is_of_decoding(error):
             raise
         reason = " ".join(str(error).split())[:200]

@@ -21,8 +21,9 @@ from analysis.frames import (
     empty,
 )
 from analysis.items import ItemScores, no_items
-from mtdlab.store.database import explained, reading_engine
+from mtdlab.store.imported import as_record, check_row
 from mtdlab.store.items import has_items, load_items
+from mtdlab.store.reading import reading
 from mtdlab.store.setting_names import present_methods, present_text
 from mtdlab.store.store import find_study
 from mtdlab.store.tables import (
@@ -54,8 +55,9 @@ def load_study(
     Raises StorageError if there is no such database, NothingToReport if it has no such study.
     """
     url = storage_url(storage)
-    with explained(url), Session(reading_engine(url)) as session:
+    with reading(url) as session:
         row = find_study(session, study, url)
+        _check_judged_by(session, row)
         methods = _methods(row)
         begun = (TrialRow.study_id == row.id) & TrialRow.number.is_not(None)
         recorded = read_trials(session, begun)
@@ -87,6 +89,14 @@ def load_study(
             model=row.model or {},
             load_items=_items(session, url, row.id, trials),
         )
+
+
+def _check_judged_by(session: Session, study: StudyRow) -> None:
+    """Raise StorageError for a look or plan that the analysis, which trusts them, cannot use."""
+    looks = select(LookRow).where(LookRow.study_id == study.id)
+    plans = select(PlanRow).where(PlanRow.study == study.name)
+    for row in (*session.scalars(looks), *session.scalars(plans)):
+        check_row(row.__tablename__, as_record(row))
 
 
 def _curves(session: Session, of_study: Select[Any]) -> pd.DataFrame:

@@ -14,11 +14,13 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from mtdlab.store.owner import describe_end, is_dead
 from mtdlab.store.progress import FINISHED
 from mtdlab.store.record import Record
 from mtdlab.store.tables import TrialRow
 
 RERUN = "rerun mtdlab sweep on its file"
+OVERWRITE = f"{RERUN}, which writes mtdlab's record over Optuna's"
 RESTORE = "stop every sweep and restore the database from a backup"
 
 
@@ -70,9 +72,8 @@ def running_trials_have_a_living_owner(record: Record) -> Iterator[Problem]:
         owner = row.owner or {}
         if row.state == "RUNNING" and not owner:
             yield Problem(name, f"{_name(row)} is running and has no owner", RERUN)
-        elif row.state == "RUNNING" and record.is_dead(owner, row.heartbeat or 0.0):
-            process = f"process {owner.get('pid')} on {owner.get('host')}"
-            found = f"{_name(row)} is running, and its owner, {process}, has ended"
+        elif row.state == "RUNNING" and is_dead(owner, row.silent):
+            found = f"{_name(row)} is running, and {describe_end(owner, row.silent)}"
             yield Problem(name, found, RERUN)
         elif row.state != "RUNNING" and row.owner:
             yield Problem(name, f"{_name(row)} is {row.state} and has an owner", RERUN)
@@ -124,10 +125,10 @@ def optuna_agrees(record: Record) -> Iterator[Problem]:
         elif other.number != row.number:
             yield Problem(name, f"{_name(row)} is number {other.number} there", RESTORE)
         elif other.state != row.state:
-            yield Problem(name, f"{_name(row)} is {row.state}, in Optuna {other.state}", RERUN)
+            yield Problem(name, f"{_name(row)} is {row.state}, in Optuna {other.state}", OVERWRITE)
         elif row.state == "COMPLETE" and not _same(other.value, record.ranking.get(row.id)):
             values = f"{record.ranking.get(row.id)}, in Optuna {other.value}"
-            yield Problem(name, f"{_name(row)} has the value {values}", RESTORE)
+            yield Problem(name, f"{_name(row)} has the value {values}", OVERWRITE)
 
 
 def optuna_has_no_other_trials(record: Record) -> Iterator[Problem]:
@@ -139,7 +140,7 @@ def optuna_has_no_other_trials(record: Record) -> Iterator[Problem]:
     for identity, other in (record.optuna or {}).items():
         if identity not in known and other.state != "FAIL":
             found = f"trial {other.number} is {other.state} in Optuna's tables and not planned"
-            yield Problem("Optuna has no trials of its own", found, RERUN)
+            yield Problem("Optuna has no trials of its own", found, f"{RERUN}, which fails it")
 
 
 INVARIANTS: tuple[Callable[[Record], Iterator[Problem]], ...] = (

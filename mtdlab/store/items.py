@@ -5,7 +5,7 @@ gold scores of pairs, is recorded once in `mtdlab_items`.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,12 @@ from sqlalchemy.orm import Session
 from analysis.items import ItemScores, digest_of_tasks
 from mtdlab.errors import StorageError
 from mtdlab.evaluation.items import Items
-from mtdlab.store.database import explained, lock_writers, reading_engine
+from mtdlab.store.database import lock_writers
+from mtdlab.store.reading import reading
 from mtdlab.store.tables import Array, ArrayRow, ItemsRow, TrialRow
 from mtdlab.store.urls import shown
 
-_PREFIX = "items/"
+PREFIX = "items/"
 RESTORE = "restore it from a backup"
 _AT_ONCE = 500
 """Trials whose values are in memory beside those of all."""
@@ -28,7 +29,7 @@ _AT_ONCE = 500
 
 def name_of(task: str, digest: str) -> str:
     """The name of a trial's array of values."""
-    return f"{_PREFIX}{task}/{digest}"
+    return f"{PREFIX}{task}/{digest}"
 
 
 def record_items(session: Session, trial: TrialRow, items: Mapping[str, Items]) -> None:
@@ -57,7 +58,7 @@ def load_items(url: str, study_id: int, trials: Collection[int]) -> ItemScores |
     Where trials were scored on different items, on those of most trials; None without any.
     Raises StorageError.
     """
-    with explained(url), Session(reading_engine(url)) as session:
+    with reading(url) as session:
         mine = select(ItemsRow).where(ItemsRow.study_id == study_id).order_by(ItemsRow.task)
         known = {name_of(row.task, row.digest): row for row in session.scalars(mine)}
         arrays = select(TrialRow.number, ArrayRow.name).join(ArrayRow)
@@ -105,22 +106,6 @@ def _values(
                 raise StorageError(f"{shown(url)} is damaged: trial {number}: {problem}; {RESTORE}")
             found[places[number], columns[name]] = values
     return found
-
-
-def check_records(items: Iterable[Mapping[str, Any]], arrays: Iterable[Mapping[str, Any]]) -> None:
-    """Check the rows of a study's items and arrays. Raises StorageError where they do not fit."""
-    known = {name_of(row["task"], row["digest"]): row for row in items}
-    for name, row in known.items():
-        if row["gold"] is not None and (problem := problem_of(row["count"], row["gold"])):
-            raise StorageError(f"the gold scores of {name} are damaged: {problem}; {RESTORE}")
-    for array in arrays:
-        if not (name := array["name"]).startswith(_PREFIX):
-            continue
-        problem = "nothing is recorded of these items"
-        if name in known:
-            problem = problem_of(known[name]["count"], array["values"])
-        if problem:
-            raise StorageError(f"the array {name} of a trial is damaged: {problem}; {RESTORE}")
 
 
 def problem_of(count: int, values: NDArray[Any]) -> str:

@@ -5,17 +5,18 @@ from collections.abc import Set
 from sqlalchemy import column, inspect, select, table
 from sqlalchemy.orm import Session
 
-from mtdlab.store.database import explained, reading_engine
-from mtdlab.store.tables import PlanRow, StudyRow
+from mtdlab.store.reading import reading
+from mtdlab.store.tables import Number, PlanRow, StudyRow
 from mtdlab.store.urls import shown
 
 OPTUNA_TRIALS = table("trials", *map(column, ("trial_id", "study_id", "state")))
+OPTUNA_VALUES = table("trial_values", column("trial_id"), column("value", Number))
 OPTUNA_STUDIES = table("studies", column("study_name"), column("study_id"))
 
 
 def names_in(url: str) -> set[str]:
     """The names of all studies, mtdlab's and Optuna's. Raises StorageError."""
-    with explained(url), Session(reading_engine(url)) as session:
+    with reading(url) as session:
         return find_names(session)
 
 
@@ -29,13 +30,13 @@ def find_names(session: Session) -> set[str]:
 
 def find_id(url: str, name: str) -> int | None:
     """The id of a study; None where mtdlab has none of this name. Raises StorageError."""
-    with explained(url), Session(reading_engine(url)) as session:
+    with reading(url) as session:
         return session.scalar(select(StudyRow.id).where(StudyRow.name == name))
 
 
 def has_plan(url: str, name: str) -> bool:
     """Whether a plan of this name is recorded, also without a study. Raises StorageError."""
-    with explained(url), Session(reading_engine(url)) as session:
+    with reading(url) as session:
         return _has_plan(session, name)
 
 
@@ -45,7 +46,7 @@ def _has_plan(session: Session, name: str) -> bool:
 
 def find_conflict(url: str, name: str) -> str:
     """Why a new study cannot have this name, as `conflict_in`. Raises StorageError."""
-    with explained(url), Session(reading_engine(url)) as session:
+    with reading(url) as session:
         return conflict_in(session, name, url)
 
 

@@ -3,6 +3,8 @@
 Optuna's own copy of a study reads it in many transactions.
 """
 
+from collections.abc import Mapping
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import Connection, MetaData, insert, select
@@ -46,16 +48,36 @@ def read_optuna_rows(connection: Connection, study_id: int) -> OptunaRows:
     return rows
 
 
-def write_optuna_rows(connection: Connection, rows: OptunaRows) -> None:
-    """Write the rows of a study, with their ids, into tables without any study.
+def write_optuna_rows(
+    connection: Connection, rows: OptunaRows, name: str
+) -> tuple[int, dict[int, int]]:
+    """Write the rows of a study under `name`; its id, and the trials' ids by those in the rows.
 
     A trial that was running waits.
     """
     tables = MetaData()
     tables.reflect(connection, only=[*OF_STUDY, *OF_TRIAL])
-    for name in (*OF_STUDY, *OF_TRIAL):
-        if records := rows[name]:
-            connection.execute(insert(tables.tables[name]), records)
-    trials = tables.tables["trials"]
-    running = trials.update().where(trials.c.state == "RUNNING")
-    connection.execute(running.values(state="WAITING"))
+
+    def add(table: str, row: Mapping[str, Any], **changed: Any) -> int:
+        [key] = tables.tables[table].primary_key.columns.keys()
+        values = {column: value for column, value in row.items() if column != key} | changed
+        added = connection.execute(insert(tables.tables[table]).values(values))
+        [identity] = tuple(added.inserted_primary_key or ())
+        return int(identity)
+
+    study_id = add("studies", {}, study_name=name)
+    for table in OF_STUDY[1:-1]:
+        for row in rows[table]:
+            add(table, row, study_id=study_id)
+    ids = {}
+    for row in sorted(rows["trials"], key=itemgetter("number")):
+        state = "WAITING" if row["state"] == "RUNNING" else row["state"]
+        ids[row["trial_id"]] = add("trials", row, study_id=study_id, state=state)
+    for table in OF_TRIAL:
+        [key] = tables.tables[table].primary_key.columns.keys()
+        moved = [row | {"trial_id": ids[row["trial_id"]]} for row in rows[table]]
+        for row in moved:
+            del row[key]
+        if moved:
+            connection.execute(insert(tables.tables[table]), moved)
+    return study_id, ids

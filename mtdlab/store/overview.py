@@ -9,9 +9,9 @@ from sqlalchemy import DateTime, column, func, inspect, select, table
 from sqlalchemy.orm import Session
 
 from analysis.study_state import State, find_state
-from mtdlab.store.database import explained, reading_engine
 from mtdlab.store.progress import living_state
 from mtdlab.store.ranking import FinishedRow, find_best
+from mtdlab.store.reading import reading
 from mtdlab.store.saved_model import SavedModel
 from mtdlab.store.tables import StudyRow, TrialRow
 from mtdlab.store.urls import storage_url
@@ -57,14 +57,14 @@ def study_names(storage: str | None = None) -> list[str]:
     storage  as `load_study` takes it. Raises StorageError where there is no such database.
     """
     url = storage_url(storage)
-    with explained(url), Session(reading_engine(url)) as session:
+    with reading(url) as session:
         return list(session.scalars(select(StudyRow.name).order_by(StudyRow.name)))
 
 
 def list_studies(storage: str | None = None) -> list[StudyOverview]:
     """The studies of a database by name, as `study_names` takes it and raises."""
     url = storage_url(storage)
-    with explained(url), Session(reading_engine(url)) as session:
+    with reading(url) as session:
         last = _last_times(session)
         return [
             StudyOverview(

@@ -2,7 +2,6 @@
 
 import os
 import platform
-import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,18 @@ SILENT_SECONDS = 600.0
 """An owner on another host counts as dead after so long without a heartbeat."""
 UNSEEN_SECONDS = 60.0
 """The same for an owner under the name of this host that cannot be looked up here: of an earlier
-boot or of a container that has ended, or on another machine of that name."""
+boot, of another user where /proc hides processes, of a container, or on another machine of that
+name."""
 HEARTBEAT_SECONDS = 2.0
 """Between two heartbeats of a trial."""
 ENDED_STATES = ("Z", "X")
 """States in /proc/PID/stat of a process that has ended: zombie and dead."""
+_ENDED = ""
+"""In place of the start time of a process that has ended."""
 
 
 def this_process() -> dict[str, Any]:
-    """Host, boot, namespace of process ids, process id and start time identify one process."""
+    """Host, boot, namespaces, process id and start time identify one process."""
     pid = os.getpid()
     return {
         "host": platform.node(),
@@ -32,27 +34,66 @@ def this_process() -> dict[str, Any]:
     }
 
 
-def is_dead(owner: Owner, heartbeat: float) -> bool:
+def is_dead(owner: Owner, silent: float | None) -> bool:
     """Whether an owner has ended: by its process where it can be looked up, else by its last
     heartbeat.
+
+    silent  seconds since that, by the clock of the database; None without any. Negative where the
+            clock was set back since. A process that lives would have recorded another heartbeat
+            within seconds, so that one far ahead counts as little as one long ago.
     """
-    if not is_visible(owner):
-        silent = time.time() - heartbeat
-        return silent > (UNSEEN_SECONDS if _is_of_this_name(owner) else SILENT_SECONDS)
-    started = _started(int(owner["pid"]))
-    return started is None or started != owner.get("started")
+    lives = _lives(owner)
+    if lives is not None:
+        return not lives
+    limit = UNSEEN_SECONDS if _is_of_this_name(owner) else SILENT_SECONDS
+    return silent is None or abs(silent) > limit
 
 
-def may_be_dead(owner: Owner, heartbeat: float) -> bool:
-    """Whether an owner under the name of this host may have ended: known in `UNSEEN_SECONDS`."""
+def may_be_dead(owner: Owner, silent: float | None) -> bool:
+    """Whether an owner under the name of this host may have ended: known in `UNSEEN_SECONDS`.
+
+    silent  as in `is_dead`.
+    """
     unseen = _is_of_this_name(owner) and not is_visible(owner)
-    return unseen and time.time() - heartbeat > 2 * HEARTBEAT_SECONDS
+    return unseen and (silent is None or abs(silent) > 2 * HEARTBEAT_SECONDS)
 
 
 def is_visible(owner: Owner) -> bool:
     """Whether an owner's process can be looked up: it runs, or ran, in this boot and container."""
-    here = owner.get("boot") == _boot() and owner.get("namespace", _namespace()) == _namespace()
-    return _is_of_this_name(owner) and here
+    return _lives(owner) is not None
+
+
+def is_ahead(silent: float | None) -> bool:
+    """Whether a heartbeat is too far in the future to be one of now. silent: as in `is_dead`."""
+    return silent is not None and silent < -UNSEEN_SECONDS
+
+
+def describe_end(owner: Owner, silent: float | None) -> str:
+    """Why a dead owner does not hold its trial, as a part of a sentence.
+
+    silent  as in `is_dead`.
+    """
+    if silent is not None and is_ahead(silent) and not is_visible(owner):
+        minutes = f"{-silent / 60:,.0f} min"
+        return f"its last heartbeat is {minutes} ahead of the database's clock, which was set back"
+    return f"its owner, process {owner.get('pid')} on {owner.get('host')}, has ended"
+
+
+def _lives(owner: Owner) -> bool | None:
+    """Whether an owner's process lives; None where that cannot be looked up from here."""
+    recorded = (owner.get("boot"), owner.get("namespace", _namespace()))
+    if not _is_of_this_name(owner) or recorded != (_boot(), _namespace()):
+        return None
+    pid = int(owner["pid"])
+    try:
+        # finds also those that /proc hides from other users (hidepid)
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    started = _started(pid)
+    return None if started is None else started == owner.get("started")
 
 
 def _is_of_this_name(owner: Owner) -> bool:
@@ -60,11 +101,18 @@ def _is_of_this_name(owner: Owner) -> bool:
 
 
 def _namespace() -> str:
-    """The namespace of process ids, of which each container has its own; empty without any."""
-    try:
-        return str(Path("/proc/self/ns/pid").readlink())
-    except OSError:
-        return ""
+    """The namespaces that process ids and start times are of; empty without any.
+
+    Each container has its own process ids; start times count from the boot as the time namespace
+    has it.
+    """
+    found = []
+    for kind in ("pid", "time"):
+        try:
+            found.append(str(Path(f"/proc/self/ns/{kind}").readlink()))
+        except OSError:
+            continue
+    return " ".join(found)
 
 
 def _boot() -> str:
@@ -74,23 +122,15 @@ def _boot() -> str:
 
 
 def _started(pid: int) -> str | None:
-    """When a process began, in clock ticks since the boot; None where it is gone.
+    """When a process began, in clock ticks since the boot; None where that cannot be read.
 
-    A zombie is gone: it has ended and only waits for its parent to reap it, which in a
-    container whose process 1 does not reap never happens.
+    A zombie has ended and only waits for its parent to reap it, which in a container whose
+    process 1 does not reap never happens.
     """
     try:
         # the name in parentheses may contain anything; state is the first field after it
         # (field 3 in proc(5)), the start time the 20th (field 22)
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return None if fields[0] in ENDED_STATES else fields[19]
-    except (FileNotFoundError, ProcessLookupError):
-        if Path("/proc/self/stat").exists():
-            return None
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+    except OSError:
         return None
-    except PermissionError:
-        pass
-    return "unknown"
+    return _ENDED if fields[0] in ENDED_STATES else fields[19]

@@ -6,13 +6,14 @@ from typing import Any
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
-from mtdlab.store.database import explained, lock_writers, reading_engine, writing_engine
+from mtdlab.store.database import explained, lock_writers, writing_engine
+from mtdlab.store.reading import reading
 from mtdlab.store.tables import PlanRow, StudyRow, TrialRow
 
 
 def planned_names(url: str) -> list[str]:
     """The names of studies of which a plan is recorded, but no trial. May raise StorageError."""
-    with explained(url), Session(reading_engine(url)) as session:
+    with reading(url) as session:
         begun = select(StudyRow.name)
         plans = select(PlanRow.study).where(PlanRow.study.not_in(begun)).distinct()
         return list(session.scalars(plans.order_by(PlanRow.study)))

@@ -49,7 +49,7 @@ def living_state(row: TrialRow) -> str:
 
     Such a trial is still recorded as running until the next sweep.
     """
-    if row.state == "RUNNING" and is_dead(row.owner or {}, row.heartbeat or 0.0):
+    if row.state == "RUNNING" and is_dead(row.owner or {}, row.silent):
         return "WAITING"
     return row.state
 

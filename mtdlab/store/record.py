@@ -1,14 +1,12 @@
 """All that a database has of a study, in mtdlab's and in Optuna's tables, read to be checked."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from sqlalchemy import column, inspect, select, table
 from sqlalchemy.orm import Session
 
-from mtdlab.store.claims import Owner
-from mtdlab.store.database import explained, reading_engine
+from mtdlab.store.names import OPTUNA_VALUES
 from mtdlab.store.ranking import FinishedRow, find_best, find_ranking
 from mtdlab.store.store import find_study
 from mtdlab.store.tables import ArrayRow, StudyRow, TrialRow
@@ -34,7 +32,6 @@ class Record:
     ranking   the score that ranks each trial, by row.
     optuna    its trials in Optuna's tables, by id; None where Optuna has no such study.
     best      the trial whose model is kept.
-    is_dead   whether an owner has ended, by its last heartbeat.
     """
 
     study: StudyRow
@@ -43,12 +40,9 @@ class Record:
     ranking: Mapping[int, float | None]
     optuna: Mapping[int, OptunaTrial] | None
     best: FinishedRow | None
-    is_dead: Callable[[Owner, float], bool]
 
 
-def read_record(
-    session: Session, study: str, url: str, is_dead: Callable[[Owner, float], bool]
-) -> Record:
+def read_record(session: Session, study: str, url: str) -> Record:
     """Read what is recorded of a study. Raises NothingToReport where there is no such study."""
     row = find_study(session, study, url)
     mine = TrialRow.study_id == row.id
@@ -61,15 +55,7 @@ def read_record(
         {row[0]: row[1] for row in session.execute(ranked)},
         _optuna_trials(session, row),
         find_best(session, row.id),
-        is_dead,
     )
-
-
-@contextmanager
-def reading(url: str) -> Iterator[Session]:
-    """A session that cannot write. Raises StorageError where there is no such database."""
-    with explained(url), Session(reading_engine(url)) as session:
-        yield session
 
 
 def _optuna_trials(session: Session, row: StudyRow) -> dict[int, OptunaTrial] | None:
@@ -83,8 +69,7 @@ def _optuna_trials(session: Session, row: StudyRow) -> dict[int, OptunaTrial] | 
     if row.id not in list(found):
         return None
     trials = table("trials", *map(column, ("trial_id", "number", "study_id", "state")))
-    values = table("trial_values", *map(column, ("trial_id", "objective", "value", "value_type")))
-    joined = trials.outerjoin(values, trials.c.trial_id == values.c.trial_id)
-    columns = (trials.c.trial_id, trials.c.number, trials.c.state, values.c.value)
+    joined = trials.outerjoin(OPTUNA_VALUES, trials.c.trial_id == OPTUNA_VALUES.c.trial_id)
+    columns = (trials.c.trial_id, trials.c.number, trials.c.state, OPTUNA_VALUES.c.value)
     rows = session.execute(select(*columns).select_from(joined).where(trials.c.study_id == row.id))
     return {trial: OptunaTrial(*rest) for trial, *rest in rows}

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import func, select
-from sqlalchemy.orm import Session
 
 from mtdlab.errors import NothingToReport
-from mtdlab.store.database import explained, reading_engine
 from mtdlab.store.progress import living_state
+from mtdlab.store.reading import reading
 from mtdlab.store.setting_names import present_parameters, present_settings, present_text
 from mtdlab.store.store import find_study
 from mtdlab.store.tables import Array, ArrayRow, LookRow, ScoreRow, StudyRow, TrialRow
@@ -40,7 +39,7 @@ def read_states(url: str, study: str) -> dict[tuple[str, int], str]:
     """The state of each planned trial by configuration and seed; none for a study that is not
     there. Raises StorageError where there is no such database.
     """
-    with explained(url), Session(reading_engine(url)) as session:
+    with reading(url) as session:
         columns = select(TrialRow.setting, TrialRow.seed, TrialRow.state).join(StudyRow)
         rows = session.execute(columns.where(StudyRow.name == study))
         return {(setting, seed): state for setting, seed, state in rows}
@@ -51,7 +50,7 @@ def read_file_of(url: str, study: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
     Both empty for a study that is not there. Raises as `read_states`.
     """
-    with explained(url), Session(reading_engine(url)) as session:
+    with reading(url) as session:
         columns = select(StudyRow.identity, StudyRow.definition)
         row = session.execute(columns.where(StudyRow.name == study)).first()
         return (row[0], row[1] or {}) if row else ({}, {})
@@ -59,14 +58,14 @@ def read_file_of(url: str, study: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def read_last_decision(url: str, study: str) -> str:
     """The decision of a study's last look; empty before the first. Raises as `read_states`."""
-    with explained(url), Session(reading_engine(url)) as session:
+    with reading(url) as session:
         looks = select(LookRow.decision).join(StudyRow).where(StudyRow.name == study)
         return session.scalar(looks.order_by(LookRow.look.desc()).limit(1)) or ""
 
 
 def read_artifacts(url: str, study: str) -> str | None:
     """Where all machines keep a study's checkpoints and models. Raises as `read_states`."""
-    with explained(url), Session(reading_engine(url)) as session:
+    with reading(url) as session:
         return session.scalar(select(StudyRow.artifacts).where(StudyRow.name == study))
 
 
@@ -105,7 +104,7 @@ def read_trial(url: str, study: str, number: int) -> RecordedTrial:
 
     Raises StorageError, and NothingToReport where there is no such study or trial.
     """
-    with explained(url), Session(reading_engine(url)) as session:
+    with reading(url) as session:
         mine = TrialRow.study_id == find_study(session, study, url).id
         row = session.scalars(select(TrialRow).where(mine, TrialRow.number == number)).first()
         if row is None:
@@ -138,7 +137,7 @@ def read_trial(url: str, study: str, number: int) -> RecordedTrial:
 
 def read_recorded(url: str, study: str, numbers: Collection[int] = ()) -> RecordedStudy:
     """Read a study. Raises StorageError, and NothingToReport if there is no such study."""
-    with explained(url), Session(reading_engine(url)) as session:
+    with reading(url) as session:
         row = find_study(session, study, url)
         mine = TrialRow.study_id == row.id
         chosen = session.scalars(select(TrialRow).where(mine, TrialRow.number.in_(numbers)))

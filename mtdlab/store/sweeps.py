@@ -4,13 +4,12 @@ each can be requested to stop, on whichever machine it runs.
 A sweep that was killed leaves its row; its owner is found to be dead.
 """
 
-import time
-
 from sqlalchemy import Select, delete, select, update
 from sqlalchemy.orm import Session
 
 from mtdlab.errors import MtdlabError
 from mtdlab.store.claims import Claims, Owner
+from mtdlab.store.clock import Now
 from mtdlab.store.database import explained
 from mtdlab.store.owner import is_dead
 from mtdlab.store.tables import StudyRow, SweepRow
@@ -28,9 +27,9 @@ class Sweeps(Claims):
             if session.get(StudyRow, self.study_id, with_for_update=True) is None:
                 raise MtdlabError("the study was deleted while this sweep started; rerun it")
             for row in session.scalars(self._sweeps()):
-                if is_dead(row.owner, row.heartbeat):
+                if is_dead(row.owner, row.silent):
                     session.delete(row)
-            row = SweepRow(study_id=self.study_id, owner=dict(owner), heartbeat=time.time())
+            row = SweepRow(study_id=self.study_id, owner=dict(owner), heartbeat=Now())
             session.add(row)
             session.flush()
             return row.id
@@ -38,7 +37,7 @@ class Sweeps(Claims):
     def continue_sweep(self, row: int) -> bool:
         """Record a heartbeat of a sweep; returns whether it was requested to stop."""
         with explained(self.url), Session(self._engine) as session, session.begin():
-            beat = update(SweepRow).where(SweepRow.id == row).values(heartbeat=time.time())
+            beat = update(SweepRow).where(SweepRow.id == row).values(heartbeat=Now())
             session.execute(beat)
             return bool(session.scalar(select(SweepRow.stop).where(SweepRow.id == row)))
 
@@ -48,7 +47,7 @@ class Sweeps(Claims):
             rows = [
                 each
                 for each in session.scalars(self._sweeps())
-                if row in (None, each.id) and not is_dead(each.owner, each.heartbeat)
+                if row in (None, each.id) and not is_dead(each.owner, each.silent)
             ]
             for each in rows:
                 each.stop = True
@@ -69,7 +68,7 @@ class Sweeps(Claims):
         """The owners of the sweeps that run, as far as this machine can know."""
         with explained(self.url), Session(self._engine) as session:
             rows = session.scalars(self._sweeps()).all()
-            return [row.owner for row in rows if not is_dead(row.owner, row.heartbeat)]
+            return [row.owner for row in rows if not is_dead(row.owner, row.silent)]
 
     def _sweeps(self) -> Select[SweepRow]:
         return select(SweepRow).where(SweepRow.study_id == self.study_id)

@@ -6,6 +6,7 @@ change of these tables needs a migration (`migrations.py`), a higher `SCHEMA_VER
 of the new version in the tests.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ from numpy.typing import NDArray
 from sqlalchemy import (
     JSON,
     Dialect,
+    Double,
     ForeignKey,
     Index,
+    Integer,
     LargeBinary,
     String,
     TypeDecorator,
@@ -22,7 +25,9 @@ from sqlalchemy import (
     false,
     text,
 )
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.orm import DeclarativeBase, Mapped, column_property, mapped_column
+
+from mtdlab.store.clock import Now
 
 SCHEMA_VERSION = 9
 REASON_CODES = ("nan_loss", "collapsed", "oom", "error", "interrupted")
@@ -68,14 +73,89 @@ class Text(TypeDecorator[str]):
             return None
         return value.replace("\0", "\ufffd").encode("utf-8", "backslashreplace").decode()
 
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        """The text. Raises ValueError for anything else, which SQLite keeps in any column."""
+        if value is None or isinstance(value, str):
+            return value
+        raise ValueError(f"{value!r:.60} is no text")
+
+
+class Number(TypeDecorator[float]):
+    """A finite number, as `Text`."""
+
+    impl = Double
+    cache_ok = True
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> float | None:  # noqa: ARG002
+        """The number. Raises ValueError for anything else."""
+        if value is None or (isinstance(value, float | int) and math.isfinite(value)):
+            return value
+        raise ValueError(f"{value!r:.60} is no finite number")
+
+
+class Whole(TypeDecorator[int]):
+    """A whole number, as `Number`."""
+
+    impl = Integer
+    cache_ok = True
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> int | None:  # noqa: ARG002
+        """The number. Raises ValueError for anything else."""
+        if value is None or isinstance(value, int):
+            return value
+        raise ValueError(f"{value!r:.60} is no whole number")
+
+
+class JsonObject(TypeDecorator[dict[str, Any]]):
+    """A JSON object."""
+
+    impl = JSON(none_as_null=True)
+    cache_ok = True
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> dict[str, Any] | None:  # noqa: ARG002
+        """The object. Raises ValueError for any other JSON."""
+        if value is None or isinstance(value, dict):
+            return value
+        raise ValueError(f"{value!r:.60} is no JSON object")
+
+
+class JsonTexts(JsonObject):
+    """A JSON object of texts."""
+
+    cache_ok = True
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> dict[str, Any] | None:
+        """The object. Raises ValueError for any other JSON."""
+        found = super().process_result_value(value, dialect)
+        if found is None or all(isinstance(each, str) for each in found.values()):
+            return found
+        raise ValueError(f"{value!r:.60} is no JSON object of texts")
+
+
+class JsonList(TypeDecorator[list[Any]]):
+    """A JSON list."""
+
+    impl = JSON
+    cache_ok = True
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> list[Any] | None:  # noqa: ARG002
+        """The list. Raises ValueError for any other JSON."""
+        if value is None or isinstance(value, list):
+            return value
+        raise ValueError(f"{value!r:.60} is no JSON list")
+
 
 class Base(DeclarativeBase):
     """Base class of the tables."""
 
     type_annotation_map = {  # noqa: RUF012
         str: Text,
-        dict[str, Any]: JSON(none_as_null=True),
-        dict[str, str]: JSON(none_as_null=True),
+        int: Whole,
+        float: Number,
+        dict[str, Any]: JsonObject,
+        dict[str, str]: JsonTexts,
+        list[int]: JsonList,
+        list[list[Any]]: JsonList,
         Array: FloatArray,
     }
 
@@ -154,7 +234,10 @@ class TrialRow(Base):
     optuna_id: Mapped[int | None]
     number: Mapped[int | None]
     owner: Mapped[dict[str, Any] | None]
-    heartbeat: Mapped[float | None]
+    heartbeat: Mapped[float | None] = mapped_column()
+    """In seconds since the epoch, by the clock of the database."""
+    silent: Mapped[float | None] = column_property(Now() - heartbeat)
+    """Seconds since the last heartbeat, when the row was read."""
     step: Mapped[int] = mapped_column(default=0)
     settings: Mapped[dict[str, Any] | None]
 
@@ -178,7 +261,7 @@ class TrialRow(Base):
     wall_seconds: Mapped[float | None]
     peak_memory: Mapped[float | None]
     """Bytes: resident of the process, or allocated on the GPU."""
-    environment: Mapped[dict[str, Any] | None]
+    environment: Mapped[dict[str, str] | None]
 
 
 class SweepRow(Base):
@@ -191,7 +274,9 @@ class SweepRow(Base):
         ForeignKey("mtdlab_studies.id", ondelete="CASCADE"), index=True
     )
     owner: Mapped[dict[str, Any]]
-    heartbeat: Mapped[float]
+    heartbeat: Mapped[float] = mapped_column()
+    """As that of a trial."""
+    silent: Mapped[float] = column_property(Now() - heartbeat)
     stop: Mapped[bool] = mapped_column(default=False, server_default=false())
     """Whether it was requested to stop after the current step."""
 
@@ -258,7 +343,7 @@ class LookRow(Base):
     """Number of the look, from 1."""
     seeds: Mapped[int]
     """The number of seeds of the leading levels."""
-    trials: Mapped[list[int]] = mapped_column(JSON)
+    trials: Mapped[list[int]]
     """Numbers of the completed trials that it was computed from."""
     alpha: Mapped[float]
     """The nominal significance level that the p value is compared with."""
@@ -268,7 +353,7 @@ class LookRow(Base):
     verdict: Mapped[str]
     decision: Mapped[str]
     """continue, or why the study ends: decided, flat, max_seeds, no scores."""
-    added: Mapped[list[list[Any]]] = mapped_column(JSON)
+    added: Mapped[list[list[Any]]]
     """Configuration and seed of each trial that it added."""
 
 

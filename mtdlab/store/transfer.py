@@ -1,107 +1,75 @@
 """A study's rows: copied to another database, renamed, deleted."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import delete, select, update
 from sqlalchemy.orm import DeclarativeBase, Session
 
 from mtdlab.errors import StorageError
-from mtdlab.store.database import explained, lock_writers, reading_engine, writing_engine
-from mtdlab.store.items import check_records
+from mtdlab.store.database import explained, lock_writers, writing_engine
+from mtdlab.store.imported import Records, as_record
 from mtdlab.store.names import OPTUNA_STUDIES, conflict_in
-from mtdlab.store.optuna_rows import OptunaRows, read_optuna_rows, write_optuna_rows
+from mtdlab.store.optuna_rows import read_optuna_rows, write_optuna_rows
+from mtdlab.store.reading import reading
 from mtdlab.store.store import find_study
 from mtdlab.store.tables import ArrayRow, ItemsRow, LookRow, PlanRow, ScoreRow, StudyRow, TrialRow
 
 Record = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class StudyRecords:
-    """All rows of a study as dictionaries by column. optuna: those of Optuna's tables."""
-
-    study: Record
-    trials: list[Record]
-    scores: list[Record]
-    arrays: list[Record]
-    items: list[Record]
-    looks: list[Record]
-    plans: list[Record]
-    optuna: OptunaRows
-
-
-def read_records(url: str, name: str) -> StudyRecords:
+def read_records(url: str, name: str) -> Records:
     """Read a study as it is at one moment, without a lock that would keep others from writing.
 
-    On SQLite they wait with their commits until it is read. Raises StorageError, also where values
-    of evaluation items are damaged, and
+    On SQLite they wait with their commits until it is read. Raises StorageError, and
     NothingToReport if there is no such study.
     """
-    with _snapshot(url) as session:
-        row = find_study(session, name, url)
-        mine = TrialRow.study_id == row.id
-        of_study = select(TrialRow.id).where(mine)
-        records = StudyRecords(
-            _record(row),
-            _records(session, TrialRow, mine),
-            _records(session, ScoreRow, ScoreRow.trial_id.in_(of_study)),
-            _records(session, ArrayRow, ArrayRow.trial_id.in_(of_study)),
-            _records(session, ItemsRow, ItemsRow.study_id == row.id),
-            _records(session, LookRow, LookRow.study_id == row.id),
-            _records(session, PlanRow, PlanRow.study == name),
-            read_optuna_rows(session.connection(), row.id),
-        )
-    check_records(records.items, records.arrays)
-    return records
-
-
-@contextmanager
-def _snapshot(url: str) -> Iterator[Session]:
-    """A session in which every query sees the database as it was at the first one."""
-    with explained(url), Session(reading_engine(url)) as session:
+    with reading(url) as session:
         if session.get_bind().dialect.name == "sqlite":
             # the driver begins no transaction for a query
             session.connection().exec_driver_sql("BEGIN")
         else:
             options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
             session.connection(execution_options=options)
-        yield session
+        return records_of(session, name, url)
 
 
-def write_optuna(url: str, records: StudyRecords) -> None:
-    """Write a study's rows of Optuna's tables into a database without any study.
+def records_of(session: Session, name: str, url: str) -> Records:
+    """The rows of a study. Raises NothingToReport if there is no such study."""
+    row = find_study(session, name, url)
+    mine = TrialRow.study_id == row.id
+    of_study = select(TrialRow.id).where(mine)
+    return Records(
+        as_record(row),
+        _records(session, TrialRow, mine),
+        _records(session, ScoreRow, ScoreRow.trial_id.in_(of_study)),
+        _records(session, ArrayRow, ArrayRow.trial_id.in_(of_study)),
+        _records(session, ItemsRow, ItemsRow.study_id == row.id),
+        _records(session, LookRow, LookRow.study_id == row.id),
+        _records(session, PlanRow, PlanRow.study == name),
+        read_optuna_rows(session.connection(), row.id),
+    )
 
-    Raises StorageError.
-    """
-    engine = writing_engine(url)
-    with explained(url), engine.begin() as connection:
-        write_optuna_rows(connection, records.optuna)
-    engine.dispose()
 
-
-def write_records(
-    url: str, records: StudyRecords, name: str, study_id: int, optuna_ids: Mapping[int, int]
-) -> None:
-    """Write a study under `name` in one transaction.
-
-    study_id    Optuna's in this database; optuna_ids: Optuna's trial ids by the recorded ones.
+def write_records(url: str, records: Records, name: str) -> None:
+    """Write a study under `name`, with its rows of Optuna's tables, in one transaction.
 
     A trial that was running waits. Checkpoints and models are not shared with the study that it is
     copied from: each of the two would remove the other's. Rows of a study that was deleted through
-    Optuna, whose id is used again, are removed. Raises StorageError.
+    Optuna, whose id is used again, are removed. Raises StorageError, also where the name is taken.
     """
-    with explained(url), Session(writing_engine(url)) as session, session.begin():
+    engine = writing_engine(url)
+    with explained(url), Session(engine) as session, session.begin():
         lock_writers(session.connection())
+        if conflict := conflict_in(session, name, url):
+            raise StorageError(f"{conflict}; choose another name")
+        study_id, ids = write_optuna_rows(session.connection(), records.optuna, name)
         session.execute(delete(StudyRow).where(StudyRow.id == study_id))
         changed = {"id": study_id, "name": name, "artifacts": None}
         session.add(StudyRow(**records.study | changed))
         session.flush()
         trials = {
-            record["id"]: TrialRow(**_moved(record, study_id, optuna_ids))
-            for record in records.trials
+            record["id"]: TrialRow(**_moved(record, study_id, ids)) for record in records.trials
         }
         session.add_all(trials.values())
         session.flush()
@@ -110,6 +78,7 @@ def write_records(
         session.add_all(ItemsRow(**row | {"study_id": study_id}) for row in records.items)
         session.add_all(LookRow(**row | {"study_id": study_id}) for row in records.looks)
         session.add_all(PlanRow(**row | {"study": name}) for row in records.plans)
+    engine.dispose()
 
 
 def delete_records(url: str, name: str) -> None:
@@ -147,10 +116,5 @@ def _moved(record: Record, study_id: int, optuna_ids: Mapping[int, int]) -> Reco
 
 
 def _records(session: Session, kind: type[DeclarativeBase], condition: Any) -> list[Record]:
-    rows: Sequence[Any] = session.scalars(select(kind).where(condition)).all()
-    keys = [str(each.key) for each in kind.__mapper__.primary_key]
-    return [_record(row) for row in sorted(rows, key=lambda r: [getattr(r, key) for key in keys])]
-
-
-def _record(row: DeclarativeBase) -> Record:
-    return {name: getattr(row, name) for name in row.__mapper__.column_attrs.keys()}  # noqa: SIM118
+    rows = select(kind).where(condition).order_by(*kind.__mapper__.primary_key)
+    return [as_record(row) for row in session.scalars(rows)]

@@ -16,7 +16,7 @@ from mtdlab.store.tables import TrialRow
 
 _OWN = tuple(name for name in TRIAL_COLUMNS if hasattr(TrialRow, name))
 """The columns of a trial that are columns of its row; the others are settings."""
-_READ = (*_OWN, "note", "owner", "heartbeat", "settings", "environment")
+_READ = (*_OWN, "note", "owner", "silent", "settings", "environment")
 _AT_ONCE = 5_000
 """Rows whose settings are in memory as dictionaries, each ten times as large as in a frame."""
 _MISSING = float("nan")

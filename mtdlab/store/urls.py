@@ -10,7 +10,7 @@ from sqlalchemy.exc import ArgumentError
 
 from mtdlab.errors import StorageError
 
-_BEFORE_HOST = re.compile(r"(\w://[^/:@]*:).*@")
+_BEFORE_HOST = re.compile(r"(\w://)([^/:@]*:)(.*)@(\S*)")
 _IN_QUERY = re.compile(r"([?&](?:ssl)?pass\w*=)[^&\s]*")
 """Where a URL has a password: scheme://user:PASSWORD@host, ?password=PASSWORD."""
 DEFAULT_STORAGE = "sqlite:///mtdlab.db"
@@ -42,17 +42,33 @@ def without_passwords(command: str) -> str:
 
 
 def _masked(text: str) -> str:
-    return _IN_QUERY.sub(r"\1***", _BEFORE_HOST.sub(r"\1***@", text))
+    return _IN_QUERY.sub(r"\1***", _BEFORE_HOST.sub(_mask, text))
+
+
+def _mask(url: re.Match[str]) -> str:
+    scheme, user, password, host = url.groups()
+    # of several @ any may be the one before the host
+    return f"{scheme}***" if "@" in password else f"{scheme}{user}***@{host}"
 
 
 def parse_url(url: str) -> URL:
-    """The parts of a storage URL. Raises StorageError for a text that is none."""
+    """The parts of a storage URL.
+
+    Raises StorageError for a text that is none, and for one with several @: its parts, as which
+    messages and drivers would print them, may be parts of the password.
+    """
     try:
-        return make_url(url)
+        parsed = make_url(url)
     except (ArgumentError, ValueError):
         raise StorageError(
             "--storage is not a database URL; write for example sqlite:///mtdlab.db"
         ) from None
+    if url.count("@") > 1 and parsed.host is not None:
+        raise StorageError(
+            "--storage is a URL with several @, so that it is not certain where its password ends; "
+            "write %40 for each @ but the one before the host"
+        )
+    return parsed
 
 
 def absolute(url: str) -> str:

@@ -10,8 +10,8 @@ from typing import Any
 from mtdlab.files import free_bytes
 from mtdlab.store import study_names
 from mtdlab.store.invariants import Problem, check_database, find_problems
-from mtdlab.store.owner import is_dead
-from mtdlab.store.record import read_record, reading
+from mtdlab.store.reading import reading
+from mtdlab.store.record import read_record
 from mtdlab.store.tables import SCHEMA_VERSION
 from mtdlab.store.urls import shown, sqlite_file
 from mtdlab.sweep.leftovers import find_leftovers, find_notes
@@ -52,7 +52,7 @@ def examine(url: str, models: Path, study: str | None = None) -> Examination:
     names = study_names(url) if study is None else [study]
     with reading(url) as session:
         problems = tuple(check_database(session))
-        records = {name: read_record(session, name, url, is_dead) for name in names}
+        records = {name: read_record(session, name, url) for name in names}
         studies = {
             name: (*find_problems(record), *find_leftovers(record, models))
             for name, record in records.items()

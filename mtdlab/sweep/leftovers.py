@@ -6,6 +6,7 @@ from pathlib import Path
 from mtdlab.files import temporary_folders
 from mtdlab.store import Claim, Store
 from mtdlab.store.invariants import RERUN, Problem
+from mtdlab.store.owner import is_dead
 from mtdlab.store.record import Record
 from mtdlab.store.saved_model import SavedModel
 from mtdlab.sweep.model_folders import CHECKPOINTS, read_kept_trial
@@ -62,8 +63,7 @@ def checkpoints_belong_to_unfinished_trials(record: Record, models: Path) -> Ite
 def nothing_temporary_is_left(record: Record, models: Path) -> Iterator[Problem]:
     """Without a running trial there are no temporary folders of models, checkpoints or claims."""
     if any(
-        row.state == "RUNNING" and not record.is_dead(row.owner or {}, row.heartbeat or 0.0)
-        for row in record.trials
+        row.state == "RUNNING" and not is_dead(row.owner or {}, row.silent) for row in record.trials
     ):
         return
     name, checkpoints = record.study.name, models / CHECKPOINTS / record.study.name

@@ -1,11 +1,13 @@
 """What a worker does after every step of a trial: stop, prune, save a checkpoint."""
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import optuna
+from optuna.exceptions import UpdateFinishedTrialError
 
 from mtdlab.config import TrainerSettings
 from mtdlab.store import Claim, Store
@@ -83,7 +85,9 @@ class Watch:
         if not math.isfinite(score):
             return
         if step not in self.reported:
-            self.trial.report(score, step)
+            # another program may have ended the trial in Optuna's tables; mtdlab's record decides
+            with suppress(UpdateFinishedTrialError):
+                self.trial.report(score, step)
             self.reported[step] = score
         if self.trial.should_prune():
             raise optuna.TrialPruned

@@ -1,20 +1,23 @@
 """The Optuna study beside mtdlab's tables: created, written to, and synchronised with them."""
 
 import json
+import logging
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import optuna
 from optuna.exceptions import DuplicatedStudyError, UpdateFinishedTrialError
 from optuna.storages import BaseStorage, RDBStorage, get_storage
-from optuna.storages._rdb.models import TrialUserAttributeModel
+from optuna.storages._rdb.models import TrialModel, TrialUserAttributeModel, TrialValueModel
 from optuna.trial import TrialState
-from sqlalchemy import insert
+from sqlalchemy import delete, insert, update
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
 from mtdlab.config import StudySpec
+from mtdlab.errors import MtdlabError
 from mtdlab.settings import RunSettings
 from mtdlab.store import Claim, Store
 from mtdlab.store.damage import refuse_damaged
@@ -25,10 +28,11 @@ from mtdlab.store.database import (
     immediate,
     report_errors,
 )
-from mtdlab.store.owner import is_dead, is_visible
+from mtdlab.store.owner import describe_end, is_ahead, is_dead, is_visible
 from mtdlab.store.restarts import outlast_restarts
 from mtdlab.sweep.samplers import distributions, pruner, sampler, suggest
 
+_LOG = logging.getLogger(__name__)
 OPEN_ATTEMPTS = 20
 FOLDER = "folder"
 """The study's user attribute with the folder of its file."""
@@ -40,7 +44,7 @@ class OptunaStudy:
     def __init__(self, url: str, spec: StudySpec) -> None:
         """Open the study, creating it where it is missing. May raise StorageError."""
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self.spec = spec
+        self.spec, self._url = spec, url
         with explained(url):
             database = open_storage(url)
             self._engine = database.engine
@@ -86,6 +90,20 @@ class OptunaStudy:
         ]
         with self._engine.begin() as connection:
             connection.execute(insert(TrialUserAttributeModel), rows)
+
+    @contextmanager
+    def noticing_deletion(self) -> Iterator[None]:
+        """Raise MtdlabError for an error in the block if Optuna's study is no longer there."""
+        try:
+            yield
+        except KeyError:
+            known = {each.study_name for each in open_storage(self._url).get_all_studies()}
+            if self.spec.name in known:
+                raise
+            raise MtdlabError(
+                f"study {self.spec.name} was deleted through Optuna while this sweep ran; rerun "
+                "it, which begins the study again"
+            ) from None
 
     def release(self, optuna_id: int) -> None:
         """Put an interrupted trial back as waiting."""
@@ -141,12 +159,16 @@ class OptunaStudy:
 
         A trial that is running in Optuna's tables and has no owner was lost between two
         transactions: it failed, and its configuration runs again as another trial.
+
+        What another program recorded in Optuna's tables alone is replaced by mtdlab's record.
         """
         # read first: a trial that is claimed now is not among these
         before = store.unfinished_ids()
         owned = store.owned()
-        dead = [trial for trial in owned if is_dead(trial.owner, trial.heartbeat)]
+        dead = [trial for trial in owned if is_dead(trial.owner, trial.silent)]
         for each in dead:
+            if is_ahead(each.silent):
+                _LOG.warning("a trial waits again: %s", describe_end(each.owner, each.silent))
             if is_visible(each.owner):
                 state = store.record_death(each.row, each.owner, "it was found dead by a sweep")
             else:
@@ -160,6 +182,29 @@ class OptunaStudy:
             for identity in before:
                 if identity not in known:
                     self.record(identity, "FAIL", reason="its worker ended before it began")
+        self._overwrite(store)
+
+    def _overwrite(self, store: Store) -> None:
+        """Write mtdlab's record of trials over one of Optuna's that differs."""
+        store.restart_ended()
+        if not (wrong := store.disagreements()):
+            return
+        _LOG.warning(
+            "study %s: Optuna's tables had another end of %d of its trials; mtdlab's record "
+            "decides, and was written over it",
+            self.spec.name,
+            len(wrong),
+        )
+        with self._engine.begin() as connection:
+            for identity, state, value in wrong:
+                mine = TrialModel.trial_id == identity
+                connection.execute(update(TrialModel).where(mine).values(state=TrialState[state]))
+                mine = TrialValueModel.trial_id == identity
+                connection.execute(delete(TrialValueModel).where(mine))
+                if state == "COMPLETE":
+                    finite = TrialValueModel.TrialValueType.FINITE
+                    row = {"trial_id": identity, "objective": 0, "value": value}
+                    connection.execute(insert(TrialValueModel).values(value_type=finite, **row))
 
     def record_death(self, store: Store, process: int, how: str) -> bool:
         """Release the trial of a worker that died, or fail it at its third; whether it had one.
@@ -167,7 +212,7 @@ class OptunaStudy:
         process, how  its process id on this machine, and how it ended.
         """
         for trial in store.owned():
-            if trial.owner.get("pid") != process or not is_dead(trial.owner, time.time()):
+            if trial.owner.get("pid") != process or not is_dead(trial.owner, 0.0):
                 continue
             state = store.record_death(trial.row, trial.owner, how)
             if state == "WAITING" and trial.optuna_id is not None:

@@ -4,29 +4,20 @@ import os
 import platform
 import shutil
 import tempfile
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import optuna
-from optuna.exceptions import DuplicatedStudyError
-from optuna.storages import RDBStorage
 
 from mtdlab.config.study import is_study_name
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError, nearest
 from mtdlab.store import Store, study_names
 from mtdlab.store.damage import refuse_damaged
 from mtdlab.store.database import explained, writing_engine
+from mtdlab.store.imported import Records, check_records
 from mtdlab.store.names import find_conflict, find_id, has_plan, names_in
 from mtdlab.store.owner import is_dead
-from mtdlab.store.transfer import (
-    StudyRecords,
-    delete_records,
-    read_records,
-    rename_records,
-    write_optuna,
-    write_records,
-)
+from mtdlab.store.transfer import delete_records, read_records, rename_records, write_records
 from mtdlab.store.urls import shown
 from mtdlab.sweep.model_folders import CHECKPOINTS
 from mtdlab.sweep.optuna_study import open_storage
@@ -118,7 +109,14 @@ def export_study(study: str, url: str, out: Path) -> None:
     # an empty file would be refused as a damaged database
     building.unlink()
     try:
-        _write(read_records(url, study), f"sqlite:///{building}")
+        records = read_records(url, study)
+        if not records.optuna.get("studies"):
+            raise MtdlabError(
+                f"study {study} was deleted through Optuna; there is nothing to export"
+            )
+        # what could not be imported is not exported
+        check_records(records)
+        _write(records, f"sqlite:///{building}", study)
         building.rename(out)
     finally:
         building.unlink(missing_ok=True)
@@ -127,75 +125,48 @@ def export_study(study: str, url: str, out: Path) -> None:
 def import_study(file: Path, url: str, name: str | None = None) -> str:
     """Add the study of an exported file to a database, as `name`; returns its name.
 
-    Raises StorageError if the file or the database cannot be used, MtdlabError if the database
-    has a study of that name or the file has not exactly one.
+    Every row is checked before the first is written (`store.imported`), and all are written in one
+    transaction. Raises MtdlabError if the file is damaged, was changed, or has not exactly one
+    study, and if the database has a study of that name; StorageError if the database fails.
     """
-    source = f"sqlite:///{file}"
-    found = study_names(source)
-    if len(found) != 1:
-        raise MtdlabError(
-            f"{file} holds {len(found)} studies; import a file of mtdlab export-study"
-        )
-    target = name or found[0]
+    records = _read_exported(file)
+    study = records.study["name"]
+    target = name or study
     _check_name(target)
     writing_engine(url).dispose()
     if conflict := find_conflict(url, target):
         raise MtdlabError(f"{conflict}; import it under another name with --name")
-    # Optuna opens a database for writing: the file itself stays as it is
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "study.db"
-        shutil.copyfile(file, copy)
-        _copy(found[0], f"sqlite:///{copy}", url, target)
+    command = adapt_command(records.study["command"], "" if target == study else target, url)
+    _write(replace(records, study=records.study | {"command": command}), url, target)
     return target
 
 
-def _write(records: StudyRecords, target: str) -> None:
-    """Write a study to a new database."""
-    name, study_id = records.study["name"], records.study["id"]
-    if not records.optuna.get("studies"):
-        raise MtdlabError(f"study {name} was deleted through Optuna; there is nothing to export")
+def _read_exported(file: Path) -> Records:
+    """The study of an exported file. Raises MtdlabError."""
+    source = f"sqlite:///{file}"
+    advice = "import a file of mtdlab export-study"
+    try:
+        found = study_names(source)
+        if len(found) != 1:
+            raise MtdlabError(f"{file} holds {len(found)} studies; {advice}")
+        refuse_damaged(source)
+        records = read_records(source, found[0])
+    except StorageError as error:
+        raise MtdlabError(str(error)) from None
+    try:
+        check_records(records)
+    except StorageError as error:
+        raise MtdlabError(f"{file} was changed or is damaged: {error}; {advice}") from None
+    return records
+
+
+def _write(records: Records, target: str, name: str) -> None:
+    """Write a study to a database that has none of this name, and may be new."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
     with explained(target):
         writing_engine(target).dispose()
         open_storage(target).engine.dispose()
-    write_optuna(target, records)
-    known = {row["trial_id"]: row["trial_id"] for row in records.optuna["trials"]}
-    write_records(target, records, name, study_id, known)
-
-
-def _copy(study: str, source: str, target: str, name: str) -> None:
-    """Copy a study from one database to another that has none of this name."""
-    refuse_damaged(source)
-    records = read_records(source, study)
-    new_name = "" if name == study else name
-    command = adapt_command(records.study["command"], new_name, target)
-    records = replace(records, study=records.study | {"command": command})
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    with explained(target):
-        before, after = open_storage(source), open_storage(target)
-        try:
-            optuna.copy_study(
-                from_study_name=study, from_storage=before, to_storage=after, to_study_name=name
-            )
-            study_id = after.get_study_id_from_name(name)
-            numbers = _trial_ids(before, before.get_study_id_from_name(study))
-            new = {number: identity for identity, number in _trial_ids(after, study_id).items()}
-            ids = {identity: new[number] for identity, number in numbers.items()}
-            write_records(target, records, name, study_id, ids)
-        except DuplicatedStudyError:
-            raise StorageError(f"{shown(target)} has a study {name} already") from None
-        except BaseException:
-            with suppress(KeyError):
-                after.delete_study(after.get_study_id_from_name(name))
-            raise
-        finally:
-            before.engine.dispose()
-            after.engine.dispose()
-
-
-def _trial_ids(storage: RDBStorage, study_id: int) -> dict[int, int]:
-    """The number of each of Optuna's trials by its id."""
-    trials = storage.get_all_trials(study_id, deepcopy=False)
-    return {trial._trial_id: trial.number for trial in trials}
+    write_records(target, records, name)
 
 
 def _find(study: str, url: str) -> None:
@@ -220,7 +191,7 @@ def _refuse_live(study: str, url: str) -> Store | None:
     if identity is None:
         return None
     store = Store(url, identity)
-    live = [each.owner for each in store.owned() if not is_dead(each.owner, each.heartbeat)]
+    live = [each.owner for each in store.owned() if not is_dead(each.owner, each.silent)]
     live += store.live_sweeps()
     if live:
         hosts = ", ".join(sorted({str(owner.get("host")) for owner in live}))

@@ -128,7 +128,8 @@ class Trials:
         has_running = self._counts().get("RUNNING") or retried(self.store.unfinished_ids)
         if self._worker_has_died or has_running:
             self._worker_has_died = False
-            retried(lambda: self._optuna.synchronise(self.store))
+            with self._optuna.noticing_deletion():
+                retried(lambda: self._optuna.synchronise(self.store))
         return bool(self._counts().get("WAITING"))
 
     def _must_wait(self) -> bool:
@@ -136,7 +137,7 @@ class Trials:
         owned = retried(self.store.owned)
         # a worker of a cluster may have died with its machine
         wait = self._execution.wait or self._execution.scheduler is not None
-        return any(wait or may_be_dead(each.owner, each.heartbeat) for each in owned)
+        return any(wait or may_be_dead(each.owner, each.silent) for each in owned)
 
     def _advance(self) -> bool:
         """Take the looks that are due; whether trials wait then."""

@@ -63,7 +63,8 @@ def run_next(spec: StudySpec, url: str, models: Path, stop: StopRequest) -> Fini
     objective = objective_of(spec)
     study = open_in_process(url, spec, models)
     try:
-        ended = _claim_and_run(spec, objective, study, stop)
+        with study.optuna.noticing_deletion():
+            ended = _claim_and_run(spec, objective, study, stop)
     except ConnectionLost as error:
         study.lost += 1
         if study.lost == MOST_LOST:

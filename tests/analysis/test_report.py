@@ -244,6 +244,20 @@ def assert_names_are_text(report: Report) -> None:
     assert "{{ 7 * 7 }}" in page
 
 
+def test_text_in_tables_is_no_formula_of_a_spreadsheet(
+    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    trials = trials_of()
+    formulas = ["=cmd|'/C calc'!A0", '=HYPERLINK("http://x")', "@SUM(1)", "+1+cmd|x", "\tx", "-2+3"]
+    plain = ["-0.5", "+1e-3", "a=b"]
+    text = [*formulas, *plain] + ["all"] * (len(trials) - 9)
+    write(study_of(trials.assign(queue_slice=text, **{"=setting": 1.0})), tmp_path)
+    table = pd.read_csv(tmp_path / "tables" / "trials.csv", dtype=str)
+    assert table["queue_slice"].tolist()[:9] == [f"'{each}" for each in formulas] + plain
+    assert "'=setting" in table
+    assert "=setting" not in table
+
+
 def test_hostile_names_are_text(trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path) -> None:
     trials = trials_of()
     assert_names_are_text(write_hostile(study_of(trials), trials, tmp_path))

@@ -1,9 +1,11 @@
 """What is not there, or cannot be written to, is a sentence and an exit code."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
+from mtdlab.cli import main
 from tests.commands.conftest import Command, Recorded
 
 
@@ -64,3 +66,43 @@ def test_a_file_with_one_column_is_refused_before_anything_is_written(
     printed = command("sweep a.yaml", code=2)
     assert "one.tsv:1: 1 column; a pair is two texts separated by a tab" in printed.stderr
     assert not (tmp_path / "mtdlab.db").exists()
+
+
+@pytest.mark.parametrize("epoch", ["abc", "", "1e9", "9" * 30])
+def test_a_source_date_that_is_no_time_is_refused(
+    command: Command, monkeypatch: pytest.MonkeyPatch, epoch: str
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", epoch)
+    printed = command("report --study a", code=2)
+    assert f"SOURCE_DATE_EPOCH is {epoch!r}; give whole seconds since 1970" in printed.stderr
+
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs Linux's /dev/full")
+@pytest.mark.parametrize("buffering", [1, -1], ids=["each line", "at the end"])
+@pytest.mark.parametrize(
+    ("line", "code", "message"),
+    [
+        ("show tiny", 1, "cannot be written to: no space left on device"),
+        ("studies --json", 1, "cannot be written to: no space left on device"),
+        ("show gone --json", 5, "no study gone in"),
+    ],
+)
+def test_output_that_cannot_be_written_is_a_sentence(
+    recorded: Recorded,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    buffering: int,
+    line: str,
+    code: int,
+    message: str,
+) -> None:
+    words = ["mtdlab", *line.split(), "--storage", str(recorded.storage)]
+    monkeypatch.setattr(sys, "argv", words)
+    with FULL.open("w", buffering) as output:
+        monkeypatch.setattr(sys, "stdout", output)
+        with pytest.raises(SystemExit, match=f"^{code}$"):
+            main()
+    assert message in capsys.readouterr().err

@@ -12,7 +12,7 @@ from mtdlab.sweep.environment import environment
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
 
-DEV = "eine Katze\tein Hund\t0.5\nein Satz\tnoch ein Satz\t3,5\n"
+DEV = "eine Katze\tein Hund\t0.5\nein Satz\tnoch ein Satz\t3,5\na\tb\t2\n"
 
 
 @pytest.fixture
@@ -29,10 +29,10 @@ def test_each_file_is_a_split_with_sentence_sentence_score(own: Path) -> None:
     (own / "dev.tsv").write_text(DEV.replace("3,5", "3.5"), encoding="utf-8")
     pairs = load_pairs(str(own), "dev")
     assert (pairs.first, pairs.second) == (
-        ["eine Katze", "ein Satz"],
-        ["ein Hund", "noch ein Satz"],
+        ["eine Katze", "ein Satz", "a"],
+        ["ein Hund", "noch ein Satz", "b"],
     )
-    assert pairs.gold.tolist() == [0.5, 3.5]
+    assert pairs.gold.tolist() == [0.5, 3.5, 2]
     assert len(load_pairs(str(own), "test")) == 24
 
 
@@ -44,6 +44,10 @@ def test_each_file_is_a_split_with_sentence_sentence_score(own: Path) -> None:
         ("a\tb\n", r"dev\.tsv:1: 2 columns; 3 are needed, separated by tabs"),
         ("a\t\t1\n", r"dev\.tsv:1: holds an empty sentence"),
         ("a\tb\t1\n", r"dev\.tsv: 1 scored pairs; at least 2 are needed"),
+        ("a\tb\t1\nc\td\t2\n", r"dev\.tsv: all 2 pairs are too few; at least 3 are needed"),
+        ("a\tb\t2\nc\td\t2\ne\tf\t2\n", r"dev\.tsv: all 3 pairs have the score 2; scores must"),
+        ("a\tb\t1\nb\ta\t2\na\tb\t3\n", r"dev\.tsv: all 3 pairs are the same two sentences"),
+        ("a\ta\t1\nb\tb\t2\nc\tc\t3\n", r"dev\.tsv: all 3 pairs are a sentence with itself"),
     ],
 )
 def test_a_mistake_is_named_by_file_and_line(own: Path, content: str, message: str) -> None:

@@ -8,6 +8,7 @@ from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.pairs import load_pairs
 
 GOOD = "g\tf\ty\t0001\t5.000\ta dog .\ta dog runs .\n"
+OTHER = "g\tf\ty\t0002\t1.000\ta cat .\ta dog runs .\n"
 
 
 @pytest.fixture
@@ -16,21 +17,22 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_columns_5_to_7_are_score_and_sentences(file: Path) -> None:
-    file.write_text(GOOD + 'g\tf\ty\t2\t0.25\tHe said "no .\tna\u00efve\u2028\x85 one\textra\n')
+    row = 'g\tf\ty\t2\t0.25\tHe said "no .\tna\u00efve\u2028\x85 one\textra\n'
+    file.write_text(GOOD + row + GOOD)
     pairs = load_pairs(str(file.parent), "dev")
-    assert pairs.first == ["a dog .", 'He said "no .']
-    assert pairs.second == ["a dog runs .", "na\u00efve one"]
-    assert pairs.gold.tolist() == [5, 0.25]
+    assert pairs.first == ["a dog .", 'He said "no .', "a dog ."]
+    assert pairs.second == ["a dog runs .", "na\u00efve one", "a dog runs ."]
+    assert pairs.gold.tolist() == [5, 0.25, 5]
 
 
 def test_windows_line_ends_and_no_end_at_all(file: Path) -> None:
-    file.write_bytes((GOOD * 2).replace("\n", "\r\n").encode().rstrip())
-    assert load_pairs(str(file.parent), "dev").second == ["a dog runs ."] * 2
+    file.write_bytes((GOOD + OTHER + GOOD).replace("\n", "\r\n").encode().rstrip())
+    assert load_pairs(str(file.parent), "dev").second[::2] == ["a dog runs ."] * 2
 
 
 def test_a_pair_without_a_score_is_left_out(file: Path) -> None:
-    file.write_text(GOOD + GOOD.replace("5.000", "") + GOOD)
-    assert load_pairs(str(file.parent), "dev").gold.tolist() == [5, 5]
+    file.write_text(GOOD + GOOD.replace("5.000", "") + OTHER + GOOD)
+    assert load_pairs(str(file.parent), "dev").gold.tolist() == [5, 1, 5]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from mtdlab.errors import MtdlabError, StorageError
 from mtdlab.store import Store, list_studies
 from mtdlab.store.database import writing_engine
 from mtdlab.store.owner import this_process
-from mtdlab.store.urls import shown, without_passwords
+from mtdlab.store.urls import shown, sqlite_file, without_passwords
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.optuna_study import OptunaStudy
 from tests.postgresql import PASSWORD
@@ -41,6 +41,33 @@ SECRET = "s3cr3t/x:y"
 )
 def test_a_command_is_recorded_without_the_password(command: str, expected: str) -> None:
     assert without_passwords(command) == expected
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql+psycopg://u:pa@ss/w0rd@h/db",
+        "postgresql+psycopg://u:pa@ss/w0rd%40x@h/db",
+        "postgresql+psycopg://u:pa@h/db?options=ss/w0rd@x",
+    ],
+)
+def test_nothing_is_printed_of_a_url_that_cannot_be_parsed_for_certain(
+    url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["mtdlab", "studies", "--storage", url])
+    with pytest.raises(SystemExit, match="4"):
+        main()
+    printed = capsys.readouterr().err
+    assert "is a URL with several @" in printed
+    assert without_passwords(f"mtdlab sweep a --storage {url}") == (
+        "mtdlab sweep a --storage 'postgresql+psycopg://***'"
+    )
+    for part in ("pa@", "ss/", "w0rd", "h/db"):
+        assert part not in printed
+
+
+def test_a_file_may_have_any_name(tmp_path: Path) -> None:
+    assert sqlite_file(f"sqlite:///{tmp_path}/a@b@c.db") == tmp_path / "a@b@c.db"
 
 
 def test_a_password_in_a_query_is_not_shown() -> None:

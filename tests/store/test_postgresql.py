@@ -325,6 +325,8 @@ def older_database(version: int, url: str) -> None:
     for table in tables.tables.values():
         for column in table.columns:
             column.type = column.type.as_generic()
+            # SQLite's default of a boolean is a number
+            column.server_default = None
     tables.create_all(target)
     with source.connect() as reading, target.begin() as writing:
         for table in tables.sorted_tables:

@@ -17,9 +17,12 @@ from mtdlab.config import read_study
 from mtdlab.errors import NothingToReport, StorageError
 from mtdlab.store import Result
 from mtdlab.store.owner import this_process
+from mtdlab.sweep import trainer
 from mtdlab.sweep.doctor import Examination, examine
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.optuna_study import OptunaStudy
+from mtdlab.sweep.run import sweep
+from mtdlab.sweep.worker import open_in_process
 
 STUDY = """\
 study: a
@@ -27,6 +30,14 @@ trainer: {steps: 4}
 search: {ema_decay: [0.5, 0.75]}
 seeds: [0, 1]
 """
+
+
+TRAINED = Result(
+    "COMPLETE",
+    values={"score": 31.0, "wall_seconds": 0.1},
+    scores={"sts_dev": 30.0, "sts_test": 31.0},
+    arrays={"curve/loss": np.ones(4, np.float32)},
+)
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +106,7 @@ def change(folder: Path, *statements: str) -> None:
 
 
 DEAD = json.dumps({**this_process(), "started": "0"})
+ELSEWHERE = json.dumps({**this_process(), "boot": "another"})
 TRIALS = "UPDATE mtdlab_trials SET"
 BROKEN: dict[str, tuple[tuple[str, ...], str, str]] = {
     "each configuration and seed is planned once": (
@@ -149,7 +161,7 @@ BROKEN: dict[str, tuple[tuple[str, ...], str, str]] = {
     "another value in Optuna": (
         ("UPDATE trial_values SET value = 7 WHERE value = 40",),
         r"\(trial 0\) has the value 40.0, in Optuna 7.0",
-        "restore the database",
+        "rerun mtdlab sweep on its file, which writes mtdlab's record over Optuna's",
     ),
     "another number in Optuna": (
         ("UPDATE trials SET number = 9 WHERE number = 0",),
@@ -174,6 +186,36 @@ BROKEN: dict[str, tuple[tuple[str, ...], str, str]] = {
         "trial 9 is RUNNING in Optuna's tables and not planned",
         "rerun mtdlab sweep",
     ),
+    "Optuna has a finished trial of its own": (
+        (
+            "INSERT INTO trials (number, study_id, state) "
+            "SELECT 9, study_id, 'COMPLETE' FROM studies",
+        ),
+        "trial 9 is COMPLETE in Optuna's tables and not planned",
+        "rerun mtdlab sweep",
+    ),
+    "a waiting trial has ended in Optuna": (
+        (
+            "INSERT INTO trials (number, study_id, state) "
+            "SELECT 9, study_id, 'COMPLETE' FROM studies",
+            f"{TRIALS} number = 9, optuna_id = 4 WHERE state = 'WAITING'",
+        ),
+        "is WAITING, in Optuna COMPLETE",
+        "rerun mtdlab sweep",
+    ),
+    "another state in Optuna": (
+        ("UPDATE trials SET state = 'FAIL' WHERE number = 0",),
+        r"\(trial 0\) is COMPLETE, in Optuna FAIL",
+        "rerun mtdlab sweep",
+    ),
+    "a clock that was set back": (
+        (
+            f"{TRIALS} state = 'RUNNING', owner = '{ELSEWHERE}', "
+            "heartbeat = strftime('%s', 'now') + 86400 WHERE state = 'WAITING'",
+        ),
+        r"is running, and its last heartbeat is 1,4\d\d min ahead of the database's clock",
+        "rerun mtdlab sweep",
+    ),
     "every row belongs to something": (
         ("INSERT INTO mtdlab_scores (trial_id, task, score) VALUES (99, 'sts_dev', 1)",),
         "1 rows of mtdlab_scores without mtdlab_trials",
@@ -195,6 +237,23 @@ def test_a_broken_record_is_found(
     assert matching, problems
     assert repair in matching[0].repair
     assert snapshot(healthy) == before
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [broken[0] for broken in BROKEN.values() if "rerun" in broken[2]],
+    ids=[name for name, broken in BROKEN.items() if "rerun" in broken[2]],
+)
+def test_a_sweep_ends_the_report_that_proposed_it(
+    healthy: Path, monkeypatch: pytest.MonkeyPatch, statements: tuple[str, ...]
+) -> None:
+    change(healthy, *statements)
+    monkeypatch.chdir(healthy)
+    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: {})
+    monkeypatch.setattr(trainer, "train_trial", lambda *_: (TRAINED, None))
+    sweep(read_study(healthy / "a.yaml"), f"sqlite:///{healthy / 'a.db'}", jobs=1)
+    open_in_process.cache_clear()
+    assert [each.found for each in check(healthy).studies["a"]] == []
 
 
 def matches(pattern: str, text: str) -> bool:

@@ -1,0 +1,50 @@
+"""Sessions for commands that only read."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from mtdlab.errors import StorageError
+from mtdlab.store.database import explained, reading_engine
+from mtdlab.store.tables import StudyRow
+from mtdlab.store.urls import shown
+
+UNEXPECTED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What reading a record of another shape than ours may raise."""
+
+
+@contextmanager
+def reading(url: str) -> Iterator[Session]:
+    """A session that cannot write.
+
+    An error of the block is one of the database where a record in it has another shape than
+    mtdlab's. Raises StorageError, also where there is no such database.
+    """
+    with explained(url), Session(reading_engine(url)) as session:
+        try:
+            yield session
+        except UNEXPECTED:
+            if problem := _find_damage(session, url):
+                raise StorageError(
+                    f"{shown(url)} was changed or is damaged: {problem}; restore it from a backup, "
+                    "or name another storage"
+                ) from None
+            raise
+
+
+def _find_damage(session: Session, url: str) -> str:
+    """The first record of another shape; empty without one."""
+    # imported here: they are needed only then, and one of them imports this module
+    from mtdlab.store.imported import check_records
+    from mtdlab.store.transfer import records_of
+
+    # what cannot be decoded at all is explained by the error itself
+    with suppress(*UNEXPECTED):
+        for name in session.scalars(select(StudyRow.name)).all():
+            try:
+                check_records(records_of(session, name, url))
+            except StorageError as error:
+                return str(error)
+    return ""

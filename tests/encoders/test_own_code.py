@@ -1,0 +1,79 @@
+"""Python code in an encoder's folder is never run, and nobody is asked whether to run it."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForMaskedLM
+
+from mtdlab.corpus.language import load_model
+from mtdlab.device import Device
+from mtdlab.encoders.loading import load_encoder, load_tokenizer
+from mtdlab.errors import MtdlabError
+
+CODE = """\
+import os
+from transformers import BertConfig, BertModel, BertTokenizer
+
+os.mkdir({mark!r})
+
+class OwnConfig(BertConfig):
+    model_type = "own"
+
+class OwnModel(BertModel):
+    config_class = OwnConfig
+
+class OwnTokenizer(BertTokenizer):
+    pass
+"""
+MODEL = {"AutoConfig": "own.OwnConfig", "AutoModel": "own.OwnModel"}
+TOKENIZER = {"AutoTokenizer": ["own.OwnTokenizer", None]}
+
+
+@pytest.fixture
+def folder(tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An encoder with a module beside it, and a user who would answer yes."""
+    copied = Path(shutil.copytree(tiny_encoder, tmp_path / "encoder"))
+    (copied / "own.py").write_text(CODE.format(mark=str(tmp_path / "run")))
+    monkeypatch.setattr("builtins.input", lambda _question: "y")
+    return copied
+
+
+def change(path: Path, **changed: Any) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+
+
+def test_an_encoder_that_needs_its_own_code_is_refused(folder: Path) -> None:
+    change(folder / "config.json", model_type="own", auto_map=MODEL)
+    with pytest.raises(
+        MtdlabError, match=r"encoder: needs Python code of its own \(config\.json has auto_map\)"
+    ):
+        load_encoder(str(folder), dropout=None)
+    assert not (folder.parent / "run").exists()
+
+
+def test_a_tokenizer_that_needs_its_own_code_is_refused(folder: Path) -> None:
+    change(folder / "tokenizer_config.json", tokenizer_class="OwnTokenizer", auto_map=TOKENIZER)
+    with pytest.raises(
+        MtdlabError, match=r"needs Python code of its own \(tokenizer_config\.json has auto_map\)"
+    ):
+        load_tokenizer(str(folder))
+    assert not (folder.parent / "run").exists()
+
+
+def test_a_model_for_augmentations_that_needs_its_own_code_is_refused(folder: Path) -> None:
+    change(folder / "config.json", model_type="own", auto_map=MODEL)
+    device = Device(torch.device("cpu"), torch.float32)
+    with pytest.raises(MtdlabError, match=r"synonyms model .* needs Python code of its own"):
+        load_model(AutoModelForMaskedLM, str(folder), device, "synonyms")
+    assert not (folder.parent / "run").exists()
+
+
+def test_what_transformers_has_too_is_loaded_without_the_folders_code(folder: Path) -> None:
+    change(folder / "config.json", auto_map=MODEL)
+    change(folder / "tokenizer_config.json", auto_map=TOKENIZER)
+    assert type(load_encoder(str(folder), dropout=None).model).__name__ == "BertModel"
+    assert not (folder.parent / "run").exists()
