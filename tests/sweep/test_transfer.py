@@ -128,7 +128,7 @@ def test_items_that_do_not_fit_are_neither_exported_nor_imported(
 ) -> None:
     damages = {
         "DELETE FROM mtdlab_items": "nothing is recorded of these items",
-        "UPDATE mtdlab_items SET gold = x'000000000000F07F'": "1 values of 8 evaluation items",
+        "UPDATE mtdlab_items SET gold = x'000000000000F03F'": "1 values of 8 evaluation items",
         "UPDATE mtdlab_arrays SET \"values\" = zeroblob(28) WHERE name LIKE 'items/%'": "7 values",
     }
     for number, (statement, message) in enumerate(damages.items()):
