@@ -6,6 +6,7 @@ there is time. Steps that are too slow are derived from a smaller batch.
 """
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -34,12 +35,12 @@ class _TimeUp(Exception):
 
 @dataclass
 class StepTimer:
-    """Measured points: (kind, settings, operations, seconds); kind is -1 for a smaller batch."""
+    """Measured points: (kind, family, operations, seconds); kind is -1 for a smaller batch."""
 
     kinds: Sequence[TrainerSettings]
     sample: Sample
     deadline: float
-    points: list[tuple[int, TrainerSettings, float, float]] = field(default_factory=list)
+    points: list[tuple[int, Kind, float, float]] = field(default_factory=list)
     peaks: list[tuple[float, int]] = field(default_factory=list)
     gpu_peaks: list[tuple[float, int]] = field(default_factory=list)
     sentences: dict[Kind, float] = field(default_factory=dict)
@@ -61,7 +62,7 @@ class StepTimer:
     def time(self, index: int, settings: TrainerSettings, seconds: float) -> None:
         taken = _seconds_a_step(self.sample.of(settings), self.inputs(settings), seconds)
         work = self.work(settings)
-        self.points.append((index, settings, work, taken))
+        self.points.append((index, family_of(settings), work, taken))
         self.peaks.append((work, peak_memory()))
         self.gpu_peaks.append((work, choose_device(settings).gpu_memory()))
 
@@ -78,10 +79,8 @@ class StepTimer:
     def _measure_kind(self, index: int, share: float) -> None:
         """Measure a kind directly if there is time, else with the largest batch that there is."""
         kind, batch = self.kinds[index], self.kinds[index].batch_size
-        known = max(
-            (work for _, each, work, _ in self.points if family_of(each) == family_of(kind)),
-            default=0.0,
-        )
+        own = family_of(kind)
+        known = max((work for _, family, work, _ in self.points if family == own), default=0.0)
         while batch > FIRST_BATCHES[0] and MIN_STEPS * self._derived(_smaller(kind, batch)) > share:
             batch //= 2
         if batch == kind.batch_size:
@@ -111,14 +110,12 @@ class StepTimer:
         ]
 
     def _derived(self, kind: TrainerSettings) -> float:
-        base = max((family_of(each) for _, each, _, _ in self.points), key=self._points_of)
-        line = _line([point[2:] for point in self.points if family_of(point[1]) == base])
-        own = [point[2:] for point in self.points if family_of(point[1]) == family_of(kind)]
+        [(base, _)] = Counter(family for _, family, _, _ in self.points).most_common(1)
+        line = _line([point[2:] for point in self.points if point[1] == base])
+        family = family_of(kind)
+        own = [point[2:] for point in self.points if point[1] == family]
         factor = np.mean([seconds / line(work) for work, seconds in own]) if own else 1.0
         return float(factor * line(self.work(kind)))
-
-    def _points_of(self, family: Kind) -> int:
-        return sum(family_of(each) == family for _, each, _, _ in self.points)
 
     def memory(self) -> int:
         """Peak memory, extrapolated to the largest step where only a smaller one was measured."""

@@ -5,7 +5,6 @@ written; a new column of a table needs its line in `COLUMNS`.
 """
 
 import json
-import math
 import re
 import shlex
 from collections import Counter
@@ -39,6 +38,8 @@ LARGEST = 2**31 - 1
 """Of PostgreSQL's integers, as which whole numbers are stored."""
 LONGEST = 10_000_000
 """Characters of a text."""
+FURTHEST = 1e100
+"""From 0, of a number with a fraction: its square is finite."""
 DEEPEST = 40
 """Levels of a JSON value."""
 STATES = ("WAITING", "RUNNING", *FINISHED)
@@ -105,7 +106,7 @@ def _is_whole(value: Any) -> bool:
 def _is_number(value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return math.isfinite(value) if isinstance(value, float) else abs(value) < 2**63
+    return abs(value) <= (FURTHEST if isinstance(value, float) else 2**63 - 1)
 
 
 def _is_json(value: Any, depth: int = 0) -> bool:
@@ -151,7 +152,7 @@ def _is_settings(value: Any) -> bool:
 
 
 WHOLE = Shape(f"a whole number from 0 to {LARGEST}", _is_whole)
-NUMBER = Shape("a finite number", _is_number)
+NUMBER = Shape(f"a number within {FURTHEST:g} of 0", _is_number)
 FRACTION = Shape("a number from 0 to 1", lambda value: _is_number(value) and 0 <= value <= 1)
 LEVEL = Shape("a number between 0 and 1", lambda value: _is_number(value) and 0 < value < 1)
 FLAG = Shape("true or false", lambda value: isinstance(value, bool))

@@ -62,8 +62,9 @@ def write_optuna_rows(
         [key] = tables.tables[table].primary_key.columns.keys()
         values = {column: value for column, value in row.items() if column != key} | changed
         added = connection.execute(insert(tables.tables[table]).values(values))
-        [identity] = tuple(added.inserted_primary_key or ())
-        return int(identity)
+        identity = added.inserted_primary_key
+        assert identity is not None, "one row was inserted"
+        return int(identity[0])
 
     study_id = add("studies", {}, study_name=name)
     for table in OF_STUDY[1:-1]:
