@@ -1,5 +1,6 @@
 """Writes a report: tables and figures first, the page that links to them last."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ import pandas as pd
 
 from analysis.frames import StudyFrames
 from analysis.report.cells import clean
-from analysis.report.configuration import describe_cost, list_fixed, list_varied
+from analysis.report.configuration import describe_cost, list_fixed
 from analysis.report.context import StudyContext
 from analysis.report.drawing import render_figure
 from analysis.report.files import write_data, write_files
@@ -21,11 +22,12 @@ from analysis.report.methods_text import describe_methods
 from analysis.report.page import Figure, Page, Section, render
 from analysis.report.topics import TOPICS, Topic
 from analysis.report.warnings import list_warnings
-from analysis.runs import format_mtd, round_mtd
+from analysis.runs import round_mtd
 from analysis.stored_frames import to_parquet
 from analysis.sufficiency import Answer
 from analysis.verdict import Verdict
 
+_COMMIT = re.compile(r"\(commit (\w+)")
 _MOST_FILE = 20_000
 _MOST_FACT = 2_000
 _MOST_DESCRIPTION = 1_000
@@ -50,21 +52,6 @@ class Report:
     def __repr__(self) -> str:
         """The page and what it says, in a few lines."""
         return "\n".join([str(self.page), *self.summary])
-
-
-def _numbers(verdict: Verdict, seeds: int | None) -> Mapping[str, str]:
-    """The verdict's figures for the box above its sentences; seeds: that a verdict needs."""
-    numbers = {"best MTD": format_mtd(verdict.peak_mtd)}
-    if verdict.optimal_range:
-        ends = dict.fromkeys(map(format_mtd, (verdict.optimal_range[0], verdict.optimal_range[-1])))
-        numbers["statistically indistinguishable from the best"] = " to ".join(ends)
-    if seeds:
-        numbers["seeds for a verdict (80 % power)"] = f"{seeds:,}"
-    return {
-        **numbers,
-        "seeds compared": str(verdict.seeds),
-        "levels of MTD compared": str(verdict.levels),
-    }
 
 
 def _build_section(topic: Topic[Any], info: Any, note: str, main: str) -> Section:
@@ -102,7 +89,8 @@ def _build_page(
     summary: tuple[str, ...],
     made: Mapping[str, str],
 ) -> Page:
-    study, verdict = context.study, context.verdict
+    study = context.study
+    commit = _COMMIT.search(study.facts.get("versions", ""))
     return Page(
         name=clean(study.name),
         generated=made["generated"],
@@ -110,15 +98,13 @@ def _build_page(
         headline=build_headline(context, finding),
         figure=figure,
         summary=summary if finding.best is not None else (),
-        numbers=_numbers(verdict, context.seeds_for_verdict) if verdict.levels > 1 else {},
+        commit=commit[1] if commit else "",
         limits=list_warnings(context),
         sections=sections,
         methods=describe_methods(context, finding),
         description=clean(study.description, most=_MOST_DESCRIPTION),
-        varied=list_varied(study),
         fixed=list_fixed(study) if len(study.trials) else {},
         cost=describe_cost(study),
-        command=clean(study.command, most=_MOST_FACT),
         glossary=list_terms(study),
         study_file=clean(study.study_file, most=_MOST_FILE),
         facts={clean(name): clean(value, most=_MOST_FACT) for name, value in study.facts.items()},

@@ -259,7 +259,7 @@ def test_an_empty_study_says_so(trials_of: MakeTrials, study_of: MakeStudy, tmp_
     text = text_of(report)
     assert "Planned 0 of 9 trials complete, 9 waiting" in text
     assert "No trial is complete with a score." in text
-    assert "Run it. " in text
+    assert "Run it (9 trials). " in text
     assert "No trial has been started." in text
     header = (tmp_path / "tables" / "mtd_curve.csv").read_text(encoding="utf-8")
     assert header.startswith("mtd,n,mean,low,high")

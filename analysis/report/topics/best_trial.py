@@ -12,6 +12,7 @@ from analysis.report.cells import clean, make_table
 from analysis.report.commands import model_folder
 from analysis.report.configuration import format_seconds
 from analysis.report.context import StudyContext
+from analysis.report.kept_model import place_of_model
 from analysis.report.page import Table
 from analysis.report.text import count
 from analysis.report.topics.base import Topic
@@ -69,8 +70,7 @@ def _place_of_model(study: StudyFrames, best: int) -> str:
     if not study.model:
         folder = model_folder(study)
         return folder and f"{folder} on the machine that ran it"
-    is_best = study.model["trial"] == best
-    return f"{study.model['folder']} on host {study.model['host']}" if is_best else ""
+    return place_of_model(study) if study.model["trial"] == best else ""
 
 
 def tabulate(info: BestTrial) -> pd.DataFrame:

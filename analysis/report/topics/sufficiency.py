@@ -102,18 +102,19 @@ def _describe_pair(info: Sufficiency) -> str:
     high, low = info.cells.iloc[pair.high_row], info.cells.iloc[pair.low_row]
     return (
         f"; the largest difference at nearly equal MTD is {pair.difference:.2f} points, of "
-        f"{_name_cell(high)} over {_name_cell(low)} (simultaneous {PERCENT} CI "
+        f"{name_cell(high)} over {name_cell(low)} (simultaneous {PERCENT} CI "
         f"{pair.low:.2f} to {pair.high:.2f})"
     )
 
 
-def _name_cell(cell: pd.Series) -> str:
+def name_cell(cell: pd.Series) -> str:
+    """A configuration by its EMA decay and queue size, with its MTD."""
     return f"η {cell['ema_decay']:g} with K/N {cell['ratio']:g} (MTD {format_mtd(cell['mtd'])})"
 
 
 def _describe_best(cells: pd.DataFrame) -> str:
     best = cells.iloc[int(cells["mean"].argmax())]
-    return f"The highest mean is {best['mean']:.2f}, of {_name_cell(best)}."
+    return f"The highest mean is {best['mean']:.2f}, of {name_cell(best)}."
 
 
 def warn(info: Sufficiency) -> tuple[str, ...]:
