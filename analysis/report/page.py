@@ -8,10 +8,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from analysis.report.trial_links import drop_dead_links
 
+_TERMS = {
+    "MTD": "maximum traceable distance, 1/(1 − η) + K/N: the age in steps of the oldest keys",
+    "CI": "confidence interval",
+    "η": "EMA decay of the momentum encoder",
+    "seed": "of all random number generators of a trial",
+    "seeds": "of all random number generators of a trial",
+}
 _MINUS = re.compile(r"(?<![\w.,:/=-])-(?=\d)")
 _MOST_LIMITS = 420
 """Letters of the limits on the first screen: four lines of it."""
@@ -70,7 +77,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, its paragraphs, warnings, figures and tables, in that order."""
+    """A heading, its paragraphs, warnings, figures and tables, in that order.
+
+    group  the heading in the contents under which it stands.
+    """
 
     anchor: str
     title: str
@@ -78,6 +88,7 @@ class Section:
     warnings: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = ()
     tables: tuple[Table, ...] = ()
+    group: str = "Results"
 
 
 @dataclass(frozen=True)
@@ -205,6 +216,7 @@ def render(page: BasePage) -> str:
     figures = [figure for section in page.sections for figure in section.figures]
     if page.figure:
         figures.append(page.figure)
+    environment.filters["explain"] = _explain
     html = environment.get_template(page.template).render(
         page=page,
         style=Markup("".join(_read(environment, "css"))),
@@ -213,6 +225,18 @@ def render(page: BasePage) -> str:
         drawings={figure.name: Markup(figure.svg) for figure in figures},
     )
     return drop_dead_links(html)
+
+
+def _explain(text: str) -> Markup:
+    """Text in which the first mention of each term states its meaning on hover."""
+    left = dict(_TERMS)
+
+    def mark(found: re.Match[str]) -> str:
+        meaning = left.pop(found[0], "")
+        return f'<abbr title="{meaning}">{found[0]}</abbr>' if meaning else found[0]
+
+    terms = "|".join(map(re.escape, _TERMS))
+    return Markup(re.sub(rf"\b(?:{terms})\b", mark, str(escape(_write_minus(text)))))
 
 
 def _write_minus(value: object) -> object:

@@ -68,6 +68,7 @@ def _build_section(topic: Topic[Any], info: Any, note: str, main: str) -> Sectio
             if drawing is not None
         ),
         tables=tuple(topic.tables(info)),
+        group=topic.group,
     )
 
 
@@ -87,22 +88,26 @@ def _build_page(
     sections: tuple[Section, ...],
     figure: Figure | None,
     summary: tuple[str, ...],
+    missing: Sequence[str],
     made: Mapping[str, str],
 ) -> Page:
+    """missing  what topics that have no section say instead."""
     study = context.study
     commit = _COMMIT.search(study.facts.get("versions", ""))
+    headline = build_headline(context, finding)
+    description = study.description.strip().removeprefix(headline.question).strip()
     return Page(
         name=clean(study.name),
         generated=made["generated"],
         version=made["version"],
-        headline=build_headline(context, finding),
+        headline=headline,
         figure=figure,
         summary=summary if finding.best is not None else (),
         commit=commit[1] if commit else "",
-        limits=list_warnings(context),
+        limits=(*list_warnings(context), *missing),
         sections=sections,
         methods=describe_methods(context, finding),
-        description=clean(study.description, most=_MOST_DESCRIPTION),
+        description=clean(description, most=_MOST_DESCRIPTION),
         fixed=list_fixed(study) if len(study.trials) else {},
         cost=describe_cost(study),
         glossary=list_terms(study),
@@ -139,14 +144,23 @@ def write_report(
     main = choose_main_figure(finding.topic, found)
     figure = render_figure(main.name, main.drawing, note=context.note) if main else None
     shown = main.name if main else ""
-    sections = tuple(_build_section(topic, info, context.note, shown) for topic, info in found)
+    missing = {topic.name: topic.missing(info) for topic, info in found}
+    sections = tuple(
+        _build_section(topic, info, context.note, shown)
+        for topic, info in found
+        if not missing[topic.name]
+    )
     summary = summarise_study(context, infos)
     frames = {name: frame for pair in found for name, frame in _tabulate(*pair).items()}
     made = {"generated": generated, "version": version}
     write_data(out / "data", to_parquet(study, generated=generated))
     files = write_files(
         out,
-        render(_build_page(context, finding, sections, figure, summary, made)),
+        render(
+            _build_page(
+                context, finding, sections, figure, summary, [*filter(None, missing.values())], made
+            )
+        ),
         frames,
         sections,
         table_names=[name for topic in topics for name in topic.csv],

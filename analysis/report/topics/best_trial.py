@@ -161,15 +161,17 @@ def _describe_optimism(info: BestTrial) -> str:
     if best.chosen_by == info.metric or not math.isfinite(best.slope):
         return text
     return text + (
-        f" Within configurations, a point of {by} goes with {best.slope:.2f} points of {metric} "
-        f"(least squares), so the {metric} of the best trial is expected up to "
-        f"{best.score_optimism:.2f} points above what its configuration scores with new seeds."
+        f" Among trials of one configuration, {metric} is {best.slope:.2f} points higher for each "
+        f"point by which {by} is higher (least squares), so the {metric} of the best trial is "
+        f"expected up to {best.score_optimism:.2f} points above what its configuration scores with "
+        "new seeds."
     )
 
 
 TOPIC = Topic(
     name="best-trial",
     title="The best trial",
+    group="Trials",
     compute=compute,
     csv={"best_trial": tabulate},
     text=describe,
