@@ -30,7 +30,8 @@ def choose_main_figure(name: str, found: Sequence[tuple[Topic[Any], Any]]) -> Ma
 
     name   of the topic; found: topics with what they computed.
 
-    Low, so that the first screen shows it, unless rows of text need their height. None where the topic has no figure.
+    Low, so that the first screen shows it, unless rows of text need their height. None where the
+    topic has no figure.
     """
     for topic, info in found:
         if topic.name != name:

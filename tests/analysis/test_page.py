@@ -152,7 +152,7 @@ def test_the_first_screen_of_every_kind_of_page_has_its_facts(
 ) -> None:
     study = study_of(trials_of(times=(1, 8)))
     if kind == "program":
-        address = write_small(dataclasses.replace(study, program="toy:train"), tmp_path)
+        address = write_small(dataclasses.replace(study, facts={"program": "toy:train"}), tmp_path)
     elif kind == "table":
         study.trials[["seed", "score", "mtd"]].to_csv(tmp_path / "runs.csv", index=False)
         address = write_small(read_run_table(tmp_path / "runs.csv"), tmp_path)
@@ -229,7 +229,7 @@ def test_the_page_of_level_means_is_accessible_and_fits(
     page.set_viewport_size({"width": 320, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") == 320
     assert page.locator("h1").inner_text() == (
-        "The score falls overall with MTD; its highest mean is at 14.7"
+        "The score falls overall with MTD; it is best between MTD 5 and 14.7"
     )
     page.close()
 
