@@ -88,6 +88,21 @@ def _detect(study: StudyFrames) -> pd.DataFrame:
     return pd.DataFrame({"number": list(steps), "step": list(steps.values())}, dtype="float64")
 
 
+def find_collapsed(study: StudyFrames) -> frozenset[int]:
+    """The numbers of the trials that collapsed: that ended by it, or whose curve shows it.
+
+    Of a completed trial whose curve was not loaded it is not known; it is not among them.
+    """
+    trials = study.trials
+    ended = (trials["state"] == "FAIL") & trials["reason"].astype("str").str.contains(_ENDED)
+    shown: list[float] = []
+    # a program of the user reports scores alone
+    if "mean_cosine" in study.curves and study.curves["mean_cosine"].notna().any():
+        seen = _detect(study)
+        shown = seen.loc[seen["step"].notna(), "number"].tolist()
+    return frozenset(map(int, [*trials.loc[ended, "number"], *shown]))
+
+
 def detect_collapse(study: StudyFrames) -> pd.DataFrame:
     """In how many runs of each structure a collapse was detected, and from which step on.
 

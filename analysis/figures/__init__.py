@@ -10,10 +10,12 @@ from analysis.figures.distance import (
     draw_baseline,
     draw_batch_curves,
     draw_curve,
+    draw_deviations,
     draw_mtd_curve,
     draw_paired_curve,
     draw_published_curve,
     draw_runs,
+    draw_seed_differences,
     draw_untraced,
 )
 from analysis.figures.experiments import (
@@ -30,7 +32,7 @@ from analysis.figures.importances import draw_importances
 from analysis.figures.methods import draw_methods
 from analysis.figures.multi_study import draw_models, draw_studies
 from analysis.figures.parallel import draw_parallel
-from analysis.figures.representation import draw_plane, draw_spectra
+from analysis.figures.representation import draw_plane, draw_spectra, draw_spectrum_ratios
 from analysis.figures.spots import add_spots
 from analysis.figures.steps import draw_structures, draw_training
 from analysis.figures.style import OTHER, add_legend, figure_style, new_figure
@@ -45,6 +47,7 @@ __all__ = [
     "draw_conditions",
     "draw_configurations",
     "draw_curve",
+    "draw_deviations",
     "draw_grid",
     "draw_half_lives",
     "draw_importances",
@@ -62,8 +65,10 @@ __all__ = [
     "draw_rows",
     "draw_runs",
     "draw_score_by_half_life",
+    "draw_seed_differences",
     "draw_seeds",
     "draw_spectra",
+    "draw_spectrum_ratios",
     "draw_structures",
     "draw_studies",
     "draw_training",

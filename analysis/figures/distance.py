@@ -23,6 +23,7 @@ from analysis.figures.style import (
     printable,
 )
 from analysis.points import describe_means
+from analysis.runs import format_mtd
 
 # Not seaborn: its `lineplot` draws bands of its own estimators, these are t intervals over seeds
 # from analysis.intervals and analysis.pairing, cut where they are wide. A line per seed through
@@ -166,7 +167,7 @@ def draw_level(score: float, ax: Axes, *, label: str, colour: str, line: Any = "
 
 
 def draw_baseline(score: float, ax: Axes) -> None:
-    """The score of the untrained encoder as a line, or in the legend if it is far from the data.
+    """The score of the untrained encoder as a line, or as text if it is far from the data.
 
     Call it last: it extends the limits of the axes to at most 1.5 times their height.
     """
@@ -175,9 +176,15 @@ def draw_baseline(score: float, ax: Axes) -> None:
         draw_level(score, ax, label=f"untrained: {score:.2f}", colour=INK)
         extend_to([score], ax)
         return
-    where = "below" if score < low else "above"
-    label = f"untrained: {score:.2f} ({where} the axis)"
-    ax.plot([], [], color=INK, linestyle="--", linewidth=1.4, label=label)
+    below = score < low
+    ax.text(
+        0.98,
+        0.03 if below else 0.97,
+        f"untrained: {score:.2f}, {'below' if below else 'above'} the axis",
+        ha="right",
+        va="bottom" if below else "top",
+        transform=ax.transAxes,
+    )
     ax.set_ylim(low, high)
 
 
@@ -210,7 +217,7 @@ def draw_paired_curve(
     """
     ax.axhline(0, color=RUN, linewidth=1)
     if len(smooth):
-        draw_curve(smooth, ax, label="smooth curve", colour=OTHER, marker="")
+        draw_curve(smooth, ax, label="smooth curve", marker="")
     reach = curve[["low", "high"]].sub(curve["mean"], axis=0).abs().to_numpy().T
     ax.errorbar(
         curve["mtd"],
@@ -255,6 +262,42 @@ def draw_batch_curves(curves: pd.DataFrame, ax: Axes, *, sizes: Sequence[int], n
         draw_curve(curve, ax, label=label, colour=colour, marker=marker, labels=labels)
     label_mtd_axis(ax, curves["mtd"])
     label_score(ax, name)
+    add_legend(ax)
+
+
+def draw_seed_differences(differences: pd.DataFrame, ax: Axes) -> None:
+    """A row of points for each end of the range, a point per seed.
+
+    differences  end (MTD), seed, difference, as `compare_seeds` of the topic score returns them.
+    """
+    ends = sorted(differences["end"].unique())
+    rows = differences["end"].map(ends.index)
+    ax.axvline(0, color=RUN, linewidth=1)
+    ax.scatter(differences["difference"], rows, color=ACCENT, alpha=0.6, s=26, linewidths=0)
+    texts = [
+        f"Seed {seed}: {difference:+.2f} points to MTD {format_mtd(end)}"
+        for end, seed, difference in differences.itertuples(index=False)
+    ]
+    labels = pd.DataFrame({"text": texts, "href": "#score", "seed": differences["seed"]})
+    add_spots(ax, differences["difference"], rows, labels)
+    ax.set_yticks(range(len(ends)), [f"less MTD {format_mtd(end)}" for end in ends])
+    ax.set_ylim(len(ends) - 0.5, -0.5)
+    ax.set_xlabel("points")
+
+
+def draw_deviations(curve: pd.DataFrame, published: pd.DataFrame, ax: Axes) -> None:
+    """A study's curve and the paper's, each less its mean over its own levels.
+
+    curve  `compute_paired_curve`; published: mtd, mean, low, high.
+    """
+    centre = float(published["mean"].mean())
+    values = {name: published[name] - centre for name in ("mean", "low", "high")}
+    ax.axhline(0, color=RUN, linewidth=1)
+    draw_curve(curve, ax, label="this study")
+    draw_curve(published.assign(**values), ax, label="paper", colour=OTHER, marker=MARKERS[3])
+    label_mtd_axis(ax, pd.concat([curve["mtd"], published["mtd"]]))
+    keep_span(ax)
+    ax.set_ylabel("deviation from the mean\nover its levels, points")
     add_legend(ax)
 
 

@@ -39,6 +39,7 @@ _ASIDE = 0.1
 # all the others alike.
 _SPAN = 5.0
 _GROUP = 0.8
+_GAP = 0.35
 _LEGIBLE = 26
 
 
@@ -51,13 +52,13 @@ def draw_line(
     label: str,
     name: str,
 ) -> None:
-    """The mean at each value with its interval, evenly spaced, and every run behind it.
+    """The mean at each value with its interval, and every run behind it.
 
-    table  mean, low, high, seeds, a row per value in rising order.
+    table  place, mean, low, high, seeds, a row per value in rising order.
     runs   place (of its value's row) and score, a row per run.
     label  of the horizontal axis; name: of the vertical one.
     """
-    places = np.arange(len(table))
+    places = table["place"]
     ax.scatter(
         runs["place"] - _ASIDE,
         runs["score"],
@@ -71,9 +72,9 @@ def draw_line(
     add_run_spots(ax, runs, runs["place"] - _ASIDE, runs["score"])
     ax.vlines(places, table["low"], table["high"], color=ACCENT, linewidth=2, label=BAND)
     ax.plot(places, table["mean"], "o-", color=ACCENT, label="mean over seeds")
-    add_spots(ax, places, table["mean"], _describe(table.assign(place=places), runs))
+    add_spots(ax, places, table["mean"], _describe(table, runs))
     keep_points_in_view(table, runs["score"], ax)
-    _name_places(ax, names, label)
+    _name_places(ax, places, names, label)
     label_score(ax, name)
     add_legend(ax)
 
@@ -85,15 +86,21 @@ def _describe(means: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
 def draw_published_line(
     table: pd.DataFrame, ax: Axes, *, names: Sequence[str], label: str, name: str
 ) -> None:
-    """The published value at each value, evenly spaced. table  published, a row per value."""
-    ax.plot(np.arange(len(table)), table["published"], "D-", color=OTHER)
-    _name_places(ax, names, label)
+    """The published value at each value. table  place and published, a row per value."""
+    ax.plot(table["place"], table["published"], "D-", color=OTHER)
+    _name_places(ax, table["place"], names, label)
     label_score(ax, name)
 
 
-def _name_places(ax: Axes, names: Sequence[str], label: str) -> None:
-    shown = range(0, len(names), -(-len(names) // _MOST_NAMES))
-    ax.set_xticks(shown, [printable(names[place]) for place in shown], parse_math=False)
+def _name_places(ax: Axes, places: pd.Series, names: Sequence[str], label: str) -> None:
+    """Ticks at the places, without those that would touch the one before."""
+    shown: list[int] = []
+    gap = max(_GAP, len(names) / _MOST_NAMES)
+    for at, place in enumerate(places):
+        if not shown or place - places.iloc[shown[-1]] >= gap:
+            shown.append(at)
+    texts = [printable(names[at]) for at in shown]
+    ax.set_xticks([places.iloc[at] for at in shown], texts, parse_math=False)
     ax.set_xlim(-0.5, len(names) - 0.5)
     ax.set_xlabel(label)
 

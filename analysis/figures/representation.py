@@ -15,6 +15,7 @@ from analysis.figures.style import INK, OTHER, add_legend, is_heavy
 
 ROUNDING = 1e-5  # of float32 vectors' singular values, relative to the largest
 # A line of a few hundred pixels shows no more points than this.
+_INDEX = "index of the singular value, largest first"
 _MOST_POINTS = 256
 
 
@@ -52,6 +53,22 @@ def spectrum_points(size: int) -> NDArray[np.intp]:
     return np.unique(places.astype(np.intp))
 
 
+def draw_spectrum_ratios(after: pd.DataFrame, ax: Axes) -> None:
+    """The spectra after training, each divided by their geometric mean over levels of MTD.
+
+    The spectra themselves nearly coincide on the logarithmic axis of `draw_spectra`.
+    """
+    index = spectrum_points(after.shape[1])
+    values = after.where(after > ROUNDING).to_numpy(dtype=np.float64)
+    ratios = values / np.exp(np.log(values).mean(axis=0))
+    norm = mtd_norm(after.index.get_level_values("mtd").to_numpy(dtype=np.float64))
+    for mtd, row in zip(after.index.get_level_values("mtd"), ratios, strict=True):
+        ax.plot(index + 1, row[index], color=COLOURS(norm(float(mtd))), linewidth=1.2)
+    add_mtd_colours(ax, norm)
+    ax.set_xlabel(_INDEX)
+    ax.set_ylabel("ratio to the mean")
+
+
 def draw_spectra(before: pd.DataFrame, after: pd.DataFrame, ax: Axes) -> None:
     """Singular values relative to the largest, before training and after, by MTD.
 
@@ -65,12 +82,13 @@ def draw_spectra(before: pd.DataFrame, after: pd.DataFrame, ax: Axes) -> None:
         for mtd, row in zip(levels, after.to_numpy(dtype=np.float64), strict=True):
             values = np.where(row > ROUNDING, row, np.nan)
             ax.plot(index + 1, values[index], color=COLOURS(norm(mtd)), linewidth=1.2)
-        add_mtd_colours(ax, norm)
+        if len(after) == 1:
+            add_mtd_colours(ax, norm)
     for row in before.to_numpy(dtype=np.float64):
         values = np.where(row > ROUNDING, row, np.nan)
         ax.plot(index + 1, values[index], "--", color=INK, linewidth=1.6, label="before training")
     make_log_y(ax)
-    ax.set_xlabel("index of the singular value, largest first")
+    ax.set_xlabel(_INDEX)
     ax.set_ylabel("singular value / largest")
     if len(before):
         add_legend(ax)

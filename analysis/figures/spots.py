@@ -43,7 +43,8 @@ def add_spots(
     """Make places state their value; more than 400 are left without, so that a page stays small.
 
     x, y    the places, (n,), by default in the units of the axes.
-    labels  text, and trial: a number or href: an address, a row per place.
+    labels  text, and trial: a number or href: an address; seed where it is of one; a row per
+            place.
     """
     if can_state(len(labels)):
         places = np.column_stack([np.asarray(x, dtype=float), np.asarray(y, dtype=float)])
@@ -55,7 +56,8 @@ def add_run_spots(
 ) -> None:
     """Make the points of runs state `describe_runs`, where there are at most 400."""
     if can_state(len(runs)):
-        add_spots(ax, x, y, describe_runs(runs, value=value))
+        labels = describe_runs(runs, value=value)
+        add_spots(ax, x, y, labels.assign(seed=runs["seed"]) if "seed" in runs else labels)
 
 
 def can_state(points: int) -> bool:
@@ -82,7 +84,7 @@ def spots_markup(figure: Figure) -> str:
                     strict=True,
                 ):
                     href = label["href"] if "href" in label else f"#trial-{label['trial']}"
-                    links.append(_link(href, label["text"], x, height - y))
+                    links.append(_link(href, label["text"], x, height - y, label.get("seed")))
     return f'<g class="points">{"".join(links)}</g>' if links else ""
 
 
@@ -93,8 +95,10 @@ def _inside(ax: Axes, at: np.ndarray) -> np.ndarray:
     return np.asarray(((at >= low) & (at <= high)).all(axis=1))
 
 
-def _link(href: str, text: str, x: float, y: float) -> str:
+def _link(href: str, text: str, x: float, y: float, seed: Any) -> str:
+    # the page marks all points of the seed of one
+    of = "" if seed is None else f' data-seed="{int(seed)}"'
     return (
-        f'<a href="{escape(href)}"><title>{escape(text)}</title>'
+        f'<a href="{escape(href)}"{of}><title>{escape(text)}</title>'
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{_RADIUS}"/></a>'
     )

@@ -49,12 +49,19 @@ def draw_structures(table: pd.DataFrame, ax: Axes, *, value: str, label: str) ->
             )
     if value == "mean":
         keep_points_in_view(table, table["mean"], ax)
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel("training step")
+    _tick_steps(ax, table["step"], most=10)
     if value == "mean":
         label_score(ax, label)
     else:
         ax.set_ylabel(label)
+
+
+def _tick_steps(ax: Axes, steps: pd.Series, *, most: int) -> None:
+    """Ticks at evaluated steps: all, or of many so many at even steps."""
+    evaluated = sorted(steps.unique())
+    every = -(-len(evaluated) // most) if evaluated else 1
+    ax.set_xticks(evaluated[::-every][::-1])
 
 
 def draw_training(curves: pd.DataFrame, ax: Axes, *, value: str, label: str) -> None:
@@ -87,6 +94,7 @@ def draw_training(curves: pd.DataFrame, ax: Axes, *, value: str, label: str) -> 
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
     ax.set_xlabel("training step")
     if value == "score":
+        _tick_steps(ax, known["step"], most=6)
         label_score(ax, label)
     else:
         ax.set_ylabel(label)

@@ -16,6 +16,7 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "best_mtd": "MTD with the highest mean score",
     "beyond": "runs whose half-life is longer than the longest lag",
     "chosen_by": "score by which the trial is the best",
+    "collapsed_share": "trials that collapsed, in percent of those that did or have a score",
     "collapsed": "runs whose vectors collapsed",
     "condition": "learning rate and steps, as text",
     "configuration_mean": "mean score of the trial's configuration over its seeds",

@@ -8,7 +8,7 @@ import pandas as pd
 from analysis.experiments.settings import format_value
 from analysis.frames import StudyFrames
 from analysis.report.cells import clean
-from analysis.report.commands import model_folder
+from analysis.report.text import count
 from analysis.runs import completed_runs, is_missing, varied_settings
 
 _MOST_VALUES = 12
@@ -55,25 +55,23 @@ def _resolve_auto(study: StudyFrames) -> pd.DataFrame:
 
 
 def describe_cost(study: StudyFrames) -> str:
-    """The time that trials took, and where the best model is; empty without a completed trial."""
-    runs = completed_runs(study.trials)
-    if not len(runs):
+    """The time that trials took; empty where none was recorded."""
+    seconds = completed_runs(study.trials)["wall_seconds"].astype("float64")
+    if not np.isfinite(seconds).any():
         return ""
-    seconds = study.trials["wall_seconds"].astype("float64")
-    texts = []
-    if np.isfinite(seconds).any():
-        texts.append(
-            f"The trials took {format_seconds(float(seconds.sum()))} in all, "
-            f"{format_seconds(float(seconds.median()))} each (median)."
-        )
-    if study.model:
-        folder, host = study.model["folder"], study.model["host"]
-        # that which all machines share is a URL
-        place = folder.removeprefix("file://") if "://" in folder else f"{folder} on host {host}"
-        texts.append(f"The model of trial {study.model['trial']} is in {clean(place)}.")
-    elif folder := model_folder(study):
-        texts.append(f"The best trial's model is in {clean(folder)} on the machine that ran it.")
-    return " ".join(texts)
+    return (
+        f"The trials took {format_seconds(float(seconds.sum()))} in all, "
+        f"{format_seconds(float(seconds.median()))} each (median)."
+    )
+
+
+def describe_time(study: StudyFrames, trials: int) -> str:
+    """So many trials and, where it was recorded, their time at the mean of those that are done."""
+    seconds = float(completed_runs(study.trials)["wall_seconds"].astype("float64").mean())
+    amount = count(trials, "trial")
+    if not np.isfinite(seconds):
+        return amount
+    return f"{amount}, about {format_seconds(trials * seconds)} of computing"
 
 
 def format_seconds(seconds: float) -> str:

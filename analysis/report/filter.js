@@ -13,7 +13,7 @@
       const [, name, sign, value] = parts;
       const index = heads.findIndex((head) => head === name || head.startsWith(`${name} `));
       if (index >= 0) {
-        return (row) => compare[sign](row.cells[index].textContent.trim().toLowerCase(), value);
+        return (row) => compare[sign](row.cells[index].textContent.trim().replace("−", "-").toLowerCase(), value);
       }
     }
     return (row) => row.textContent.toLowerCase().includes(term);

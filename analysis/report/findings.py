@@ -14,6 +14,7 @@ import pandas as pd
 from analysis.confirmation import choose_candidates
 from analysis.intervals import Estimate
 from analysis.looks import judged_trials
+from analysis.points import SYMBOLS, format_component
 from analysis.report.context import StudyContext
 from analysis.report.shape import answer_shape, describe_certainty
 from analysis.report.text import LEVEL, PERCENT, count
@@ -196,7 +197,7 @@ def _seeds(runs: pd.DataFrame) -> str:
 def _distance(context: StudyContext) -> Finding:
     """The shape over MTD; first, where it is so, that MTD is not sufficient."""
     verdict, found = context.verdict, context.sufficiency
-    shape = answer_shape(verdict)
+    shape = answer_shape(verdict, _name_settings(context))
     certainty, topic = describe_certainty(verdict), "score"
     if found is not None and found.answer == "rejected":
         topic, certainty = "sufficiency", f"{_sufficiency(found)} {certainty}"
@@ -215,6 +216,18 @@ def _distance(context: StudyContext) -> Finding:
         seeds=seeds,
         indifferent=verdict.verdict == "flat",
     )
+
+
+def _name_settings(context: StudyContext) -> str:
+    """The range of the only setting that makes up MTD here, over the levels that may be best."""
+    runs = context.traced
+    varied = [name for name in SYMBOLS if runs[name].nunique() > 1]
+    levels = context.verdict.optimal_range
+    if len(varied) != 1 or not levels:
+        return ""
+    inside = runs.loc[runs["mtd"].between(levels[0], levels[-1]), varied[0]]
+    ends = dict.fromkeys(map(format_component, (inside.min(), inside.max())))
+    return f"{SYMBOLS[varied[0]]} {' to '.join(ends)}"
 
 
 def _sufficiency(found: Sufficiency) -> str:

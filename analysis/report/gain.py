@@ -1,11 +1,17 @@
-"""Whether training raised the score of a configuration above that of the untrained encoder."""
+"""What a configuration gains: over the untrained encoder, the default and the lowest mean."""
 
 from dataclasses import dataclass
 
-from analysis.comparison import estimate_configuration
+import numpy as np
+import pandas as pd
+
+from analysis.comparison import compute_configurations, estimate_configuration, name_configuration
+from analysis.experiments.settings import with_defaults
+from analysis.intervals import Estimate
 from analysis.report.context import StudyContext
 from analysis.report.text import LEVEL, PERCENT, count
-from analysis.runs import completed_runs
+from analysis.runs import completed_runs, varied_settings
+from analysis.verdict import describe_points
 
 
 @dataclass(frozen=True)
@@ -39,3 +45,32 @@ def find_no_gain(context: StudyContext, number: int) -> NoGain | None:
         f"configuration with the highest mean: {change.mean:+.2f} points "
         f"({interval}{count(seeds, 'seed')}).",
     )
+
+
+def describe_gain(context: StudyContext, number: int) -> str:
+    """The paired differences of a configuration to the default one and to the lowest mean.
+
+    number  of the first trial of the configuration with the highest mean; empty for another. The
+            default is that of the settings that varied, where it was run. The intervals are
+            simultaneous for all configurations, which covers the choice of the best.
+    """
+    study = context.study
+    trials = with_defaults(context.trials, study.settings)
+    table = compute_configurations(trials, study.settings, items=study.items, level=LEVEL)
+    if len(table) < 2 or table["number"].iloc[0] != number:
+        return ""
+    varied = varied_settings(completed_runs(trials), study.settings)
+    defaults = {name: study.settings[name].default for name in varied}
+    same = (table[varied] == pd.Series(defaults)).all(axis=1)
+    others = {"the default": table[same], "the lowest mean": table.tail(1)}
+    texts = [
+        f"{_gain(rows.iloc[0])} over {what} ({name_configuration(rows.iloc[0][varied])})"
+        for what, rows in others.items()
+        if len(rows) and np.isfinite(rows["difference"].iloc[0])
+    ]
+    return f"{'; '.join(texts)}." if texts else ""
+
+
+def _gain(row: pd.Series) -> str:
+    less = (-float(row[name]) for name in ("difference", "difference_high", "difference_low"))
+    return f"+{describe_points(Estimate(*less), LEVEL)}"

@@ -8,12 +8,16 @@ from analysis.comparison import estimate_configuration
 from analysis.experiments.settings import format_value
 from analysis.report.cells import clean
 from analysis.report.commands import confirm_command, more_seeds_command, runs
+from analysis.report.configuration import describe_time
 from analysis.report.context import StudyContext
 from analysis.report.findings import Finding
-from analysis.report.gain import NoGain, find_no_gain
+from analysis.report.gain import NoGain, describe_gain, find_no_gain
+from analysis.report.kept_model import describe_model
 from analysis.report.page import Headline, NextStep, Recommendation, Status
+from analysis.report.scope import describe_scope, list_facts
 from analysis.report.status import describe_status
 from analysis.report.text import LEVEL, PERCENT
+from analysis.report.topics.sufficiency import name_cell
 from analysis.runs import completed_runs, format_mtd, is_missing, varied_settings
 
 _MOST_QUESTION = 320
@@ -21,6 +25,8 @@ _MOST_SETTINGS = 8
 _MOST_COMMAND = 2_000
 _MOST_LEVELS = 6
 _CONFIRMED = "-confirm"
+_FRESH_SEEDS = 5
+"""The number of seeds of `mtdlab confirm` by default."""
 _OVER = ("complete", "failed")
 
 
@@ -40,6 +46,9 @@ def build_headline(context: StudyContext, finding: Finding) -> Headline:
         status=status,
         recommendation=recommend(context, finding, status, no_gain),
         next_step=find_next_step(context, finding, status),
+        scope=describe_scope(context),
+        facts=list_facts(context),
+        rerun=clean(context.study.command, most=_MOST_COMMAND),
     )
 
 
@@ -89,10 +98,16 @@ def recommend(
         settings = {"configuration": "the only one"}
     if np.isfinite(row["mtd"]) and row["mtd"] > 0:
         settings["MTD"] = format_mtd(float(row["mtd"]))
+    texts = [
+        _describe_score(context, finding.best),
+        describe_gain(context, finding.best),
+        _describe_equals(context, finding),
+    ]
     return Recommendation(
         label,
         {clean(name): value for name, value in settings.items()},
-        f"{_describe_score(context, finding.best)}{_describe_equals(context, finding)}",
+        " ".join(filter(None, texts)),
+        *describe_model(context, finding.best),
     )
 
 
@@ -105,9 +120,17 @@ def _describe_score(context: StudyContext, number: int) -> str:
     found, seeds = estimate_configuration(context.trials, study.settings, number, level=LEVEL)
     metric = clean(study.metric, most=40)
     if not np.isfinite(found.low):
-        return f"{metric} {found.mean:.2f} (one seed)."
+        return f"{metric} {found.mean:.2f} (one seed){_describe_selection(context)}."
     interval = f"{PERCENT} CI {found.low:.2f} to {found.high:.2f}"
-    return f"Mean {metric} {found.mean:.2f} ({interval}, {seeds} seeds)."
+    text = f"Mean {metric} {found.mean:.2f} ({interval}, {seeds} seeds)"
+    return f"{text}{_describe_selection(context)}."
+
+
+def _describe_selection(context: StudyContext) -> str:
+    """On which data the checkpoints were selected, beside the score that is reported."""
+    trials = context.trials
+    used = sorted(map(str, trials["select_on"].dropna().unique())) if "select_on" in trials else []
+    return f"; checkpoints selected on {clean(' or '.join(used))}" if used else ""
 
 
 def _describe_equals(context: StudyContext, finding: Finding) -> str:
@@ -119,7 +142,7 @@ def _describe_equals(context: StudyContext, finding: Finding) -> str:
     listed = ", ".join(format_mtd(level) for level in others[:_MOST_LEVELS])
     if len(others) > _MOST_LEVELS:
         listed = f"{format_mtd(others[0])} to {format_mtd(others[-1])}"
-    return f" Statistically indistinguishable from it: MTD {listed}."
+    return f"Statistically indistinguishable from it: MTD {listed}."
 
 
 def find_next_step(context: StudyContext, finding: Finding, status: Status) -> NextStep:
@@ -128,17 +151,39 @@ def find_next_step(context: StudyContext, finding: Finding, status: Status) -> N
     if status.kind not in _OVER:
         return _continue(context, status, command)
     if status.failures:
-        return _step("Run the failed trials again", status.retry)
+        failed = int((context.trials["state"] == "FAIL").sum())
+        time = describe_time(study, failed)
+        return _step(f"Run the failed trials again ({time})", status.retry)
     if study.name.endswith(_CONFIRMED) and runs(command, "confirm"):
         return _step("Compare with the study that chose the two configurations")
+    if finding.topic == "sufficiency":
+        return _compare_divisions(context)
     if finding.indifferent:
         return _step(f"Choose by cost: differences are below the margin of {study.margin:g} points")
     if finding.decided and finding.confirms and runs(command, "sweep"):
-        text = f"{_widen(context)}Confirm the best level with fresh seeds, which did not choose it"
+        time = describe_time(study, 2 * _FRESH_SEEDS)
+        text = f"{_widen(context)}Confirm the best level with {_FRESH_SEEDS} new seeds ({time})"
         return _step(text, confirm_command(study))
     if finding.decided:
-        return _step("Confirm the best configuration with fresh seeds")
+        time = describe_time(study, 2 * _FRESH_SEEDS)
+        text = f"Run the best configuration and the next one with {_FRESH_SEEDS} new seeds"
+        return _step(f"{text} ({time})")
     return _more_seeds(context, finding)
+
+
+def _compare_divisions(context: StudyContext) -> NextStep:
+    """The comparison at equal MTD that the answer suggests."""
+    found = context.sufficiency
+    text = "Compare configurations of equal MTD that divide it otherwise between 1/(1 − η) and K/N"
+    if found is None or found.pair is None:
+        return _step(text)
+    high, low = (
+        name_cell(found.cells.iloc[row]) for row in (found.pair.high_row, found.pair.low_row)
+    )
+    time = describe_time(context.study, 2 * _FRESH_SEEDS)
+    return _step(
+        f"{text}, with {_FRESH_SEEDS} new seeds ({time}). Most different here: {high} and {low}"
+    )
 
 
 def _step(text: str, command: str = "") -> NextStep:
@@ -148,14 +193,17 @@ def _step(text: str, command: str = "") -> NextStep:
 
 def _continue(context: StudyContext, status: Status, command: str) -> NextStep:
     """How a study that is not over goes on; failed trials are run again with the others."""
+    study = context.study
     text = "Run it"
     if status.kind == "running":
         text = "Wait, or rerun to resume if the sweep was stopped"
     elif len(context.trials):
         text = "Rerun to resume the study"
+    left = study.planned - int(context.trials["state"].isin(["COMPLETE", "PRUNED"]).sum())
+    time = describe_time(study, left)
     if status.retry:
-        return _step(f"{text}, failed trials included", status.retry)
-    return _step(text, command)
+        return _step(f"{text}, failed trials included ({time})", status.retry)
+    return _step(f"{text} ({time})", command)
 
 
 def _widen(context: StudyContext) -> str:
@@ -169,11 +217,13 @@ def _widen(context: StudyContext) -> str:
 
 
 def _more_seeds(context: StudyContext, finding: Finding) -> NextStep:
-    used = int(completed_runs(context.trials)["seed"].nunique())
+    runs_of_seed = completed_runs(context.trials).groupby("seed").size()
+    used = len(runs_of_seed)
     if finding.topic == "score" and min(context.verdict.levels, used) > 1 and not finding.seeds:
         return _step("Test a wider range of MTD: over 1,000 seeds would be needed to decide here")
     wanted = finding.seeds or max(2 * used, 3)
     text = f"More seeds narrow the confidence intervals; {wanted} in all"
     if finding.seeds:
         text = f"Run {wanted} seeds in all, for a verdict with 80 % power"
-    return _step(text, more_seeds_command(context.study, wanted))
+    time = describe_time(context.study, max(wanted - used, 0) * max(runs_of_seed, default=1))
+    return _step(f"{text} ({time})", more_seeds_command(context.study, wanted))

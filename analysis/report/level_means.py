@@ -1,19 +1,25 @@
 """Writes the page of level means: a published figure, or a table of means with bands."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pandas as pd
 
-from analysis.level_means import LevelMeans, MeansVerdict, judge_means
+from analysis.level_means import (
+    LevelMeans,
+    MeansVerdict,
+    judge_means,
+    load_published_means,
+    published_means,
+)
 from analysis.report.cells import clean, make_table
 from analysis.report.drawing import Drawing, render_figure
 from analysis.report.files import write_files
 from analysis.report.page import (
     BasePage,
     Headline,
+    NextStep,
     Recommendation,
     Section,
     Status,
@@ -106,19 +112,24 @@ def _headline(data: LevelMeans, verdict: Verdict) -> Headline:
         kind=verdict.verdict,
         status=Status("", clean(data.source)),
         recommendation=Recommendation("Highest mean", {"MTD": best}, f"{score} {equal}".strip()),
+        next_step=NextStep(
+            "Run these levels with at least 3 seeds, and compare them seed by seed; mtdlab plan "
+            "estimates the time of a study file."
+        ),
+        scope="Covers the standard errors as given, for these evaluation data only.",
+        facts={
+            "Varied": f"MTD: {', '.join(map(format_mtd, data.frame['mtd']))}",
+            "Data and metric": "mean score × 100, as in the source; number of runs not known",
+            "Model": "none",
+        },
+        rerun=_find_command(data),
     )
 
 
-def _numbers(verdict: Verdict) -> Mapping[str, str]:
-    rise, fall = (
-        f"{each.mean:.2f} (at least {each.low:.2f})" for each in (verdict.rise, verdict.fall)
-    )
-    turn = format_mtd(verdict.turn)
-    return {
-        "highest mean at MTD": format_mtd(verdict.peak_mtd),
-        f"rise of the fitted line up to MTD {turn}": rise,
-        f"fall of the fitted line from MTD {turn}": fall,
-    }
+def _find_command(data: LevelMeans) -> str:
+    """The command that makes the page of published means again; empty for another table."""
+    names = [name for name in published_means() if load_published_means(name).name == data.name]
+    return f"mtdlab report --published {names[0]}" if names else ""
 
 
 def _table(data: LevelMeans, verdict: Verdict) -> pd.DataFrame:
@@ -162,7 +173,6 @@ def write_level_means(data: LevelMeans, out: Path, *, generated: str, version: s
         headline=_headline(data, verdict),
         figure=figure,
         summary=summary,
-        numbers=_numbers(verdict),
         limits=(_ASSUMPTION, _UNPAIRED),
         sections=sections,
         methods=_METHODS,

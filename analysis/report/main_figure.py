@@ -10,7 +10,7 @@ from analysis.report.topics.base import Topic
 MAIN_FIGURE = "main"
 """Name of the figure where it is one panel of several."""
 _HEIGHT = 3.0
-"""In inches at a width of 8: what is left of a screen of 1280 x 800 below the headline."""
+"""In inches at a width of 8."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,8 @@ def choose_main_figure(name: str, found: Sequence[tuple[Topic[Any], Any]]) -> Ma
 
     name   of the topic; found: topics with what they computed.
 
-    Low enough for the first screen. None where the topic has no figure.
+    Low, so that the first screen shows it, unless rows of text need their height. None where the
+    topic has no figure.
     """
     for topic, info in found:
         if topic.name != name:
@@ -38,7 +39,9 @@ def choose_main_figure(name: str, found: Sequence[tuple[Topic[Any], Any]]) -> Ma
         for key, draw in topic.figures.items():
             if (drawing := draw(info)) is None:
                 continue
-            low = replace(drawing, height=min(drawing.height, _HEIGHT))
+            low = drawing
+            if not drawing.rigid:
+                low = replace(drawing, height=min(drawing.height, _HEIGHT))
             if drawing.rows == 1:
                 return MainFigure(key, low)
             panel, first = drawing.panels[0]

@@ -1,19 +1,24 @@
 """The first screen of a page over several studies."""
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from analysis.frames import StudyFrames
 from analysis.report.cells import clean
-from analysis.report.page import Headline, Recommendation, Status
+from analysis.report.commands import option
+from analysis.report.context import StudyContext
+from analysis.report.page import Headline, NextStep, Recommendation, Status
+from analysis.report.scope import describe_encoder, list_facts
 from analysis.report.status import describe_status
 from analysis.report.text import PERCENT
 from analysis.verdict import Verdict
 
 NOT_APPLICABLE = "not applicable"
 _MOST_NAMED = 6
+_MOST_COMMAND = 2_000
 
 
 def describe_verdict(verdict: Verdict) -> str:
@@ -30,6 +35,9 @@ def compare_studies(studies: Sequence[StudyFrames], overview: pd.DataFrame) -> H
     """
     names = _list(overview["study"])
     scored = overview[overview["mean"].notna()]
+    contexts = [StudyContext(study) for study in studies]
+    covered = {describe_encoder(context) for context in contexts}
+    commands = dict.fromkeys(study.command for study in studies if study.command)
     return Headline(
         question=f"How do {names} compare?",
         answer=_answer(scored),
@@ -37,7 +45,38 @@ def compare_studies(studies: Sequence[StudyFrames], overview: pd.DataFrame) -> H
         kind="inconclusive",
         status=_status(studies),
         recommendation=_recommend(scored),
+        next_step=_compare(studies) if len(scored) > 1 else None,
+        scope="Each interval covers other seeds, for these evaluation data only; "
+        + (covered.pop() if len(covered) == 1 else f"{len(covered)} encoders, texts or programs")
+        + ".",
+        facts=_list_facts(contexts),
+        rerun=clean("\n".join(commands), most=_MOST_COMMAND),
     )
+
+
+def _compare(studies: Sequence[StudyFrames]) -> NextStep:
+    """The comparison of the first two studies, which needs no training."""
+    first, second = studies[:2]
+    words = ["mtdlab", "compare", first.name, second.name]
+    if storage := option(first.command, "--storage"):
+        words += ["--storage", storage]
+    return NextStep(
+        "Compare the configurations that two studies have in common, paired by seed (no trials):",
+        clean(shlex.join(words), most=_MOST_COMMAND),
+    )
+
+
+def _list_facts(contexts: Sequence[StudyContext]) -> Mapping[str, str]:
+    """What each study varied, its data and metric, and where the models are."""
+    facts: dict[str, list[str]] = {"Varied": [], "Data and metric": []}
+    for context in contexts[:_MOST_NAMED]:
+        for name, text in list_facts(context).items():
+            facts[name].append(f"{clean(context.study.name, most=60)}: {text}")
+    shared = {text.partition(": ")[2] for text in facts["Data and metric"]}
+    if len(shared) == 1:
+        facts["Data and metric"] = list(shared)
+    found = {name: ". ".join(texts) for name, texts in facts.items() if texts}
+    return found | {"Models": "named on each study's own page"}
 
 
 def _list(names: pd.Series) -> str:
@@ -83,8 +122,11 @@ def _recommend(scored: pd.DataFrame) -> Recommendation | None:
 
 
 def _status(studies: Sequence[StudyFrames]) -> Status:
-    """Complete if all are; otherwise how many are in each state."""
+    """Complete if all are; otherwise how many are in each state; and the trials that failed."""
     kinds = pd.Series([describe_status(study).kind for study in studies]).value_counts()
     text = ", ".join(f"{amount} {kind}" for kind, amount in kinds.items())
     kind = str(kinds.index[0]) if len(kinds) == 1 else ""
-    return Status(kind, f"{len(studies)} studies: {text}")
+    planned = sum(study.planned for study in studies)
+    failed = sum(int((study.trials["state"] == "FAIL").sum()) for study in studies)
+    trials = f"{planned:,} trials, {f'{failed:,}' if failed else 'none'} failed"
+    return Status(kind, f"{len(studies)} studies: {text}; {trials}")

@@ -2,13 +2,26 @@
 
 import base64
 import hashlib
+import itertools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from analysis.report.trial_links import drop_dead_links
+
+_TERMS = {
+    "MTD": "maximum traceable distance, 1/(1 − η) + K/N: the age in steps of the oldest keys",
+    "CI": "confidence interval",
+    "η": "EMA decay of the momentum encoder",
+    "seed": "of all random number generators of a trial",
+    "seeds": "of all random number generators of a trial",
+}
+_MINUS = re.compile(r"(?<![\w.,:/=-])-(?=\d)")
+_MOST_LIMITS = 420
+"""Letters of the limits on the first screen: four lines of it."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +77,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, its paragraphs, warnings, figures and tables, in that order."""
+    """A heading, its paragraphs, warnings, figures and tables, in that order.
+
+    group  the heading in the contents under which it stands.
+    """
 
     anchor: str
     title: str
@@ -72,6 +88,7 @@ class Section:
     warnings: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = ()
     tables: tuple[Table, ...] = ()
+    group: str = "Results"
 
 
 @dataclass(frozen=True)
@@ -91,11 +108,17 @@ class Status:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """A configuration: the heading above it, its settings, and the score it has."""
+    """A configuration: the heading above it, its settings, and the score it has.
+
+    model    which model was kept, and whether it is of this configuration; empty where none was.
+    command  that makes a model of this configuration, where the kept one is of another.
+    """
 
     label: str
     settings: Mapping[str, str]
     text: str
+    model: str = ""
+    command: str = ""
 
 
 @dataclass(frozen=True)
@@ -110,7 +133,10 @@ class NextStep:
 class Headline:
     """What a reader learns from the first screen.
 
-    kind  of the answer, for its colour: a shape, decided or inconclusive.
+    kind   of the answer, for its colour: a shape, decided or inconclusive.
+    scope  what the certainty covers: encoder, text, seeds, evaluation items.
+    facts  what varied, data and metric, the kept model: name -> text.
+    rerun  the command that ran the study, or empty.
     """
 
     question: str
@@ -120,6 +146,9 @@ class Headline:
     status: Status
     recommendation: Recommendation | None = None
     next_step: NextStep | None = None
+    scope: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    rerun: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +156,9 @@ class BasePage:
     """What every page has.
 
     figure  the main figure, below the headline; None where there is none.
-    limits  what limits the conclusions; summary: the answer in full sentences.
+    commit  of the program that trained the runs, or empty.
+    limits  what limits the conclusions, the first of them short enough for the first screen
+            (`shown_limits`); summary: the answer in full sentences.
     methods paragraphs on how the numbers are computed.
     """
 
@@ -139,24 +170,27 @@ class BasePage:
     methods: tuple[str, ...]
     figure: Figure | None = None
     summary: tuple[str, ...] = ()
-    numbers: Mapping[str, str] = field(default_factory=dict)
     limits: tuple[str, ...] = ()
+    commit: str = ""
     template: str = "base.html"
+
+    @property
+    def shown_limits(self) -> int:
+        """How many limits the first screen has room for; at least one, if there is one."""
+        lengths = itertools.accumulate(len(limit) for limit in self.limits)
+        return max(sum(length <= _MOST_LIMITS for length in lengths), min(1, len(self.limits)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Page(BasePage):
     """A study's page.
 
-    varied    the values tried of each setting that varied; fixed: all others.
-    cost      the time that the trials took, in a sentence.
+    fixed  the settings that did not vary; cost: the time that the trials took, in a sentence.
     """
 
     description: str
-    varied: Mapping[str, str]
     fixed: Mapping[str, str]
     cost: str
-    command: str
     glossary: Mapping[str, str]
     study_file: str
     facts: Mapping[str, str]
@@ -172,6 +206,7 @@ def render(page: BasePage) -> str:
     environment = Environment(
         loader=PackageLoader("analysis.report", package_path=""),
         autoescape=True,
+        finalize=_write_minus,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -181,6 +216,7 @@ def render(page: BasePage) -> str:
     figures = [figure for section in page.sections for figure in section.figures]
     if page.figure:
         figures.append(page.figure)
+    environment.filters["explain"] = _explain
     html = environment.get_template(page.template).render(
         page=page,
         style=Markup("".join(_read(environment, "css"))),
@@ -189,6 +225,25 @@ def render(page: BasePage) -> str:
         drawings={figure.name: Markup(figure.svg) for figure in figures},
     )
     return drop_dead_links(html)
+
+
+def _explain(text: str) -> Markup:
+    """Text in which the first mention of each term states its meaning on hover."""
+    left = dict(_TERMS)
+
+    def mark(found: re.Match[str]) -> str:
+        meaning = left.pop(found[0], "")
+        return f'<abbr title="{meaning}">{found[0]}</abbr>' if meaning else found[0]
+
+    terms = "|".join(map(re.escape, _TERMS))
+    return Markup(re.sub(rf"\b(?:{terms})\b", mark, str(escape(_write_minus(text)))))
+
+
+def _write_minus(value: object) -> object:
+    """Text with the minus sign before negative numbers; markup, as that of commands, as it is."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return _MINUS.sub("−", value)
+    return value
 
 
 def _read(environment: Environment, extension: str) -> list[str]:

@@ -4,7 +4,15 @@
   tip.hidden = true;
   document.body.append(tip);
 
+  // All points of the seed, in all figures.
+  const mark = (point) => {
+    for (const each of document.querySelectorAll(".points a.same")) each.classList.remove("same");
+    if (!point?.dataset.seed) return;
+    const same = document.querySelectorAll(`.points a[data-seed="${point.dataset.seed}"]`);
+    for (const each of same) each.classList.add("same");
+  };
   const show = (point) => {
+    mark(point);
     tip.textContent = point.getAttribute("aria-label");
     tip.hidden = false;
     const at = point.getBoundingClientRect();
@@ -14,7 +22,7 @@
     tip.style.left = `${Math.max(8, Math.min(left, most)) + scrollX}px`;
     tip.style.top = `${(above < 4 ? at.bottom + 6 : above) + scrollY}px`;
   };
-  const hide = () => { tip.hidden = true; };
+  const hide = () => { tip.hidden = true; mark(null); };
 
   // The browser's own tip would stand beside this one.
   const takeTitle = (element) => {

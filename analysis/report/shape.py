@@ -5,19 +5,21 @@ from analysis.runs import format_mtd
 from analysis.verdict import Verdict, describe_points, format_p
 
 
-def answer_shape(verdict: Verdict) -> str:
-    """The shape of the score over MTD in a few words."""
+def answer_shape(verdict: Verdict, settings: str = "") -> str:
+    """The shape of the score over MTD in a few words, and the levels that may be the best.
+
+    settings  of the lowest and the highest of these levels, such as "η 0.9 to 0.97", or empty.
+    """
     first, last = format_mtd(verdict.first), format_mtd(verdict.last)
+    best = f"{_name_best(verdict)}{settings and f' ({settings})'}"
     if verdict.verdict == "peaked":
-        return f"The score peaks at MTD {format_mtd(verdict.peak_mtd)}"
-    if verdict.verdict in ("rising", "falling") and verdict.best_is_inside:
-        inner = format_mtd(verdict.peak_mtd)
+        return f"The score peaks {best}"
+    if verdict.verdict in ("rising", "falling"):
         verb = "rises" if verdict.verdict == "rising" else "falls"
-        return f"The score {verb} overall with MTD; its highest mean is at {inner}"
-    if verdict.verdict == "rising":
-        return f"The score rises with MTD, up to {last}, the highest tested"
-    if verdict.verdict == "falling":
-        return f"The score falls with MTD, from {first}, the lowest tested"
+        if len(verdict.optimal_range) > 1 or verdict.best_is_inside:
+            return f"The score {verb} overall with MTD; it is best {best}"
+        end = f"up to {last}, the highest" if verb == "rises" else f"from {first}, the lowest"
+        return f"The score {verb} with MTD, {end} tested"
     if verdict.verdict == "flat":
         return f"MTD makes no difference between {first} and {last}"
     if verdict.seeds < 2 and not verdict.known_errors:
@@ -25,9 +27,16 @@ def answer_shape(verdict: Verdict) -> str:
     return f"Inconclusive: no effect of MTD between {first} and {last} is significant"
 
 
+def _name_best(verdict: Verdict) -> str:
+    """The levels that are indistinguishable from the best: one, or from where to where."""
+    ends = dict.fromkeys(map(format_mtd, verdict.optimal_range or (verdict.peak_mtd,)))
+    low, high = next(iter(ends)), next(reversed(ends))
+    return f"at MTD {low}" if low == high else f"between MTD {low} and {high}"
+
+
 def describe_certainty(verdict: Verdict) -> str:
     """How sure the shape is: the p value or the margin, the differences, and what they cover."""
-    basis = describe_basis(verdict)
+    basis = _describe_basis(verdict)
     if verdict.verdict == "peaked":
         rise, fall = (
             f"{each.mean:.2f} points (at least {each.low:.2f})"
@@ -54,14 +63,8 @@ def describe_certainty(verdict: Verdict) -> str:
     )
 
 
-def describe_basis(verdict: Verdict) -> str:
-    """What the certainty covers: seeds, levels and, where they are counted, evaluation items."""
+def _describe_basis(verdict: Verdict) -> str:
     levels = count(verdict.levels, "level")
     if verdict.known_errors:
         return f"{levels}, standard errors as given"
-    basis = f"{count(verdict.seeds, 'seed')}, {levels}"
-    if verdict.seeds < 2 or verdict.levels < 2:
-        return basis
-    if verdict.items:
-        return f"{basis}; covers seeds and {count(verdict.items, 'evaluation item')}"
-    return f"{basis}; covers seeds, for these evaluation data"
+    return f"{count(verdict.seeds, 'seed')}, {levels}"

@@ -1,6 +1,6 @@
 (() => {
   const missing = "–";
-  const read = (row, index) => row.cells[index].textContent.trim();
+  const read = (row, index) => row.cells[index].textContent.trim().replace("−", "-");
   const compare = (left, right) => {
     const difference = Number(left) - Number(right);
     return Number.isNaN(difference) ? left.localeCompare(right, "en") : difference;

@@ -22,6 +22,8 @@ def describe_status(study: StudyFrames) -> Status:
     kind = find_state(counts, begun=len(study.trials))
     others = {"failed": failed, "pruned": pruned, "running": running, "waiting": waiting}
     parts = [f"{amount:,} {name}" for name, amount in others.items() if amount]
+    if kind == "complete" and not failed:
+        parts.append("none failed")
     text = ", ".join([f"{done:,} of {count(study.planned, 'trial')} complete", *parts])
     retry = ""
     if failed and runs(study.command, "sweep"):

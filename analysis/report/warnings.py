@@ -11,6 +11,7 @@ import scipy
 
 from analysis.frames import StudyFrames
 from analysis.report.cells import clean
+from analysis.report.collapses import warn_of_collapses, warn_of_groups
 from analysis.report.context import StudyContext, name_methods
 from analysis.report.text import count
 from analysis.runs import MTD_DECIMALS, completed_runs, format_mtd, has_mtd
@@ -284,6 +285,8 @@ def list_warnings(context: StudyContext) -> tuple[str, ...]:
         warn_of_short_training(context.trials),
         warn_of_failures(context.curve_trials),
         warn_of_environment(study.environment, runs),
+        warn_of_collapses(context),
+        warn_of_groups(context),
         warn_of_levels(len(context.curve), context.verdict),
         warn_of_scores(context.trials),
         warn_of_fractions(study),

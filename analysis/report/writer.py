@@ -1,5 +1,6 @@
 """Writes a report: tables and figures first, the page that links to them last."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ import pandas as pd
 
 from analysis.frames import StudyFrames
 from analysis.report.cells import clean
-from analysis.report.configuration import describe_cost, list_fixed, list_varied
+from analysis.report.configuration import describe_cost, list_fixed
 from analysis.report.context import StudyContext
 from analysis.report.drawing import render_figure
 from analysis.report.files import write_data, write_files
@@ -21,11 +22,12 @@ from analysis.report.methods_text import describe_methods
 from analysis.report.page import Figure, Page, Section, render
 from analysis.report.topics import TOPICS, Topic
 from analysis.report.warnings import list_warnings
-from analysis.runs import format_mtd, round_mtd
+from analysis.runs import round_mtd
 from analysis.stored_frames import to_parquet
 from analysis.sufficiency import Answer
 from analysis.verdict import Verdict
 
+_COMMIT = re.compile(r"\(commit (\w+)")
 _MOST_FILE = 20_000
 _MOST_FACT = 2_000
 _MOST_DESCRIPTION = 1_000
@@ -52,21 +54,6 @@ class Report:
         return "\n".join([str(self.page), *self.summary])
 
 
-def _numbers(verdict: Verdict, seeds: int | None) -> Mapping[str, str]:
-    """The verdict's figures for the box above its sentences; seeds: that a verdict needs."""
-    numbers = {"best MTD": format_mtd(verdict.peak_mtd)}
-    if verdict.optimal_range:
-        ends = dict.fromkeys(map(format_mtd, (verdict.optimal_range[0], verdict.optimal_range[-1])))
-        numbers["statistically indistinguishable from the best"] = " to ".join(ends)
-    if seeds:
-        numbers["seeds for a verdict (80 % power)"] = f"{seeds:,}"
-    return {
-        **numbers,
-        "seeds compared": str(verdict.seeds),
-        "levels of MTD compared": str(verdict.levels),
-    }
-
-
 def _build_section(topic: Topic[Any], info: Any, note: str, main: str) -> Section:
     """The section of a topic, without the figure called `main`, which stands above."""
     drawings = {name: draw(info) for name, draw in topic.figures.items() if name != main}
@@ -81,6 +68,7 @@ def _build_section(topic: Topic[Any], info: Any, note: str, main: str) -> Sectio
             if drawing is not None
         ),
         tables=tuple(topic.tables(info)),
+        group=topic.group,
     )
 
 
@@ -100,25 +88,28 @@ def _build_page(
     sections: tuple[Section, ...],
     figure: Figure | None,
     summary: tuple[str, ...],
+    missing: Sequence[str],
     made: Mapping[str, str],
 ) -> Page:
-    study, verdict = context.study, context.verdict
+    """missing  what topics that have no section say instead."""
+    study = context.study
+    commit = _COMMIT.search(study.facts.get("versions", ""))
+    headline = build_headline(context, finding)
+    description = study.description.strip().removeprefix(headline.question).strip()
     return Page(
         name=clean(study.name),
         generated=made["generated"],
         version=made["version"],
-        headline=build_headline(context, finding),
+        headline=headline,
         figure=figure,
         summary=summary if finding.best is not None else (),
-        numbers=_numbers(verdict, context.seeds_for_verdict) if verdict.levels > 1 else {},
-        limits=list_warnings(context),
+        commit=commit[1] if commit else "",
+        limits=(*list_warnings(context), *missing),
         sections=sections,
         methods=describe_methods(context, finding),
-        description=clean(study.description, most=_MOST_DESCRIPTION),
-        varied=list_varied(study),
+        description=clean(description, most=_MOST_DESCRIPTION),
         fixed=list_fixed(study) if len(study.trials) else {},
         cost=describe_cost(study),
-        command=clean(study.command, most=_MOST_FACT),
         glossary=list_terms(study),
         study_file=clean(study.study_file, most=_MOST_FILE),
         facts={clean(name): clean(value, most=_MOST_FACT) for name, value in study.facts.items()},
@@ -153,14 +144,23 @@ def write_report(
     main = choose_main_figure(finding.topic, found)
     figure = render_figure(main.name, main.drawing, note=context.note) if main else None
     shown = main.name if main else ""
-    sections = tuple(_build_section(topic, info, context.note, shown) for topic, info in found)
+    missing = {topic.name: topic.missing(info) for topic, info in found}
+    sections = tuple(
+        _build_section(topic, info, context.note, shown)
+        for topic, info in found
+        if not missing[topic.name]
+    )
     summary = summarise_study(context, infos)
     frames = {name: frame for pair in found for name, frame in _tabulate(*pair).items()}
     made = {"generated": generated, "version": version}
     write_data(out / "data", to_parquet(study, generated=generated))
     files = write_files(
         out,
-        render(_build_page(context, finding, sections, figure, summary, made)),
+        render(
+            _build_page(
+                context, finding, sections, figure, summary, [*filter(None, missing.values())], made
+            )
+        ),
         frames,
         sections,
         table_names=[name for topic in topics for name in topic.csv],

@@ -1,6 +1,7 @@
 """A table of runs as `StudyFrames`; `open_table` reads runs or level means."""
 
 import hashlib
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -89,8 +90,17 @@ def _build_study(
         facts=_list_facts(cells, path, columns, rule),
         environment=_read_environment(cells, columns),
         settings=settings,
+        command=_command(path, score, stated, scale),
         description=f"Runs read from {path.name}, not made by mtdlab. {rule}",
     )
+
+
+def _command(path: Path, score: str, stated: Mapping[str, str], scale: Scale | None) -> str:
+    """The command that reads the table."""
+    words = ["mtdlab", "report", "--table", str(path)]
+    words += ["--score", score] if score != "score" else []
+    words += [word for pair in stated.items() for word in ("--column", "=".join(pair))]
+    return shlex.join([*words, *(("--scale", scale) if scale else ())])
 
 
 def _melt(trials: pd.DataFrame, tasks: list[str]) -> pd.DataFrame:

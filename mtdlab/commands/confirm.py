@@ -81,7 +81,7 @@ def confirm(
         )
         print_table(rows)
         if again:
-            print_text(_sentence(again))
+            print_text(_sentence(planned.original, again))
     raise typer.Exit(result.exit_code)
 
 
@@ -92,9 +92,16 @@ def _fields(found: "Difference") -> dict[str, Any]:
     return {"seeds": found.seeds} | finite
 
 
-def _sentence(again: "Difference") -> str:
-    if again.estimate.low > 0:
-        outcome = "The fresh seeds confirm the difference"
+def _sentence(original: "Difference", again: "Difference") -> str:
+    """Whether new seeds show the study's difference; of a study without one, whether they do."""
+    shown = again.estimate.low > 0
+    if original.estimate.low > 0:
+        text = f"The new seeds {'' if shown else 'do not '}confirm the difference."
     else:
-        outcome = "The fresh seeds do not confirm the difference"
-    return f"{outcome}. That of the study is too high on average, since it chose both levels."
+        text = (
+            "The study showed no significant difference to confirm; the new seeds show "
+            f"{'one' if shown else 'none either'}."
+        )
+    if again.estimate.mean < original.estimate.mean:
+        text += " That of the study is too high on average, since it chose both levels."
+    return text

@@ -1,5 +1,6 @@
 """The command reproduce."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,16 +20,28 @@ def reproduce(
     storage: Storage = None,
     import_: Imports = None,
     evaluator: Evaluator = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the model, as SentenceTransformer opens it."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a trial again as it is recorded, and compare the scores. The database is not changed."""
+    """Run a trial again as it is recorded, and compare the scores. The database is not changed.
+
+    With --out it keeps the model, such as that of a recommended configuration, of which the sweep
+    kept none: it keeps the model of the best trial alone.
+    """
     from mtdlab.store.urls import storage_url
     from mtdlab.sweep.reproduce import find_repeatable
+    from mtdlab.training.export import check_model_folder
 
+    if out is not None:
+        # before the training, not after it
+        check_model_folder(out)
     repeatable = find_repeatable(
         study, trial, storage_url(storage), import_named(import_, evaluator=evaluator)
     )
-    found = run_with_progress(repeatable)
+    found = run_with_progress(repeatable, out)
     if as_json:
         print_json(_fields(repeatable, found))
         return
@@ -41,8 +54,11 @@ def reproduce(
         print_text(sentence)
 
 
-def run_with_progress(repeatable: "Repeatable") -> "Reproduction":
-    """Run the trial again with a progress bar; KeyboardInterrupt where it is interrupted."""
+def run_with_progress(repeatable: "Repeatable", out: Path | None = None) -> "Reproduction":
+    """Run the trial again with a progress bar, and save its model to `out`, unless it is None.
+
+    Raises KeyboardInterrupt where it is interrupted.
+    """
     from mtdlab.evaluation.sts import Evaluation
     from mtdlab.sweep.reproduce import run_again
     from mtdlab.sweep.signals import Interrupted, stop_on_signals
@@ -57,7 +73,7 @@ def run_with_progress(repeatable: "Repeatable") -> "Reproduction":
                 raise Interrupted
 
         try:
-            return run_again(repeatable, advance)
+            return run_again(repeatable, advance, out)
         except Interrupted:
             raise KeyboardInterrupt from None
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -17,6 +18,7 @@ from mtdlab.settings.tasks import EVALUATOR, external_tasks
 from mtdlab.store.recorded import RecordedTrial, read_recorded, read_trial
 from mtdlab.sweep.environment import environment
 from mtdlab.sweep.machine import different_versions
+from mtdlab.training.export import locked, save_model
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import OnStep, train
 from mtdlab.training.outcome import Outcome
@@ -105,8 +107,10 @@ def find_repeatable(
     return Repeatable(study, recorded.metric, trial, settings)
 
 
-def run_again(repeatable: Repeatable, on_step: OnStep) -> Reproduction:
+def run_again(repeatable: Repeatable, on_step: OnStep, out: Path | None = None) -> Reproduction:
     """Train with the recorded settings and number of threads; what `on_step` raises ends it.
+
+    out  the folder to save the model into, or None.
 
     Raises TrialError where training fails, MtdlabError where texts, encoder or device are missing.
     """
@@ -115,6 +119,9 @@ def run_again(repeatable: Repeatable, on_step: OnStep) -> Reproduction:
         inputs = load_inputs(settings)
         outcome = train(settings, inputs, on_step)
         present = environment(settings, inputs)
+    if out is not None:
+        with locked(out.absolute()):
+            save_model(out, settings, inputs, outcome, present)
     metric = {repeatable.metric: outcome.score_of(repeatable.metric)[0]}
     scores = outcome.all_scores() | metric
     first_step = _first_difference(trial, outcome)

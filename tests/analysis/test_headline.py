@@ -41,7 +41,7 @@ def test_a_peak_is_answered_recommended_and_confirmed(
 ) -> None:
     shown = headline_of(study_of(trials_of()))
     assert shown.question == "How does sts_average depend on ema_decay and queue_size?"
-    assert shown.answer == "The score peaks at MTD 8.67"
+    assert shown.answer == "The score peaks between MTD 8 and 10.7"
     assert shown.certainty.startswith("p ")
     assert "(multiplicity-adjusted)" in shown.certainty
     assert "3 seeds, 8 levels" in shown.certainty
@@ -54,6 +54,75 @@ def test_a_peak_is_answered_recommended_and_confirmed(
     }
     assert shown.next_step is not None
     assert shown.next_step.command == "mtdlab confirm mtd"
+
+
+def test_the_first_screen_says_what_varied_what_it_covers_and_what_is_gained(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    facts = {
+        "encoder": "tiny: 0.52 million weights, cls pooling",
+        "corpus": "builtin: 240 sentences, SHA-256 ab",
+        "evaluation": "builtin: 15 dev pairs (sts_dev) and 15 test pairs (sts_test)",
+    }
+    study = study_of(trials_of(times=(2,), decays=(0.5, 0.85, 0.99), seeds=range(6)))
+    default = dataclasses.replace(study.settings["ema_decay"], default=0.99)
+    settings = {**study.settings, "ema_decay": default}
+    shown = headline_of(dataclasses.replace(study, facts=facts, settings=settings))
+    assert shown.answer == "The score peaks at MTD 8.67 (η 0.85)"
+    assert shown.scope == (
+        "Covers other seeds than these 6 and these evaluation data only; encoder tiny (0.52 "
+        "million weights), synthetic text."
+    )
+    assert shown.facts == {
+        "Varied": "ema_decay η: 0.5, 0.85, 0.99; 6 seeds",
+        "Data and metric": "sts_average, in points, higher is better; trained on builtin: 240 "
+        "sentences; evaluated on builtin: 15 dev pairs (sts_dev) and 15 test pairs (sts_test)",
+    }
+    assert shown.rerun == "mtdlab sweep studies/mtd.yaml"
+    assert shown.recommendation is not None
+    text = shown.recommendation.text
+    means = study.trials.groupby("ema_decay")["score"].mean()
+    for decay, what in ((0.99, "the default"), (means.idxmin(), "the lowest mean")):
+        gain = means[0.85] - means[decay]
+        assert f"+{gain:.2f} points (95 % CI" in text
+        assert f"over {what} (ema_decay {decay:g})" in text
+    assert shown.next_step is not None
+    assert "with 5 new seeds (10 trials, about 2 min of computing)" in shown.next_step.text
+
+
+def test_the_kept_model_of_another_configuration_is_named_with_the_command_for_this_one(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    trials = trials_of(times=(2,), decays=(0.5, 0.85, 0.99), seeds=range(3))
+    dev = trials["number"].map({3: 30.0, 4: 10.0, 5: 20.0}).fillna(5.0)
+    dev[trials["ema_decay"] == 0.5] = 40.0
+    scores = pd.DataFrame({"number": trials["number"], "task": "sts_dev", "score": dev})
+    kept = {"trial": 0, "host": "box", "folder": "/m/mtd"}
+    study = dataclasses.replace(
+        study_of(trials), scores=scores, model=kept, select_by="sts_dev", command="mtdlab sweep a"
+    )
+    shown = headline_of(study).recommendation
+    assert shown is not None
+    assert shown.model.startswith("Kept model: trial 0 (seed 0), the highest sts_dev of all trials")
+    assert "in /m/mtd on host box; it is of another configuration (ema_decay 0.5)." in shown.model
+    assert shown.command == "mtdlab reproduce mtd 5 --out models/mtd-median"
+    own = headline_of(dataclasses.replace(study, model=kept | {"trial": 3})).recommendation
+    assert own is not None
+    assert own.model.endswith("; it has this configuration.")
+    assert own.command == ""
+
+
+def test_equal_mtd_is_compared_where_mtd_alone_does_not_determine_the_score(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    trials = trials_of(decays=(0.5, 0.75, 0.9), times=(2, 4, 8), seeds=range(6))
+    trials["score"] += 3 * (trials["ema_decay"] == 0.75)
+    shown = headline_of(study_of(trials))
+    assert shown.answer == "MTD alone does not determine the score"
+    assert shown.next_step is not None
+    assert shown.next_step.text.startswith("Compare configurations of equal MTD that divide it")
+    assert "Most different here: η" in shown.next_step.text
+    assert "verdict" not in shown.next_step.text
 
 
 def test_the_question_is_the_description_up_to_its_question_mark(
@@ -115,7 +184,7 @@ def test_configurations_are_compared_over_common_seeds() -> None:
 @pytest.mark.parametrize(
     ("states", "planned", "kind", "text"),
     [
-        ({}, 24, "complete", "24 of 24 trials complete"),
+        ({}, 24, "complete", "24 of 24 trials complete, none failed"),
         ({0: "RUNNING"}, 30, "running", "23 of 30 trials complete, 1 running, 6 waiting"),
         ({}, 30, "paused", "24 of 30 trials complete, 6 waiting"),
         ({1: "FAIL"}, 24, "complete", "23 of 24 trials complete, 1 failed"),
@@ -144,7 +213,7 @@ def test_the_status_is_a_word_and_its_numbers(
 def test_a_study_that_is_not_over_is_resumed(trials_of: MakeTrials, study_of: MakeStudy) -> None:
     shown = headline_of(study_of(trials_of(), planned=30))
     assert shown.next_step is not None
-    assert shown.next_step.text == "Rerun to resume the study:"
+    assert shown.next_step.text == "Rerun to resume the study (6 trials, about 75 s of computing):"
     assert shown.next_step.command == "mtdlab sweep studies/mtd.yaml"
     # a result that more trials may change is no recommendation
     assert shown.recommendation is not None
@@ -153,7 +222,9 @@ def test_a_study_that_is_not_over_is_resumed(trials_of: MakeTrials, study_of: Ma
     failed.loc[1, "state"] = "FAIL"
     shown = headline_of(study_of(failed, planned=30))
     assert shown.next_step is not None
-    assert shown.next_step.text == "Rerun to resume the study, failed trials included:"
+    assert shown.next_step.text == (
+        "Rerun to resume the study, failed trials included (7 trials, about 87.5 s of computing):"
+    )
     assert shown.next_step.command == shown.status.retry
 
 
@@ -239,7 +310,7 @@ def test_training_that_did_not_raise_the_score_is_the_headline(
     shown = headline_of(study)
     assert shown.answer == answer
     assert shown.certainty.startswith(f"Before training {before:.2f}, after it ")
-    assert "The score peaks at MTD 8.67: p " in shown.certainty
+    assert "The score peaks between MTD 8 and 10.7: p " in shown.certainty
     assert shown.recommendation is not None
     assert shown.recommendation.label == "Highest mean, not above the untrained encoder"
     assert find_no_gain_of(study).startswith(f"{answer}. Before training ")

@@ -55,8 +55,10 @@ def test_its_page_states_the_numbers_and_the_assumption(tmp_path: Path) -> None:
     page = report.page.read_text(encoding="utf-8")
     for part in (
         "<bdi>MoCoSE, figure 2</bdi>",
-        "<h1>The score falls overall with MTD; its highest mean is at 14.7</h1>",
+        "<h1>The score falls overall with MTD; it is best between MTD 5 and 14.7</h1>",
         "9 levels, standard errors as given",
+        "change over the range −0.35 points",
+        "mtdlab report --published figure2",
         "A flat curve is rejected (p = 0.0072), but without MTD 21 it is not (p = 0.15)",
         "Assumption: each band is a 95 % interval of its mean.",
         "Nothing is compared seed by seed",

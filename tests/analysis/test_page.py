@@ -11,8 +11,9 @@ import pytest
 
 from analysis.frames import StudyFrames
 from analysis.level_means import load_published_means
-from analysis.report import write_level_means, write_report
+from analysis.report import write_level_means, write_multi_study, write_report
 from analysis.report.topics import comparison, score, trials
+from analysis.run_tables import read_run_table
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -77,9 +78,19 @@ def make_state(state: str, trials_of: MakeTrials, study_of: MakeStudy) -> StudyF
 @pytest.mark.parametrize(
     ("state", "status", "answer", "command"),
     [
-        ("complete", "Complete", "The score peaks at MTD 8.67", "mtdlab confirm mtd"),
-        ("running", "Running", "The score peaks at MTD 8.67", "mtdlab sweep studies/mtd.yaml"),
-        ("paused", "Paused", "The score peaks at MTD 8.67", "mtdlab sweep studies/mtd.yaml"),
+        ("complete", "Complete", "The score peaks between MTD", "mtdlab confirm mtd"),
+        (
+            "running",
+            "Running",
+            "The score peaks between MTD",
+            "mtdlab sweep studies/mtd.yaml",
+        ),
+        (
+            "paused",
+            "Paused",
+            "The score peaks between MTD",
+            "mtdlab sweep studies/mtd.yaml",
+        ),
         (
             "failed",
             "Failed",
@@ -104,7 +115,7 @@ def test_the_first_screen_answers(
     command: str,
 ) -> None:
     study = make_state(state, trials_of, study_of)
-    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
     page.set_default_timeout(5_000)
     messages: list[str] = []
     page.on("console", lambda message: messages.append(message.text))
@@ -115,18 +126,54 @@ def test_the_first_screen_answers(
     assert page.locator("h1").inner_text().startswith(answer)
     parts = [".status", "#question", "h1", ".certainty"]
     if state not in ("failed", "NaN", "0"):
-        parts.append(".settings")
-    if state not in ("failed", "NaN", "0", "1", "2"):
-        parts.append("figure.main svg:visible")
+        parts += [".scope", ".settings"]
+    if state != "0":
+        parts += [".facts"]
     if command:
-        assert page.locator(".advice pre").inner_text() == command
-        parts.append(".advice pre")
+        assert page.locator(".next pre").inner_text() == command
+        parts.append(".next pre")
     for part in parts:
         box = page.locator(part).bounding_box()
         assert box is not None, part
         assert box["width"] > 0, part
-        assert box["y"] + box["height"] <= 800, part
+        assert box["y"] + box["height"] <= 900, part
     assert "NaN" not in page.locator("body").inner_text()
+    page.close()
+
+
+@pytest.mark.parametrize("kind", ["program", "table", "means", "studies"])
+def test_the_first_screen_of_every_kind_of_page_has_its_facts(
+    browser: "Browser",
+    trials_of: MakeTrials,
+    study_of: MakeStudy,
+    means_address: str,
+    tmp_path: Path,
+    kind: str,
+) -> None:
+    study = study_of(trials_of(times=(1, 8)))
+    if kind == "program":
+        address = write_small(dataclasses.replace(study, methods={"toy:train": "toy:train"}), tmp_path)
+    elif kind == "table":
+        study.trials[["seed", "score", "mtd"]].to_csv(tmp_path / "runs.csv", index=False)
+        address = write_small(read_run_table(tmp_path / "runs.csv"), tmp_path)
+    elif kind == "means":
+        address = means_address
+    else:
+        both = [study, dataclasses.replace(study, name="other")]
+        written = write_multi_study(both, tmp_path, name="all", generated="now", version="0")
+        address = written.page.as_uri()
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page.set_default_timeout(5_000)
+    page.goto(address)
+    for part in (".status", "#question", "h1", ".certainty", ".scope", ".settings", ".next"):
+        box = page.locator(part).bounding_box()
+        assert box is not None, part
+        assert box["y"] + box["height"] <= 900, part
+    assert page.locator(".facts dt").all_inner_texts()[:2] == ["Varied", "Data and metric"]
+    assert page.locator(".facts pre").inner_text().startswith("mtdlab ")
+    box = page.locator(".facts").bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] <= 900
     page.close()
 
 
@@ -182,7 +229,7 @@ def test_the_page_of_level_means_is_accessible_and_fits(
     page.set_viewport_size({"width": 320, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") == 320
     assert page.locator("h1").inner_text() == (
-        "The score falls overall with MTD; its highest mean is at 14.7"
+        "The score falls overall with MTD; it is best between MTD 5 and 14.7"
     )
     page.close()
 

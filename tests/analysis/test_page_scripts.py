@@ -86,9 +86,9 @@ def test_a_command_is_copied_with_the_keyboard(page: "Page") -> None:
     button = page.get_by_role("button", name="Copy: Next command")
     button.focus()
     page.keyboard.press("Enter")
-    page.locator(".advice .unseen", has_text="Copied").wait_for(state="attached")
+    page.locator(".next .unseen", has_text="Copied").wait_for(state="attached")
     copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied == page.locator(".advice pre").inner_text()
+    assert copied == page.locator(".next pre").inner_text()
 
 
 def test_the_printed_page_is_whole(page: "Page") -> None:

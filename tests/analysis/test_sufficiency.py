@@ -188,7 +188,7 @@ def test_the_section_answers_in_two_sentences(trials_of: MakeTrials, study_of: M
     info = topic.compute(StudyContext(study_of(trials)))
     assert info is not None
     first, second = topic.describe(info)
-    assert first.startswith("MTD is not sufficient here")
+    assert first.startswith("MTD alone does not determine the score here")
     assert "p < 0.001; 16 configurations, 4 seeds, 64 runs" in first
     assert "the largest difference at nearly equal MTD is" in second
     assert "K/N 1 (MTD" in second
@@ -197,7 +197,7 @@ def test_the_section_answers_in_two_sentences(trials_of: MakeTrials, study_of: M
     assert len(table.rows) == 7
     drawing = topic.draw(info)
     assert drawing is not None
-    assert "MTD is not sufficient" in drawing.alt
+    assert "MTD alone does not determine" in drawing.alt
 
 
 def test_the_section_states_what_cannot_be_tested(
@@ -206,7 +206,7 @@ def test_the_section_states_what_cannot_be_tested(
     info = topic.compute(StudyContext(study_of(trials_of(times=(8,)))))
     assert info is not None
     assert topic.describe(info) == (
-        "Whether MTD is sufficient cannot be tested here: only ema_decay varies.",
+        "Whether MTD alone determines the score cannot be tested here: only ema_decay varies.",
     )
     assert topic.show(info) == ()
     assert topic.draw(info) is None

@@ -96,14 +96,14 @@ def test_warnings_of_a_topic_stand_in_its_section(
     assert '<p class="warning"><strong>Note.</strong> One seed only.</p>' in page
 
 
-def test_a_description_is_the_question_and_in_what_was_run(
+def test_a_question_is_printed_once_and_the_rest_of_the_description_in_what_was_run(
     trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
 ) -> None:
     study = study_of(trials_of(seeds=(0,), times=(1,)))
     assert "Does K" not in write(study, tmp_path)
-    page = write(dataclasses.replace(study, description="Does K < N?"), tmp_path)
+    page = write(dataclasses.replace(study, description="Does K < N? A grid."), tmp_path)
     assert '<p class="question" id="question">Does K &lt; N?</p>' in page
-    assert '<h2 id="run">What was run</h2>\n<p>Does K &lt; N?</p>' in page
+    assert '<h2 id="run">What was run</h2>\n<p>A grid.</p>' in page
 
 
 def test_no_two_topics_write_the_same_file_or_heading() -> None:

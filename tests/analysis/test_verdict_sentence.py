@@ -35,12 +35,12 @@ def test_a_peak_has_the_rise_and_the_fall_that_were_tested() -> None:
     )
     assert describe_certainty(peaked) == (
         "p < 0.001 (multiplicity-adjusted); fitted lines rise by 5.98 points (at least 3.50) up to "
-        "MTD 41 and fall by 4.51 points (at least 2.50) from there; 8 seeds, 7 levels; covers "
-        "seeds, for these evaluation data."
+        "MTD 41 and fall by 4.51 points (at least 2.50) from there; 8 seeds, 7 levels."
     )
-    assert "covers seeds and 1,379 evaluation items." in (
-        describe_certainty(replace(peaked, items=1379))
+    assert answer_shape(peaked, "η 0.9 to 0.97") == (
+        "The score peaks between MTD 18 and 41 (η 0.9 to 0.97)"
     )
+    assert answer_shape(replace(peaked, optimal_range=(28,))) == "The score peaks at MTD 28"
 
 
 def test_the_confidence_at_a_look_is_rounded() -> None:
@@ -66,13 +66,15 @@ def test_a_trend_whose_best_level_is_inside_the_range_says_so() -> None:
     assert "The highest mean is at MTD 28, inside the range. 3 of 7 levels" in (
         write_sentence(rising)
     )
-    assert answer_shape(rising) == "The score rises overall with MTD; its highest mean is at 28"
+    assert answer_shape(rising) == (
+        "The score rises overall with MTD; it is best between MTD 18 and 208"
+    )
     assert describe_certainty(rising).startswith(
         "p = 0.012 for the slope; change over the range 3.25 points (95 % CI 1.50 to 5.00); 8 seeds"
     )
     falling = replace(rising, verdict="falling")
-    assert answer_shape(falling).startswith("The score falls overall with MTD; its highest")
-    assert answer_shape(replace(rising, peak_mtd=208)) == (
+    assert answer_shape(falling).startswith("The score falls overall with MTD; it is best")
+    assert answer_shape(replace(rising, peak_mtd=208, optimal_range=(208,))) == (
         "The score rises with MTD, up to 208, the highest tested"
     )
 

@@ -8,7 +8,9 @@ import pandas as pd
 import pytest
 
 from analysis.frames import StudyFrames
+from analysis.report.collapses import count_collapsed
 from analysis.report.context import StudyContext, describe_selection
+from analysis.report.topics import score
 from analysis.report.warnings import (
     list_warnings,
     warn_of_environment,
@@ -47,6 +49,35 @@ def test_batch_sizes_that_differ_between_levels_are_warned_of(
     assert warnings_of(study_of(trials)) == SYNTHETIC
     uneven = trials[(trials["batch_size"] == 64) | (trials["ema_decay"] == 0.75)]
     assert "The batch sizes differ between levels of MTD" in warnings_of(study_of(uneven))
+
+
+def test_a_level_whose_scores_fall_into_two_groups_is_named(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    trials = trials_of(seeds=range(8))
+    assert "two groups" not in warnings_of(study_of(trials))
+    last = trials["mtd"] == trials["mtd"].max()
+    trials.loc[last & trials["seed"].isin([1, 4]), "score"] -= 10
+    assert "Scores fall into two groups: at MTD 14.7 2 of 8 seeds lie" in (
+        warnings_of(study_of(trials))
+    )
+
+
+def test_collapsed_trials_are_counted_at_their_level(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    trials = trials_of()
+    failed = trials["mtd"].eq(trials["mtd"].max()) & trials["seed"].eq(1)
+    trials.loc[failed, ["state", "reason"]] = ["FAIL", "collapsed at step 10"]
+    trials.loc[failed, "score"] = np.nan
+    study = study_of(trials)
+    assert "Trials collapsed: 1 of 3 trials at MTD 14.7." in warnings_of(study)
+    shares = count_collapsed(StudyContext(study))["share"]
+    assert shares.iloc[-1] == pytest.approx(100 / 3)
+    assert shares.iloc[:-1].tolist() == [0] * (len(shares) - 1)
+    info = score.TOPIC.compute(StudyContext(study_of(trials_of())))
+    assert info is not None
+    assert "collapse" not in " ".join(score.TOPIC.text(info)), "without curves it is not known"
 
 
 def test_levels_excluded_from_the_verdict_are_counted(

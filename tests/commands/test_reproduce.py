@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from mtdlab.data_paths import RUN
 from mtdlab.sweep.reproduce import _recorded_threads
 from tests.commands.conftest import Command, Recorded
 
@@ -26,10 +27,12 @@ def change(storage: Path, statement: str) -> None:
 
 
 def test_a_trial_runs_again_to_the_same_bits(
-    command: Command, storage: Path, recorded: Recorded
+    command: Command, storage: Path, recorded: Recorded, tmp_path: Path
 ) -> None:
     before = storage.read_bytes()
-    done = command("reproduce tiny 0")
+    out = tmp_path / "model"
+    done = command(f"reproduce tiny 0 --out {out}")
+    assert json.loads((out / RUN).read_text(encoding="utf-8"))["settings"]["seed"] == 0
     assert "Bit-identical: all scores, and the loss of all 4 steps." in done.stdout
     assert "warning" not in done.stdout
     found = json.loads(command("reproduce tiny 0 --json").stdout)

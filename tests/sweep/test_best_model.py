@@ -7,7 +7,7 @@ from typing import Any
 import optuna
 import pytest
 
-from analysis.report.configuration import describe_cost
+from analysis.report.kept_model import place_of_model
 from mtdlab import load_study
 from mtdlab.commands import training_run
 from mtdlab.commands.show import _describe_study
@@ -127,9 +127,7 @@ def test_a_model_that_is_missing_here_is_named_with_its_host(
     models.rename(tmp_path / "moved")
     assert place in " ".join(summary_lines(result, models, "mtdlab sweep a.yaml"))
     study = load_study("kept", f"sqlite:///{tmp_path / 's.db'}")
-    text = describe_cost(study)
-    sentence = f"The model of trial {result.best.number} is in {models / 'kept'} on host gpu-7."
-    assert text.endswith(sentence)
+    assert place_of_model(study) == f"{models / 'kept'} on host gpu-7"
     [overview] = list_studies(f"sqlite:///{tmp_path / 's.db'}")
     shown = dict(_describe_study(study, overview, models / "kept"))["best trial"]
     assert shown.endswith(place)

@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from analysis.confirmation import Difference
+from analysis.intervals import Estimate
 from analysis.runs import MTD_DECIMALS
 from mtdlab import load_study
 from mtdlab.cli import app
+from mtdlab.commands.confirm import _sentence
 from mtdlab.config import TrainerSettings, read_study
 from mtdlab.errors import NothingToReport
 from mtdlab.store import Result
@@ -115,6 +118,24 @@ def test_the_difference_is_that_of_the_fresh_seeds(url: str) -> None:
         for name in ("best_mtd", "runner_up_mtd")
     )
     assert found["original"]["difference"] == pytest.approx((first - second).mean())
+
+
+@pytest.mark.parametrize(
+    ("original", "again", "text"),
+    [
+        ((2, 1, 3), (1, 0.5, 1.5), "The new seeds confirm the difference. That of the study is"),
+        ((2, 1, 3), (3, 0.5, 4), "The new seeds confirm the difference."),
+        ((2, 1, 3), (2.5, -1, 6), "The new seeds do not confirm the difference."),
+        ((0.1, -1, 1), (0.2, -1, 1), "The study showed no significant difference to confirm; the"),
+    ],
+)
+def test_what_new_seeds_show_is_said_of_what_the_study_showed(
+    original: tuple[float, ...], again: tuple[float, ...], text: str
+) -> None:
+    first, second = (Difference(3, Estimate(*values)) for values in (original, again))
+    sentence = _sentence(first, second)
+    assert sentence.startswith(text)
+    assert ("too high on average" in sentence) == (again[0] < original[0])
 
 
 def test_a_confirmation_that_is_begun_keeps_its_configurations(url: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from analysis.report.configuration import describe_cost
+from analysis.report.kept_model import place_of_model
 from mtdlab import load_study, run_study
 from mtdlab.commands.show import _describe_study
 from mtdlab.commands.sweep_summary import summary_fields, summary_lines
@@ -139,7 +139,7 @@ def test_the_best_model_is_shared_and_named_on_every_machine(
     study = load_study("kept", url)
     shown = dict(_describe_study(study, overview, tmp_path / "b" / "kept"))["best trial"]
     assert shown.endswith(f"; the model of trial {number} is in {model.path}")
-    assert describe_cost(study).endswith(f"The model of trial {number} is in {model.path}.")
+    assert place_of_model(study) == str(model.path)
     found = examine(url, tmp_path / "b")
     assert found.holds
     assert str(model) in found.notes["kept"]

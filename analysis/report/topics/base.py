@@ -21,6 +21,10 @@ def _nothing(_: object) -> tuple[()]:
     return ()
 
 
+def _no_text(_: object) -> str:
+    return ""
+
+
 @dataclass(frozen=True)
 class Topic(Generic[Info]):
     """One topic of the page, in the order in which its parts stand there.
@@ -30,8 +34,11 @@ class Topic(Generic[Info]):
     compute  its results, or None where the study has nothing on this topic; without
              matplotlib, as are all functions here but those that draw a panel.
     text     paragraphs; warnings: what limits the conclusions.
+    missing  a sentence that stands in place of the section, among what limits the conclusions,
+             where the study cannot answer the topic's question; else empty.
     figures  name of the file and of the figure -> what is drawn, or None for no figure.
     tables   the tables shown on the page.
+    group    the heading in the contents under which its section stands.
     csv      name of the file -> the table written; one without rows is not written,
              unless keep_empty.
     """
@@ -43,5 +50,7 @@ class Topic(Generic[Info]):
     figures: Mapping[str, Callable[[Info], Drawing | None]] = field(default_factory=dict)
     text: Callable[[Info], Sequence[str]] = _nothing
     warnings: Callable[[Info], Sequence[str]] = _nothing
+    missing: Callable[[Info], str] = _no_text
     tables: Callable[[Info], Sequence[Table]] = _nothing
     keep_empty: bool = False
+    group: str = "Results"

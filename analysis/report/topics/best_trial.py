@@ -12,6 +12,7 @@ from analysis.report.cells import clean, make_table
 from analysis.report.commands import model_folder
 from analysis.report.configuration import format_seconds
 from analysis.report.context import StudyContext
+from analysis.report.kept_model import place_of_model
 from analysis.report.page import Table
 from analysis.report.text import count
 from analysis.report.topics.base import Topic
@@ -69,8 +70,7 @@ def _place_of_model(study: StudyFrames, best: int) -> str:
     if not study.model:
         folder = model_folder(study)
         return folder and f"{folder} on the machine that ran it"
-    is_best = study.model["trial"] == best
-    return f"{study.model['folder']} on host {study.model['host']}" if is_best else ""
+    return place_of_model(study) if study.model["trial"] == best else ""
 
 
 def tabulate(info: BestTrial) -> pd.DataFrame:
@@ -161,15 +161,17 @@ def _describe_optimism(info: BestTrial) -> str:
     if best.chosen_by == info.metric or not math.isfinite(best.slope):
         return text
     return text + (
-        f" Within configurations, a point of {by} goes with {best.slope:.2f} points of {metric} "
-        f"(least squares), so the {metric} of the best trial is expected up to "
-        f"{best.score_optimism:.2f} points above what its configuration scores with new seeds."
+        f" Among trials of one configuration, {metric} is {best.slope:.2f} points higher for each "
+        f"point by which {by} is higher (least squares), so the {metric} of the best trial is "
+        f"expected up to {best.score_optimism:.2f} points above what its configuration scores with "
+        "new seeds."
     )
 
 
 TOPIC = Topic(
     name="best-trial",
     title="The best trial",
+    group="Trials",
     compute=compute,
     csv={"best_trial": tabulate},
     text=describe,

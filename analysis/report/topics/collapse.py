@@ -132,6 +132,7 @@ def show(info: Collapse) -> tuple[Table, ...]:
 TOPIC = Topic(
     name="collapse",
     title="Collapse",
+    group="Training",
     compute=compute,
     csv={
         "collapse": lambda info: info.curves,

@@ -142,7 +142,8 @@ def draw(info: Configurations) -> Drawing:
     return Drawing(
         "Score by configuration",
         [("", panel)],
-        height=1.1 + 0.45 * len(table),
+        height=1.1 + 0.4 * len(table),
+        rigid=True,
         caption=f"Mean over seeds; bars are {PERCENT} t intervals over seeds.{part}",
         alt=" ".join(describe(info)),
     )

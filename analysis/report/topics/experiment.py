@@ -1,7 +1,9 @@
 """Topics: the published experiments that a study varied, one for each entry of the catalogue."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from analysis.experiments import (
@@ -25,12 +27,14 @@ from analysis.report.topics.experiment_text import describe_comparison, is_diago
 class ExperimentInfo:
     """comparison: with the published values; tasks: `compute_experiment_tasks`.
 
-    label  of scores.
+    label     of scores.
+    is_curve  whether its rows are the levels of MTD, whose means another section has.
     """
 
     comparison: Comparison
     tasks: pd.DataFrame
     label: str
+    is_curve: bool
 
 
 def compute(context: StudyContext, experiment: Experiment) -> ExperimentInfo | None:
@@ -47,7 +51,10 @@ def compute(context: StudyContext, experiment: Experiment) -> ExperimentInfo | N
     if comparison is None:
         return None
     tasks = compute_experiment_tasks(comparison, study.scores, level=LEVEL)
-    return ExperimentInfo(comparison, tasks, context.score_label)
+    levels = comparison.table["n"].tolist() == context.curve["n"].tolist()
+    same = levels and np.allclose(comparison.table["mean"], context.curve["mean"])
+    is_curve = same and set(experiment.by) <= {"ema_decay", "queue_size", "batch_size"}
+    return ExperimentInfo(comparison, tasks, context.score_label, is_curve)
 
 
 def draw(info: ExperimentInfo) -> Drawing | None:
@@ -58,7 +65,7 @@ def draw(info: ExperimentInfo) -> Drawing | None:
 
 def show(info: ExperimentInfo) -> tuple[Table, ...]:
     """Means with the published values, and the same by task where there are such."""
-    return (_table(info.comparison), *_table_tasks(info))
+    return (*_table(info), *_table_tasks(info))
 
 
 def _readable(comparison: Comparison) -> pd.DataFrame:
@@ -75,17 +82,29 @@ def _readable(comparison: Comparison) -> pd.DataFrame:
     return shown
 
 
-def _table(comparison: Comparison) -> Table:
+def _table(info: ExperimentInfo) -> Iterator[Table]:
+    comparison = info.comparison
     experiment = comparison.experiment
     shown = _readable(comparison)
     if not comparison.same_method:
         shown = shown.drop(columns="published", errors="ignore")
+    if info.is_curve:
+        # the section on MTD has the means
+        if "published" not in shown or shown["published"].isna().all():
+            return
+        yield make_table(
+            shown[[*experiment.by, "published"]],
+            caption=f"Published values at the levels of this study: {experiment.source}.",
+            csv=experiment.name,
+            labels=comparison.labels,
+        )
+        return
     rows, remark = thin_rows(shown, "rows")
     common = f" ({experiment.fixed})" if experiment.fixed else ""
     published = f"published: {experiment.source}{common}, on other data and another encoder."
     if not comparison.same_method:
         published = "no published values for this method."
-    return make_table(
+    yield make_table(
         rows,
         caption=f"Mean score with its interval over seeds; {published}{remark}",
         csv=experiment.name,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from analysis.deviations import compute_deviations
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MOST_ROWS = 24
+_WIDE = 8
 _SHADES = "darker is higher; cells 5 points or more below the highest are equally light."
 _CAPTIONS = {
     "line": "A point per run and the mean over seeds, with its {} t interval.",
@@ -121,10 +123,29 @@ def _names(comparison: Comparison, table: pd.DataFrame) -> list[str]:
     return [experiment.label(value) for value in sorted(table[experiment.by[0]].unique())]
 
 
+def _placed(comparison: Comparison, table: pd.DataFrame) -> pd.DataFrame:
+    """The rows with their place on the horizontal axis: by value; evenly for categories.
+
+    The EMA decay stands by the logarithm of 1 − η, other numbers by their logarithm where they
+    span a factor of 8 or more. The ends are 0 and one less than the number of rows.
+    """
+    experiment, first = comparison.experiment, table[comparison.experiment.by[0]]
+    even = np.arange(len(table), dtype=np.float64)
+    numeric = pd.api.types.is_numeric_dtype(first) and not pd.api.types.is_bool_dtype(first)
+    if not numeric or experiment.value_names or len(experiment.by) > 1 or first.nunique() < 2:
+        return table.assign(place=even)
+    values = first.to_numpy(dtype=np.float64)
+    if experiment.by[0] == "ema_decay" and values.max() < 1:
+        values = -np.log(1 - values)
+    elif values.min() > 0 and values.max() >= _WIDE * values.min():
+        values = np.log(values)
+    return table.assign(place=even[-1] * (values - values.min()) / np.ptp(values))
+
+
 def _line(comparison: Comparison, score: str) -> Draw:
-    table = _drawn(comparison).reset_index(drop=True)
+    table = _placed(comparison, _drawn(comparison))
     by = list(comparison.experiment.by)
-    runs = comparison.runs.merge(table[by].reset_index(names="place"), on=by)
+    runs = comparison.runs.merge(table[[*by, "place"]], on=by)
     names, label = name_rows(comparison, table), _labels(comparison)[0]
 
     def panel(ax: "Axes") -> None:
@@ -155,7 +176,7 @@ def _published(comparison: Comparison) -> Draw:
         return _grid(comparison, table, "published")
     rows = experiment.figure == "rows"
     if not rows:
-        table = table.sort_values(experiment.by[0])
+        table = _placed(comparison, table.sort_values(experiment.by[0]))
     names, label = name_rows(comparison, table), _labels(comparison)[0]
 
     def panel(ax: "Axes") -> None:

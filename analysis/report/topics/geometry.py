@@ -62,7 +62,8 @@ def describe(_: Geometry) -> tuple[str, ...]:
         "are computed on embeddings of unit length; lower is better for both.",
         "Uniformity is that of all pairs of sentences. The notebook of MoCoSE's authors averages "
         "the logarithms of batches of 64, which gives other values for the same vectors: those of "
-        "the paper's figure 4 are not comparable with these. `mtdlab evaluate` prints both.",
+        "the paper's figure 4 are not comparable with these. The command mtdlab evaluate prints "
+        "both.",
     )
 
 
@@ -146,6 +147,7 @@ def _plane(info: Geometry) -> Draw:
 TOPIC = Topic(
     name="geometry",
     title="Alignment and uniformity",
+    group="Representation",
     compute=compute,
     csv={"runs_geometry": lambda info: info.runs, "geometry": lambda info: info.curves},
     figures={

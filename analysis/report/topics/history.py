@@ -227,6 +227,7 @@ def draw(info: History) -> Drawing | None:
 TOPIC = Topic(
     name="history",
     title="Measured history",
+    group="Representation",
     compute=compute,
     csv={
         "half_life": lambda info: info.configurations,

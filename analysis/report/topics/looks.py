@@ -133,7 +133,7 @@ def show(info: Looks) -> tuple[Table, ...]:
 
 TOPIC = Topic(
     name="looks",
-    title="Specification and looks",
+    title="What was specified beforehand",
     compute=compute,
     csv={"looks": lambda info: info.table},
     text=describe,

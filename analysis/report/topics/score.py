@@ -14,14 +14,16 @@ from analysis.pairing import (
     merge_levels,
     score_table,
 )
-from analysis.points import describe_means
-from analysis.published import SCORE, SOURCE, load_curve
+from analysis.points import SYMBOLS, describe_means
+from analysis.published import SOURCE, load_curve
 from analysis.report.cells import make_table, thin_rows
+from analysis.report.collapses import count_collapsed
 from analysis.report.context import StudyContext
 from analysis.report.drawing import Draw, Drawing
 from analysis.report.page import Table
-from analysis.report.text import BAND, LEVEL, PERCENT, describe_curve
+from analysis.report.text import BAND, LEVEL, PERCENT, count, describe_curve
 from analysis.report.topics.base import Topic
+from analysis.runs import MTD_DECIMALS, format_mtd
 from analysis.smooth import compute_smooth
 from analysis.verdict import Verdict
 
@@ -36,14 +38,17 @@ _TITLE = "Score against maximum traceable distance"
 class Score:
     """The curve with its runs; paired: each level less the mean of all, seeds as blocks.
 
-    smooth    `compute_smooth` of the same scores; cells: `compute_cells`.
+    collapsed  share of collapsed trials at each level of `curve`, in percent; NaN: not recorded.
+    table     `score_table`; smooth: `compute_smooth` of it; cells: `compute_cells`.
     untraced  the runs without an MTD by the name of their method.
     baseline  mean score of the untrained encoder, NaN where it is not known; label: of scores.
     program   whether a program of the user made the runs, on other data than the published ones.
     """
 
     curve: pd.DataFrame
+    collapsed: pd.Series
     cells: pd.DataFrame
+    table: pd.DataFrame
     paired: pd.DataFrame
     smooth: pd.DataFrame
     traced: pd.DataFrame
@@ -60,6 +65,7 @@ def compute(context: StudyContext) -> Score:
     items = context.study.items
     return Score(
         curve=context.curve,
+        collapsed=count_collapsed(context)["share"].reindex(context.curve["mtd"]),
         cells=compute_cells(context.curve_trials, level=LEVEL),
         smooth=compute_smooth(
             table.to_numpy(),
@@ -67,6 +73,7 @@ def compute(context: StudyContext) -> Score:
             item_covariance(context.curve_trials, context.study.settings, items),
             level=LEVEL,
         ),
+        table=table,
         paired=compute_paired_curve(
             context.curve_trials, context.study.settings, items=items, level=LEVEL
         ),
@@ -82,7 +89,13 @@ def compute(context: StudyContext) -> Score:
 def tabulate(info: Score) -> pd.DataFrame:
     """The curve and the paired curve in one table."""
     paired = info.paired.rename(columns=lambda name: f"paired_{name}")
-    merged = info.curve.assign(paired_mtd=merge_levels(info.curve["mtd"]))
+    runs = info.traced.assign(mtd=info.traced["mtd"].astype("float64").round(MTD_DECIMALS))
+    median = runs.groupby("mtd")["score"].median().reindex(info.curve["mtd"]).to_numpy()
+    merged = info.curve.assign(
+        median=median,
+        collapsed_share=info.collapsed.to_numpy(),
+        paired_mtd=merge_levels(info.curve["mtd"]),
+    )
     curve = merged.merge(paired, on="paired_mtd", how="left").assign(level=LEVEL)
     if (curve["paired_mtd"] == curve["mtd"]).all():
         curve = curve.drop(columns="paired_mtd")
@@ -94,24 +107,59 @@ def show(info: Score) -> tuple[Table, ...]:
     """The table on the page, at most 100 levels."""
     if not len(info.curve):
         return ()
-    shown = tabulate(info).drop(columns=["level", "paired_seeds"], errors="ignore")
+    hidden = ["level", "seeds", "paired_seeds", "paired_mtd", "paired_low", "paired_high"]
+    if info.collapsed.isna().all():
+        hidden.append("collapsed_share")
+    shown = tabulate(info).drop(columns=hidden, errors="ignore")
+    if info.cells["mtd"].tolist() == info.curve["mtd"].tolist():
+        for name, symbol in SYMBOLS.items():
+            if info.cells[name].nunique() > 1:
+                shown.insert(1, symbol, info.cells[name].to_numpy())
     rows, remark = thin_rows(shown, "levels")
     caption = (
-        f"Mean score at each MTD with its {PERCENT} interval over seeds; then the deviation from "
-        f"the mean over levels, seeds as blocks, with a pointwise {PERCENT} interval and a "
-        f"simultaneous one, which holds for all levels at once.{remark}"
+        f"Mean score at each MTD with its {PERCENT} interval over seeds, the median of the trials "
+        "and the share that collapsed; then the deviation from the mean over levels, seeds as "
+        f"blocks, with a {PERCENT} interval that holds for all levels at once.{remark}"
     )
     return (make_table(rows, caption=caption, csv="mtd_curve"),)
 
 
 def describe(info: Score) -> tuple[str, ...]:
-    """Where the mean is highest and lowest."""
+    """Where the mean is highest and lowest, and what is known of collapses."""
+    if not len(info.curve):
+        return ()
+    return tuple(
+        filter(
+            None,
+            (
+                describe_curve(info.curve, "The mean score is"),
+                _describe_seeds(info),
+                _bound(info),
+            ),
+        )
+    )
+
+
+def _bound(info: Score) -> str:
+    """What levels without a collapse do not show."""
+    seeds = int(info.curve["seeds"].max())
+    if info.collapsed.isna().all() or info.collapsed.any() or seeds < 2:
+        return ""
+    return (
+        f"No collapse was detected. That does not bound the mean: with {seeds} trials of a level, "
+        f"up to {100 * (1 - (1 - LEVEL) ** (1 / seeds)):.0f} % of further ones may collapse "
+        f"({PERCENT} confidence), and each would lower it."
+    )
+
+
+def describe_missing(info: Score) -> str:
+    """Why there is no curve."""
     if len(info.curve):
-        return (describe_curve(info.curve, "The mean score is"),)
+        return ""
     why = "No completed run has a score"
     if info.untraced:
         why = f"{', '.join(info.untraced)} has no MTD"
-    return (f"{why}, so there is no curve.",)
+    return f"{why}, so there is no curve over MTD."
 
 
 def draw(info: Score) -> Drawing | None:
@@ -136,7 +184,7 @@ def _caption(info: Score, *, paired: bool) -> str:
     if _marks(info):
         parts.append("Large points are configurations.")
     if paired:
-        curve = "the curve is smooth with a band that holds for all of it, "
+        curve = f"the line is a smooth curve with a {PERCENT} band for the whole of it, "
         parts.append(
             "The other panel, on which the verdict rests, shows the deviation of each level from "
             "the mean over levels, seeds as blocks: bars are intervals for one level, "
@@ -192,22 +240,79 @@ def _describe_paired(info: Score) -> pd.DataFrame:
     return labels.assign(text="Deviation from the mean over levels. " + labels["text"])
 
 
+def compare_seeds(info: Score) -> pd.DataFrame:
+    """The best level less the first and less the last, within each seed.
+
+    Returns end (its MTD), seed, difference; no rows where fewer than two levels or seeds are
+    compared.
+    """
+    best = info.verdict.peak_mtd
+    parts = [
+        (info.table[best] - info.table[end])
+        .dropna()
+        .rename("difference")
+        .rename_axis("seed")
+        .reset_index()
+        .assign(end=end)
+        for end in dict.fromkeys((info.verdict.first, info.verdict.last))
+        if len(info.table) > 1 and end != best and {best, end} <= set(info.table)
+    ]
+    columns = ["end", "seed", "difference"]
+    return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+
+
+def _describe_seeds(info: Score) -> str:
+    """In how many seeds the best level is above the ends of the range."""
+    parts = [
+        f"{int((rows['difference'] > 0).sum())} of {count(len(rows), 'seed')} above MTD "
+        f"{format_mtd(float(str(end)))}"
+        for end, rows in compare_seeds(info).groupby("end")
+    ]
+    best = format_mtd(info.verdict.peak_mtd)
+    return f"MTD {best} is in {' and in '.join(parts)}." if parts else ""
+
+
+def draw_seeds(info: Score) -> Drawing | None:
+    """The difference of the best level to the ends of the range, a point per seed."""
+    differences = compare_seeds(info)
+    if not len(differences):
+        return None
+
+    def panel(ax: "Axes") -> None:
+        from analysis import figures
+
+        figures.draw_seed_differences(differences, ax)
+
+    best = format_mtd(info.verdict.peak_mtd)
+    return Drawing(
+        f"MTD {best} less the ends of the range, seed by seed",
+        [("", panel)],
+        height=0.9 + 0.45 * differences["end"].nunique(),
+        rigid=True,
+        caption=f"A point per seed: its score at MTD {best} less that at the end of the range.",
+        alt=_describe_seeds(info),
+    )
+
+
 def draw_published(info: Score) -> Drawing | None:
-    """The paper's curve, for its shape."""
-    if not len(info.curve) or info.program:
+    """The study's curve beside the paper's, each as deviations from its own mean."""
+    if len(info.paired) < 2 or info.program:
         return None
     published = load_curve("figure2_mtd")
 
     def panel(ax: "Axes") -> None:
         from analysis import figures
 
-        figures.draw_published_curve(published, ax, name=SCORE)
+        figures.draw_deviations(info.paired, published, ax)
 
     return Drawing(
-        "Published scores against maximum traceable distance",
-        [(SOURCE, panel)],
-        height=3.0,
-        caption="Figure 2 of the paper; compare its shape, not its level.",
+        "Shape of the curve beside that of the paper",
+        [("", panel)],
+        height=3.2,
+        caption=(
+            f"Each curve less its mean over its own levels, which differ; the paper's is figure 2 "
+            f"({SOURCE}). Bands are {PERCENT} intervals."
+        ),
         alt=describe_curve(published, "The published mean is"),
     )
 
@@ -217,8 +322,9 @@ TOPIC = Topic(
     title=_TITLE,
     compute=compute,
     csv={"mtd_curve": tabulate},
-    figures={"mtd_curve": draw, "mtd_published": draw_published},
+    figures={"mtd_curve": draw, "seed_differences": draw_seeds, "mtd_published": draw_published},
     text=describe,
+    missing=describe_missing,
     tables=show,
     keep_empty=True,
 )

@@ -81,10 +81,19 @@ def draw(info: Spectra) -> Drawing:
         before = info.spectra[info.spectra.index.get_level_values("moment") == "before"]
         figures.draw_spectra(before, _drawn(info), ax)
 
+    def ratios(ax: "Axes") -> None:
+        from analysis import figures
+
+        figures.draw_spectrum_ratios(_drawn(info), ax)
+
+    panels = [("", panel)]
+    if drawn > 1:
+        panels = [("spectra", panel), ("after training, to the mean over levels", ratios)]
     return Drawing(
         "Singular values before and after training",
-        [("", panel)],
+        panels,
         height=3.8,
+        columns=len(panels),
         caption=caption,
         alt=describe(info)[0],
     )
@@ -98,6 +107,7 @@ def _drawn(info: Spectra) -> pd.DataFrame:
 TOPIC = Topic(
     name="spectra",
     title="Spectra before and after",
+    group="Representation",
     compute=compute,
     csv={
         "spectra": lambda info: info.spectra.reset_index(),

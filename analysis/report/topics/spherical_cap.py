@@ -71,6 +71,7 @@ def show(frame: pd.DataFrame) -> tuple[Table, ...]:
 TOPIC = Topic(
     name="spherical-cap",
     title="Random and mixed negatives",
+    group="Representation",
     compute=compute,
     csv={"spherical_cap": lambda frame: frame},
     figures={"spherical_cap": draw},

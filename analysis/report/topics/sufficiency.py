@@ -22,7 +22,7 @@ from analysis.verdict import format_p
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_TITLE = "Is MTD sufficient?"
+_TITLE = "Does MTD alone determine the score?"
 _MOST_LEVELS = 20
 _CELL = ["mtd", "ratio", "ema_decay"]
 _NAMES = {
@@ -63,22 +63,31 @@ def tabulate_cells(info: Sufficiency) -> pd.DataFrame:
 def describe(info: Sufficiency) -> tuple[str, ...]:
     """The answer in two sentences: the test, and what the models and configurations show."""
     if info.answer == "cannot be tested":
-        return (f"Whether MTD is sufficient cannot be tested here: {info.reason}.",)
+        return (_cannot(info),)
     basis = (
         f"{format_p(info.p_value)}; {count(len(info.cells), 'configuration')}, "
         f"{count(info.seeds, 'seed')}, {count(info.runs, 'run')}"
     )
     if info.answer == "rejected":
         first = (
-            "MTD is not sufficient here: at equal MTD the score also depends on how the history "
-            f"is divided between the EMA, 1/(1 − η), and the queue, K/N ({basis})."
+            "MTD alone does not determine the score here: at equal MTD the score also depends on "
+            f"how the history is divided between the EMA, 1/(1 − η), and the queue, K/N ({basis})."
         )
     else:
         first = (
-            "That MTD is sufficient is not rejected: no effect of 1/(1 − η) and K/N beyond MTD "
-            f"was found, which does not show that there is none ({basis})."
+            "That MTD alone determines the score is not rejected: no effect of 1/(1 − η) and K/N "
+            f"beyond MTD was found, which does not show that there is none ({basis})."
         )
     return (first, f"{_describe_models(info)}{_describe_pair(info)}.")
+
+
+def _cannot(info: Sufficiency) -> str:
+    return f"Whether MTD alone determines the score cannot be tested here: {info.reason}."
+
+
+def describe_missing(info: Sufficiency) -> str:
+    """Why there is no test, where there are no configurations to show either."""
+    return "" if info.answer != "cannot be tested" or len(info.cells) else _cannot(info)
 
 
 def _describe_models(info: Sufficiency) -> str:
@@ -102,18 +111,19 @@ def _describe_pair(info: Sufficiency) -> str:
     high, low = info.cells.iloc[pair.high_row], info.cells.iloc[pair.low_row]
     return (
         f"; the largest difference at nearly equal MTD is {pair.difference:.2f} points, of "
-        f"{_name_cell(high)} over {_name_cell(low)} (simultaneous {PERCENT} CI "
+        f"{name_cell(high)} over {name_cell(low)} (simultaneous {PERCENT} CI "
         f"{pair.low:.2f} to {pair.high:.2f})"
     )
 
 
-def _name_cell(cell: pd.Series) -> str:
+def name_cell(cell: pd.Series) -> str:
+    """A configuration by its EMA decay and queue size, with its MTD."""
     return f"η {cell['ema_decay']:g} with K/N {cell['ratio']:g} (MTD {format_mtd(cell['mtd'])})"
 
 
 def _describe_best(cells: pd.DataFrame) -> str:
     best = cells.iloc[int(cells["mean"].argmax())]
-    return f"The highest mean is {best['mean']:.2f}, of {_name_cell(best)}."
+    return f"The highest mean is {best['mean']:.2f}, of {name_cell(best)}."
 
 
 def warn(info: Sufficiency) -> tuple[str, ...]:
@@ -155,7 +165,7 @@ def show(info: Sufficiency) -> tuple[Table, ...]:
     caption = (
         "Nested models of the configuration means, with seeds as blocks and one error variance "
         "per configuration (ANOVA-type statistic); curves in logarithms. p values are not adjusted "
-        "for the number of rows; the first row is the test of sufficiency."
+        "for the number of rows; the first row is the test of whether MTD suffices."
     )
     return (make_table(shown, caption=caption, csv="sufficiency"),)
 
@@ -190,8 +200,8 @@ def draw(info: Sufficiency) -> Drawing | None:
         height=1.1 + 0.4 * len(decays),
         rigid=True,
         caption=(
-            f"Mean score of each configuration{adjusted}. If MTD were sufficient, cells of equal "
-            "1/(1 − η) + K/N would have equal scores."
+            f"Mean score of each configuration{adjusted}. If MTD alone determined the score, "
+            "cells of equal 1/(1 − η) + K/N would have equal scores."
         ),
         alt=f"{' '.join(describe(info))} {_describe_best(cells)}",
     )
@@ -205,5 +215,6 @@ TOPIC = Topic(
     figures={"sufficiency": draw},
     text=describe,
     warnings=warn,
+    missing=describe_missing,
     tables=show,
 )

@@ -42,6 +42,7 @@ def show(info: pd.DataFrame) -> tuple[Table, ...]:
 TOPIC = Topic(
     name="tasks",
     title="Scores by task",
+    group="Training",
     compute=compute,
     csv={"tasks": lambda info: info},
     tables=show,

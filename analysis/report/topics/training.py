@@ -123,6 +123,7 @@ def _panel(info: Training, value: str, label: str) -> Draw:
 TOPIC = Topic(
     name="training",
     title="Training curves",
+    group="Training",
     compute=compute,
     csv={"training_curves": tabulate},
     figures={"training_curves": draw},

@@ -114,6 +114,7 @@ def _choose(trials: pd.DataFrame, ranking: str) -> tuple[pd.DataFrame, str]:
 TOPIC = Topic(
     name="trials",
     title="All trials",
+    group="Trials",
     compute=compute,
     csv={"trials": lambda info: info.table},
     text=describe,
