@@ -48,7 +48,7 @@ def draw_runs(runs: pd.DataFrame, ax: Axes, *, value: str) -> None:
         color=RUN,
         alpha=0.55,
         linewidths=0,
-        label="one run",
+        label="one trial",
         zorder=2,
         rasterized=is_heavy(len(runs)),
     )

@@ -66,7 +66,7 @@ def draw_line(
         color=RUN,
         alpha=0.55,
         linewidths=0,
-        label="one run",
+        label="one trial",
         rasterized=is_heavy(len(runs)),
     )
     add_run_spots(ax, runs, runs["place"] - _ASIDE, runs["score"])

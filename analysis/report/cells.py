@@ -16,7 +16,7 @@ PUBLISHED = "published: BERT-base, Wikipedia, average of seven STS tests"
 _LABELS: Mapping[str, str] = {
     "number": "trial",
     "mtd": "MTD",
-    "n": "runs",
+    "n": "trials",
     "low": "95 % low",
     "high": "95 % high",
     "paired_mean": "deviation",
@@ -37,7 +37,7 @@ _LABELS: Mapping[str, str] = {
     "optimism": "its optimism",
     "score_optimism": "optimism of the score",
     "configuration_mean": "mean score of its configuration",
-    "configuration_runs": "over runs",
+    "configuration_runs": "over trials",
 }
 _DECIMALS: Mapping[str, int] = {
     **dict.fromkeys((*TASKS, "STS average"), 2),

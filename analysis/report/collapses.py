@@ -43,8 +43,8 @@ def warn_of_collapses(context: StudyContext) -> str:
     if not len(found):
         return ""
     where = ", ".join(
-        f"{row.collapsed:.0f} of {row.trials:.0f} trials at MTD {format_mtd(float(mtd))}"
-        for mtd, row in found.head(_MOST_NAMED).iterrows()
+        f"{collapsed} of {trials} trials at MTD {format_mtd(mtd)}"
+        for mtd, trials, collapsed, _ in found.head(_MOST_NAMED).itertuples(name=None)
     )
     return (
         f"Trials collapsed: {where}. A mean there depends on how many of its trials collapse; "

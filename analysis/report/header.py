@@ -41,7 +41,7 @@ def list_terms(study: StudyFrames) -> Mapping[str, str]:
             for setting in settings
             if setting.description
         },
-        "seed": "Seed of all random number generators of a run.",
+        "seed": "Seed of all random number generators of a trial.",
         "score": f"{clean(study.metric)}, in points; higher is better.",
     }
 
@@ -55,13 +55,13 @@ def _sentence(description: str) -> str:
 def _describe_no_traced(context: StudyContext) -> str:
     states, untraced = context.trials["state"], context.untraced
     if len(states) and (states == "FAIL").all():
-        return f"All {count(len(states), 'run')} failed, so there is nothing to compare."
+        return f"All {count(len(states), 'trial')} failed, so there is nothing to compare."
     if len(untraced):
         return (
-            f"{count(len(untraced), 'run')} of {context.untraced_methods} completed, with a mean "
+            f"{count(len(untraced), 'trial')} of {context.untraced_methods} completed, with a mean "
             f"score of {untraced['score'].mean():.2f}. They have no MTD, so there is no curve."
         )
-    return "No run has completed with a score yet."
+    return "No trial has completed with a score yet."
 
 
 def _describe_runs(context: StudyContext) -> str:
@@ -70,7 +70,7 @@ def _describe_runs(context: StudyContext) -> str:
         return _describe_no_traced(context)
     seeds = int(scored["seed"].nunique())
     return (
-        f"{count(len(scored), 'run')} completed with a score, at "
+        f"{count(len(scored), 'trial')} completed with a score, at "
         f"{_span(context.curve['mtd'])}, with {count(seeds, 'seed')}."
     )
 
@@ -126,4 +126,4 @@ def _info(topic: Topic[Info], context: StudyContext, infos: Infos) -> Info | Non
 
 def _count_completed(context: StudyContext) -> str:
     runs = completed_runs(context.trials)
-    return f"{count(len(runs), 'run')} completed, {count(runs['seed'].nunique(), 'seed')}."
+    return f"{count(len(runs), 'trial')} completed, {count(runs['seed'].nunique(), 'seed')}."

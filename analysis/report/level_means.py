@@ -39,12 +39,12 @@ _ASSUMPTION = (
     "every z on this page is 1.96 times too large."
 )
 _UNPAIRED = (
-    "Only level means are known, not the runs. Nothing is compared seed by seed, differences "
-    "between seeds count as noise, and the number of runs that would settle it cannot be computed."
+    "Only level means are known, not the trials. Nothing is compared seed by seed, differences "
+    "between seeds count as noise, and the trials that would settle it cannot be counted."
 )
 _METHODS = (
     "A standard error is half the width of a band divided by 1.96, and is treated as known. Levels "
-    "count as independent. The tests are those for runs, with these standard errors.",
+    "count as independent. The tests are those for trials, with these standard errors.",
     "Test of a peak (two lines): at each inner level, a least-squares line on log MTD is fitted to "
     "the levels up to it and another to the levels from it. There is a peak if at one level the "
     "first line rises and the second falls significantly, and the highest mean is inside. The "
@@ -119,7 +119,7 @@ def _headline(data: LevelMeans, verdict: Verdict) -> Headline:
         scope="Covers the standard errors as given, for these evaluation data only.",
         facts={
             "Varied": f"MTD: {', '.join(map(format_mtd, data.frame['mtd']))}",
-            "Data and metric": "mean score × 100, as in the source; number of runs not known",
+            "Data and metric": "mean score × 100, as in the source; number of trials not known",
             "Model": "none",
         },
         rerun=_find_command(data),

@@ -65,7 +65,7 @@ class MultiStudyReport:
 def _section_studies(overview: pd.DataFrame) -> Section:
     links = tuple(f"../{quote(name)}/index.html" for name in overview["study"])
     shown = overview.drop(columns=["completed", "planned"]).rename(
-        columns={"setting": "best configuration", "mean": "best mean"}
+        columns={"setting": "best configuration", "n": "trials of it", "mean": "best mean"}
     )
     trials = [
         f"{done} of {planned}"
@@ -131,7 +131,7 @@ def _draw_metric(
         height=3.1,
         caption=(
             f"Mean over seeds for each study; the band is the {PERCENT} t interval. A "
-            f"horizontal line is the mean of runs without an MTD.{alone}{differences}"
+            f"horizontal line is the mean of trials without an MTD.{alone}{differences}"
         ),
         alt=(
             f"The highest mean is {best['mean']:.2f}, of {clean(best['study'])} at MTD "
@@ -151,7 +151,7 @@ def _address(row: Mapping[Hashable, Any], names: Sequence[str]) -> str:
 def _section_score(studies: Sequence[StudyFrames], curves: pd.DataFrame, note: str) -> Section:
     title = "Score against maximum traceable distance"
     if not len(curves):
-        return Section("score", title, ("No completed run has a score, so there is no curve.",))
+        return Section("score", title, ("No completed trial has a score, so there is no curve.",))
     metrics = list(curves["metric"].unique())
     drawn = tuple(
         _draw_metric(place, metric, curves[curves["metric"] == metric], note, studies)

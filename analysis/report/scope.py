@@ -20,7 +20,9 @@ def describe_scope(context: StudyContext) -> str:
     runs, verdict = completed_runs(context.trials), context.verdict
     seeds = int(runs["seed"].nunique())
     if seeds < 2:
-        return f"Covers these runs alone (one seed); {describe_encoder(context)}." if seeds else ""
+        return (
+            f"Covers these trials alone (one seed); {describe_encoder(context)}." if seeds else ""
+        )
     items = verdict.items if verdict.levels > 1 else _count_items(context)
     return (
         f"Covers other seeds than these {verdict.seeds or seeds} and {describe_items(items)}; "

@@ -44,9 +44,9 @@ def warn_of_pruner(trials: pd.DataFrame) -> str:
     if not pruned:
         return ""
     return (
-        f"A pruner stopped {count(pruned, 'run')} because of low intermediate scores. A mean or a "
-        "correlation over the remaining runs is biased: where runs were pruned, only good ones are "
-        "left."
+        f"A pruner stopped {count(pruned, 'trial')} because of low intermediate scores. A mean or "
+        "a correlation over the remaining trials is biased: where trials were pruned, only good "
+        "ones are left."
     )
 
 
@@ -55,7 +55,7 @@ def warn_of_seeds(runs: pd.DataFrame) -> str:
     if runs["seed"].nunique() != 1 or runs["mtd"].nunique() < 2:
         return ""
     return (
-        "All runs have the same seed. Seeds change scores by an amount that this study cannot "
+        "All trials have the same seed. Seeds change scores by an amount that this study cannot "
         "estimate, so no difference between levels is tested; run at least 3 seeds."
     )
 
@@ -65,8 +65,8 @@ def warn_of_few_runs(runs: pd.DataFrame) -> str:
     if not 0 < len(runs) < _LEAST_RUNS:
         return ""
     return (
-        f"Only {count(len(runs), 'run')} completed with a score; fewer than {_LEAST_RUNS} show no "
-        "shape."
+        f"Only {count(len(runs), 'trial')} completed with a score; fewer than {_LEAST_RUNS} show "
+        "no shape."
     )
 
 
@@ -96,8 +96,8 @@ def warn_of_failures(trials: pd.DataFrame) -> str:
     ]
     return (
         f"Failures are concentrated at some levels of MTD: {', '.join(where)}, against "
-        f"{all_failed} of {all_ended} runs in all (Fisher's exact test, Bonferroni-adjusted p "
-        "< 0.05). The runs that completed there are a selection."
+        f"{all_failed} of {all_ended} trials in all (Fisher's exact test, Bonferroni-adjusted p "
+        "< 0.05). The trials that completed there are a selection."
     )
 
 
@@ -144,7 +144,7 @@ def warn_of_environment(environment: pd.DataFrame, runs: pd.DataFrame) -> str:
     if not texts:
         return ""
     return (
-        f"Not all runs computed alike. They differ in {', '.join(texts)}. Where levels differ in "
+        f"Not all trials computed alike. They differ in {', '.join(texts)}. Where levels differ in "
         "this, a difference between their scores may come from it."
     )
 
@@ -187,7 +187,7 @@ def warn_of_batches(runs: pd.DataFrame) -> str:
     if len(sizes) < 2:
         return ""
     return (
-        "The batch sizes differ between levels of MTD, so the curve over all runs mixes the "
+        "The batch sizes differ between levels of MTD, so the curve over all trials mixes the "
         "two; read the curves by batch size instead."
     )
 
@@ -265,7 +265,7 @@ def warn_of_short_training(trials: pd.DataFrame) -> str:
 def warn_of_scores(trials: pd.DataFrame) -> str:
     """That completed runs have no score."""
     bare = int((trials["state"] == "COMPLETE").sum()) - len(completed_runs(trials))
-    return f"{count(bare, 'completed run')} excluded for lack of a score." if bare else ""
+    return f"{count(bare, 'completed trial')} excluded for lack of a score." if bare else ""
 
 
 def list_warnings(context: StudyContext) -> tuple[str, ...]:

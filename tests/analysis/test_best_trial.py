@@ -135,12 +135,12 @@ def test_the_page_names_both_scores_and_what_choosing_by_the_reported_one_adds(
     assert info is not None
     text = " ".join(best_trial.describe(info))
     scores = study.trials["score"]
-    assert "Trials are ranked by sts_dev (select_by). The best of 24 runs is trial" in text
+    assert "Trials are ranked by sts_dev (select_by). The best of 24 trials is trial" in text
     assert (
         f"whose sts_dev is {90 - scores.min():.2f} and whose sts_test is {scores.min():.2f}."
         in text
     )
-    assert f"adds {scores.max() - scores.min():.2f} points to it on these runs." in text
+    assert f"adds {scores.max() - scores.min():.2f} points to it on these trials." in text
     assert "expected maximum of normal values (Tippett, Biometrika 1925)" in text
     (table,) = best_trial.show(info)
     assert [row[0] for row in table.rows] == ["sts_dev", "sts_test"]

@@ -176,7 +176,7 @@ def test_settings_that_were_not_run_at_every_row_are_left_out() -> None:
     comparison = found("ema_decay", trials)
     assert comparison.table["mean"].tolist() == pytest.approx([10, 11])
     assert (comparison.left_out, comparison.balanced) == (1, True)
-    assert "1 run excluded" in describe_comparison(comparison)[-1]
+    assert "1 trial excluded" in describe_comparison(comparison)[-1]
 
 
 def test_settings_that_change_together_are_warned_of() -> None:
@@ -357,7 +357,7 @@ def test_runs_that_differ_from_the_published_are_not_held_against_them() -> None
     assert comparison.table["published"].notna().all()
     assert (comparison.paper_gap, comparison.slope) == (None, None)
     assert describe_paper(comparison) == (
-        "The published runs had queue_size 512, batch_size 64, these queue_size (64, 128): "
+        "The published trials had queue_size 512, batch_size 64, these queue_size (64, 128): "
         "their order is not compared with the paper's."
     )
     five = points_of("ema_decay", [0.5, 0.8, 0.85, 0.9, 0.95])
@@ -516,8 +516,8 @@ def test_runs_that_a_collapse_ended_are_counted(evaluated: Evaluated) -> None:
     watch = detect_collapse(study)
     assert watch[numbers].to_numpy().tolist() == [[1, 1, 0, 1], [2, 0, 0, 0]]
     assert list(describe_detected(watch)) == [
-        "η 0, 2 prediction layers: collapse detected in 1 of 1 run; 1 pruned, not assessed.",
-        "η 0.85, 2 prediction layers: no collapse detected in 2 runs.",
+        "η 0, 2 prediction layers: collapse detected in 1 of 1 trial; 1 pruned, not assessed.",
+        "η 0.85, 2 prediction layers: no collapse detected in 2 trials.",
     ]
 
 

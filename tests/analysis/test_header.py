@@ -25,7 +25,7 @@ def test_the_summary_is_three_sentences_with_their_numbers(
         "The score peaks inside the tested range, with the highest mean at MTD 8.67"
     )
     assert runs == (
-        "24 runs completed with a score, at 8 levels of MTD from 5 to 14.7, with 3 seeds."
+        "24 trials completed with a score, at 8 levels of MTD from 5 to 14.7, with 3 seeds."
     )
     mean = trials["score"].mean()
     assert f"from 30.00 to {mean:.2f} ({mean - 30:+.2f} points)" in training

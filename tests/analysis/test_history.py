@@ -189,7 +189,7 @@ def test_a_study_that_was_probed_has_the_section(
     assert "The median half-life is 10." in page
     highest = "longer than the longest lag at MTD 14.7, the longest."
     assert f" steps at MTD 5, the shortest, and {highest}" in page
-    assert "longer than the longest lag (64 steps) in 1 of 16 runs" in page
+    assert "longer than the longest lag (64 steps) in 1 of 16 trials" in page
     assert '<figure id="figure-history">' in page
     tables = tmp_path / "tables"
     assert len(pd.read_csv(tables / "runs_half_life.csv")) == 16
@@ -217,7 +217,9 @@ def test_runs_that_are_all_beyond_the_longest_lag_are_drawn(
     trials = trials_of(seeds=seeds, times=(1, 8))
     page = write(probed(study_of(trials), dict.fromkeys(trials["number"], 900.0)), tmp_path)
     assert "The median half-life is longer than the longest lag at MTD 5, the shortest" in page
-    assert f"in {len(trials)} of {len(trials)} runs; a level with such a run has no mean" in page
+    assert (
+        f"in {len(trials)} of {len(trials)} trials; a level with such a trial has no mean" in page
+    )
     assert (tmp_path / "figures" / "history.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -60,8 +60,10 @@ def test_the_section_states_specification_and_looks(study: StudyFrames) -> None:
     text = text_of(study)
     assert "Recorded before trial 1: metric sts_test, margin 0.5 points, α 0.05" in text
     assert f"at 3, 4, 6 seeds (SHA-256 {'0f' * 32}). This was not changed afterwards." in text
-    assert "Look 1 of 3, at 3 seeds: inconclusive (p = 0.2). Runs are added up to the next" in text
-    assert "It took 15 runs; all configurations with all seeds would be 30." in text
+    assert (
+        "Look 1 of 3, at 3 seeds: inconclusive (p = 0.2). Trials are added up to the next" in text
+    )
+    assert "It took 15 trials; all configurations with all seeds would be 30." in text
     assert "at the confidence 99 %" in text
     found = looks.compute(StudyContext(study))
     assert found is not None

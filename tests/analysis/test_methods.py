@@ -245,7 +245,7 @@ def test_the_summary_compares_methods_where_mtd_does_not_vary(
     assert "MTD" not in found.answer
     first, *_, last = summarise_study(context)
     assert "has the highest mean score" in first
-    assert last.startswith(f"{len(one_level)} runs completed, ")
+    assert last.startswith(f"{len(one_level)} trials completed, ")
 
 
 def test_the_summary_has_both_where_mtd_varies_too(

@@ -152,7 +152,9 @@ def test_the_first_screen_of_every_kind_of_page_has_its_facts(
 ) -> None:
     study = study_of(trials_of(times=(1, 8)))
     if kind == "program":
-        address = write_small(dataclasses.replace(study, methods={"toy:train": "toy:train"}), tmp_path)
+        address = write_small(
+            dataclasses.replace(study, methods={"toy:train": "toy:train"}), tmp_path
+        )
     elif kind == "table":
         study.trials[["seed", "score", "mtd"]].to_csv(tmp_path / "runs.csv", index=False)
         address = write_small(read_run_table(tmp_path / "runs.csv"), tmp_path)

@@ -320,7 +320,7 @@ def test_a_running_study_shows_what_it_has(
     check_sound(report)
     text = text_of(report)
     assert "Running 14 of 30 trials complete, 2 running, 14 waiting" in text
-    assert "1 completed run excluded for lack of a score." in text
+    assert "1 completed trial excluded for lack of a score." in text
 
 
 @pytest.mark.usefixtures("figures_not_rendered")

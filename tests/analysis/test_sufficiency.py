@@ -189,7 +189,7 @@ def test_the_section_answers_in_two_sentences(trials_of: MakeTrials, study_of: M
     assert info is not None
     first, second = topic.describe(info)
     assert first.startswith("MTD alone does not determine the score here")
-    assert "p < 0.001; 16 configurations, 4 seeds, 64 runs" in first
+    assert "p < 0.001; 16 configurations, 4 seeds, 64 trials" in first
     assert "the largest difference at nearly equal MTD is" in second
     assert "K/N 1 (MTD" in second
     (table,) = topic.show(info)

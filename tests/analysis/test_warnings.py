@@ -130,20 +130,20 @@ def test_a_pruner_is_warned_of(trials_of: MakeTrials, study_of: MakeStudy) -> No
     trials = trials_of()
     assert warn_of_pruner(trials) == ""
     trials.loc[[3, 9], "state"] = "PRUNED"
-    assert warn_of_pruner(trials).startswith("A pruner stopped 2 runs")
-    assert "A pruner stopped 2 runs" in warnings_of(study_of(trials))
+    assert warn_of_pruner(trials).startswith("A pruner stopped 2 trials")
+    assert "A pruner stopped 2 trials" in warnings_of(study_of(trials))
 
 
 def test_one_seed_is_warned_of_once_there_are_levels(trials_of: MakeTrials) -> None:
     assert warn_of_seeds(trials_of(seeds=(0, 1))) == ""
     assert warn_of_seeds(trials_of(seeds=(4,), decays=(0.75,), times=(1,))) == ""
-    assert warn_of_seeds(trials_of(seeds=(4,))).startswith("All runs have the same seed.")
+    assert warn_of_seeds(trials_of(seeds=(4,))).startswith("All trials have the same seed.")
 
 
 @pytest.mark.parametrize(("runs", "warned"), [(0, False), (1, True), (4, True), (5, False)])
 def test_fewer_than_five_runs_are_warned_of(trials_of: MakeTrials, runs: int, warned: bool) -> None:
     text = warn_of_few_runs(trials_of().iloc[:runs])
-    assert text.startswith(f"Only {runs} run") is warned
+    assert text.startswith(f"Only {runs} trial") is warned
 
 
 def failures(trials: pd.DataFrame, numbers: list[int]) -> pd.DataFrame:
@@ -158,7 +158,7 @@ def test_failures_at_one_level_are_warned_of_and_scattered_ones_are_not(
     # trials of one level follow each other: 0 to 4 are at MTD 5
     text = warn_of_failures(failures(trials, [0, 1, 2, 4]))
     assert text.startswith(
-        "Failures are concentrated at some levels of MTD: 4 of 5 at MTD 5, against 4 of 40 runs"
+        "Failures are concentrated at some levels of MTD: 4 of 5 at MTD 5, against 4 of 40 trials"
     )
     assert warn_of_failures(failures(trials, [0, 7, 14, 22])) == ""
     assert warn_of_failures(failures(trials, list(range(40)))) == ""

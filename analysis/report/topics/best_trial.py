@@ -106,9 +106,9 @@ def _describe_best(info: BestTrial) -> str:
         scores = f"{by} is {best.value:.2f} and whose {scores}"
     where = f", MTD {format_mtd(best.mtd)}" if math.isfinite(best.mtd) else ""
     return (
-        f"{ranked} The best of {count(best.n, 'run')} is trial {best.number} "
+        f"{ranked} The best of {count(best.n, 'trial')} is trial {best.number} "
         f"(seed {best.seed}{where}), whose {scores}. The mean {metric} of its configuration is "
-        f"{best.configuration_mean:.2f} over {count(best.configuration_runs, 'run')}."
+        f"{best.configuration_mean:.2f} over {count(best.configuration_runs, 'trial')}."
     )
 
 
@@ -139,7 +139,7 @@ def _describe_other(info: BestTrial) -> tuple[str, ...]:
     return (
         f"Chosen by {metric} it is trial {by_metric.number} ({metric} {by_metric.score:.2f}), "
         f"chosen by {by} trial {other.number} ({metric} {other.score:.2f}): choosing by the score "
-        f"that is reported adds {by_metric.score - other.score:.2f} points to it on these runs.",
+        f"that is reported adds {by_metric.score - other.score:.2f} points to it on these trials.",
     )
 
 
@@ -148,15 +148,16 @@ def _describe_optimism(info: BestTrial) -> str:
     by = clean(best.chosen_by)
     if not math.isfinite(best.optimism):
         return (
-            "The score of a best run is optimistic. By how much cannot be estimated here: no "
-            "configuration has two runs."
+            "The score of a best trial is optimistic. By how much cannot be estimated here: no "
+            "configuration has two trials."
         )
     text = (
-        f"The highest {by} is optimistic: if all {best.n:,} runs had the same true mean, it would "
-        f"be expected {best.optimism:.2f} points above it; if the means differ, less. This is the "
-        "expected maximum of normal values (Tippett, Biometrika 1925) with standard deviations of "
-        f"{best.seed_sd:.2f} between seeds and {best.run_sd:.2f} between runs of a seed, estimated "
-        "within configurations."
+        f"The highest {by} is optimistic: if all {best.n:,} trials had the same true mean, it "
+        f"would be expected {best.optimism:.2f} points above it; if the means differ, less. This "
+        "is the expected maximum of normal values (Tippett, Biometrika 1925) with standard "
+        "deviations "
+        f"of {best.seed_sd:.2f} between seeds and {best.run_sd:.2f} between trials of a seed, "
+        "estimated within configurations."
     )
     if best.chosen_by == info.metric or not math.isfinite(best.slope):
         return text

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _CRITERIA = (
-    "A run counts as collapsed from the first evaluation from which on, to its end, each "
+    "A trial counts as collapsed from the first evaluation from which on, to its end, each "
     "evaluation shows one of these: the score is missing because every cosine is the same; the "
     "score lies under half of the highest until then, if that is above 0 (the untrained encoder's "
     "counts where the study's metric is a correlation too); or the mean cosine of random pairs "
     f"is above {COLLAPSE_COSINE:g}, so that all embeddings coincide and scores are of rounding "
-    "errors. A run that failed because it had collapsed counts, without a step. Runs that were "
+    "errors. A trial that failed because it had collapsed counts, without a step. Trials that were "
     "pruned or failed otherwise are not assessed."
 )
 
@@ -68,7 +68,7 @@ def describe_detected(detected: pd.DataFrame) -> Iterator[str]:
     for name, row in zip(_name_structure(detected), numbers, strict=True):
         n, collapsed, failed, pruned, first, last = row
         seen = f"collapse detected in {collapsed:.0f}" if collapsed else "no collapse detected"
-        text = f"{name}: {seen} {'of' if collapsed else 'in'} {count(int(n), 'run')}"
+        text = f"{name}: {seen} {'of' if collapsed else 'in'} {count(int(n), 'trial')}"
         if np.isfinite(first):
             text += f", the first at step {first:,.0f}"
         if first < last:

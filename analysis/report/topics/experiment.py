@@ -125,7 +125,7 @@ def _table_tasks(info: ExperimentInfo) -> tuple[Table, ...]:
     ]
     wide = pd.concat(parts).sort_index(kind="stable").reset_index()
     caption = (
-        "The same by task, Spearman x 100; published: BERT-base, Wikipedia. The CSV has runs, "
+        "The same by task, Spearman x 100; published: BERT-base, Wikipedia. The CSV has trials, "
         "seeds and intervals."
     )
     return (

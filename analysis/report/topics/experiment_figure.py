@@ -21,7 +21,7 @@ _MOST_ROWS = 24
 _WIDE = 8
 _SHADES = "darker is higher; cells 5 points or more below the highest are equally light."
 _CAPTIONS = {
-    "line": "A point per run and the mean over seeds, with its {} t interval.",
+    "line": "A point per trial and the mean over seeds, with its {} t interval.",
     "rows": "Lines are {} t intervals over seeds.",
     "grid": f"Mean scores; {_SHADES}",
     "seeds": (

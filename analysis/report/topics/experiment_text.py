@@ -103,7 +103,7 @@ def _describe_differing(comparison: Comparison) -> str:
         return ""
     here = [_listed(name, values) for name, values in comparison.differs.items()]
     return (
-        f"The published runs had {comparison.experiment.fixed}, these {', '.join(here)}: their "
+        f"The published trials had {comparison.experiment.fixed}, these {', '.join(here)}: their "
         "order is not compared with the paper's."
     )
 
@@ -128,7 +128,7 @@ def describe_others(comparison: Comparison) -> str:
     text = f"Means are over {', '.join(texts)}." if texts else ""
     if comparison.left_out:
         text += (
-            f" {count(comparison.left_out, 'run')} excluded, whose seed did not run their "
+            f" {count(comparison.left_out, 'trial')} excluded, whose seed did not run their "
             "other settings at every row."
         )
     return text.strip()
@@ -174,8 +174,8 @@ def describe_idle(comparison: Comparison) -> tuple[str, ...]:
         return ()
     idle = table[(table["fgsm_epsilon"] > 0) & (table["fgsm_changed"] == 0)]
     return tuple(
-        f"An ε of {format_setting(value)} changed no entry of the word embeddings: its runs are "
-        "runs without FGSM."
+        f"An ε of {format_setting(value)} changed no entry of the word embeddings: its trials are "
+        "trials without FGSM."
         for value in idle["fgsm_epsilon"]
     )
 

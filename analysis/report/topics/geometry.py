@@ -77,7 +77,7 @@ def draw_measures(info: Geometry) -> Drawing:
         ],
         height=3.9,
         columns=2,
-        caption=f"A point per run, a thin line per seed, the mean over seeds. {BAND}",
+        caption=f"A point per trial, a thin line per seed, the mean over seeds. {BAND}",
         alt=f"{_highest(info, 'alignment', 'Alignment')} "
         f"{_highest(info, 'uniformity', 'Uniformity')}",
     )
@@ -87,14 +87,14 @@ def draw_plane(info: Geometry) -> Drawing:
     """Alignment and uniformity of each run as a plane."""
     nearest = info.runs.iloc[int(info.runs["l2"].argmin())]
     return Drawing(
-        "Alignment and uniformity of each run",
+        "Alignment and uniformity of each trial",
         [("", _plane(info))],
         height=4.2,
         caption=(
-            "A point per run, coloured by MTD. The star is the ideal: alignment 0, uniformity −4."
+            "A point per trial, coloured by MTD. The star is the ideal: alignment 0, uniformity −4."
         ),
         alt=(
-            f"The run nearest the ideal has MTD {format_mtd(nearest['mtd'])}, alignment "
+            f"The trial nearest the ideal has MTD {format_mtd(nearest['mtd'])}, alignment "
             f"{nearest['alignment']:.3f} and uniformity {nearest['uniformity']:.3f}."
         ),
     )
@@ -111,7 +111,7 @@ def draw_distance(info: Geometry) -> Drawing:
         height=3.9,
         columns=2,
         caption=(
-            "How far each run's (uniformity, alignment) lies from the ideal point: alignment 0, "
+            "How far each trial's (uniformity, alignment) lies from the ideal point: alignment 0, "
             "where paraphrases coincide, and uniformity −4, that of vectors spread evenly over "
             f"a sphere of many dimensions. Lower is better. {BAND}"
         ),

@@ -37,7 +37,7 @@ _DEFINITION = (
     "which one half is retained, by linear interpolation."
 )
 _LIMITS = (
-    "What is retained is a mean over the run. The learning rate decays, so keys change faster at "
+    "What is retained is a mean over the trial. The learning rate decays, so keys change faster at "
     "its beginning than at its end, and long lags rest on fewer probes. A rank correlation does "
     "not see a peak between the lowest and the highest value."
 )
@@ -117,7 +117,7 @@ def _finding(info: History) -> str:
         longest = info.runs.loc[np.isinf(info.runs["half_life"]), "longest_lag"]
         text += (
             f". It is longer than the longest lag ({longest.min():,} steps) in {beyond:,} of "
-            f"{count(len(info.runs), 'run')}; a level with such a run has no mean"
+            f"{count(len(info.runs), 'trial')}; a level with such a trial has no mean"
         )
     return f"{text}."
 
@@ -174,7 +174,7 @@ def show(info: History) -> tuple[Table, ...]:
     correlations = make_table(
         named.rename(columns={"runs": "runs of a seed"}),
         caption=(
-            "Spearman's rank correlation over the runs of a seed: mean over seeds, and its "
+            "Spearman's rank correlation over the trials of a seed: mean over seeds, and its "
             f"{PERCENT} t interval over seeds, cut at −1 and 1. Half-lives longer than the longest "
             "lag share the highest rank."
         ),
@@ -216,9 +216,10 @@ def draw(info: History) -> Drawing | None:
         height=7.0,
         columns=2,
         caption=(
-            "First: mean over the runs of a level of MTD; the dashed line is one half, and the CSV "
-            f"has the intervals.{some} Second: a point per run, and the mean at each MTD. {BAND} "
-            "Third: a point per run, coloured by MTD."
+            "First: mean over the trials of a level of MTD; the dashed line is one half, and the "
+            f"CSV has the intervals.{some} Second: a point per trial and the mean at each MTD. "
+            f"{BAND} "
+            "Third: a point per trial, coloured by MTD."
         ),
         alt=_finding(info),
     )

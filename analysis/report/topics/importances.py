@@ -92,11 +92,11 @@ def describe(info: Importances) -> tuple[str, ...]:
     if info.left_out:
         named = ", ".join(_shorten(name) for name in info.left_out)
         left = (
-            f" Left out, because other settings determine them or not all runs have them: {named}."
+            f" Left out, since other settings determine them or not all trials have them: {named}."
         )
     return (
         f"The score depends most on {first['label']} (importance {first['importance']:.2f}). "
-        f"Importances are shares of the variance of the score over {info.runs:,} runs that a "
+        f"Importances are shares of the variance of the score over {info.runs:,} trials that a "
         "random forest explains by each setting, with its interactions (functional ANOVA, as "
         f"Optuna computes it); the share of the seed is what does not depend on a setting.{left}",
     )

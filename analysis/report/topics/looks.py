@@ -18,7 +18,7 @@ _LABELS = {
     "alpha": "nominal level",
     "spent": "error probability spent so far",
     "p_value": "p",
-    "added": "runs added",
+    "added": "trials added",
 }
 _SPECIFIED = ("metric", "margin", "alpha", "looks")
 _ENDS = {
@@ -99,14 +99,14 @@ def _describe_looks(info: Looks) -> tuple[str, ...]:
         return ("The first look at the verdict is taken when its trials have ended.",)
     last = info.table.iloc[-1]
     p_value = format_p(float(last["p_value"]))
-    ending = _ENDS.get(last["decision"], "Runs are added up to the next look.")
+    ending = _ENDS.get(last["decision"], "Trials are added up to the next look.")
     return (
         f"Look {last['look']} of {info.planned}, at {last['seeds']} seeds: {last['verdict']} "
-        f"({p_value}). {ending} It took {count(int(last['runs']), 'run')}; all configurations "
+        f"({p_value}). {ending} It took {count(int(last['runs']), 'trial')}; all configurations "
         f"with all seeds would be {info.fixed_runs:,}.",
         "Each look compares p with a nominal level, so that all looks together have the error "
         "rate α (Lan and DeMets 1983; spent in proportion to the seeds). The verdict above is "
-        "that of the last look: of its runs, at the confidence "
+        "that of the last look: of its trials, at the confidence "
         f"{100 * (1 - last['alpha']):.5g} % (one less its nominal level). Ending a flat study "
         "early is not binding: the levels do not count on it.",
     )

@@ -65,7 +65,7 @@ def describe(info: Robustness) -> tuple[str, ...]:
     """Where the mean is best in each condition, and what that is a statement about."""
     return (
         *(f"{_place(each)}." for each in info.conditions),
-        "A verdict holds for the learning rate, the steps and the batch size at which its runs "
+        "A verdict holds for the learning rate, the steps and the batch size at which its trials "
         "were made: how far the weights move in a step depends on them, and so may an optimum in "
         "MTD.",
     )

@@ -156,7 +156,7 @@ def describe_missing(info: Score) -> str:
     """Why there is no curve."""
     if len(info.curve):
         return ""
-    why = "No completed run has a score"
+    why = "No completed trial has a score"
     if info.untraced:
         why = f"{', '.join(info.untraced)} has no MTD"
     return f"{why}, so there is no curve over MTD."
@@ -166,7 +166,7 @@ def draw(info: Score) -> Drawing | None:
     """Every run and the mean, and beside them the paired curve."""
     if not len(info.curve):
         return None
-    panels: list[tuple[str, Draw]] = [("every run, and the mean", _study(info))]
+    panels: list[tuple[str, Draw]] = [("every trial, and the mean", _study(info))]
     if info.verdict.seeds > 1 and info.verdict.levels > 1:
         panels.append(("deviation from the mean over levels", _paired(info)))
     return Drawing(
@@ -180,7 +180,7 @@ def draw(info: Score) -> Drawing | None:
 
 
 def _caption(info: Score, *, paired: bool) -> str:
-    parts = ["A point per run, a thin line per seed, and the mean over seeds."]
+    parts = ["A point per trial, a thin line per seed, and the mean over seeds."]
     if _marks(info):
         parts.append("Large points are configurations.")
     if paired:

@@ -69,7 +69,7 @@ def draw(info: Spectra) -> Drawing:
     """Singular values before and after training."""
     caption = (
         "Singular values of the evaluation sentences' embeddings, each divided by the largest, "
-        "as the mean over runs. A flatter line means that more dimensions are used."
+        "as the mean over trials. A flatter line means that more dimensions are used."
     )
     levels, drawn = len(info.moment("after")), len(_drawn(info))
     if drawn < levels:

@@ -36,7 +36,7 @@ def compute(context: StudyContext) -> pd.DataFrame | None:
 def describe(frame: pd.DataFrame) -> tuple[str, ...]:
     """Why mixed negatives are harder than random ones."""
     return (
-        "A model of the study's methods, not a result of its runs: sentence vectors drawn "
+        "A model of the study's methods, not a result of its trials: sentence vectors drawn "
         "uniformly from a spherical cap of angle ω, which is wide before training and narrow for "
         "a group of similar sentences. In many dimensions the cosines of random pairs hardly vary, "
         "so a random negative is almost never a hard one.",

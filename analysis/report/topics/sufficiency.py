@@ -66,7 +66,7 @@ def describe(info: Sufficiency) -> tuple[str, ...]:
         return (_cannot(info),)
     basis = (
         f"{format_p(info.p_value)}; {count(len(info.cells), 'configuration')}, "
-        f"{count(info.seeds, 'seed')}, {count(info.runs, 'run')}"
+        f"{count(info.seeds, 'seed')}, {count(info.runs, 'trial')}"
     )
     if info.answer == "rejected":
         first = (

@@ -34,7 +34,7 @@ def show(info: pd.DataFrame) -> tuple[Table, ...]:
     rows, remark = thin_rows(wide.reset_index(), "levels")
     caption = (
         "Mean score of each task by MTD, x 100: Spearman for STS, accuracy for transfer "
-        f"tasks. {average} The CSV has runs, seeds and intervals.{remark}"
+        f"tasks. {average} The CSV has trials, seeds and intervals.{remark}"
     )
     return (make_table(rows, caption=caption, csv="tasks"),)
 
