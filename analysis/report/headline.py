@@ -127,10 +127,12 @@ def _describe_score(context: StudyContext, number: int) -> str:
 
 
 def _describe_selection(context: StudyContext) -> str:
-    """On which data the checkpoints were selected, beside the score that is reported."""
+    """On what the checkpoints and the configuration were selected, beside the reported score."""
     trials = context.trials
     used = sorted(map(str, trials["select_on"].dropna().unique())) if "select_on" in trials else []
-    return f"; checkpoints selected on {clean(' or '.join(used))}" if used else ""
+    if not used:
+        return ""
+    return f"; checkpoints selected on {clean(' or '.join(used))}, the configuration by this mean"
 
 
 def _describe_equals(context: StudyContext, finding: Finding) -> str:

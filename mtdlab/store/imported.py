@@ -145,9 +145,10 @@ def _is_distribution(value: Any) -> bool:
 
 
 def _is_settings(value: Any) -> bool:
-    """Whether columns of numbers hold numbers."""
+    """Whether columns of numbers hold numbers, or nothing, as the MTD of a method without one."""
     return _SETTINGS.holds(value) and all(
-        TRIAL_COLUMNS.get(name, "str") == "str" or _is_number(each) for name, each in value.items()
+        TRIAL_COLUMNS.get(name, "str") == "str" or each is None or _is_number(each)
+        for name, each in value.items()
     )
 
 

@@ -104,4 +104,4 @@ def test_the_caption_names_a_smooth_curve_only_where_one_is_drawn(
     for frame, expected in ((trials, True), (trials[trials["mtd"].isin(lowest)], False)):
         drawing = score.draw(score.compute(StudyContext(study_of(frame))))
         assert drawing is not None
-        assert ("the curve is smooth" in drawing.caption) is expected
+        assert ("the line is a smooth curve" in drawing.caption) is expected
