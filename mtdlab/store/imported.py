@@ -169,7 +169,7 @@ SCALAR = Shape(
 TIME = Shape("a time", lambda value: isinstance(value, datetime))
 ARRAY = Shape(
     "a vector without infinity",
-    lambda value: isinstance(value, np.ndarray) and len(value) > 0 and not np.isinf(value).any(),
+    lambda value: isinstance(value, np.ndarray) and not np.isinf(value).any(),
 )
 SHA256 = Shape("a SHA-256", lambda value: re.fullmatch("[0-9a-f]{64}", str(value)) is not None)
 DISTRIBUTION = Shape("a distribution of Optuna's", _is_distribution)
@@ -427,6 +427,8 @@ def _arrays_have_equal_sizes(records: Records) -> Iterator[str]:
         groups.setdefault((row["trial_id"], group), {})[row["name"]] = len(row["values"])
     for (_, group), sizes in groups.items():
         names = sizes.keys()
+        if group == "spectrum" and not all(sizes.values()):
+            yield "a trial has a spectrum without values"
         if group != "spectrum" and len(set(sizes.values())) > 1:
             yield f"the arrays {group}/ of a trial have {sorted(set(sizes.values()))} values"
         if group == "curve" and not names & {"curve/loss", "curve/step"}:
