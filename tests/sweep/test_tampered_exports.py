@@ -42,7 +42,7 @@ sampler: random
 trials: 2
 seeds: [0]
 """
-QUICK = 60
+QUICK = 24
 SLOW = int(os.environ.get("MTDLAB_TAMPERED", "2000"))
 AT_ONCE = 100
 """Variants of one test."""
