@@ -71,6 +71,10 @@ def load_items(url: str, study_id: int, trials: Collection[int]) -> ItemScores |
             return None
         [(most, _)] = Counter(recorded.values()).most_common(1)
         shared = {name: row for name, row in known.items() if name in most}
+        for row in shared.values():
+            if row.gold is not None and (problem := problem_of(row.count, row.gold)):
+                where = f"{shown(url)} is damaged: the gold scores of task {row.task}"
+                raise StorageError(f"{where}: {problem}; {RESTORE}")
         numbers = [number for number, names in recorded.items() if names == most]
         values = _values(session, arrays.add_columns(ArrayRow.values), shared, numbers, url)
     rows = shared.values()

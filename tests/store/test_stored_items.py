@@ -118,6 +118,15 @@ def test_damaged_values_are_refused(url: str, values: np.ndarray, message: str) 
         _ = study.items
 
 
+def test_damaged_gold_scores_are_refused(url: str) -> None:
+    finish(store_of(url), 0, {"sts_test": pairs(0)})
+    with Session(writing_engine(url)) as session, session.begin():
+        session.execute(update(ItemsRow).values(gold=np.ones(2)))
+    study = load_study("small", url)
+    with pytest.raises(StorageError, match="the gold scores of task sts_test: 2 values of"):
+        _ = study.items
+
+
 def test_only_complete_trials_have_rows(url: str) -> None:
     store = store_of(url)
     finish(store, 0, {"sts_test": pairs(0)}, state="PRUNED")
