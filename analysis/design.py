@@ -15,7 +15,7 @@ from scipy import special
 from analysis.blocks import Blocks, Fit, Floats
 from analysis.inference import LEAST_FLAT, ShapeTests, design_tests, shape_tests
 from analysis.items import ItemScores
-from analysis.pairing import MOST_LEVELS, item_covariance, score_table
+from analysis.pairing import MOST_LEVELS, item_covariance, merge_levels, score_table
 from analysis.verdict import Verdict
 
 ASSUMED_DEVIATION = 1.5
@@ -60,13 +60,15 @@ def compute_needs(
 ) -> list[Need]:
     """Seeds for 80 % power to find a peak or a slope of `effect` points, by simulation.
 
-    levels     MTD of each level of the design, at least two different ones, in steps.
+    levels     MTD of each level of the design, at least two different ones, in steps; more than 30
+               are merged with their neighbours.
     deviation  residual standard deviation of a run, the same at every level.
 
     Returns one `Need` for the levels of the design, then one each for 5 and 9 levels over the same
     range, evenly spaced in log MTD.
     """
-    own = np.unique(np.asarray(levels, dtype=np.float64))
+    # more than 30 levels are merged, as for the verdict
+    own = np.unique(merge_levels(pd.Series(np.asarray(levels, dtype=np.float64))))
     designs = [own]
     designs += [np.geomspace(own[0], own[-1], n) for n in OTHER_LEVELS if n != len(own)]
     searches = [_Search(each, effect / deviation, alpha) for each in designs]
