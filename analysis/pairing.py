@@ -76,13 +76,18 @@ def _seed_influences(
 ) -> Floats | None:
     """Mean influence of each item on the runs of each seed, (S, P); None where not known."""
     runs = runs[runs["seed"].isin(seeds)]
-    if items is None or not runs["number"].isin(items.numbers).all():
-        return None
-    found = influences(items.of(runs["number"].tolist()))
-    if not np.isfinite(found).all():
+    if (found := _run_influences(runs, items)) is None:
         return None
     share = (runs["seed"].to_numpy() == seeds.to_numpy()[:, None]).astype(np.float64)
     return np.asarray(share @ found / share.sum(axis=1, keepdims=True))
+
+
+def _run_influences(runs: pd.DataFrame, items: ItemScores | None) -> Floats | None:
+    """Influence of each item on each run, (N, P); None where a run has no items, or no scatter."""
+    if items is None or not runs["number"].isin(items.numbers).all():
+        return None
+    found = influences(items.of(runs["number"].tolist()))
+    return found if np.isfinite(found).all() else None
 
 
 def score_table(trials: pd.DataFrame, settings: Collection[str]) -> pd.DataFrame:
@@ -155,14 +160,12 @@ def cell_covariance(
     In points squared; None where a run has no items, or one without scatter.
     """
     runs = runs[runs["seed"].isin(table.index) & runs[column].isin(table.columns)]
-    if items is None or min(table.shape) < 2 or not runs["number"].isin(items.numbers).all():
+    if min(table.shape) < 2 or (found := _run_influences(runs, items)) is None:
         return None
     weight = 1 / runs.groupby(["seed", column])["number"].transform("size")
     if "weight" in runs:
         weight = runs["weight"]
-    found = influences(items.of(runs["number"].tolist())) * weight.to_numpy()[:, None]
-    if not np.isfinite(found).all():
-        return None
+    found = found * weight.to_numpy()[:, None]
     values = np.zeros((*table.shape, found.shape[1]))
     rows, columns = pd.Index(runs["seed"]), pd.Index(runs[column])
     places = table.index.get_indexer(rows), table.columns.get_indexer(columns)
