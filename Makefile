@@ -1,6 +1,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 export HF_HUB_OFFLINE ?= 1
+# each of the processes that tests start would compile the package again
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo paper-small test test-long mutation evidence docs lint typecheck bench
@@ -53,7 +55,10 @@ typecheck: .venv/tested  ## Check types with mypy
 bench: .venv/tested  ## Measure training, embedding and the sweep's overhead
 	$(BIN)/python tests/benchmarks/bench.py
 
-PIP = $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+PIP = $(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+# on all cores and without the packages' own tests, which pip would compile too, file by file; some
+# files are of a newer Python and cannot be compiled
+COMPILE = $(BIN)/python -W ignore -m compileall -qq -j 0 -x /tests/ .venv/lib || true
 
 # torch is installed first and separately, so that pip uses a CPU build if one is available
 .venv/torch: pyproject.toml constraints.txt
@@ -63,13 +68,16 @@ PIP = $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .venv/installed: .venv/torch
 	$(PIP) -e .
+	$(COMPILE)
 	touch $@
 
 # does not depend on .venv/installed: installing the package twice would take seconds
 .venv/tested: .venv/torch
 	$(PIP) -e '.[test]'
+	$(COMPILE)
 	touch .venv/installed $@
 
 .venv/mutation: .venv/tested
 	$(PIP) -e '.[test,mutation]'
+	$(COMPILE)
 	touch $@

@@ -8,21 +8,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from analysis.contrasts import compare_studies, compare_trials
-    from analysis.geometry import alignment, singular_values, uniformity
-    from analysis.run_tables import read_run_table
-    from analysis.trace import d_trace
-    from analysis.verdict import compute_verdict
+    from analysis.inference.verdict import compute_verdict
+    from analysis.measures.geometry import alignment, singular_values, uniformity
+    from analysis.measures.trace import d_trace
+    from analysis.notebook import read_run_table
+    from analysis.statistics.contrasts import compare_studies, compare_trials
 
 _MODULES = {
-    "alignment": "analysis.geometry",
-    "compare_studies": "analysis.contrasts",
-    "compare_trials": "analysis.contrasts",
-    "compute_verdict": "analysis.verdict",
-    "d_trace": "analysis.trace",
-    "read_run_table": "analysis.run_tables",
-    "singular_values": "analysis.geometry",
-    "uniformity": "analysis.geometry",
+    "alignment": "analysis.measures.geometry",
+    "compare_studies": "analysis.statistics.contrasts",
+    "compare_trials": "analysis.statistics.contrasts",
+    "compute_verdict": "analysis.inference.verdict",
+    "d_trace": "analysis.measures.trace",
+    "read_run_table": "analysis.notebook",
+    "singular_values": "analysis.measures.geometry",
+    "uniformity": "analysis.measures.geometry",
 }
 
 __all__ = [

@@ -1,77 +1,77 @@
-"""A study in a notebook: its verdict, its main figure, and a small view of it as HTML.
+"""A study for a notebook: its frames with a verdict, a summary, a figure and a view as HTML.
 
-These are the methods of `StudyFrames` that compute something, imported when one is called: the
-statistics and matplotlib take a second to import.
+What computes these is imported when one of them is asked for: statistics take a second to import,
+which commands that only read a study do without.
 """
 
-from html import escape
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.frames import StudyFrames
-from analysis.report.configuration import list_varied
-from analysis.report.context import StudyContext
-from analysis.report.findings import find_best_level
-from analysis.report.gain import find_no_gain
-from analysis.report.header import summarise_study
-from analysis.report.status import describe_status
-from analysis.report.topics import methods, score
-from analysis.runs import completed_runs
-from analysis.verdict import Verdict
+from analysis.data.cells import Scale, read_cells
+from analysis.data.frames import StudyFrames
+from analysis.data.run_tables import build_study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
-def find_verdict(study: StudyFrames) -> Verdict:
-    """The verdict of the study's page."""
-    return StudyContext(study).verdict
+    from analysis.inference.verdict import Verdict
 
 
-def find_summary(study: StudyFrames) -> str:
-    """The first sentence of the page's summary: the verdict, or how methods differ."""
-    return summarise_study(StudyContext(study))[0]
+class Study(StudyFrames):
+    """`StudyFrames` with what its page answers."""
+
+    def verdict(self) -> "Verdict":
+        """The verdict on the score against MTD, as on the study's page."""
+        from analysis.report.context import StudyContext
+
+        return StudyContext(self).verdict
+
+    def summary(self) -> str:
+        """What the study shows, in the sentence that its page begins with."""
+        from analysis.report.summary import find_summary
+
+        return find_summary(self)
+
+    def plot(self) -> "Figure":
+        """The main figure of the study's page: by default its score against MTD.
+
+        Raises ValueError where no trial has completed with a score.
+        """
+        from analysis.report.summary import draw_study
+
+        return draw_study(self)
+
+    def __repr__(self) -> str:
+        """What it holds, and what it can be asked."""
+        return f"{super().__repr__()}; see also summary(), verdict(), plot()"
+
+    def _repr_html_(self) -> str:
+        """A small view in a notebook: question, status, finding, what varied."""
+        from analysis.report.summary import write_html
+
+        return write_html(self)
 
 
-def find_no_gain_of(study: StudyFrames) -> str:
-    """That training did not raise the score at the best level, with numbers; empty where it did."""
-    context = StudyContext(study)
-    if not len(completed_runs(context.curve_trials)):
-        return ""
-    found = find_no_gain(context, find_best_level(context))
-    return f"{found.answer}. {found.certainty}" if found else ""
+def read_run_table(
+    path: Path | str,
+    *,
+    score: str = "score",
+    columns: Mapping[str, str] | None = None,
+    scale: Scale | None = None,
+) -> Study:
+    """The runs of a CSV or Parquet file as a study, a row per run.
 
+    score    the column with the metric, higher is better.
+    columns  mtdlab's name of a column -> the file's, such as ema_decay -> moco_m, if different.
+    scale    "fraction" for scores from -1 to 1, which are multiplied by 100; "percent" for scores
+             x 100. By default they are fractions if all of them lie between -1 and 1.
 
-def draw_study(study: StudyFrames) -> "Figure":
-    """The main figure of the page: score against MTD, or the methods where MTD did not vary."""
-    context = StudyContext(study)
-    drawing = None
-    if context.verdict.levels < 2 and (compared := methods.compute(context)) is not None:
-        drawing = next(iter(methods.TOPIC.figures.values()))(compared)
-    if drawing is None:
-        draw = next(iter(score.TOPIC.figures.values()))
-        drawing = draw(score.compute(context))
-    if drawing is None:
-        raise ValueError(f"study {study.name}: no run has completed with a score yet")
-    from analysis.figures.shown import draw_panels
-
-    return draw_panels(study.name, drawing.panels, drawing.height)
-
-
-def write_html(study: StudyFrames) -> str:
-    """The study's name, status, question, finding and varied settings as a small table."""
-    status = describe_status(study)
-    rows = {
-        "question": study.description,
-        "status": f"{status.kind}: {status.text}",
-        "finding": find_summary(study),
-        **{f"varied: {name}": values for name, values in list_varied(study).items()},
-        "training": find_no_gain_of(study),
-        "score": f"{study.metric}, in points",
-    }
-    cells = "".join(
-        f'<tr><th style="text-align:left;vertical-align:top">{escape(name)}</th>'
-        f'<td style="text-align:left">{escape(text)}</td></tr>'
-        for name, text in rows.items()
-        if text
-    )
-    return f"<div><b>Study {escape(study.name)}</b><table>{cells}</table></div>"
+    Columns: score, seed, and mtd or (ema_decay, queue_size, batch_size); optional are state,
+    reason, alignment, uniformity, mean_cosine, wall_seconds, peak_memory, and a column for each
+    task. Others are settings if their values repeat over seeds. Raises TableError, which is a
+    ValueError, with the file, row, column and value.
+    """
+    found = build_study(read_cells(Path(path)), Path(path), score, columns or {}, scale)
+    return Study(**{field.name: getattr(found, field.name) for field in fields(found)})

@@ -6,12 +6,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mtdlab.api import evaluate, plan, report, run_study, train
+    from mtdlab.api.plan import plan
+    from mtdlab.api.report import report
+    from mtdlab.api.run import run_study, train
     from mtdlab.encoders.saved import load_encoder
+    from mtdlab.evaluation.evaluate import evaluate
     from mtdlab.store import load_study
 
 __all__ = ["evaluate", "load_encoder", "load_study", "plan", "report", "run_study", "train"]
-_ELSEWHERE = {"load_study": "mtdlab.store", "load_encoder": "mtdlab.encoders.saved"}
+_HOMES = {
+    "evaluate": "mtdlab.evaluation.evaluate",
+    "load_encoder": "mtdlab.encoders.saved",
+    "load_study": "mtdlab.store",
+    "plan": "mtdlab.api.plan",
+    "report": "mtdlab.api.report",
+}
 __version__ = "0.1.0"
 
 
@@ -36,7 +45,7 @@ _check_analysis()
 def __getattr__(name: str) -> Any:
     # pandas, SQLAlchemy and torch only where they are used: the command line answers at once
     if name in __all__:
-        module = import_module(_ELSEWHERE.get(name, "mtdlab.api"))
+        module = import_module(_HOMES.get(name, "mtdlab.api.run"))
         return getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

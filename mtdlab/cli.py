@@ -13,6 +13,7 @@ from typing import Annotated, Any, NoReturn, cast
 import typer
 
 from mtdlab import __version__
+from mtdlab.api.report import source_date
 from mtdlab.commands import (
     compare,
     confirm,
@@ -26,12 +27,9 @@ from mtdlab.commands import (
     reproduce,
     show,
     slurm,
-    studies,
     sweep,
     transfer,
-    worker,
 )
-from mtdlab.commands.source_date import source_date
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.terminal import OutputError, print_text, whole_output
 
@@ -45,14 +43,14 @@ _PANELS: dict[str, tuple[Callable[..., None], ...]] = {
         init.init,
         plan.plan,
         sweep.sweep,
-        worker.worker,
+        sweep.worker,
         slurm.slurm,
         confirm.confirm,
         reproduce.reproduce,
     ),
-    "Read the results": (studies.studies, show.show, compare.compare, report.report),
+    "Read the results": (show.studies, show.show, compare.compare, report.report),
     "Manage studies": (
-        worker.stop,
+        sweep.stop,
         doctor.doctor,
         transfer.delete,
         transfer.rename,

@@ -41,7 +41,7 @@ def new_folder(target: Path, *, replace: bool = False, needed: int = 0) -> Itera
             yield building
             _sync_all(building)
             if replace:
-                _swap(target, building)
+                replace_folder(target, building)
             else:
                 building.rename(target)
                 sync(target.parent)
@@ -132,8 +132,11 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _swap(target: Path, building: Path) -> None:
-    """Replace a folder by another. Not atomic: between the renames `target` does not exist."""
+def replace_folder(target: Path, building: Path) -> None:
+    """Replace a folder by another of the same file system, which has been synced.
+
+    Not atomic: between the renames `target` does not exist.
+    """
     old = building.with_name(building.name + _OLD)
     if target.exists():
         target.rename(old)

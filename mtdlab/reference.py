@@ -25,11 +25,11 @@ _REGION = re.compile(r"(<!-- generated: ([a-z-]+) -->\n).*?(<!-- end -->)", re.D
 def commands_markdown() -> str:
     """Every command with its help text, arguments and options."""
     entry = app.registered_callback
-    parts = ["## mtdlab\n", *_described(entry.callback)] if entry and entry.callback else []
+    parts = ["## mtdlab\n", *_describe(entry.callback)] if entry and entry.callback else []
     for command in app.registered_commands:
         if command.callback and not command.hidden:
             name = command.name or command.callback.__name__
-            parts += [f"## mtdlab {name}\n", *_described(command.callback)]
+            parts += [f"## mtdlab {name}\n", *_describe(command.callback)]
     return "\n".join(parts).rstrip("\n")
 
 
@@ -56,7 +56,7 @@ def write_pages(folder: Path) -> None:
         path.write_text(page(path.read_text(encoding="utf-8")), encoding="utf-8")
 
 
-def _described(callback: Callable[..., Any]) -> list[str]:
+def _describe(callback: Callable[..., Any]) -> list[str]:
     """The help text, and a table of the arguments, then of the options, as they are declared."""
     arguments: list[str] = []
     options: list[str] = []

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from mtdlab.device import choose_device
+from mtdlab.encoders.embed import Embedder
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.methods.base import Method, Step, Tokens
@@ -25,8 +26,7 @@ from mtdlab.settings import TrainerSettings
 from mtdlab.training.checkpoint import find_checkpoint, save_checkpoint
 from mtdlab.training.export import save_model
 from mtdlab.training.inputs import RunInputs, load_inputs
-from mtdlab.training.loop import start, train
-from mtdlab.training.outcome import Outcome
+from mtdlab.training.loop import Outcome, start, train
 from mtdlab.training.state import RunState
 
 Check = Callable[[TrainerSettings, RunInputs], None]
@@ -104,7 +104,7 @@ def check_declared(settings: TrainerSettings, inputs: RunInputs) -> None:
 
 def check_trains(settings: TrainerSettings, inputs: RunInputs) -> None:
     """Losses are finite, weights change, and the encoder that was loaded is not modified."""
-    before = _copied(inputs.encoder.model.state_dict())
+    before = _copy(inputs.encoder.model.state_dict())
     outcome = train(settings, inputs, _ignore)
     assert torch.isfinite(torch.from_numpy(outcome.curve["loss"])).all(), "a loss is not finite"
     changed = [name for name in before if not torch.equal(before[name], outcome.weights[name])]
@@ -117,7 +117,7 @@ def check_trains(settings: TrainerSettings, inputs: RunInputs) -> None:
 
 def check_state_round_trip(settings: TrainerSettings, inputs: RunInputs) -> None:
     """Saving a state as a checkpoint and loading it gives an equal state."""
-    state = _stopped_at(settings, inputs, STOP)
+    state = _stop_at(settings, inputs, STOP)
     with tempfile.TemporaryDirectory() as folder:
         save_checkpoint(Path(folder), STOP, state.state_dict(), {})
         checkpoint = find_checkpoint(Path(folder)).checkpoint
@@ -148,11 +148,11 @@ def check_resume(settings: TrainerSettings, inputs: RunInputs) -> None:
 
 def check_failed_loss(settings: TrainerSettings, inputs: RunInputs) -> None:
     """A forward pass that raises an error does not modify the queue."""
-    state = _stopped_at(settings, inputs, STOP)
+    state = _stop_at(settings, inputs, STOP)
     queue = state.method.parts().get("queue")
     if queue is None:
         return
-    before = _copied(queue.state_dict())
+    before = _copy(queue.state_dict())
     broken = [(ids.new_full(ids.shape, -1), mask) for ids, mask in next(state.batches)]
     try:
         state.method(STOP, broken)
@@ -168,7 +168,7 @@ def check_keys_follow_the_loss(settings: TrainerSettings, inputs: RunInputs) -> 
     """The forward pass does not modify the queue; update() enqueues the detached keys."""
     state = start(settings, inputs)
     queue = state.method.parts().get("queue")
-    before = {} if queue is None else _copied(queue.state_dict())
+    before = {} if queue is None else _copy(queue.state_dict())
     result: Step = state.method(0, _views(state))
     if queue is None:
         assert result.keys is None, "a method without a part `queue` returns keys to enqueue"
@@ -186,7 +186,7 @@ def check_keys_follow_the_loss(settings: TrainerSettings, inputs: RunInputs) -> 
 
 def check_probe(settings: TrainerSettings, inputs: RunInputs) -> None:
     """keys() returns unit vectors, and probing does not change a run (bit-identical results)."""
-    state = _stopped_at(settings, inputs, STOP)
+    state = _stop_at(settings, inputs, STOP)
     views, before = _views(state), copy.deepcopy(state.state_dict())
     keys = state.method.keys(*views[-1])
     _assert_equal(before, state.state_dict(), "the state after keys()")
@@ -216,8 +216,8 @@ def check_export(settings: TrainerSettings, inputs: RunInputs) -> None:
         save_model(folder, settings, inputs, outcome, {})
         encoder = load_encoder(str(folder), None)
         device = choose_device(settings)
-        vectors = inputs.dev.embed(encoder.model, settings.representation, device)
-        score = inputs.dev.evaluate(vectors).score
+        embedder = Embedder(encoder.model, settings.representation, device)
+        score = inputs.dev.measure(embedder)[1].score
     assert abs(score - outcome.after.dev.score) < 0.01, (
         f"the exported model scores {score:.2f} on dev, the trained one "
         f"{outcome.after.dev.score:.2f}"
@@ -228,7 +228,7 @@ def _ignore(_step: int, _evaluation: Evaluation | None) -> None:
     """A step callback that does nothing."""
 
 
-def _stopped_at(settings: TrainerSettings, inputs: RunInputs, steps: int) -> RunState:
+def _stop_at(settings: TrainerSettings, inputs: RunInputs, steps: int) -> RunState:
     """The state of a run after some steps."""
 
     def stop(step: int, _evaluation: Evaluation | None) -> None:
@@ -248,7 +248,7 @@ def _views(state: RunState) -> Sequence[Tokens]:
     return views
 
 
-def _copied(state: dict[str, Any]) -> dict[str, Tensor]:
+def _copy(state: dict[str, Any]) -> dict[str, Tensor]:
     return {name: value.clone() for name, value in state.items()}
 
 

@@ -1,4 +1,4 @@
-"""Python files and modules of the user, named on the command line: located, imported, hashed.
+"""Python files and modules of the user, named on the command line: resolve_paths, imported, hashed.
 
 Nothing that a study file names is imported, so that opening a study file executes no code.
 """

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from torch import nn
 from transformers import BertConfig, BertModel, BertTokenizer, PreTrainedModel
 
-from analysis import inference
+from analysis.inference import shapes
 from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.methods.heads import Branch
 from tests.postgresql import (
@@ -74,21 +74,30 @@ def branch_of(encoder: PreTrainedModel, settings: TrainerSettings) -> Branch:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Garbage collections do not visit modules and collected tests, which stay.
+    """Garbage collections are rare and do not visit modules and collected tests, which stay.
 
-    They take a fifth of the processor time otherwise.
+    They take a fifth of the processor time otherwise; at the usual thresholds, still a fifteenth.
     """
     gc.disable()
     collected = yield
     gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
     gc.enable()
     return collected
+
+
+def shared_folder(factory: pytest.TempPathFactory, name: str) -> Path:
+    """A folder of this run that the processes of pytest-xdist share, for what each would make."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.fixture(scope="session", autouse=True)
 def token_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The token cache of this run, not of whoever runs it."""
-    folder = tmp_path_factory.mktemp("cache")
+    folder = shared_folder(tmp_path_factory, "cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MTDLAB_CACHE", str(folder))
         yield folder
@@ -106,7 +115,7 @@ def figures_not_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def cache_of_few(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache_of_few")
+    return shared_folder(tmp_path_factory, "cache_of_few")
 
 
 @pytest.fixture
@@ -126,9 +135,9 @@ def few_simulated_tables(cache_of_few: Path) -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MTDLAB_CACHE", str(cache_of_few))
-        patch.setattr("analysis.simultaneous._DRAWS", 1_000)
-        for cached in (inference._null_fits, inference._cached_tests):
-            patch.setattr(inference, cached.__name__, lru_cache(cached.__wrapped__))
+        patch.setattr("analysis.inference.simultaneous._DRAWS", 1_000)
+        for cached in (shapes._null_fits, shapes._cached_tests):
+            patch.setattr(shapes, cached.__name__, lru_cache(cached.__wrapped__))
         yield
 
 

@@ -8,9 +8,9 @@ ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
 
 
-def order_of_packages() -> list[str]:
-    """The line of the page that begins with analysis."""
-    match = re.search(r"^analysis  .*$", TEXT, re.MULTILINE)
+def order_of_packages(first: str = "analysis") -> list[str]:
+    """The line of the page that begins with a package."""
+    match = re.search(rf"^{first}  .*$", TEXT, re.MULTILINE)
     assert match
     return match[0].split()
 
@@ -39,12 +39,49 @@ def test_packages_import_only_those_before_them() -> None:
     folders = {
         path.name for path in (ROOT / "mtdlab").iterdir() if (path / "__init__.py").is_file()
     }
-    assert set(order) == folders | {"analysis"}
+    assert set(order) == folders | {"analysis", "programs"}
     for at, package in enumerate(order):
         folder = ROOT / package if package == "analysis" else ROOT / "mtdlab" / package
-        for path in folder.rglob("*.py"):
+        for path in [*folder.rglob("*.py")] or [folder.with_suffix(".py")]:
             allowed = {*order[: at + 1], *(free if package != "analysis" else ())}
             assert imported(path) <= allowed, path
+
+
+def modules_of(path: Path, known: set[str]) -> set[str]:
+    """The modules that a file imports when it runs, also inside functions."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= names | ({node.module} if names - known else set())
+    return found & known
+
+
+def modules_of_analysis() -> dict[str, set[str]]:
+    """The modules of analysis, its packages among them, with those that each imports."""
+    paths = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in (ROOT / "analysis").rglob("*.py")
+    }
+    return {name: modules_of(path, set(paths)) - {name} for name, path in paths.items()}
+
+
+def test_modules_import_each_other_in_no_circle() -> None:
+    paths = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts): path
+        for path in (ROOT / "mtdlab").rglob("*.py")
+    }
+    left = {name: modules_of(path, set(paths)) for name, path in paths.items()}
+    left |= modules_of_analysis()
+    assert len(left) > 100
+    # a module that imports none of the others is in no circle, and neither is one before it
+    while ends := {name for name, needed in left.items() if not needed}:
+        left = {name: needed - ends for name, needed in left.items() if name not in ends}
+    assert not left
 
 
 def test_free_modules_import_no_package() -> None:
@@ -57,3 +94,12 @@ def test_free_modules_import_no_package() -> None:
     }
     for name, modules in allowed.items():
         assert imported(ROOT / "mtdlab" / f"{name}.py") <= modules, name
+
+
+def test_packages_of_analysis_import_only_those_before_them() -> None:
+    order = order_of_packages("measures")
+    modules = {name: found for name, found in modules_of_analysis().items() if name != "analysis"}
+    assert {name.split(".")[1] for name in modules} == set(order)
+    for name, others in modules.items():
+        allowed = order[: order.index(name.split(".")[1]) + 1]
+        assert {other.split(".")[1] for other in others} <= set(allowed), name

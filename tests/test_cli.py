@@ -24,7 +24,7 @@ import optuna
 import pytest
 from forked_commands import ForkedCommand
 
-from analysis.runs import format_mtd
+from analysis.data.runs import format_mtd
 from mtdlab.cli import main
 
 ROOT = Path(__file__).parents[1]

@@ -1,7 +1,6 @@
 """The published experiments: what each varies, and the comparison of a study with them."""
 
 from analysis.experiments.catalogue import EXPERIMENTS, Experiment
-from analysis.experiments.collapse import compute_collapse, detect_collapse
 from analysis.experiments.compare import (
     Comparison,
     Gap,
@@ -10,6 +9,7 @@ from analysis.experiments.compare import (
     compute_experiment_tasks,
     needs_curves,
 )
+from analysis.statistics.training import compute_collapse, detect_collapse
 
 __all__ = [
     "EXPERIMENTS",

@@ -3,24 +3,103 @@
 Source: MoCoSE, tables 3 to 9 and figures 8 to 12, and its authors' slides.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 import pandas as pd
 
-from analysis.experiments.published import (
-    published_augmentation,
-    read_augmentations,
-    read_averages,
-    read_initial_queue,
-    read_slices,
-)
-from analysis.experiments.settings import format_setting, with_augmented, with_share
+from analysis.data.published import METHOD, load_published
+from analysis.data.settings import format_setting
+
+_SHARES = {"none": 0.0, "1/4 of the queue": 0.25, "1/2 of the queue": 0.5, "whole queue": 1.0}
+_AUGMENTATIONS: Mapping[str, str] = {
+    "dropout only": "none",
+    "fgsm": "fgsm",
+    "position shuffle": "position-shuffle",
+    "token dropout": "token-cutoff",
+    "feature dropout": "feature-cutoff",
+    "typos": "typos",
+    "synonym replace": "synonyms",
+    "paraphrasing": "paraphrase",
+    "back-translation": "back-translation",
+}
+
+
+def read_averages(name: str) -> pd.DataFrame:
+    """A published file with a column per setting and `average`, which is renamed `published`."""
+    return load_published(name).rename(columns={"average": "published"})
+
+
+def read_augmentations(name: str) -> pd.DataFrame:
+    """Table 5 as columns augmented and published, with the names that studies use."""
+    table = load_published(name)
+    parameters = table["parameter"].fillna("").astype("str")
+    names = table["augmentation"].map(_AUGMENTATIONS)
+    joined = names.where(parameters == "", names + ":" + parameters)
+    return pd.DataFrame({"augmented": joined, "published": table["average"]})
+
+
+def published_augmentation(augmented: str) -> str:
+    """The published row that an augmentation is compared with; itself if there is no such row.
+
+    The paper does not state its share of typos and names only the languages of its
+    back-translation,
+    not the models. Any share, and any models for these languages, are compared with its rows.
+    """
+    name, _, parameters = augmented.partition(":")
+    if name == "typos" and "+" not in parameters:
+        return "typos"
+    if name == "back-translation":
+        there, _, back = parameters.partition(",")
+        if "en-de" in there and "de-en" in back and "+" not in back:
+            return "back-translation:en-de-en"
+    return augmented
+
+
+def read_slices(name: str) -> pd.DataFrame:
+    """Table 8 as queue_slice, published and a column per task; positions as in studies."""
+    table = read_averages(name)
+    positions = table.pop("positions_used").str.replace(" and ", ",")
+    return table.assign(queue_slice=positions)
+
+
+def read_initial_queue(name: str) -> pd.DataFrame:
+    """Table 7 as share, queue_size and published, a row per cell."""
+    cells = load_published(name).melt(
+        "initial_queue", var_name="queue_size", value_name="published"
+    )
+    cells["share"] = cells.pop("initial_queue").map(_SHARES)
+    cells["queue_size"] = cells["queue_size"].astype("int64")
+    return cells[["share", "queue_size", "published"]]
+
 
 Value = float | str
-METHOD = "mocose"
-"""The method of the published runs."""
+_SHARE_DECIMALS = 3
+_MODEL = re.compile(r"[^:,+]*/")
+
+
+def with_share(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs with a queue, with a column share: initial random keys over queue size."""
+    runs = runs[runs["queue_size"] > 0]
+    share = runs["initial_queue_size"] / runs["queue_size"]
+    return runs.assign(share=share.round(_SHARE_DECIMALS))
+
+
+def with_augmented(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs with recorded augmentations, with a column augmented that includes the FGSM step.
+
+    Models are named without their folder or owner.
+    """
+    runs = runs[runs["augmentation"].notna()]
+    steps = [f"fgsm:{format_setting(value)}" if value > 0 else "" for value in runs["fgsm_epsilon"]]
+    names = [_MODEL.sub("", text) for text in runs["augmentation"].astype("str")]
+    joined = [
+        "+".join(part for part in (name if name != "none" else "", step) if part) or "none"
+        for name, step in zip(names, steps, strict=True)
+    ]
+    return runs.assign(augmented=pd.Series(joined, index=runs.index, dtype="str"))
 
 
 @dataclass(frozen=True)
@@ -31,7 +110,7 @@ class Experiment:
     source     where it was published, as text.
     method     of the published runs; if a study has runs of this method, only these are used.
     by         the columns whose values define the rows of its table, one or two.
-    chosen_by  the experiment is shown if at least one of these settings varies.
+    chosen_by  the experiment is shown if at least one of these settings varies; empty: of `by`.
     file, read the published file, and the function that reads it into `by` and `published`.
     figure     kind of figure: "line" over numbers, "rows" of text, "grid" of two settings,
                "seeds" side by side beside a grid.
@@ -50,13 +129,12 @@ class Experiment:
     anchor: str
     title: str
     source: str
-    method: str
     by: tuple[str, ...]
-    chosen_by: tuple[str, ...]
     file: str
     figure: Literal["line", "rows", "grid", "seeds"]
     read: Callable[[str], pd.DataFrame] = read_averages
     made_of: tuple[str, ...] = ()
+    chosen_by: tuple[str, ...] = ()
     derive: Callable[[pd.DataFrame], pd.DataFrame] | None = None
     like: Callable[[str], str] | None = None
     value_names: Mapping[float, str] = field(default_factory=dict)
@@ -65,6 +143,7 @@ class Experiment:
     measured: str = ""
     conditions: Mapping[str, float] = field(default_factory=dict)
     encoder_width: int = 0
+    method: str = METHOD
 
     @property
     def recorded(self) -> tuple[str, ...]:
@@ -99,9 +178,7 @@ EXPERIMENTS = (
         anchor="ema-decay",
         title="EMA decay",
         source="table 3 and figure 8",
-        method=METHOD,
         by=("ema_decay",),
-        chosen_by=("ema_decay",),
         file="table3_ema_decay",
         figure="line",
         conditions={"queue_size": 512, "batch_size": 64},
@@ -111,9 +188,7 @@ EXPERIMENTS = (
         anchor="heads",
         title="Projection and prediction layers",
         source="table 4",
-        method=METHOD,
         by=("projection_layers", "prediction_layers"),
-        chosen_by=("projection_layers", "prediction_layers"),
         file="table4_heads",
         figure="grid",
     ),
@@ -122,7 +197,6 @@ EXPERIMENTS = (
         anchor="augmentation",
         title="Augmentation",
         source="table 5 and figure 9",
-        method=METHOD,
         by=("augmented",),
         chosen_by=("augmentation",),
         file="table5_augmentation",
@@ -138,9 +212,7 @@ EXPERIMENTS = (
         anchor="prediction-dim",
         title="Prediction dimension",
         source="table 6a and figure 10",
-        method=METHOD,
         by=("prediction_dim",),
-        chosen_by=("prediction_dim",),
         file="table6a_prediction_dim",
         figure="line",
         value_names={0: "the encoder's"},
@@ -152,9 +224,7 @@ EXPERIMENTS = (
         anchor="batch-size",
         title="Batch size",
         source="table 6b",
-        method=METHOD,
         by=("batch_size",),
-        chosen_by=("batch_size",),
         file="table6b_batch_size",
         figure="line",
         conditions={"queue_size": 512},
@@ -164,7 +234,6 @@ EXPERIMENTS = (
         anchor="initial-queue",
         title="Initial queue",
         source="table 7, figures 11 and 12",
-        method=METHOD,
         by=("share", "queue_size"),
         chosen_by=("share",),
         file="table7_initial_queue",
@@ -181,9 +250,7 @@ EXPERIMENTS = (
         anchor="slices",
         title="Queue slices",
         source="table 8",
-        method=METHOD,
         by=("queue_slice",),
-        chosen_by=("queue_slice",),
         file="table8_queue_slices",
         figure="rows",
         read=read_slices,
@@ -199,9 +266,7 @@ EXPERIMENTS = (
         anchor="fgsm-epsilon",
         title="FGSM step",
         source="table 9",
-        method=METHOD,
         by=("fgsm_epsilon",),
-        chosen_by=("fgsm_epsilon",),
         file="table9_fgsm_epsilon",
         figure="line",
         measured="fgsm_changed",
@@ -211,9 +276,7 @@ EXPERIMENTS = (
         anchor="queue-clusters",
         title="Queue clusters",
         source="the authors' slides",
-        method=METHOD,
         by=("queue_clusters",),
-        chosen_by=("queue_clusters",),
         file="slides_queue_clusters",
         figure="rows",
         value_names={0: "the queue as it is", 1: "its mean"},

@@ -4,23 +4,126 @@ Differences between rows use seeds as blocks. Their intervals are simultaneous o
 rows, because the pairs reported are chosen on the same scores.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from scipy import special
 
-from analysis.blocks import Floats
+from analysis.data.frames import Settings
+from analysis.data.runs import completed_runs, varied_settings
+from analysis.data.settings import with_defaults
+from analysis.data.tasks import STS
 from analysis.experiments.catalogue import EXPERIMENTS, Experiment
-from analysis.experiments.collapse import can_collapse
-from analysis.experiments.join import find_differing, join_published
-from analysis.experiments.selection import balance_runs, list_others, select_runs
-from analysis.frames import Settings
-from analysis.inference import compare_columns
-from analysis.intervals import Estimate, summarise
-from analysis.pairing import complete_block
-from analysis.tasks import STS
+from analysis.inference.intervals import Estimate, summarise
+from analysis.inference.pairing import complete_block
+from analysis.inference.shapes import compare_columns
+from analysis.measures import Floats
+from analysis.statistics.training import can_collapse
+
+
+def select_runs(trials: pd.DataFrame, experiment: Experiment, settings: Settings) -> pd.DataFrame:
+    """The completed runs with the experiment's columns; none unless a setting of it varies.
+
+    If the study has runs of the published method, only these.
+    """
+    done = completed_runs(trials)
+    # most studies vary nothing of most experiments, and defaults of all settings take time
+    needed = {name: settings[name] for name in ("method", *experiment.recorded) if name in settings}
+    runs = _select(with_defaults(done, needed), experiment)
+    return _select(with_defaults(done, settings), experiment) if len(runs) else runs
+
+
+def _select(runs: pd.DataFrame, experiment: Experiment) -> pd.DataFrame:
+    if "method" in runs and (runs["method"] == experiment.method).any():
+        runs = runs[runs["method"] == experiment.method]
+    if not set(experiment.recorded) <= set(runs):
+        return runs.iloc[:0]
+    if experiment.derive is not None:
+        runs = experiment.derive(runs)
+    # runs of a method that lacks one of these settings are left out
+    runs = runs.dropna(subset=list(experiment.by))
+    varied = any(runs[name].nunique() > 1 for name in experiment.chosen_by or experiment.by)
+    return runs if varied else runs.iloc[:0]
+
+
+def list_others(runs: pd.DataFrame, experiment: Experiment, settings: Collection[str]) -> list[str]:
+    """The settings, other than those of the experiment, that vary between these runs."""
+    its_settings = {*experiment.by, *experiment.made_of}
+    return [name for name in varied_settings(runs, settings) if name not in its_settings]
+
+
+def balance_runs(
+    runs: pd.DataFrame, experiment: Experiment, settings: Collection[str]
+) -> tuple[pd.DataFrame, bool]:
+    """The runs whose seed and other settings were run at every row, and whether this succeeded.
+
+    A balanced selection averages every row over the same seeds and other settings. Without such
+    runs all runs are returned, with False. If no other setting varies, nothing is left out.
+    """
+    others = list_others(runs, experiment, settings)
+    if not others:
+        return runs, True
+    row = runs.groupby(list(experiment.by)).ngroup()
+    setting = runs.groupby([*others, "seed"], dropna=False).ngroup()
+    rows_of = pd.DataFrame({"setting": setting, "row": row}).groupby("setting")["row"].nunique()
+    everywhere = setting.map(rows_of) == row.nunique()
+    return (runs[everywhere], True) if everywhere.any() else (runs, False)
+
+
+def find_differing(
+    runs: pd.DataFrame, experiment: Experiment
+) -> dict[str, tuple[float | str, ...]]:
+    """Settings in which a run differs from the published runs, with all values of the runs."""
+    wanted = {"method": experiment.method, **experiment.conditions}
+    return {
+        name: tuple(sorted(runs[name].unique()))
+        for name, value in wanted.items()
+        if name in runs and not (_to_key(runs[name]) == _to_key(pd.Series([value]))[0]).all()
+    }
+
+
+def _to_key(values: pd.Series) -> pd.Series:
+    """Numbers to ten digits, as text: a grid over a range may contain 0.8500000000000001."""
+    if not pd.api.types.is_numeric_dtype(values):
+        return values
+    return pd.Series([f"{value:.10g}" for value in values], index=values.index, dtype="str")
+
+
+def _match_numbers(
+    table: pd.DataFrame, published: pd.DataFrame, experiment: Experiment, width: int | None
+) -> pd.Series:
+    """The published value of each row; widths are compared relative to the encoder's dimension."""
+    by = list(experiment.by)
+    here, there = table[by].astype("float64"), published[by].astype("float64")
+    if experiment.encoder_width:
+        share = np.nan if width is None else width / experiment.encoder_width
+        there[by[0]] = (there[by[0]] * share).round()
+        here[by[0]] = here[by[0]].replace(0.0, width or 0.0)
+    keys = pd.DataFrame({name: _to_key(there[name]) for name in by})
+    # for a narrow encoder two published widths may round to the same; both are left out
+    values = keys.assign(published=published["published"]).drop_duplicates(by, keep=False)
+    rows = pd.DataFrame({name: _to_key(here[name]) for name in by})
+    return rows.merge(values, on=by, how="left")["published"]
+
+
+def join_published(table: pd.DataFrame, experiment: Experiment, width: int | None) -> pd.DataFrame:
+    """The table with the published values; rows of text are in the published order.
+
+    table  from `summarise`, by the experiment's settings.
+    width  dimension of the study's encoder; None if not known: then no width is matched.
+    """
+    published = experiment.published()[[*experiment.by, "published"]]
+    first = experiment.by[0]
+    if pd.api.types.is_numeric_dtype(published[first]):
+        return table.assign(published=_match_numbers(table, published, experiment, width))
+    like = table[first] if experiment.like is None else table[first].map(experiment.like)
+    places = {name: place for place, name in enumerate(published[first])}
+    values = like.map(published.set_index(first)["published"])
+    order = like.map(places).fillna(len(places)).sort_values(kind="stable").index
+    return table.assign(published=values.astype("float64")).loc[order].reset_index(drop=True)
+
 
 _LEAST_SHARED = 5
 """Rows that a slope on the published scores needs."""

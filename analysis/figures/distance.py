@@ -6,12 +6,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
 
-from analysis.figures.scales import keep_span, label_mtd_axis, label_score
+from analysis.data.points import describe_means
+from analysis.data.runs import format_mtd
 from analysis.figures.spots import add_run_spots, add_spots, can_state
 from analysis.figures.style import (
     ACCENT,
     BAND,
+    COLOURS,
     INK,
     LINES,
     MARKERS,
@@ -19,15 +22,17 @@ from analysis.figures.style import (
     RUN,
     add_legend,
     is_heavy,
+    keep_span,
+    label_mtd_axis,
+    label_score,
     look_of,
     printable,
 )
-from analysis.points import describe_means
-from analysis.runs import format_mtd
 
 # Not seaborn: its `lineplot` draws bands of its own estimators, these are t intervals over seeds
-# from analysis.intervals and analysis.pairing, cut where they are wide. A line per seed through
-# the seed's means would be computed here as well, and `scatterplot` is `Axes.scatter` by columns.
+# from analysis.inference.intervals and analysis.inference.pairing, cut where they are wide. A line
+# per seed through the seed's means would be computed here as well, and `scatterplot` is
+# `Axes.scatter` by columns.
 
 _MOST_SEED_LINES = 12
 _MOST_MARKERS = 40
@@ -36,23 +41,58 @@ _MARGIN = 0.05
 _MOST_STRETCH = 1.5
 
 
-def draw_runs(runs: pd.DataFrame, ax: Axes, *, value: str) -> None:
-    """A point per run, and a thin line per seed where there are few seeds.
-
-    runs  a row per run with number, mtd, seed and `value`.
-    """
+def scatter_runs(
+    runs: pd.DataFrame, ax: Axes, x: pd.Series, y: pd.Series, *, value: str, zorder: float = 1
+) -> None:
+    """A grey point per run at (x, y), which states the run's `value`."""
     ax.scatter(
-        runs["mtd"],
-        runs[value],
+        x,
+        y,
         s=14,
         color=RUN,
         alpha=0.55,
         linewidths=0,
         label="one trial",
-        zorder=2,
+        zorder=zorder,
         rasterized=is_heavy(len(runs)),
     )
-    add_run_spots(ax, runs, runs["mtd"], runs[value], value=value)
+    add_run_spots(ax, runs, x, y, value=value)
+
+
+def scatter_by_mtd(
+    runs: pd.DataFrame,
+    ax: Axes,
+    x: str,
+    y: str,
+    norm: Normalize,
+    *,
+    value: str,
+    marker: str = "o",
+    label: str | None = None,
+) -> None:
+    """A point per run at its columns x and y, coloured by MTD, which states the run's `value`."""
+    ax.scatter(
+        runs[x],
+        runs[y],
+        c=runs["mtd"],
+        norm=norm,
+        cmap=COLOURS,
+        s=28,
+        marker=marker,
+        linewidths=0.4,
+        edgecolors="white",
+        rasterized=is_heavy(len(runs)),
+        label=label,
+    )
+    add_run_spots(ax, runs, runs[x], runs[y], value=value)
+
+
+def draw_runs(runs: pd.DataFrame, ax: Axes, *, value: str) -> None:
+    """A point per run, and a thin line per seed where there are few seeds.
+
+    runs  a row per run with number, mtd, seed and `value`.
+    """
+    scatter_runs(runs, ax, runs["mtd"], runs[value], value=value, zorder=2)
     if runs["seed"].nunique() > _MOST_SEED_LINES:
         return
     for _, seed in runs.groupby("seed"):
@@ -72,8 +112,11 @@ def draw_curve(
     """A line through the means and a band over the intervals, where there are any.
 
     curve   mtd, mean, low, high in rising order of mtd.
-    labels  what the means state, a row per mean, as `add_spots` takes it.
+    labels  what the means state, a row per mean, as `add_spots` takes it; by default text and trial
+            of the curve, if it has them.
     """
+    if labels is None and "text" in curve:
+        labels = curve
     ax.plot(
         curve["mtd"],
         curve["mean"],
@@ -257,9 +300,8 @@ def draw_batch_curves(curves: pd.DataFrame, ax: Axes, *, sizes: Sequence[int], n
     """
     for batch, curve in curves.groupby("batch_size"):
         colour, marker = look_of(sizes.index(batch))
-        labels = curve if "text" in curve else None
         label = f"batch size {batch}"
-        draw_curve(curve, ax, label=label, colour=colour, marker=marker, labels=labels)
+        draw_curve(curve, ax, label=label, colour=colour, marker=marker)
     label_mtd_axis(ax, curves["mtd"])
     label_score(ax, name)
     add_legend(ax)
@@ -308,5 +350,60 @@ def draw_published_curve(curve: pd.DataFrame, ax: Axes, *, name: str) -> None:
     """
     draw_curve(curve, ax, label="published mean", colour=OTHER, marker=MARKERS[3])
     label_mtd_axis(ax, curve["mtd"])
+    label_score(ax, name)
+    add_legend(ax)
+
+
+def draw_conditions(
+    curves: Mapping[str, pd.DataFrame], ax: Axes, *, name: str, distance: str = ""
+) -> None:
+    """A line and a band for each condition.
+
+    curves    label -> mtd, mean, low, high; text and trial too where the means state them.
+    name      of the vertical axis; distance: of the horizontal one, if MTD is not in steps.
+    """
+    for place, (label, curve) in enumerate(curves.items()):
+        colour, marker = look_of(place)
+        draw_curve(curve, ax, label=label, colour=colour, marker=marker)
+    every = pd.concat(list(curves.values()))
+    keep_points_in_view(every, every["mean"], ax)
+    label_mtd_axis(ax, every["mtd"])
+    if distance:
+        ax.set_xlabel(distance)
+    label_score(ax, name)
+    add_legend(ax)
+
+
+def draw_methods(table: pd.DataFrame, ax: Axes, *, names: Mapping[str, str], name: str) -> None:
+    """A curve or a point for each method with an MTD, a horizontal line for each without.
+
+    table  `compute_methods`, at least one row with an MTD; text and trial too where the means
+           state them. names  method -> its label; name  of the vertical axis.
+    """
+    lines = 0
+    for place, (method, rows) in enumerate(table.groupby("method")):
+        colour, marker = look_of(place)
+        label = printable(names.get(str(method), str(method)))
+        curve = rows[np.isfinite(rows["mtd"])]
+        if len(curve):
+            draw_curve(curve, ax, label=label, colour=colour, marker=marker)
+            ax.vlines(curve["mtd"], curve["low"], curve["high"], color=colour, linewidth=1)
+        for _, row in rows[rows["mtd"].isna()].iterrows():
+            ax.axhline(
+                row["mean"],
+                color=colour,
+                linestyle=LINES[lines % len(LINES)],
+                linewidth=1.6,
+                label=f"{label} (no MTD)",
+            )
+            if np.isfinite(row["low"]):
+                ax.axhspan(row["low"], row["high"], color=colour, alpha=0.1, linewidth=0)
+            # a marker at the end of the line, so that methods differ in more than colour
+            edge = ax.get_yaxis_transform()
+            ax.plot(1, row["mean"], marker, color=colour, transform=edge, clip_on=False)
+            if "text" in row:
+                add_spots(ax, [1.0], [row["mean"]], row.to_frame().T, transform=edge)
+            lines += 1
+    label_mtd_axis(ax, table["mtd"].dropna())
     label_score(ax, name)
     add_legend(ax)

@@ -11,21 +11,22 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from analysis.figures.distance import keep_points_in_view
-from analysis.figures.scales import LEAST_SPAN, keep_span, label_score
-from analysis.figures.spots import add_run_spots, add_spots
+from analysis.data.points import describe_means
+from analysis.figures.distance import keep_points_in_view, scatter_runs
+from analysis.figures.spots import add_spots
 from analysis.figures.style import (
     ACCENT,
     BAND,
+    LEAST_SPAN,
     OTHER,
     RUN,
     add_legend,
     axes_width,
-    is_heavy,
+    keep_span,
+    label_score,
     look_of,
     printable,
 )
-from analysis.points import describe_means
 
 # Grids are seaborn's. Means and intervals are not: its estimators resample, and these are t
 # intervals over seeds.
@@ -59,28 +60,14 @@ def draw_line(
     label  of the horizontal axis; name: of the vertical one.
     """
     places = table["place"]
-    ax.scatter(
-        runs["place"] - _ASIDE,
-        runs["score"],
-        s=14,
-        color=RUN,
-        alpha=0.55,
-        linewidths=0,
-        label="one trial",
-        rasterized=is_heavy(len(runs)),
-    )
-    add_run_spots(ax, runs, runs["place"] - _ASIDE, runs["score"])
+    scatter_runs(runs, ax, runs["place"] - _ASIDE, runs["score"], value="score")
     ax.vlines(places, table["low"], table["high"], color=ACCENT, linewidth=2, label=BAND)
     ax.plot(places, table["mean"], "o-", color=ACCENT, label="mean over seeds")
-    add_spots(ax, places, table["mean"], _describe(table, runs))
+    add_spots(ax, places, table["mean"], describe_means(table, runs, by=["place"]))
     keep_points_in_view(table, runs["score"], ax)
     _name_places(ax, places, names, label)
     label_score(ax, name)
     add_legend(ax)
-
-
-def _describe(means: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    return describe_means(means, runs, by=["place"])
 
 
 def draw_published_line(

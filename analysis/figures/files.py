@@ -1,14 +1,17 @@
-"""How a figure becomes a file or a part of a page: the same bytes for the same data."""
+"""How a figure becomes a file, a part of a page or a view in a notebook: the same bytes always."""
 
 import io
 import re
+from collections.abc import Callable, Sequence
 from html import escape
 
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from analysis.figures.spots import spots_markup
+from analysis.figures.style import figure_style
 
 _DPI = 200
 _COMPRESSION = 2
@@ -64,3 +67,26 @@ def to_page(
     )
     markup = re.sub(r"<svg\b[^>]*>", lambda _: opening, markup, count=1)
     return re.sub(r"</svg>\s*$", lambda _: f"</g>{spots_markup(figure)}</svg>", markup)
+
+
+_WIDTH = 7.0
+
+
+class ShownFigure(Figure):
+    """A figure with a view as PNG: IPython knows one of its own only for figures of pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        return to_png(self)
+
+
+def draw_panels(
+    name: str, panels: Sequence[tuple[str, Callable[[Axes], None]]], height: float
+) -> Figure:
+    """Panels with their titles below each other, 7 inches wide and `height` inches high."""
+    with figure_style(name):
+        figure = ShownFigure(figsize=(_WIDTH, height), layout="constrained")
+        axes = figure.subplots(len(panels), 1, squeeze=False).ravel()
+        for ax, (title, draw) in zip(axes, panels, strict=True):
+            draw(ax)
+            ax.set_title(title)
+    return figure

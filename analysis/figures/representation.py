@@ -5,10 +5,18 @@ import pandas as pd
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from analysis.curves import IDEAL_ALIGNMENT, IDEAL_UNIFORMITY
-from analysis.figures.scales import COLOURS, add_mtd_colours, make_log_y, mtd_norm
-from analysis.figures.spots import add_run_spots
-from analysis.figures.style import INK, OTHER, add_legend, is_heavy
+from analysis.figures.distance import scatter_by_mtd
+from analysis.figures.style import (
+    COLOURS,
+    INK,
+    OTHER,
+    add_legend,
+    add_mtd_colours,
+    look_of,
+    make_log_y,
+    mtd_norm,
+)
+from analysis.statistics.curves import IDEAL_ALIGNMENT, IDEAL_UNIFORMITY
 
 # Not seaborn: its functions have no colour scale (`scatterplot` puts sampled values in a legend),
 # and a line per level takes a table in long form with a row per singular value.
@@ -26,19 +34,7 @@ def draw_plane(distances: pd.DataFrame, ax: Axes) -> None:
     """
     if len(distances):
         norm = mtd_norm(distances["mtd"].to_numpy())
-        ax.scatter(
-            distances["uniformity"],
-            distances["alignment"],
-            c=distances["mtd"],
-            norm=norm,
-            cmap=COLOURS,
-            s=28,
-            linewidths=0.4,
-            edgecolors="white",
-            rasterized=is_heavy(len(distances)),
-        )
-        across, up = distances["uniformity"], distances["alignment"]
-        add_run_spots(ax, distances, across, up, value="alignment")
+        scatter_by_mtd(distances, ax, "uniformity", "alignment", norm, value="alignment")
         add_mtd_colours(ax, norm)
     ideal = ([IDEAL_UNIFORMITY], [IDEAL_ALIGNMENT])
     ax.plot(*ideal, marker="*", color=OTHER, markersize=12, linestyle="", label="ideal point")
@@ -91,4 +87,29 @@ def draw_spectra(before: pd.DataFrame, after: pd.DataFrame, ax: Axes) -> None:
     ax.set_xlabel(_INDEX)
     ax.set_ylabel("singular value / largest")
     if len(before):
+        add_legend(ax)
+
+
+def draw_spherical_cap(frame: pd.DataFrame, ax: Axes) -> None:
+    """Mean and standard deviation by dimension, a line and a band for each angle.
+
+    frame  from `compute_spherical_cap`. Crosses: the simulation; dashes: mixed negatives.
+    """
+    for at, (angle, rows) in enumerate(frame.groupby("angle")):
+        colour, marker = look_of(at)
+        dimension, mean, std = rows["dimension"], rows["mean"], rows["std"]
+        simulated, spread = rows["simulated_mean"], rows["simulated_std"]
+        label = f"ω = {angle:g}°"
+        ax.plot(dimension, mean, color=colour, marker=marker, fillstyle="none", label=label)
+        ax.fill_between(dimension, mean - std, mean + std, color=colour, alpha=0.2, linewidth=0)
+        ax.errorbar(dimension, simulated, yerr=spread, fmt="x", color=colour, elinewidth=0.8)
+        ax.plot(dimension, rows["mixed"], color=colour, linestyle="--", linewidth=1)
+    ax.set_xscale("log", base=2)
+    ax.set_xlabel("dimension d")
+    ax.set_ylabel("cosine of a random pair")
+    if len(frame):
+        ticks = frame["dimension"].unique().tolist()
+        ax.set_xticks(ticks, [str(tick) for tick in ticks])
+        ax.plot([], [], color=INK, linestyle="", marker="x", label="simulation")
+        ax.plot([], [], color=INK, linestyle="--", linewidth=1, label="mixed negative")
         add_legend(ax)

@@ -1,4 +1,4 @@
-"""Frames as tables of a page, with numbers rounded for reading."""
+"""Frames as tables of a page, with numbers rounded for reading, and phrases of its text."""
 
 import math
 import re
@@ -6,10 +6,31 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from analysis.experiments.settings import format_setting
+from analysis.data.runs import format_mtd
+from analysis.data.settings import format_setting
+from analysis.data.tasks import TASKS
 from analysis.report.page import Column, Table
-from analysis.runs import format_mtd
-from analysis.tasks import TASKS
+
+LEVEL = 0.95
+PERCENT = f"{100 * LEVEL:g} %"
+BAND = f"The band is the {PERCENT} t interval over seeds."
+
+
+def count(amount: int, noun: str) -> str:
+    """An amount with its noun in the right number."""
+    return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
+
+
+def describe_curve(curve: pd.DataFrame, what: str, *, decimals: int = 2) -> str:
+    """Where a curve over MTD is highest and lowest."""
+    top, bottom = curve.iloc[int(curve["mean"].argmax())], curve.iloc[int(curve["mean"].argmin())]
+    if len(curve) == 1:
+        return f"{what} {top['mean']:.{decimals}f} at the only MTD, {format_mtd(top['mtd'])}."
+    return (
+        f"{what} highest at MTD {format_mtd(top['mtd'])} ({top['mean']:.{decimals}f}) and "
+        f"lowest at MTD {format_mtd(bottom['mtd'])} ({bottom['mean']:.{decimals}f})."
+    )
+
 
 MISSING = "–"
 PUBLISHED = "published: BERT-base, Wikipedia, average of seven STS tests"
@@ -37,7 +58,7 @@ _LABELS: Mapping[str, str] = {
     "optimism": "its optimism",
     "score_optimism": "optimism of the score",
     "configuration_mean": "mean score of its configuration",
-    "configuration_runs": "over trials",
+    "configuration_trials": "over trials",
 }
 _DECIMALS: Mapping[str, int] = {
     **dict.fromkeys((*TASKS, "STS average"), 2),

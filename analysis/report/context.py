@@ -6,18 +6,17 @@ from functools import cached_property
 
 import pandas as pd
 
-from analysis.curves import compute_mtd_curve
-from analysis.design import seeds_for_verdict
-from analysis.frames import StudyFrames
-from analysis.looks import judged_trials
-from analysis.methods import compute_methods, select_curve_trials
+from analysis.data.frames import StudyFrames
+from analysis.data.runs import traced_runs, untraced_runs
+from analysis.data.tasks import is_own, label_score
+from analysis.inference.design import seeds_for_verdict
+from analysis.inference.looks import judged_trials
+from analysis.inference.pairing import LevelScores, level_scores
+from analysis.inference.verdict import Verdict, judge_levels
 from analysis.report.cells import clean
-from analysis.report.text import LEVEL
-from analysis.runs import traced_runs, untraced_runs
-from analysis.spectrum import find_width
-from analysis.sufficiency import Sufficiency, compute_sufficiency
-from analysis.tasks import is_own, label_score
-from analysis.verdict import Verdict, compute_verdict
+from analysis.statistics.curves import compute_mtd_curve, find_width
+from analysis.statistics.methods import compute_methods, select_curve_trials
+from analysis.statistics.sufficiency import Sufficiency, compute_sufficiency
 
 _MOST_LABEL = 60
 
@@ -29,8 +28,8 @@ class StudyContext:
     curve_trials  the trials whose runs make one curve over MTD: of one method alone where
               several have an MTD.
     traced    completed runs of these with an MTD; untraced: all completed runs without one.
-    curve     `compute_mtd_curve` of the score; verdict: on its shape, at the
-              error rate and the margin that the study specifies.
+    levels    `level_scores` of the curve's trials; curve: `compute_mtd_curve` of the score.
+    verdict   on its shape, at the error rate and the margin that the study specifies.
     sufficiency  of MTD; None where fewer than two levels of MTD have a score.
     methods   `compute_methods`; no rows where the runs are of one method.
     labels    of the columns that are settings.
@@ -58,33 +57,42 @@ class StudyContext:
 
     @cached_property
     def curve(self) -> pd.DataFrame:
-        return compute_mtd_curve(self.curve_trials, level=LEVEL)
+        return compute_mtd_curve(self.curve_trials)
+
+    @cached_property
+    def levels(self) -> LevelScores:
+        return level_scores(self.curve_trials, self.study.settings, self.study.items)
+
+    @cached_property
+    def _judged(self) -> tuple[LevelScores, float]:
+        """What the verdict is computed from, and its significance level."""
+        trials, alpha = judged_trials(self.study, self.curve_trials)
+        if len(trials) == len(self.curve_trials):
+            return self.levels, alpha
+        return level_scores(trials, self.study.settings, self.study.items), alpha
 
     @cached_property
     def verdict(self) -> Verdict:
-        trials, alpha = judged_trials(self.study, self.curve_trials)
-        settings, margin = self.study.settings, self.study.margin
-        items = self.study.items
-        return compute_verdict(trials, settings, items=items, level=1 - alpha, margin=margin)
+        levels, alpha = self._judged
+        return judge_levels(levels, level=1 - alpha, margin=self.study.margin)
 
     @cached_property
     def seeds_for_verdict(self) -> int | None:
         """Seeds in all for a verdict with 80 % power; None where there is one, or not known."""
         if self.verdict.verdict != "inconclusive":
             return None
-        trials, _ = judged_trials(self.study, self.curve_trials)
-        return seeds_for_verdict(trials, self.study.settings, self.verdict, self.study.items)
+        return seeds_for_verdict(self._judged[0], self.verdict)
 
     @cached_property
     def sufficiency(self) -> Sufficiency | None:
         if self.traced["mtd"].nunique() < 2:
             return None
-        return compute_sufficiency(self.curve_trials, self.study.settings, level=LEVEL)
+        return compute_sufficiency(self.curve_trials, self.study.settings)
 
     @cached_property
     def methods(self) -> pd.DataFrame:
         study = self.study
-        return compute_methods(self.trials, study.settings, items=study.items, level=LEVEL)
+        return compute_methods(self.trials, study.settings, items=study.items)
 
     @property
     def labels(self) -> Mapping[str, str]:

@@ -8,9 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-import pandas as pd
-
+from analysis import figures
 from analysis.report.page import Figure
 
 if TYPE_CHECKING:
@@ -59,8 +57,6 @@ class Drawing:
 
 def render_figure(name: str, drawing: Drawing, *, note: str = "") -> Figure:
     """Draw it. note  stands in the figure itself, below everything."""
-    from analysis import figures
-
     with figures.figure_style(name):
         wide = _compose(drawing, note, narrow=False)
         vector = figures.to_svg(wide)
@@ -76,8 +72,6 @@ def render_figure(name: str, drawing: Drawing, *, note: str = "") -> Figure:
 
 def _compose(drawing: Drawing, note: str, *, narrow: bool) -> "MatplotlibFigure":
     """The figure with all its panels, on a wide or on a narrow page."""
-    from analysis import figures
-
     panels = drawing.panels
     rows, columns = (len(panels), 1) if narrow else (drawing.rows, drawing.columns)
     width, height = (_NARROW, drawing.narrow_height) if narrow else (_WIDE, drawing.height)
@@ -92,10 +86,3 @@ def _compose(drawing: Drawing, note: str, *, narrow: bool) -> "MatplotlibFigure"
     if note:
         figure.supxlabel(note, fontsize=9, color=figures.OTHER, x=0.99, ha="right")
     return figure
-
-
-def choose_evenly(table: pd.DataFrame, most: int) -> pd.DataFrame:
-    """At most so many rows at even steps, the first and the last among them."""
-    if len(table) <= most:
-        return table
-    return table.iloc[np.linspace(0, len(table) - 1, most).round().astype(int)]

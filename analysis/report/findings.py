@@ -11,20 +11,86 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.confirmation import choose_candidates
-from analysis.intervals import Estimate
-from analysis.looks import judged_trials
-from analysis.points import SYMBOLS, format_component
+from analysis.data.points import format_component
+from analysis.data.runs import completed_runs, format_mtd
+from analysis.inference.intervals import Estimate
+from analysis.inference.looks import judged_trials
+from analysis.inference.verdict import Verdict, describe_points, format_p
+from analysis.measures.trace import PARTS
+from analysis.report.cells import LEVEL, PERCENT, count
 from analysis.report.context import StudyContext
-from analysis.report.shape import answer_shape, describe_certainty
-from analysis.report.text import LEVEL, PERCENT, count
 from analysis.report.topics.comparison import Configurations, describe_effect
 from analysis.report.topics.history import History
 from analysis.report.topics.methods import Methods
-from analysis.robustness import Condition
-from analysis.runs import completed_runs, format_mtd
-from analysis.sufficiency import Sufficiency
-from analysis.verdict import describe_points, format_p
+from analysis.statistics.contrasts import choose_candidates
+from analysis.statistics.robustness import Condition
+from analysis.statistics.sufficiency import Sufficiency
+
+
+def answer_shape(verdict: Verdict, settings: str = "") -> str:
+    """The shape of the score over MTD in a few words, and the levels that may be the best.
+
+    settings  of the lowest and the highest of these levels, such as "η 0.9 to 0.97", or empty.
+    """
+    first, last = format_mtd(verdict.first), format_mtd(verdict.last)
+    best = f"{_name_best(verdict)}{settings and f' ({settings})'}"
+    if verdict.verdict == "peaked":
+        return f"The score peaks {best}"
+    if verdict.verdict in ("rising", "falling"):
+        verb = "rises" if verdict.verdict == "rising" else "falls"
+        if len(verdict.optimal_range) > 1 or verdict.best_is_inside:
+            return f"The score {verb} overall with MTD; it is best {best}"
+        end = f"up to {last}, the highest" if verb == "rises" else f"from {first}, the lowest"
+        return f"The score {verb} with MTD, {end} tested"
+    if verdict.verdict == "flat":
+        return f"MTD makes no difference between {first} and {last}"
+    if verdict.seeds < 2 and not verdict.known_errors:
+        return "Inconclusive: one seed cannot separate MTD from chance"
+    return f"Inconclusive: no effect of MTD between {first} and {last} is significant"
+
+
+def _name_best(verdict: Verdict) -> str:
+    """The levels that are indistinguishable from the best: one, or from where to where."""
+    ends = dict.fromkeys(map(format_mtd, verdict.optimal_range or (verdict.peak_mtd,)))
+    low, high = next(iter(ends)), next(reversed(ends))
+    return f"at MTD {low}" if low == high else f"between MTD {low} and {high}"
+
+
+def describe_certainty(verdict: Verdict) -> str:
+    """How sure the shape is: the p value or the margin, the differences, and what they cover."""
+    basis = _describe_basis(verdict)
+    if verdict.verdict == "peaked":
+        rise, fall = (
+            f"{each.mean:.2f} points (at least {each.low:.2f})"
+            for each in (verdict.rise, verdict.fall)
+        )
+        return (
+            f"{format_p(verdict.p_value)} (multiplicity-adjusted); fitted lines rise by {rise} up "
+            f"to MTD {format_mtd(verdict.turn)} and fall by {fall} from there; {basis}."
+        )
+    if verdict.verdict in ("rising", "falling"):
+        change = describe_points(verdict.change, verdict.level)
+        return (
+            f"{format_p(verdict.p_trend)} for the slope; change over the range {change}; {basis}."
+        )
+    if verdict.verdict == "flat":
+        return (
+            f"Any two levels differ by less than {verdict.margin:g} points (equivalence tests at "
+            f"{100 * (1 - verdict.level):.3g} %); {basis}."
+        )
+    if (verdict.seeds < 2 and not verdict.known_errors) or verdict.levels < 2:
+        return f"Not tested; {basis}."
+    return (
+        f"{format_p(verdict.p_value)} for a peak, {format_p(verdict.p_trend)} for a slope; {basis}."
+    )
+
+
+def _describe_basis(verdict: Verdict) -> str:
+    levels = count(verdict.levels, "level")
+    if verdict.known_errors:
+        return f"{levels}, standard errors as given"
+    return f"{count(verdict.seeds, 'seed')}, {levels}"
+
 
 Infos = Mapping[str, Any]
 """What the topics of a page computed, by the name of the topic."""
@@ -221,13 +287,13 @@ def _distance(context: StudyContext) -> Finding:
 def _name_settings(context: StudyContext) -> str:
     """The range of the only setting that makes up MTD here, over the levels that may be best."""
     runs = context.traced
-    varied = [name for name in SYMBOLS if runs[name].nunique() > 1]
+    varied = [name for name in PARTS if runs[name].nunique() > 1]
     levels = context.verdict.optimal_range
     if len(varied) != 1 or not levels:
         return ""
     inside = runs.loc[runs["mtd"].between(levels[0], levels[-1]), varied[0]]
     ends = dict.fromkeys(map(format_component, (inside.min(), inside.max())))
-    return f"{SYMBOLS[varied[0]]} {' to '.join(ends)}"
+    return f"{PARTS[varied[0]]} {' to '.join(ends)}"
 
 
 def _sufficiency(found: Sufficiency) -> str:

@@ -1,24 +1,97 @@
 """The first screen of a study's page: question, answer, recommended configuration, next step."""
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
-from analysis.comparison import estimate_configuration
-from analysis.experiments.settings import format_value
-from analysis.report.cells import clean
-from analysis.report.commands import confirm_command, more_seeds_command, runs
-from analysis.report.configuration import describe_time
+from analysis.data.runs import completed_runs, format_mtd, is_missing, varied_settings
+from analysis.data.settings import format_value, with_defaults
+from analysis.inference.intervals import Estimate
+from analysis.inference.verdict import describe_points, join_words
+from analysis.report.cells import LEVEL, PERCENT, clean, count
 from analysis.report.context import StudyContext
 from analysis.report.findings import Finding
-from analysis.report.gain import NoGain, describe_gain, find_no_gain
-from analysis.report.kept_model import describe_model
 from analysis.report.page import Headline, NextStep, Recommendation, Status
-from analysis.report.scope import describe_scope, list_facts
-from analysis.report.status import describe_status
-from analysis.report.text import LEVEL, PERCENT
+from analysis.report.study_facts import (
+    compare_command,
+    confirm_command,
+    describe_model,
+    describe_scope,
+    describe_status,
+    describe_time,
+    list_facts,
+    more_seeds_command,
+    runs,
+)
 from analysis.report.topics.sufficiency import name_cell
-from analysis.runs import completed_runs, format_mtd, is_missing, varied_settings
+from analysis.statistics.configurations import (
+    compute_configurations,
+    estimate_configuration,
+    name_configuration,
+)
+
+
+@dataclass(frozen=True)
+class NoGain:
+    """answer: a sentence without its full stop; certainty: its numbers."""
+
+    answer: str
+    certainty: str
+
+
+def find_no_gain(context: StudyContext, number: int) -> NoGain | None:
+    """That training did not raise the score of a trial's configuration.
+
+    None where the mean is above that before training, or no score before training was recorded.
+    """
+    trials, settings = context.trials, context.study.settings
+    before = trials["score_before"].astype("float64")
+    known = completed_runs(trials.assign(score=trials["score"].astype("float64") - before))
+    if number not in set(known["number"]):
+        return None
+    change, seeds = estimate_configuration(known, settings, number)
+    if change.mean > 0:
+        return None
+    untrained, _ = estimate_configuration(known.assign(score=before[known.index]), settings, number)
+    interval = f"{PERCENT} CI {change.low:.2f} to {change.high:.2f}, " if seeds > 1 else ""
+    return NoGain(
+        "Training lowered the score" if change.high < 0 else "Training did not raise the score",
+        f"Before training {untrained.mean:.2f}, after it {untrained.mean + change.mean:.2f} in the "
+        f"configuration with the highest mean: {change.mean:+.2f} points "
+        f"({interval}{count(seeds, 'seed')}).",
+    )
+
+
+def describe_gain(context: StudyContext, number: int) -> str:
+    """The paired differences of a configuration to the default one and to the lowest mean.
+
+    number  of the first trial of the configuration with the highest mean; empty for another. The
+            default is that of the settings that varied, where it was run. The intervals are
+            simultaneous for all configurations, which covers the choice of the best.
+    """
+    study = context.study
+    trials = with_defaults(context.trials, study.settings)
+    table = compute_configurations(trials, study.settings, items=study.items)
+    if len(table) < 2 or table["number"].iloc[0] != number:
+        return ""
+    varied = varied_settings(completed_runs(trials), study.settings)
+    defaults = {name: study.settings[name].default for name in varied}
+    same = (table[varied] == pd.Series(defaults)).all(axis=1)
+    others = {"the default": table[same], "the lowest mean": table.tail(1)}
+    texts = [
+        f"{_gain(rows.iloc[0])} over {what} ({name_configuration(rows.iloc[0][varied])})"
+        for what, rows in others.items()
+        if len(rows) and np.isfinite(rows["difference"].iloc[0])
+    ]
+    return f"{'; '.join(texts)}." if texts else ""
+
+
+def _gain(row: pd.Series) -> str:
+    less = (-float(row[name]) for name in ("difference", "difference_high", "difference_low"))
+    return f"+{describe_points(Estimate(*less), LEVEL)}"
+
 
 _MOST_QUESTION = 320
 _MOST_SETTINGS = 8
@@ -65,8 +138,8 @@ def ask(context: StudyContext) -> str:
         names = ["MTD"]  # a table of runs may state nothing else
     if not names:
         return f"Which {clean(study.metric)} does this configuration reach?"
-    listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-    return clean(f"How does {study.metric} depend on {listed}?", most=_MOST_QUESTION)
+    asked_of = f"How does {study.metric} depend on {join_words(names)}?"
+    return clean(asked_of, most=_MOST_QUESTION)
 
 
 def recommend(
@@ -117,7 +190,7 @@ def _method_first(names: list[str]) -> list[str]:
 
 def _describe_score(context: StudyContext, number: int) -> str:
     study = context.study
-    found, seeds = estimate_configuration(context.trials, study.settings, number, level=LEVEL)
+    found, seeds = estimate_configuration(context.trials, study.settings, number)
     metric = clean(study.metric, most=40)
     if not np.isfinite(found.low):
         return f"{metric} {found.mean:.2f} (one seed){_describe_selection(context)}."
@@ -179,13 +252,22 @@ def _compare_divisions(context: StudyContext) -> NextStep:
     text = "Compare configurations of equal MTD that divide it otherwise between 1/(1 − η) and K/N"
     if found is None or found.pair is None:
         return _step(text)
-    high, low = (
-        name_cell(found.cells.iloc[row]) for row in (found.pair.high_row, found.pair.low_row)
-    )
+    cells = [found.cells.iloc[row] for row in (found.pair.high_row, found.pair.low_row)]
+    high, low = map(name_cell, cells)
     time = describe_time(context.study, 2 * _FRESH_SEEDS)
-    return _step(
-        f"{text}, with {_FRESH_SEEDS} new seeds ({time}). Most different here: {high} and {low}"
-    )
+    text = f"{text}, with {_FRESH_SEEDS} new seeds ({time}). Most different here: {high} and {low}"
+    if not runs(context.study.command, "sweep"):
+        return _step(text)
+    numbers = (_first_trial(context, cell) for cell in cells)
+    return _step(f"{text}, on the seeds so far", compare_command(context.study, *numbers))
+
+
+def _first_trial(context: StudyContext, cell: pd.Series) -> str:
+    """The number of the first completed trial of a configuration of `Sufficiency.cells`."""
+    trials = context.traced
+    ratio = trials["queue_size"] / trials["batch_size"]
+    same = np.isclose(ratio, cell["ratio"]) & (trials["ema_decay"] == cell["ema_decay"])
+    return str(int(trials.loc[same, "number"].min()))
 
 
 def _step(text: str, command: str = "") -> NextStep:

@@ -6,32 +6,27 @@ from typing import TYPE_CHECKING, Literal
 
 import pandas as pd
 
-from analysis.level_means import (
-    LevelMeans,
-    MeansVerdict,
-    judge_means,
-    load_published_means,
-    published_means,
-)
-from analysis.report.cells import clean, make_table
-from analysis.report.drawing import Drawing, render_figure
-from analysis.report.files import write_files
+from analysis import figures
+from analysis.data.level_means import LevelMeans, load_published_means, published_means
+from analysis.data.runs import format_mtd
+from analysis.inference.level_means import MeansVerdict, judge_means
+from analysis.inference.verdict import Verdict, format_p
+from analysis.report.cells import clean, describe_curve, make_table
+from analysis.report.drawing import Drawing
+from analysis.report.findings import answer_shape, describe_certainty
 from analysis.report.page import (
     BasePage,
     Headline,
     NextStep,
     Recommendation,
-    Section,
     Status,
-    render,
+    Table,
 )
-from analysis.report.shape import answer_shape, describe_certainty
-from analysis.report.text import describe_curve
-from analysis.runs import format_mtd
-from analysis.verdict import Verdict, format_p
+from analysis.report.topics.base import Topic
+from analysis.report.writer import Parts, compute_topics, write_page
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 _TITLE = "Mean score against maximum traceable distance"
 _ASSUMPTION = (
@@ -74,6 +69,14 @@ class MeansReport:
     summary: tuple[str, ...]
     mtd_sufficient: Literal["cannot be tested"] = "cannot be tested"
     seeds_for_verdict: None = None
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Level means and what was found of them."""
+
+    data: LevelMeans
+    found: MeansVerdict
 
 
 def summarise_means(judged: MeansVerdict) -> tuple[str, ...]:
@@ -132,24 +135,37 @@ def _find_command(data: LevelMeans) -> str:
     return f"mtdlab report --published {names[0]}" if names else ""
 
 
-def _table(data: LevelMeans, verdict: Verdict) -> pd.DataFrame:
+def _tabulate(judged: Judged) -> pd.DataFrame:
+    data, verdict = judged.data, judged.found.verdict
     best = data.frame["mtd"].isin(verdict.optimal_range).map({True: "yes", False: "no"})
     return data.frame.assign(error=data.errors.round(4), optimal=best)
 
 
-def _draw(data: LevelMeans, verdict: Verdict) -> Drawing:
-    def panel(ax: "Axes") -> None:
-        from analysis import figures
+def _show(judged: Judged) -> tuple[Table, ...]:
+    names = {"error": "standard error", "optimal": "indistinguishable from the best"}
+    shown = _tabulate(judged).rename(columns=names)
+    return (make_table(shown, caption="The means, and what is derived from them.", csv="means"),)
 
-        figures.draw_published_curve(data.frame, ax, name="mean score × 100")
 
+def _draw(judged: Judged) -> Drawing:
+    data, verdict = judged.data, judged.found.verdict
     return Drawing(
         _TITLE,
-        [("", panel)],
+        [("", lambda ax: figures.draw_published_curve(data.frame, ax, name="mean score × 100"))],
         height=3.8,
         caption="The means with their bands, taken as 95 % intervals.",
         alt=f"{describe_curve(data.frame, 'The mean is')} {verdict.sentence}",
     )
+
+
+_TOPIC: Topic[LevelMeans, Judged] = Topic(
+    name="means",
+    title=_TITLE,
+    compute=lambda data: Judged(data, judge_means(data)),
+    csv={"means": _tabulate},
+    figures={"means": _draw},
+    tables=_show,
+)
 
 
 def write_level_means(data: LevelMeans, out: Path, *, generated: str, version: str) -> MeansReport:
@@ -157,33 +173,22 @@ def write_level_means(data: LevelMeans, out: Path, *, generated: str, version: s
 
     The arguments are those of `write_report`. Raises OSError if the folder cannot be written.
     """
-    judged = judge_means(data)
+    found = compute_topics((_TOPIC,), data)
+    judged: MeansVerdict = found[0][1].found
     verdict, summary = judged.verdict, summarise_means(judged)
-    frame = _table(data, verdict)
-    shown = frame.rename(
-        columns={"error": "standard error", "optimal": "indistinguishable from the best"}
-    )
-    table = make_table(shown, caption="The means, and what is derived from them.", csv="means")
-    figure = render_figure("means", _draw(data, verdict))
-    sections = (Section("means", _TITLE, tables=(table,)),)
-    page = BasePage(
-        name=clean(data.name),
-        generated=generated,
-        version=version,
-        headline=_headline(data, verdict),
-        figure=figure,
-        summary=summary,
-        limits=(_ASSUMPTION, _UNPAIRED),
-        sections=sections,
-        methods=_METHODS,
-    )
-    files = write_files(
-        out,
-        render(page),
-        {"means": frame},
-        sections,
-        table_names=("means",),
-        figure_names=("means",),
-        figure=figure,
-    )
+
+    def build(parts: Parts) -> BasePage:
+        return BasePage(
+            name=clean(data.name),
+            generated=generated,
+            version=version,
+            headline=_headline(data, verdict),
+            figure=parts.figure,
+            summary=summary,
+            limits=(_ASSUMPTION, _UNPAIRED),
+            sections=parts.sections,
+            methods=_METHODS,
+        )
+
+    files = write_page(out, (_TOPIC,), found, build, main=_TOPIC.name)
     return MeansReport(files.page, files.figures, files.tables, verdict, summary)

@@ -2,14 +2,41 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import numpy as np
 import pandas as pd
 
-from analysis.frames import StudyFrames
-from analysis.multi_study import (
+from analysis import figures
+from analysis.data.frames import StudyFrames
+from analysis.data.runs import format_mtd
+from analysis.data.tasks import label_score
+from analysis.inference.verdict import Verdict, join_words
+from analysis.report.cells import PERCENT, clean, make_table
+from analysis.report.context import StudyContext, describe_selection
+from analysis.report.drawing import Drawing
+from analysis.report.page import (
+    BasePage,
+    Headline,
+    NextStep,
+    Recommendation,
+    Status,
+    Table,
+    trial_anchor,
+)
+from analysis.report.study_facts import (
+    compare_command,
+    describe_encoder,
+    describe_status,
+    list_facts,
+)
+from analysis.report.topics.base import Topic
+from analysis.report.transfer import make_transfer_topic
+from analysis.report.writer import Parts, Report, compute_topics, write_page, write_report
+from analysis.statistics.multi_study import (
     compute_best_spectra,
     compute_curves,
     compute_overview,
@@ -17,29 +44,130 @@ from analysis.multi_study import (
     find_shared_differences,
     studies_by_method,
 )
-from analysis.report.cells import clean, make_table
-from analysis.report.context import StudyContext, describe_selection
-from analysis.report.drawing import Drawing, render_figure
-from analysis.report.files import write_files
-from analysis.report.multi_headline import compare_studies, describe_verdict
-from analysis.report.page import BasePage, Figure, Section, Table, render
-from analysis.report.text import LEVEL, PERCENT
-from analysis.report.transfer import AGREEMENT, CANDIDATES, section_transfer
-from analysis.report.trial_links import trial_anchor
-from analysis.report.writer import Report, write_report
-from analysis.runs import format_mtd
-from analysis.tasks import label_score
-from analysis.transfer import Agreement
+from analysis.statistics.transfer import Agreement
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
-_TABLES = ("studies", "mtd_curves", "spectra", "effective_rank", AGREEMENT, CANDIDATES)
+
+NOT_APPLICABLE = "not applicable"
+_MOST_NAMED = 6
+_MOST_COMMAND = 2_000
+
+
+def describe_verdict(verdict: Verdict) -> str:
+    """The verdict on MTD; not applicable where fewer than two levels of MTD have a score."""
+    return verdict.verdict if verdict.levels_run > 1 else NOT_APPLICABLE
+
+
+def compare_studies(studies: Sequence[StudyFrames], overview: pd.DataFrame) -> Headline:
+    """Which study has the highest mean score, each one's verdict, and how far they are.
+
+    overview  `compute_overview` with a column verdict.
+
+    Scores of different metrics are not compared.
+    """
+    names = _list(overview["study"])
+    scored = overview[overview["mean"].notna()]
+    contexts = [StudyContext(study) for study in studies]
+    covered = {describe_encoder(context) for context in contexts}
+    commands = dict.fromkeys(study.command for study in studies if study.command)
+    return Headline(
+        question=f"How do {names} compare?",
+        answer=_answer(scored),
+        certainty=_certainty(scored),
+        kind="inconclusive",
+        status=_status(studies),
+        recommendation=_recommend(scored),
+        next_step=_compare(studies) if len(scored) > 1 else None,
+        scope="Each interval covers other seeds, for these evaluation data only; "
+        + (covered.pop() if len(covered) == 1 else f"{len(covered)} encoders, texts or programs")
+        + ".",
+        facts=_list_facts(contexts),
+        rerun=clean("\n".join(commands), most=_MOST_COMMAND),
+    )
+
+
+def _compare(studies: Sequence[StudyFrames]) -> NextStep:
+    """The comparison of the first two studies, which needs no training."""
+    first, second = studies[:2]
+    return NextStep(
+        "Compare the configurations that two studies have in common, paired by seed (no trials):",
+        clean(compare_command(first, second.name), most=_MOST_COMMAND),
+    )
+
+
+def _list_facts(contexts: Sequence[StudyContext]) -> Mapping[str, str]:
+    """What each study varied, its data and metric, and where the models are."""
+    facts: dict[str, list[str]] = {"Varied": [], "Data and metric": []}
+    for context in contexts[:_MOST_NAMED]:
+        for name, text in list_facts(context).items():
+            facts[name].append(f"{clean(context.study.name, most=60)}: {text}")
+    shared = {text.partition(": ")[2] for text in facts["Data and metric"]}
+    if len(shared) == 1:
+        facts["Data and metric"] = list(shared)
+    found = {name: ". ".join(texts) for name, texts in facts.items() if texts}
+    return found | {"Models": "named on each study's own page"}
+
+
+def _list(names: pd.Series) -> str:
+    texts = [clean(str(name), most=60) for name in names]
+    if len(texts) > _MOST_NAMED:
+        return f"{len(texts)} studies"
+    return join_words(texts)
+
+
+def _answer(scored: pd.DataFrame) -> str:
+    if not len(scored):
+        return "No study has a score yet"
+    if scored["metric"].nunique() > 1:
+        return "The studies have different metrics, so their scores are not compared"
+    best = scored.iloc[int(scored["mean"].argmax())]
+    return f"{clean(str(best['study']), most=60)} has the highest mean {clean(str(best['metric']))}"
+
+
+def _certainty(scored: pd.DataFrame) -> str:
+    if not len(scored):
+        return ""
+    verdicts = ", ".join(
+        f"{clean(str(study), most=60)} {verdict}"
+        for study, verdict in scored[["study", "verdict"]].head(_MOST_NAMED).itertuples(index=False)
+    )
+    return (
+        f"Verdicts on MTD: {verdicts}. The best of several means is too high on average; compare "
+        "studies at the same configuration."
+    )
+
+
+def _recommend(scored: pd.DataFrame) -> Recommendation | None:
+    if not len(scored) or scored["metric"].nunique() > 1:
+        return None
+    best = scored.iloc[int(scored["mean"].argmax())]
+    interval = ""
+    if np.isfinite(best["low"]):
+        interval = f" ({PERCENT} CI {best['low']:.2f} to {best['high']:.2f})"
+    settings = {"study": clean(str(best["study"]), most=60)}
+    settings["configuration"] = clean(str(best["setting"])) or "nothing varied"
+    text = f"Mean {best['mean']:.2f}{interval}, {int(best['seeds'])} seeds."
+    return Recommendation("Highest mean", settings, text)
+
+
+def _status(studies: Sequence[StudyFrames]) -> Status:
+    """Complete if all are; otherwise how many are in each state; and the trials that failed."""
+    kinds = pd.Series([describe_status(study).kind for study in studies]).value_counts()
+    text = ", ".join(f"{amount} {kind}" for kind, amount in kinds.items())
+    kind = str(kinds.index[0]) if len(kinds) == 1 else ""
+    planned = sum(study.planned for study in studies)
+    failed = sum(int((study.trials["state"] == "FAIL").sum()) for study in studies)
+    trials = f"{planned:,} trials, {f'{failed:,}' if failed else 'none'} failed"
+    return Status(kind, f"{len(studies)} studies: {text}; {trials}")
+
+
 _METHODS = (
     "Means are over per-seed means; intervals are t intervals over seeds. The best of several "
     "means is biased upwards, more so the more configurations a study has: compare studies at the "
     "same configuration before drawing conclusions from their best.",
-    "Spectra are of the run with each study's best score, each divided by its largest value.",
+    "Spectra are of the trial with each study's best score, each divided by its largest value.",
 )
 
 
@@ -62,8 +190,56 @@ class MultiStudyReport:
         return "\n".join([str(self.page), *own])
 
 
-def _section_studies(overview: pd.DataFrame) -> Section:
-    links = tuple(f"../{quote(name)}/index.html" for name in overview["study"])
+@dataclass(frozen=True)
+class Studies:
+    """What a page over several studies is about.
+
+    verdicts  of their own pages, in their order.
+    curves    `compute_curves`; metrics: of those with a curve.
+    spectra   `compute_best_spectra`; ranks: `compute_ranks` of them.
+    """
+
+    studies: Sequence[StudyFrames]
+    verdicts: Sequence[Verdict]
+
+    @cached_property
+    def overview(self) -> pd.DataFrame:
+        """`compute_overview`, with the verdict of each study."""
+        verdicts = [describe_verdict(verdict) for verdict in self.verdicts]
+        return compute_overview(self.studies).assign(verdict=verdicts)
+
+    @cached_property
+    def curves(self) -> pd.DataFrame:
+        return compute_curves(self.studies)
+
+    @cached_property
+    def spectra(self) -> pd.DataFrame:
+        return compute_best_spectra(self.studies)
+
+    @cached_property
+    def ranks(self) -> pd.DataFrame:
+        return compute_ranks(self.spectra)
+
+    @property
+    def metrics(self) -> list[str]:
+        return list(self.curves["metric"].unique())
+
+    @property
+    def names(self) -> list[str]:
+        return [study.name for study in self.studies]
+
+    @property
+    def note(self) -> str:
+        """What every figure states about the choice of checkpoints, or empty."""
+        noted: dict[str, list[str]] = {}
+        for study in self.studies:
+            if selection := describe_selection(study.trials):
+                noted.setdefault(selection, []).append(study.name)
+        return "; ".join(f"{text}: {', '.join(names)}" for text, names in noted.items())
+
+
+def _show_studies(context: Studies) -> tuple[Table, ...]:
+    overview = context.overview
     shown = overview.drop(columns=["completed", "planned"]).rename(
         columns={"setting": "best configuration", "n": "trials of it", "mean": "best mean"}
     )
@@ -81,10 +257,12 @@ def _section_studies(overview: pd.DataFrame) -> Section:
         ),
         csv="studies",
     )
-    linked = Table(table.caption, table.columns, table.rows, table.csv, links=links)
-    empty = overview.loc[overview["n"].isna(), "study"]
-    said = tuple(f"{clean(name)} has no completed run with a score yet." for name in empty)
-    return Section("studies", "The studies", said, tables=(linked,))
+    return (replace(table, links=tuple(f"../{quote(name)}/index.html" for name in context.names)),)
+
+
+def _describe_studies(context: Studies) -> tuple[str, ...]:
+    empty = context.overview.loc[context.overview["n"].isna(), "study"]
+    return tuple(f"{clean(name)} has no completed trial with a score yet." for name in empty)
 
 
 def describe_differences(studies: Sequence[StudyFrames]) -> str:
@@ -106,39 +284,38 @@ def with_curves(curves: pd.DataFrame) -> pd.DataFrame:
     return curves[(levels > 1) | (curves["mtd"] == 0)]
 
 
-def _draw_metric(
-    place: int, metric: str, every: pd.DataFrame, note: str, studies: Sequence[StudyFrames]
-) -> Figure:
+def _draw_metric(context: Studies, metric: str) -> Drawing:
+    every, studies = context.curves[context.curves["metric"] == metric], context.studies
     curves = with_curves(every)
     shown = [study for study in studies_by_method(studies) if study.name in set(curves["study"])]
     untraced = {study.name: StudyContext(study).untraced_methods for study in shown}
-    differences = describe_differences(shown)
     alone = " Studies at a single MTD are in the table only." if len(curves) < len(every) else ""
     best = curves.iloc[int(curves["mean"].argmax())]
-    names = [study.name for study in studies]
+    names = context.names
     evaluations = {study.facts.get("evaluation", "") for study in shown}
     label = clean(label_score(metric, evaluations.pop() if len(evaluations) == 1 else ""), most=60)
     linked = curves.assign(href=[_address(row, names) for row in curves.to_dict("records")])
 
-    def panel(ax: "Axes") -> None:
-        from analysis import figures
-
-        figures.draw_studies(linked, ax, studies=names, untraced=untraced, name=label)
-
-    drawing = Drawing(
+    return Drawing(
         f"Score against maximum traceable distance: {clean(metric)}",
-        [("", panel)],
+        [
+            (
+                "",
+                lambda ax: figures.draw_studies(
+                    linked, ax, studies=names, untraced=untraced, name=label
+                ),
+            )
+        ],
         height=3.1,
         caption=(
-            f"Mean over seeds for each study; the band is the {PERCENT} t interval. A "
-            f"horizontal line is the mean of trials without an MTD.{alone}{differences}"
+            f"Mean over seeds for each study; the band is the {PERCENT} t interval. A horizontal "
+            f"line is the mean of trials without an MTD.{alone}{describe_differences(shown)}"
         ),
         alt=(
             f"The highest mean is {best['mean']:.2f}, of {clean(best['study'])} at MTD "
             f"{format_mtd(best['mtd'])}."
         ),
     )
-    return render_figure(f"mtd_curves_{place}", drawing, note=note)
 
 
 def _address(row: Mapping[Hashable, Any], names: Sequence[str]) -> str:
@@ -148,68 +325,91 @@ def _address(row: Mapping[Hashable, Any], names: Sequence[str]) -> str:
     return f"../{quote(owner)}/index.html#{trial_anchor(int(row['trial']))}"
 
 
-def _section_score(studies: Sequence[StudyFrames], curves: pd.DataFrame, note: str) -> Section:
-    title = "Score against maximum traceable distance"
-    if not len(curves):
-        return Section("score", title, ("No completed trial has a score, so there is no curve.",))
-    metrics = list(curves["metric"].unique())
-    drawn = tuple(
-        _draw_metric(place, metric, curves[curves["metric"] == metric], note, studies)
-        for place, metric in enumerate(metrics, start=1)
+def _describe_score(context: Studies) -> tuple[str, ...]:
+    metrics = context.metrics
+    if not metrics:
+        return ("No completed trial has a score, so there is no curve.",)
+    said = tuple(_draw_metric(context, metric).alt for metric in metrics)
+    if len(metrics) == 1:
+        return said
+    names = ", ".join(clean(metric) for metric in metrics)
+    return (
+        f"The studies have different metrics ({names}), which are not drawn in one figure: "
+        "their scores cannot be compared.",
+        *said,
     )
-    said = tuple(figure.alt for figure in drawn)
-    if len(metrics) > 1:
-        names = ", ".join(clean(metric) for metric in metrics)
-        said = (
-            f"The studies have different metrics ({names}), which are not drawn in one figure: "
-            "their scores cannot be compared.",
-            *said,
-        )
-    shown = curves.drop(columns=["text", "trial"])
-    table = make_table(shown, caption="Mean score of each study by MTD.", csv="mtd_curves")
-    return Section("score", title, said, figures=drawn, tables=(table,))
 
 
-def _section_spectra(
-    spectra: pd.DataFrame, ranks: pd.DataFrame, note: str, studies: Sequence[StudyFrames]
-) -> Section | None:
-    if not len(spectra):
-        return None
-    alt = " ".join(
-        f"{clean(model)}: effective rank {rank:.1f}."
-        for model, rank in zip(ranks["model"], ranks["rank"], strict=True)
-    )
-    names = [study.name for study in studies]
+def _tabulate_score(context: Studies) -> pd.DataFrame:
+    return context.curves.drop(columns=["text", "trial"], errors="ignore")
 
-    def panel(ax: "Axes") -> None:
-        from analysis import figures
 
-        figures.draw_models(spectra, ax, studies=names)
+def _show_score(context: Studies) -> tuple[Table, ...]:
+    if not context.metrics:
+        return ()
+    caption = "Mean score of each study by MTD."
+    return (make_table(_tabulate_score(context), caption=caption, csv="mtd_curves"),)
 
-    drawing = Drawing(
+
+def _describe_models(context: Studies) -> tuple[str, ...]:
+    ranks = zip(context.ranks["model"], context.ranks["rank"], strict=True)
+    return (" ".join(f"{clean(model)}: effective rank {rank:.1f}." for model, rank in ranks),)
+
+
+def _show_models(context: Studies) -> tuple[Table, ...]:
+    caption = "Effective rank of each model."
+    return (make_table(context.ranks, caption=caption, csv="effective_rank"),)
+
+
+def _draw_models(context: Studies) -> Drawing:
+    return Drawing(
         "Singular values of the best models",
-        [("", panel)],
+        [("", lambda ax: figures.draw_models(context.spectra, ax, studies=context.names))],
         height=4.4,
         caption=(
             "Singular values of the evaluation sentences' embeddings, each divided by the "
             "largest; dashed before training. A flatter line means that more dimensions are used."
         ),
-        alt=alt,
+        alt=_describe_models(context)[0],
     )
-    figure = render_figure("spectra", drawing, note=note)
-    table = make_table(ranks, caption="Effective rank of each model.", csv="effective_rank")
-    return Section("spectra", "Spectra", (alt,), figures=(figure,), tables=(table,))
 
 
-def _take_first_figure(
-    sections: tuple[Section, ...],
-) -> tuple[Figure | None, tuple[Section, ...]]:
-    """The first figure, for below the headline, and the sections without it."""
-    for at, section in enumerate(sections):
-        if section.figures:
-            rest = replace(section, figures=section.figures[1:])
-            return section.figures[0], (*sections[:at], rest, *sections[at + 1 :])
-    return None, sections
+def make_topics(context: Studies, *, transfer: bool) -> tuple[Topic[Studies, Any], ...]:
+    """The topics of the page, with a figure of curves for each metric."""
+    curves = {
+        f"mtd_curves_{place}": partial(_draw_metric, metric=metric)
+        for place, metric in enumerate(context.metrics, start=1)
+    }
+    studies = Topic[Studies, Studies](
+        name="studies",
+        title="The studies",
+        compute=lambda context: context,
+        csv={"studies": lambda context: context.overview},
+        text=_describe_studies,
+        tables=_show_studies,
+    )
+    score = Topic[Studies, Studies](
+        name="score",
+        title="Score against maximum traceable distance",
+        compute=lambda context: context,
+        csv={"mtd_curves": _tabulate_score},
+        figures=curves,
+        text=_describe_score,
+        tables=_show_score,
+    )
+    models = Topic[Studies, Studies](
+        name="spectra",
+        title="Spectra",
+        compute=lambda context: context if len(context.spectra) else None,
+        csv={
+            "spectra": lambda context: context.spectra.reset_index(),
+            "effective_rank": lambda context: context.ranks,
+        },
+        figures={"spectra": _draw_models},
+        text=_describe_models,
+        tables=_show_models,
+    )
+    return studies, score, make_transfer_topic(requested=transfer), models
 
 
 def write_multi_study(
@@ -225,7 +425,8 @@ def write_multi_study(
 
     studies    one or more, of different names, also unfinished ones and those without a score.
     name       of the page's folder; none of the studies'.
-    transfer   whether to compare the first study's answer with the others' (`analysis.transfer`).
+    transfer   whether to compare the first study's answer with the others'
+               (`analysis.statistics.transfer`).
     generated, version  as for `write_report`.
 
     The same arguments give the same bytes. Raises ValueError for a name that is a study's, and
@@ -237,53 +438,31 @@ def write_multi_study(
         study.name: write_report(study, out / study.name, generated=generated, version=version)
         for study in studies
     }
-    overview = compute_overview(studies, level=LEVEL).assign(
-        verdict=[describe_verdict(pages[study.name].verdict) for study in studies]
+    context = Studies(studies, [page.verdict for page in pages.values()])
+    topics, note = make_topics(context, transfer=transfer), context.note
+    found = compute_topics(topics, context)
+
+    def build(parts: Parts) -> BasePage:
+        return BasePage(
+            name=clean(name),
+            generated=generated,
+            version=version,
+            headline=compare_studies(studies, context.overview),
+            figure=parts.figure,
+            limits=(f"{clean(note[0].upper() + note[1:])}.",) if note else (),
+            sections=parts.sections,
+            methods=_METHODS,
+        )
+
+    drawn = (
+        topic.name
+        for topic, info in found
+        if any(draw(info) is not None for draw in topic.figures.values())
     )
-    curves, spectra = compute_curves(studies, level=LEVEL), compute_best_spectra(studies)
-    ranks = compute_ranks(spectra)
-    noted: dict[str, list[str]] = {}
-    for study in studies:
-        if selection := describe_selection(study.trials):
-            noted.setdefault(selection, []).append(study.name)
-    note = "; ".join(f"{text}: {', '.join(names)}" for text, names in noted.items())
-    predicted, compared, agreements = (
-        section_transfer(studies, note) if transfer else (None, {}, [])
-    )
-    found = (
-        _section_studies(overview),
-        _section_score(studies, curves, note),
-        predicted,
-        _section_spectra(spectra, ranks, note, studies),
-    )
-    sections = tuple(section for section in found if section is not None)
-    figure, sections = _take_first_figure(sections)
-    page = BasePage(
-        name=clean(name),
-        generated=generated,
-        version=version,
-        headline=compare_studies(studies, overview),
-        figure=figure,
-        limits=(f"{clean(note[0].upper() + note[1:])}.",) if note else (),
-        sections=sections,
-        methods=_METHODS,
-    )
-    frames = {
-        "studies": overview,
-        "mtd_curves": curves.drop(columns=["text", "trial"]),
-        "spectra": spectra.reset_index(),
-        "effective_rank": ranks,
-        **compared,
-    }
-    kept = {key: frame for key, frame in frames.items() if len(frame)}
     earlier = [path.stem for path in (out / name / "figures").glob("mtd_curves_*.png")]
-    files = write_files(
-        out / name,
-        render(page),
-        kept,
-        sections,
-        table_names=_TABLES,
-        figure_names=["spectra", "transfer", *earlier],
-        figure=figure,
+    files = write_page(
+        out / name, topics, found, build, main=next(drawn, ""), note=note, earlier=earlier
     )
-    return MultiStudyReport(files.page, files.figures, files.tables, pages, tuple(agreements))
+    [predicted] = [info for topic, info in found if topic.name == "transfer"] or [None]
+    agreements = tuple(predicted.agreements) if predicted else ()
+    return MultiStudyReport(files.page, files.figures, files.tables, pages, agreements)

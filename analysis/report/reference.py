@@ -6,13 +6,239 @@ the other topics are listed without columns.
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import product
+from typing import Any
 
-from analysis import frames
-from analysis.report.column_meanings import COLUMN_MEANINGS
+import numpy as np
+import pandas as pd
+
+from analysis.data import frames
+from analysis.data.frames import LOOK_COLUMNS, Setting, StudyFrames
+from analysis.measures.trace import PARTS, d_trace
 from analysis.report.context import StudyContext
-from analysis.report.example_studies import example_studies
 from analysis.report.topics import TOPICS
 from analysis.report.topics.experiment import EXPERIMENT_TOPICS
+
+COLUMN_MEANINGS: Mapping[str, str] = {
+    "added": "trials that the look added; in `sufficiency.csv`, curves added to the null model",
+    "alignment": "mean squared distance of positive pairs; lower is better",
+    "alpha": "nominal significance level of the look",
+    "angle": "half angle of the spherical cap, in degrees",
+    "base": "null model of the score",
+    "baseline": "mean cosine of different sentences' keys now",
+    "best": "value with the highest mean score",
+    "best_step": "step of the checkpoint that was kept",
+    "best_high": "upper end of the optimal range, in steps",
+    "best_low": "lower end of the optimal range, in steps",
+    "best_mtd": "MTD with the highest mean score",
+    "beyond": "trials whose half-life is longer than the longest lag",
+    "chosen_by": "score by which the trial is the best",
+    "collapsed_share": "trials that collapsed, in percent of those that did or have a score",
+    "collapsed": "trials whose vectors collapsed",
+    "condition": "learning rate and steps, as text",
+    "configuration_mean": "mean score of the trial's configuration over its seeds",
+    "configuration_trials": "trials of that configuration",
+    "cosine": "mean cosine of a sentence's key now and `lag` steps ago",
+    "decision": "continue, or why the study ended",
+    "device": "what the trial ran on, such as `cpu` or `cuda:0`",
+    "difference": "paired difference from the best, in points",
+    "difference_high": "upper end of its confidence interval",
+    "difference_low": "lower end of its confidence interval",
+    "dimension": "dimension of the vectors",
+    "importance": "share of the score's variance that the setting explains (functional ANOVA)",
+    "setting": "hyperparameter by its name in a study file",
+    "label": "its name and symbol, as the page shows it",
+    "explained": "share of the variance between configurations that the null model explains",
+    "failed": "trials that failed",
+    "fgsm_changed": "share of word embedding entries that FGSM changed",
+    "first": "first of two correlated quantities; of a collapse, its earliest step over the trials",
+    "freedom": "degrees of freedom of the added curves",
+    "half_life": "half-life of a trial's keys, in steps",
+    "high": "upper end of the 95 % confidence interval",
+    "l1": "L1 distance of (alignment, uniformity) from the reference point",
+    "l2": "L2 distance of (alignment, uniformity) from the reference point",
+    "lag": "age of the earlier keys, in steps",
+    "last": "latest step over the trials at which a collapse began",
+    "level": "level of the confidence interval",
+    "levels": "levels of MTD",
+    "longest_lag": "longest lag that was measured, in steps",
+    "look": "number of the look, from 1",
+    "loss": "training loss of the step",
+    "low": "lower end of the 95 % confidence interval",
+    "may_be_best": "whether no other row is significantly better",
+    "mean": "mean over the seeds",
+    "mean_cosine": "mean cosine of random sentence pairs; near 1: collapsed",
+    "measure": "what the row measures",
+    "median": "median over the trials",
+    "mixed": "cosine of a mixed negative where vectors are aligned",
+    "moment": "`before` or `after` training",
+    "mtd": "maximum traceable distance, in steps; empty for a method without one",
+    "n": "trials",
+    "number": "number of the trial, as in Optuna",
+    "optimism": "expected excess of the best of n over its own mean",
+    "p_value": "p value of the look's peak or trend",
+    "peak_memory": "highest memory of the trial's process, or allocated on its GPU, in bytes",
+    "paired_high": "upper end of the interval of the deviation",
+    "paired_high_all": "upper end of its simultaneous interval, for all levels at once",
+    "paired_low": "lower end of the interval of the deviation",
+    "paired_low_all": "lower end of its simultaneous interval, for all levels at once",
+    "paired_mean": "deviation from the mean over levels within each seed, averaged over the seeds",
+    "paired_seeds": "seeds of the deviation",
+    "pairs": "simulated pairs",
+    "precision": "`float32` or `bfloat16`",
+    "processor": "model of the processor",
+    "pruned": "trials that were pruned",
+    "published": "the value in the paper",
+    "queue_fill": "keys in the queue",
+    "ratio": "K/N",
+    "reason": "why the trial failed; empty otherwise",
+    "reason_code": "nan_loss, collapsed, oom, error or interrupted (its process died "
+    "three times); empty unless it failed",
+    "runs": "how many trials the look was computed from",
+    "score": "score x 100: Spearman's rank correlation, or accuracy",
+    "score_before": "score of the encoder before training",
+    "score_optimism": "optimism of the reported score",
+    "second": "second of the two quantities that are correlated",
+    "seed": "seed of the trial",
+    "seed_sd": "standard deviation of the seeds' effects",
+    "seeds": "seeds",
+    "share": "initial queue size over the queue size",
+    "simulated_mean": "mean cosine of simulated pairs",
+    "simulated_std": "standard deviation of simulated pairs",
+    "slope": "regression of the reported score on the score that ranks",
+    "spent": "error probability spent up to the look",
+    "sts_dev": "score on the dev pairs",
+    "state": "COMPLETE, FAIL, PRUNED, RUNNING or WAITING",
+    "std": "standard deviation of the cosine in theory",
+    "step": "training step",
+    "task": "name of the task",
+    "threads": "threads of the trial",
+    "trial_sd": "standard deviation of trials beside the effects of seed and configuration",
+    "trials": "how many trials; of a look, the numbers of those that it was computed from",
+    "uniformity": "log mean of exp(-2 d²) over pairs of sentences; lower is better",
+    "value": "score by which the trial is the best",
+    "verdict": "verdict of the look",
+    "versions": "versions of the packages",
+    "wall_seconds": "duration of the trial, in seconds",
+    "worst": "value with the lowest mean score",
+}
+
+
+_SETTINGS = {
+    setting.name: setting
+    for setting in (
+        Setting("method", default="mocose"),
+        Setting("ema_decay", "η"),
+        Setting("queue_size", "K"),
+        Setting("batch_size", "N"),
+        Setting("initial_queue_size"),
+        Setting("queue_slice"),
+        Setting("prediction_layers", default=2),
+        Setting("learning_rate"),
+        Setting("steps"),
+    )
+}
+_LAGS = (1, 2, 4, 8)
+
+
+def example_studies() -> tuple[StudyFrames, ...]:
+    """Studies of η and K; of η, N and learning rates; of a symmetric structure; of methods; of
+    settings beside MTD."""
+    return (
+        _study(ema_decay=[0.75, 0.9, 0.97], queue_size=[64, 512]),
+        _study(ema_decay=[0.75, 0.9, 0.97], batch_size=[32, 64], learning_rate=[3e-4, 1e-3]),
+        _study(ema_decay=[0.0, 0.85], prediction_layers=[0, 2]),
+        _study(method=["mocose", "simcse", "mixcse"]),
+        _study(learning_rate=[3e-4, 1e-3], steps=[20, 40]),
+    )
+
+
+def _study(**varied: Sequence[Any]) -> StudyFrames:
+    trials = _trials(varied)
+    return StudyFrames(
+        name="example",
+        metric="sts_test",
+        planned=len(trials),
+        trials=trials,
+        curves=_curves(trials),
+        spectra=_spectra(trials),
+        scores=_scores(trials),
+        probes=_probes(trials),
+        looks=_looks(trials),
+        settings=_SETTINGS,
+        methods={"mocose": "MoCoSE", "simcse": "SimCSE", "mixcse": "MixCSE"},
+        select_by="sts_dev",
+    )
+
+
+def _trials(varied: dict[str, Sequence[Any]]) -> pd.DataFrame:
+    """Three seeds of every combination; the score falls with the MTD."""
+    fixed = {"method": "mocose", "ema_decay": 0.85, "queue_size": 512, "batch_size": 64}
+    rows = [
+        fixed | {"learning_rate": 1e-3, "steps": 40, "prediction_layers": 2, "seed": seed} | values
+        for seed in range(3)
+        for values in (dict(zip(varied, each, strict=True)) for each in product(*varied.values()))
+    ]
+    trials = pd.DataFrame(rows)
+    trials.insert(0, "number", np.arange(len(trials)))
+    history = trials["method"] == "mocose"
+    trials["mtd"] = d_trace(*(trials[name].to_numpy(float) for name in PARTS))
+    trials.loc[~history, ["ema_decay", "queue_size", "mtd"]] = np.nan
+    noise = np.random.default_rng(0).normal(scale=0.2, size=len(trials))
+    trials["score"] = 40 + trials["seed"] - np.log(trials["mtd"].fillna(1)) + noise
+    return trials.assign(
+        state="COMPLETE",
+        reason="",
+        initial_queue_size=32,
+        queue_slice="all",
+        alignment=0.2 + 0.01 * noise,
+        uniformity=-2.0 + 0.01 * noise,
+        mean_cosine=0.1,
+        score_before=30.0,
+        best_step=20.0,
+        wall_seconds=10.0,
+        peak_memory=6e8,
+    )
+
+
+def _curves(trials: pd.DataFrame) -> pd.DataFrame:
+    measured = ("number", "ema_decay", "score", "alignment", "uniformity", "mean_cosine")
+    steps = [trials[list(measured)].assign(step=step, loss=1.0 / (step + 1)) for step in (0, 20)]
+    return pd.concat(steps).assign(queue_fill=512.0, fgsm_changed=0.1)
+
+
+def _scores(trials: pd.DataFrame) -> pd.DataFrame:
+    tasks = ("sts_dev", "sts_test", "STS12", "STSB")
+    parts = [trials[["number", "score"]].assign(task=task) for task in tasks]
+    return pd.concat(parts)[["number", "task", "score"]]
+
+
+def _spectra(trials: pd.DataFrame) -> pd.DataFrame:
+    values = np.arange(1, 9.0)
+    rows = {
+        (number, moment): values**-power
+        for number in trials["number"]
+        for moment, power in (("before", 1.5), ("after", 0.5))
+    }
+    frame = pd.DataFrame.from_dict(rows, orient="index")
+    frame.index = pd.MultiIndex.from_tuples(list(rows), names=["number", "moment"])
+    return frame
+
+
+def _probes(trials: pd.DataFrame) -> pd.DataFrame:
+    rows = [
+        {"number": number, "step": 20, "lag": lag, "cosine": 0.9**lag, "baseline": 0.1}
+        for number in trials["number"]
+        for lag in _LAGS
+    ]
+    return pd.DataFrame(rows)
+
+
+def _looks(trials: pd.DataFrame) -> pd.DataFrame:
+    numbers = tuple(int(number) for number in trials["number"])
+    values = (1, 3, len(numbers), 0.05, 0.05, 0.2, "inconclusive", "max_seeds", 0, numbers)
+    return pd.DataFrame([dict(zip(LOOK_COLUMNS, values, strict=True))])
+
 
 _FRAMES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "trials": (

@@ -2,18 +2,20 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from analysis.frames import StudyFrames
-from analysis.intervals import Estimate
-from analysis.report.cells import clean, make_table
-from analysis.report.drawing import Draw, Drawing, render_figure
-from analysis.report.page import Section, Table
-from analysis.report.text import LEVEL, PERCENT, count
-from analysis.runs import format_mtd
-from analysis.transfer import (
+from analysis import figures
+from analysis.data.frames import StudyFrames
+from analysis.data.runs import format_mtd
+from analysis.inference.intervals import Estimate
+from analysis.report.cells import PERCENT, clean, count, make_table
+from analysis.report.drawing import Draw, Drawing
+from analysis.report.page import Table
+from analysis.report.topics.base import Topic
+from analysis.statistics.transfer import (
     UNITS,
     Agreement,
     compute_agreements,
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 
 AGREEMENT, CANDIDATES = "transfer", "transfer_candidates"
 """Names of the tables: how studies agree, and which configurations are worth running."""
-_TITLE = "Does the first study predict the others?"
 _CAPTION = (
     f"Agreement with the first study. Order: Kendall's tau of the mean scores at common levels, "
     "interpolated where the other study has other levels; its CI counts every pair of levels that "
@@ -39,7 +40,7 @@ _CAPTION = (
 def tabulate_agreements(studies: Sequence[StudyFrames]) -> tuple[pd.DataFrame, list[Agreement]]:
     """A row for each other study and unit, and the agreements of these rows."""
     first, *others = studies
-    found = [each for other in others for each in compute_agreements(first, other, level=LEVEL)]
+    found = [each for other in others for each in compute_agreements(first, other)]
     rows = [
         {
             "study": each.other,
@@ -69,31 +70,60 @@ def tabulate_agreements(studies: Sequence[StudyFrames]) -> tuple[pd.DataFrame, l
 def tabulate_candidates(studies: Sequence[StudyFrames]) -> pd.DataFrame:
     """`compute_candidates` for each other study, after its name."""
     first, *others = studies
-    parts = [
-        compute_candidates(first, other, level=LEVEL).assign(study=other.name) for other in others
-    ]
+    parts = [compute_candidates(first, other).assign(study=other.name) for other in others]
     table = pd.concat(parts, ignore_index=True)
     return table[["study", *table.columns.drop("study")]]
 
 
-def section_transfer(
-    studies: Sequence[StudyFrames], note: str
-) -> tuple[Section, dict[str, pd.DataFrame], list[Agreement]]:
-    """The section, its tables by the names of their files, and what they show.
+@dataclass(frozen=True)
+class Transfer:
+    """table: `tabulate_agreements`, of these agreements; candidates: `tabulate_candidates`.
 
-    studies  two or more; the first is the small one. note: below the figure.
+    studies  two or more; the first is the small one.
     """
+
+    studies: Sequence[StudyFrames]
+    table: pd.DataFrame
+    agreements: Sequence[Agreement]
+    candidates: pd.DataFrame
+
+
+def compute(studies: Sequence[StudyFrames]) -> Transfer:
+    """How the first study's answer agrees with the others'."""
     table, agreements = tabulate_agreements(studies)
-    candidates = tabulate_candidates(studies)
-    if not agreements:
-        nothing = "There are no two studies with two levels of MTD and two seeds each."
-        return Section("transfer", _TITLE, (nothing,)), {}, []
-    said = (*map(describe_agreement, agreements), *_unmeasured(studies, agreements))
-    figure = render_figure("transfer", _draw(studies, agreements), note=note)
-    shown = (_show_agreements(table), _show_candidates(candidates, studies[0].name))
-    frames = {AGREEMENT: table, CANDIDATES: candidates}
-    section = Section("transfer", _TITLE, said, figures=(figure,), tables=shown)
-    return section, frames, agreements
+    # candidates are those of a first study that can be compared
+    candidates = tabulate_candidates(studies) if agreements else pd.DataFrame()
+    return Transfer(studies, table, agreements, candidates)
+
+
+def describe(info: Transfer) -> tuple[str, ...]:
+    """A sentence for each other study and unit."""
+    if not info.agreements:
+        return ("There are no two studies with two levels of MTD and two seeds each.",)
+    return (*map(describe_agreement, info.agreements), *_unmeasured(info.studies, info.agreements))
+
+
+def show(info: Transfer) -> tuple[Table, ...]:
+    """How the studies agree, and which configurations are worth running."""
+    if not info.agreements:
+        return ()
+    return (
+        _show_agreements(info.table),
+        _show_candidates(info.candidates, info.studies[0].name),
+    )
+
+
+def make_transfer_topic(*, requested: bool) -> Topic[Any, Transfer]:
+    """The topic of a page over several studies; without a section unless it was requested."""
+    return Topic(
+        name="transfer",
+        title="Does the first study predict the others?",
+        compute=lambda context: compute(context.studies) if requested else None,
+        csv={AGREEMENT: lambda info: info.table, CANDIDATES: lambda info: info.candidates},
+        figures={"transfer": draw},
+        text=describe,
+        tables=show,
+    )
 
 
 def describe_agreement(found: Agreement) -> str:
@@ -170,18 +200,19 @@ def _show_candidates(table: pd.DataFrame, first: str) -> Table:
     return make_table(table.rename(columns=names), caption=caption, csv=CANDIDATES)
 
 
-def _draw(studies: Sequence[StudyFrames], agreements: Sequence[Agreement]) -> Drawing:
+def draw(info: Transfer) -> Drawing | None:
+    """The curve of each study, a panel for each unit of MTD."""
+    agreements = info.agreements
+    if not agreements:
+        return None
     units = [unit for unit in UNITS if any(each.unit == unit for each in agreements)]
     compared = {agreements[0].first, *(each.other for each in agreements)}
-    chosen = [study for study in studies if study.name in compared]
+    chosen = [study for study in info.studies if study.name in compared]
     panels = [
         (
             f"MTD in {unit}",
             _panel(
-                {
-                    clean(study.name): compute_unit_curve(study, unit, level=LEVEL)
-                    for study in chosen
-                },
+                {clean(study.name): compute_unit_curve(study, unit) for study in chosen},
                 unit,
             ),
         )
@@ -202,8 +233,6 @@ def _draw(studies: Sequence[StudyFrames], agreements: Sequence[Agreement]) -> Dr
 
 def _panel(curves: Mapping[str, pd.DataFrame], unit: str) -> Draw:
     def panel(ax: "Axes") -> None:
-        from analysis import figures
-
         drawn = {name: curve for name, curve in curves.items() if len(curve)}
         figures.draw_conditions(
             drawn, ax, name="deviation from the\nmean over levels", distance=f"MTD ({unit})"

@@ -9,21 +9,105 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from analysis.frames import StudyFrames
-from analysis.report.cells import clean
-from analysis.report.collapses import warn_of_collapses, warn_of_groups
+from analysis.data.frames import StudyFrames
+from analysis.data.runs import MTD_DECIMALS, completed_runs, format_mtd, has_mtd
+from analysis.inference.verdict import Verdict
+from analysis.measures.trace import PARTS
+from analysis.report.cells import clean, count
 from analysis.report.context import StudyContext, name_methods
-from analysis.report.text import count
-from analysis.runs import MTD_DECIMALS, completed_runs, format_mtd, has_mtd
-from analysis.training import count_best_at_end
-from analysis.verdict import Verdict
+from analysis.statistics.training import assess_collapse, count_best_at_end
+
+_WIDE = 4.0
+"""A gap of so many robust standard deviations separates two groups of scores."""
+_NORMAL = 1.4826
+"""Ratio of the standard deviation of normal values to their median absolute deviation."""
+_LEAST = 4
+_MOST_NAMED = 6
+
+
+def count_collapsed(context: StudyContext) -> pd.DataFrame:
+    """How many trials of each level collapsed, of how many this is known, and the share in percent.
+
+    Index mtd; columns trials (with a score, or collapsed), assessed, collapsed, share. Of a trial
+    that failed it is known, of one that completed where its curve was read: the share of the others
+    is taken to be that of those read, and is NaN at a level without any.
+    """
+    trials = context.curve_trials[has_mtd(context.curve_trials)]
+    known = assess_collapse(context.study)
+    done = trials["number"].isin(completed_runs(trials)["number"])
+    trials = trials.assign(
+        done=done,
+        read=done & trials["number"].isin(known.index),
+        collapsed=trials["number"].map(known).eq(True),
+        level=trials["mtd"].astype("float64").round(MTD_DECIMALS),
+    )[done | trials["number"].isin(known.index)]
+    trials["failed"] = trials["collapsed"] & ~trials["done"]
+    sums = trials.groupby("level")[["done", "read", "collapsed", "failed"]].sum()
+    of_read = (sums["collapsed"] - sums["failed"]) / sums["read"].where(sums["read"] > 0)
+    all_trials = sums["done"] + sums["failed"]
+    of_done = (sums["done"] * of_read).where(sums["done"] > 0, 0.0)
+    return pd.DataFrame(
+        {
+            "trials": all_trials,
+            "assessed": sums["read"] + sums["failed"],
+            "collapsed": sums["collapsed"],
+            "share": 100 * (sums["failed"] + of_done) / all_trials,
+        }
+    ).rename_axis("mtd")
+
+
+def warn_of_collapses(context: StudyContext) -> str:
+    """That trials of a level collapsed."""
+    found = count_collapsed(context)
+    found = found[found["collapsed"] > 0]
+    if not len(found):
+        return ""
+    where = ", ".join(
+        f"{'' if assessed == trials else 'at least '}{collapsed} of {trials} trials at MTD "
+        f"{format_mtd(mtd)}"
+        for mtd, trials, assessed, collapsed, _ in found.head(_MOST_NAMED).itertuples(name=None)
+    )
+    return (
+        f"Trials collapsed: {where}. A mean there depends on how many of its trials collapse; "
+        "read the median and the share of collapsed trials beside it."
+    )
+
+
+def warn_of_groups(context: StudyContext) -> str:
+    """That scores of a level fall into two groups, as where some trials collapse.
+
+    Rule: among the residuals of a level, after the medians of levels and seeds, neighbours are
+    more than four robust standard deviations (1.4826 times the median absolute deviation of all
+    residuals) apart; levels of at least four trials.
+    """
+    table = context.levels.table
+    if min(table.shape) < 2 or len(table) < _LEAST:
+        return ""
+    residuals = table - table.median()
+    residuals = residuals.sub(residuals.median(axis=1), axis=0)
+    spread = _NORMAL * float(np.nanmedian(residuals.abs()))
+    texts = []
+    for mtd, column in residuals.items():
+        values = np.sort(column.dropna().to_numpy())
+        gaps = np.diff(values)
+        if len(values) >= _LEAST and spread > 0 and gaps.max() > _WIDE * spread:
+            lower = int(gaps.argmax()) + 1
+            texts.append(
+                f"at MTD {format_mtd(float(str(mtd)))} {lower} of {count(len(values), 'seed')} lie "
+                f"{gaps.max():.1f} points below the others"
+            )
+    if not texts:
+        return ""
+    return (
+        f"Scores fall into two groups: {'; '.join(texts[:_MOST_NAMED])} (after effects of seed and "
+        "level). Means and intervals assume one group."
+    )
+
 
 _ADAPTIVE_SAMPLERS = frozenset({"tpe"})
-_OF_MTD = ("ema_decay", "queue_size", "batch_size")
 _LEAST_RUNS = 5
 _LONGEST_FILL = 0.1
 _FAILURE_LEVEL = 0.05
-_MOST_NAMED = 6
 _MOST_AT_END = 0.5
 
 
@@ -194,7 +278,7 @@ def warn_of_batches(runs: pd.DataFrame) -> str:
 
 def warn_of_one_varied(runs: pd.DataFrame) -> str:
     """That an effect of MTD may be one of the only setting by which it was varied."""
-    varied = [name for name in _OF_MTD if name in runs and runs[name].nunique() > 1]
+    varied = [name for name in PARTS if name in runs and runs[name].nunique() > 1]
     if len(varied) != 1 or runs["mtd"].nunique() < 2:
         return ""
     return (

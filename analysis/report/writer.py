@@ -1,31 +1,31 @@
 """Writes a report: tables and figures first, the page that links to them last."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from analysis.frames import StudyFrames
+from analysis.data.frames import StudyFrames
+from analysis.data.runs import round_mtd
+from analysis.data.stored_frames import to_parquet
+from analysis.inference.verdict import Verdict
 from analysis.report.cells import clean
-from analysis.report.configuration import describe_cost, list_fixed
 from analysis.report.context import StudyContext
 from analysis.report.drawing import render_figure
-from analysis.report.files import write_data, write_files
+from analysis.report.files import Files, write_data, write_files
 from analysis.report.findings import Finding, find_answer
-from analysis.report.header import list_terms, summarise_study
 from analysis.report.headline import build_headline
-from analysis.report.main_figure import MAIN_FIGURE, choose_main_figure
-from analysis.report.methods_text import describe_methods
-from analysis.report.page import Figure, Page, Section, render
+from analysis.report.page import BasePage, Figure, Page, Section, render
+from analysis.report.study_facts import describe_cost, list_fixed
+from analysis.report.summary import describe_methods, list_terms, summarise_study
 from analysis.report.topics import TOPICS, Topic
+from analysis.report.topics.base import MAIN_FIGURE, Context, choose_main_figure
 from analysis.report.warnings import list_warnings
-from analysis.runs import round_mtd
-from analysis.stored_frames import to_parquet
-from analysis.sufficiency import Answer
-from analysis.verdict import Verdict
+from analysis.statistics.sufficiency import Answer
 
 _COMMIT = re.compile(r"\(commit (\w+)")
 _MOST_FILE = 20_000
@@ -54,7 +54,67 @@ class Report:
         return "\n".join([str(self.page), *self.summary])
 
 
-def _build_section(topic: Topic[Any], info: Any, note: str, main: str) -> Section:
+@dataclass(frozen=True)
+class Parts:
+    """What the topics of a page give it; missing: what those without a section say instead."""
+
+    sections: tuple[Section, ...]
+    figure: Figure | None
+    missing: tuple[str, ...]
+
+
+def compute_topics(
+    topics: Sequence[Topic[Context, Any]], context: Context
+) -> list[tuple[Topic[Context, Any], Any]]:
+    """The topics that a page has, with what they computed."""
+    computed = [(topic, topic.compute(context)) for topic in topics]
+    return [(topic, info) for topic, info in computed if info is not None]
+
+
+def write_page(
+    out: Path,
+    topics: Sequence[Topic[Context, Any]],
+    found: Sequence[tuple[Topic[Context, Any], Any]],
+    build: Callable[[Parts], BasePage],
+    *,
+    main: str,
+    note: str = "",
+    earlier: Iterable[str] = (),
+    as_shown: bool = False,
+) -> Files:
+    """Write a page of topics with its figures and tables into a folder.
+
+    topics   that such a page may have, whose files of an earlier page are removed; found: those
+             of this page (`compute_topics`).
+    build    the page from what its topics give.
+    main     the topic whose figure stands below the headline; note: what every figure states.
+    earlier  further names of figures that an earlier page may have.
+    as_shown  whether an MTD is written in CSV files as on the page.
+
+    Raises OSError if the folder cannot be written.
+    """
+    chosen = choose_main_figure(main, found)
+    figure = render_figure(chosen.name, chosen.drawing, note=note) if chosen else None
+    shown = chosen.name if chosen else ""
+    missing = [topic.missing(info) for topic, info in found]
+    sections = tuple(
+        _build_section(topic, info, note, shown)
+        for (topic, info), instead in zip(found, missing, strict=True)
+        if not instead
+    )
+    frames = {name: frame for pair in found for name, frame in _tabulate(*pair, as_shown).items()}
+    return write_files(
+        out,
+        render(build(Parts(sections, figure, tuple(filter(None, missing))))),
+        frames,
+        sections,
+        table_names=[name for topic in topics for name in topic.csv],
+        figure_names=[MAIN_FIGURE, *earlier, *(name for topic in topics for name in topic.figures)],
+        figure=figure,
+    )
+
+
+def _build_section(topic: Topic[Any, Any], info: Any, note: str, main: str) -> Section:
     """The section of a topic, without the figure called `main`, which stands above."""
     drawings = {name: draw(info) for name, draw in topic.figures.items() if name != main}
     return Section(
@@ -72,11 +132,13 @@ def _build_section(topic: Topic[Any], info: Any, note: str, main: str) -> Sectio
     )
 
 
-def _tabulate(topic: Topic[Any], info: Any) -> dict[str, pd.DataFrame]:
-    """The topic's CSV files, in which an MTD is written as on the page."""
+def _tabulate(topic: Topic[Any, Any], info: Any, as_shown: bool) -> dict[str, pd.DataFrame]:
+    """The topic's CSV files."""
     frames = {name: make(info) for name, make in topic.csv.items()}
     return {
-        name: frame.assign(mtd=frame["mtd"].map(round_mtd)) if "mtd" in frame else frame
+        name: frame.assign(mtd=frame["mtd"].map(round_mtd))
+        if as_shown and "mtd" in frame
+        else frame
         for name, frame in frames.items()
         if len(frame) or topic.keep_empty
     }
@@ -85,13 +147,10 @@ def _tabulate(topic: Topic[Any], info: Any) -> dict[str, pd.DataFrame]:
 def _build_page(
     context: StudyContext,
     finding: Finding,
-    sections: tuple[Section, ...],
-    figure: Figure | None,
     summary: tuple[str, ...],
-    missing: Sequence[str],
     made: Mapping[str, str],
+    parts: Parts,
 ) -> Page:
-    """missing  what topics that have no section say instead."""
     study = context.study
     commit = _COMMIT.search(study.facts.get("versions", ""))
     headline = build_headline(context, finding)
@@ -101,11 +160,11 @@ def _build_page(
         generated=made["generated"],
         version=made["version"],
         headline=headline,
-        figure=figure,
+        figure=parts.figure,
         summary=summary if finding.best is not None else (),
         commit=commit[1] if commit else "",
-        limits=(*list_warnings(context), *missing),
-        sections=sections,
+        limits=(*list_warnings(context), *parts.missing),
+        sections=parts.sections,
         methods=describe_methods(context, finding),
         description=clean(description, most=_MOST_DESCRIPTION),
         fixed=list_fixed(study) if len(study.trials) else {},
@@ -122,7 +181,7 @@ def write_report(
     *,
     generated: str,
     version: str,
-    topics: Sequence[Topic[Any]] = TOPICS,
+    topics: Sequence[Topic[StudyContext, Any]] = TOPICS,
 ) -> Report:
     """Write a study's page, figures, tables and data into a folder, replacing an earlier report.
 
@@ -138,34 +197,20 @@ def write_report(
     moved, the page last. Raises OSError if the folder cannot be written.
     """
     context = StudyContext(study)
-    infos = {topic.name: topic.compute(context) for topic in topics}
-    found = [(topic, info) for topic in topics if (info := infos[topic.name]) is not None]
+    found = compute_topics(topics, context)
+    infos = {topic.name: None for topic in topics} | {topic.name: info for topic, info in found}
     finding = find_answer(context, {topic.name: info for topic, info in found})
-    main = choose_main_figure(finding.topic, found)
-    figure = render_figure(main.name, main.drawing, note=context.note) if main else None
-    shown = main.name if main else ""
-    missing = {topic.name: topic.missing(info) for topic, info in found}
-    sections = tuple(
-        _build_section(topic, info, context.note, shown)
-        for topic, info in found
-        if not missing[topic.name]
-    )
     summary = summarise_study(context, infos)
-    frames = {name: frame for pair in found for name, frame in _tabulate(*pair).items()}
     made = {"generated": generated, "version": version}
     write_data(out / "data", to_parquet(study, generated=generated))
-    files = write_files(
+    files = write_page(
         out,
-        render(
-            _build_page(
-                context, finding, sections, figure, summary, [*filter(None, missing.values())], made
-            )
-        ),
-        frames,
-        sections,
-        table_names=[name for topic in topics for name in topic.csv],
-        figure_names=[MAIN_FIGURE, *(name for topic in topics for name in topic.figures)],
-        figure=figure,
+        topics,
+        found,
+        partial(_build_page, context, finding, summary, made),
+        main=finding.topic,
+        note=context.note,
+        as_shown=True,
     )
     found_of_mtd = context.sufficiency
     answer: Answer = found_of_mtd.answer if found_of_mtd else "cannot be tested"

@@ -7,10 +7,159 @@ does not affect it.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from random import Random
 
-from mtdlab.builtin.concepts import Concept, actions, concepts_under, details, nearness
-from mtdlab.builtin.scenes import scenes
+from mtdlab.builtin.concepts import Concept, actions, concepts_under, details, nearness, nouns
+
+# "action: agents | patients | places", continued in indented lines; patients may be empty. Kinds
+# before `>` are usual, those after it rare.
+_SCENES = """
+cook: person/kitchen > person/adult | food/meal food/vegetable | place/eating > place/home
+bake: baker > person/adult person/kitchen | food/baked | place/eating > place/home
+fry: person/kitchen > person/adult | food/vegetable steak omelette | place/eating > place/green
+boil: person/kitchen > person/adult | food/vegetable pasta soup drink/hot | place/eating
+slice: person/kitchen > person/adult person/child | food/vegetable food/fruit food/baked |
+    place/eating
+peel: person/kitchen > person/adult person/child | food/vegetable food/fruit | place/eating >
+    place/green
+eat: person/child person/adult > person animal | food/fruit food/baked food/meal > food/vegetable
+    | place/eating > place/green place/home
+taste: person/kitchen > person/adult person/child | food/meal food/baked drink | place/eating >
+    place/town
+drink: person/adult > person | drink | place/eating place/home > place/wild place/work
+repair: person/craft > person/adult person/farm | thing/vehicle thing/building > thing/furniture
+    thing/tool thing/instrument | place/work > place/town
+clean: person/adult person/kitchen > person/child | thing/furniture thing/clothing thing/vehicle >
+    thing/building animal/pet | place/home place/eating > place/work
+build: person/craft > person/farm person/adult | thing/building thing/furniture boat | place/work
+    place/town > place/green
+assemble: person/craft > person/adult person/child | thing/furniture thing/vehicle thing/toy |
+    place/work place/home
+break: person/child thief > person animal/pet | thing/furniture thing/toy thing/instrument >
+    thing/tool thing/vehicle | place/home > place/town
+destroy: person/law > animal/wild person | thing/building thing/vehicle thing/picture >
+    thing/reading | place/town place/work
+burn: person/law > person/adult | thing/reading thing/building thing/clothing > thing/picture |
+    place/wild place/town
+buy: person/adult > person | thing/clothing thing/vehicle food/fruit thing/valuable > thing drink
+    plant | place/town
+steal: thief > person/child animal/wild | thing/valuable thing/vehicle thing/picture > thing
+    food/baked | place/town place/culture > place/home
+find: person/child policeman > person animal/pet | thing/valuable thing/toy > thing animal/pet |
+    place/green place/wild > place/home
+sell: person/farm person/craft > person/adult | food/vegetable food/fruit thing/furniture
+    thing/vehicle > thing animal/cattle | place/town
+lose: person/adult person/child > person | thing/valuable thing/clothing thing/toy > thing/reading
+    | place/town place/wild > place/green
+give away: person/adult > person | thing/clothing thing/reading thing/toy > thing/valuable food |
+    place/town place/care
+carry: person/craft person/law > person | thing/tool thing/furniture > thing/instrument animal/pet
+    food | place/work place/town
+drag: person/farm animal/pet > person | thing/furniture thing/tool > tree boat bush | place/work
+    place/green > place/home
+lift: person/craft person/law > person | thing/furniture thing/tool > person/child animal/pet |
+    place/work > place/home
+throw: person/child > person | thing/toy > thing/tool food/fruit thing/clothing | place/green >
+    place/wild
+kick: person/child > person animal/cattle | thing/toy > thing/furniture thing/building |
+    place/green place/town
+catch: person/child animal/pet > person | thing/toy > animal/bird thing/valuable | place/green
+    place/wild
+drive: person/adult person/law mechanic > person | car truck > motorcycle boat | place/town
+ride: person/child person/adult > person | bicycle motorcycle horse > boat | place/town
+    place/green > place/wild
+run: person/law person/child animal/wild > person animal | | place/green place/wild > place/town
+walk: person/adult animal/pet > person animal | | place/green place/wild > place/town
+swim: person/child duck > person animal | | place/wild
+jump: person/child animal/pet > person animal | | place/green > place/wild place/home
+chase: animal/pet animal/wild policeman > person/child | animal/bird animal/pet thief animal/wild
+    > person/child animal/cattle | place/green place/wild > place/town
+follow: policeman animal/pet > person animal | person/adult thief animal/wild > person animal |
+    place/town place/wild
+hunt: animal/wild > person/farm eagle soldier | animal/wild animal/bird > rabbit sheep |
+    place/wild
+feed: person/farm person/child > person/adult | animal/cattle animal/bird animal/pet > baby |
+    place/work place/green
+comfort: person/medical person/adult > person/school | person/child > person/adult animal/pet |
+    place/care place/home
+heal: person/medical > person/farm | person/child person/adult soldier > animal/pet animal/cattle
+    person | place/care
+help: person/medical person/school > person | person/adult person/child > person animal |
+    place/care place/town
+attack: animal/wild soldier > thief animal | animal/cattle animal/bird > person animal |
+    place/wild > place/town
+bite: animal/pet animal/wild > animal | person/child thief > person animal/pet | place/green >
+    place/town
+frighten: animal/wild thief > person animal | person/child animal/bird > person animal |
+    place/wild place/green
+watch: person/adult person/child > person animal/pet | animal/bird animal/wild person/art > person
+    animal | place/culture place/wild > place/green
+look at: person/adult person/school > person | thing/picture thing/clothing > person thing plant |
+    place/culture place/town
+hide: person/child thief animal/pet > person | thing/valuable thing/picture thing/toy >
+    thing/reading | place/home place/green
+read: person/school person/adult > person | thing/reading | place/culture place/home > place/green
+write: person/school person/adult > person | book letter poem | place/culture place/home
+study: person/school > person/medical person/art | thing/reading > thing/picture animal/bird |
+    place/culture place/care
+teach: person/school > person/art | student person/child > musician singer dog | place/care >
+    place/culture
+scold: person/school person/adult > person | person/child student > animal/pet person | place/care
+    place/home
+paint: artist > person/art person/child person/school | thing/picture thing/building > plant
+    animal person/adult | place/culture place/green
+draw: artist person/child > person/school | thing/picture plant > animal thing/building person |
+    place/care place/culture
+photograph: person/adult artist > person | plant animal/wild animal/bird > person thing/building |
+    place/wild place/green
+play: musician > person/art person/child | thing/instrument | place/culture > place/home
+    place/town
+plant: person/farm > person/adult | plant food/vegetable | place/green > place/work
+water: person/farm > person/adult person/child | plant food/vegetable | place/green
+harvest: person/farm > person/adult person/child | food/vegetable food/fruit | place/work
+    place/green
+sleep: animal/pet baby > person animal | | place/home > place/green place/work
+rest: person/farm animal/cattle > person animal | | place/green > place/home place/wild
+laugh: person/child person/school > person | | place/care place/culture > place/eating
+cry: person/child > person | | place/care place/home
+sing: person/art > person animal/bird | | place/culture > place/green place/home
+shout: policeman person/child > person | | place/town > place/care
+"""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Usual and rare concepts for each role of one action."""
+
+    agents: tuple[tuple[Concept, ...], tuple[Concept, ...]]
+    patients: tuple[tuple[Concept, ...], tuple[Concept, ...]]
+    places: tuple[tuple[Concept, ...], tuple[Concept, ...]]
+
+
+def _fillers(
+    concepts: dict[str, Concept], text: str
+) -> tuple[tuple[Concept, ...], tuple[Concept, ...]]:
+    usual, _, rare = text.partition(">")
+    first, second = (
+        tuple(c for kind in part.split() for c in concepts_under(concepts, kind))
+        for part in (usual, rare)
+    )
+    return first, second or first
+
+
+@cache
+def scenes() -> dict[str, Scene]:
+    """The scene of every action, by the action's name."""
+    table = {}
+    for line in _SCENES.replace("\n    ", " ").strip().splitlines():
+        name, _, roles = line.partition(": ")
+        who, what, where = roles.split("|")
+        table[name] = Scene(
+            _fillers(nouns(), who), _fillers(nouns(), what), _fillers(details(), where)
+        )
+    return table
+
 
 GOLD_MAX = 5.0
 # Probability that a role is filled by one of its usual concepts.

@@ -5,25 +5,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mtdlab.commands.completion import complete_study
-from mtdlab.commands.fields import format_value, wrapped
-from mtdlab.commands.options import AsJson, Storage, StudyName
-from mtdlab.commands.printing import print_json, print_table
+from mtdlab.commands import options as opt
+from mtdlab.commands.printing import (
+    count_noun,
+    finite,
+    format_value,
+    print_json,
+    print_table,
+    wrap_text,
+)
 from mtdlab.errors import MtdlabError
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
-    from analysis.contrasts import Contrast
-    from analysis.frames import StudyFrames
+    from analysis.data.frames import StudyFrames
+    from analysis.statistics.contrasts import Contrast
 
 
 def compare(
-    study: StudyName,
+    study: opt.StudyName,
     first: Annotated[
         str,
         typer.Argument(
             metavar="STUDY|TRIAL",
-            autocompletion=complete_study,
+            autocompletion=opt.complete_study,
             help="Another study, or the number of a trial of STUDY.",
         ),
     ],
@@ -36,8 +41,8 @@ def compare(
             help="The number of the trial that it is compared with.",
         ),
     ] = None,
-    storage: Storage = None,
-    as_json: AsJson = False,
+    storage: opt.Storage = None,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Compare two studies, or the configurations of two trials, over the seeds that both have.
 
@@ -47,7 +52,7 @@ def compare(
 
     Two trials of a study: mtdlab compare mtd 16 3
     """
-    from analysis.contrasts import compare_studies, compare_trials
+    from analysis.statistics.contrasts import compare_studies, compare_trials
     from mtdlab.store import load_study
 
     frames = load_study(study, storage, curves=False)
@@ -92,14 +97,14 @@ def _print(study: "StudyFrames", found: "Contrast", names: tuple[str, str]) -> N
         counted = "configuration" if "low" in found.table else "seed"
         print_text(f"\nscores by {counted}")
         print_table(_rows(found, names))
-    print_text(f"\n{wrapped(_sentence(found, names))}")
+    print_text(f"\n{wrap_text(_sentence(found, names))}")
 
 
 def _rows(found: "Contrast", names: tuple[str, str]) -> list[dict[str, Any]]:
     columns = {"first": names[0], "second": names[1], "low": "95 % CI", "high": ""}
     return [
         {
-            columns.get(str(name), str(name)): _shown(value)
+            columns.get(str(name), str(name)): _format_score(value)
             if name in ("first", "second", "difference", "low", "high")
             else format_value(value)
             for name, value in row.items()
@@ -108,7 +113,7 @@ def _rows(found: "Contrast", names: tuple[str, str]) -> list[dict[str, Any]]:
     ]
 
 
-def _shown(value: float) -> str | None:
+def _format_score(value: float) -> str | None:
     return f"{value:.2f}" if math.isfinite(value) else None
 
 
@@ -117,10 +122,9 @@ def _sentence(found: "Contrast", names: tuple[str, str]) -> str:
     if not found.seeds:
         return "No configuration was run with the same seed in both, so nothing can be compared."
     pair = f"{names[0]} less {names[1]}: {what.mean:+.2f} points"
-    seeds = f"{found.seeds} shared seed{'s' if found.seeds > 1 else ''}"
+    seeds = count_noun(found.seeds, "shared seed")
     if "low" in found.table:
-        seeds += f", {found.configurations} shared configuration"
-        seeds += "s" if found.configurations > 1 else ""
+        seeds += f", {count_noun(found.configurations, 'shared configuration')}"
     if found.seeds < 2:
         return f"{pair} ({seeds}: no confidence interval)."
     interval = f"{pair} (95 % CI {what.low:.2f} to {what.high:.2f}; paired over {seeds})."
@@ -137,7 +141,6 @@ def _sentence(found: "Contrast", names: tuple[str, str]) -> str:
 def _fields(study: "StudyFrames", found: "Contrast", names: tuple[str, str]) -> dict[str, Any]:
     """The comparison as it is printed with --json: first less second, in points."""
     what = found.difference
-    values = {"mean": what.mean, "low": what.low, "high": what.high}
     rows = found.table.astype(object).where(found.table.notna(), None)
     return {
         "study": study.name,
@@ -147,8 +150,6 @@ def _fields(study: "StudyFrames", found: "Contrast", names: tuple[str, str]) -> 
         "settings": {name: list(values) for name, values in found.settings.items()},
         "shared_seeds": found.seeds,
         "shared_configurations": found.configurations,
-        "difference": {
-            name: value if math.isfinite(value) else None for name, value in values.items()
-        },
+        "difference": {name: finite(getattr(what, name)) for name in ("mean", "low", "high")},
         "scores": rows.to_dict("records"),
     }

@@ -1,49 +1,38 @@
 """The command confirm."""
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mtdlab.commands.options import (
-    AsJson,
-    Evaluator,
-    Imports,
-    Jobs,
-    JobsPerGpu,
-    Models,
-    Objective,
-    Storage,
-    StudyName,
-    find_code,
-    this_command,
-)
-from mtdlab.commands.printing import print_json, print_table, rounded_mtd
+from mtdlab.api.given import find_code
+from mtdlab.api.plan import mtd_value
+from mtdlab.commands import options as opt
+from mtdlab.commands.printing import finite, print_json, print_table
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
-    from analysis.confirmation import Difference
+    from analysis.statistics.contrasts import Difference
 
 
 def confirm(
-    study: StudyName,
+    study: opt.StudyName,
     seeds: Annotated[int, typer.Option(min=2, max=1000, help="Number of fresh seeds.")] = 5,
-    storage: Storage = None,
-    jobs: Jobs = None,
-    jobs_per_gpu: JobsPerGpu = 1,
-    models: Models = Path("models"),
-    import_: Imports = None,
-    evaluator: Evaluator = None,
-    objective: Objective = None,
-    as_json: AsJson = False,
+    storage: opt.Storage = None,
+    jobs: opt.Jobs = None,
+    jobs_per_gpu: opt.JobsPerGpu = 1,
+    models: opt.Models = Path("models"),
+    import_: opt.Imports = None,
+    evaluator: opt.Evaluator = None,
+    objective: opt.Objective = None,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Measure a study's best level and its runner-up again, with seeds that chose neither.
 
     The runner-up is the best level outside the optimal range. Runs or resumes the study
     STUDY-confirm in the same database.
     """
-    from analysis.runs import format_mtd
+    from analysis.data.runs import format_mtd
     from mtdlab.store.urls import storage_url
     from mtdlab.sweep.confirm import plan_confirmation, remeasured
     from mtdlab.sweep.run import sweep
@@ -57,7 +46,7 @@ def confirm(
         models=models,
         jobs=jobs,
         jobs_per_gpu=jobs_per_gpu,
-        command=this_command(),
+        command=opt.this_command(),
     )
     again = remeasured(planned, url) if result.counts.get("COMPLETE") else None
     if as_json:
@@ -65,8 +54,8 @@ def confirm(
             {
                 "study": study,
                 "confirmation": planned.spec.name,
-                "best_mtd": rounded_mtd(planned.best),
-                "runner_up_mtd": rounded_mtd(planned.runner_up),
+                "best_mtd": mtd_value(planned.best),
+                "runner_up_mtd": mtd_value(planned.runner_up),
                 "original": _fields(planned.original),
                 "remeasured": _fields(again) if again else None,
                 "confirmed": again is not None and again.estimate.low > 0,
@@ -86,10 +75,9 @@ def confirm(
 
 
 def _fields(found: "Difference") -> dict[str, Any]:
-    values = {"difference": found.estimate.mean, "low": found.estimate.low}
-    values |= {"high": found.estimate.high}
-    finite = {name: value if math.isfinite(value) else None for name, value in values.items()}
-    return {"seeds": found.seeds} | finite
+    estimate = found.estimate
+    values = {"difference": estimate.mean, "low": estimate.low, "high": estimate.high}
+    return {"seeds": found.seeds, **{name: finite(value) for name, value in values.items()}}
 
 
 def _sentence(original: "Difference", again: "Difference") -> str:

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mtdlab.commands.options import AsJson, Imports, Overrides, Profile, import_named
+from mtdlab.api.given import Given
+from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json, print_table
 from mtdlab.errors import MtdlabError
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
-    from mtdlab.settings import TrainerSettings
+    pass
 
 STUDY_SUFFIXES = (".yaml", ".yml")
 
@@ -48,10 +49,10 @@ def corpus(
             show_default=False,
         ),
     ] = None,
-    profile: Profile = None,
-    set_: Overrides = None,
-    import_: Imports = None,
-    as_json: AsJson = False,
+    profile: opt.Profile = None,
+    set_: opt.Overrides = None,
+    import_: opt.Imports = None,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Count a corpus: sentences, what is left out and why, lengths in tokens.
 
@@ -62,7 +63,8 @@ def corpus(
     is_study = name.endswith(STUDY_SUFFIXES)
     if not is_study and (profile or set_):
         raise MtdlabError(f"corpus {name}: --profile and --set need a study file, such as a.yaml")
-    settings = _settings(Path(name) if is_study else None, profile, set_, import_)
+    study = Path(name) if is_study else None
+    settings = Given(study=study, profile=profile, set_=set_, import_=import_).settings()
     text = settings.corpus if is_study else name
     evaluation = evaluation or (settings.evaluation if is_study else None)
     limit = max_length or settings.max_length
@@ -72,15 +74,6 @@ def corpus(
         print_json(found)
     else:
         _print(found, limit)
-
-
-def _settings(
-    file: Path | None, profile: str | None, overrides: list[str] | None, modules: list[str] | None
-) -> "TrainerSettings":
-    from mtdlab.config import read_settings
-
-    import_named(modules, file)
-    return read_settings(file, overrides or [], profile)
 
 
 def _sentences(evaluation: str) -> dict[str, list[str]]:

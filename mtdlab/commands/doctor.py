@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mtdlab.commands.completion import complete_study
-from mtdlab.commands.options import AsJson, Models, Storage
+from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json
 from mtdlab.terminal import print_text
 
@@ -24,14 +23,14 @@ def doctor(
         str | None,
         typer.Argument(
             metavar="STUDY",
-            autocompletion=complete_study,
+            autocompletion=opt.complete_study,
             show_default=False,
             help="Name of a study. Default: all of the database.",
         ),
     ] = None,
-    storage: Storage = None,
-    models: Models = Path("models"),
-    as_json: AsJson = False,
+    storage: opt.Storage = None,
+    models: opt.Models = Path("models"),
+    as_json: opt.AsJson = False,
 ) -> None:
     """Check the database, a study's trials and its folders, and describe this machine.
 

@@ -6,16 +6,9 @@ from typing import Annotated
 
 import typer
 
-from mtdlab.commands.completion import complete_study_file
-from mtdlab.commands.options import (
-    AsJson,
-    Evaluator,
-    Imports,
-    Overrides,
-    Profile,
-    found_study_file,
-    import_named,
-)
+from mtdlab.api import run
+from mtdlab.api.given import Given
+from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json, print_table
 from mtdlab.terminal import print_text
 
@@ -26,32 +19,29 @@ def train(
         typer.Argument(
             metavar="FILE",
             show_default=False,
-            callback=found_study_file,
-            autocompletion=complete_study_file,
+            callback=opt.replace_name,
+            autocompletion=opt.complete_study_file,
             help="A study file, or a packaged study, whose trainer section to take.",
         ),
     ] = None,
-    profile: Profile = None,
-    set_: Overrides = None,
-    import_: Imports = None,
-    evaluator: Evaluator = None,
+    profile: opt.Profile = None,
+    set_: opt.Overrides = None,
+    import_: opt.Imports = None,
+    evaluator: opt.Evaluator = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the model, as SentenceTransformer opens it.")
     ] = None,
-    as_json: AsJson = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Train one encoder and print its scores, without a study.
 
     Nothing is kept without --out: neither the model nor its scores.
     """
-    from mtdlab.commands.training_run import run_once
-    from mtdlab.config import read_settings
-
-    import_named(import_, file, evaluator)
-    settings = read_settings(file, set_ or [], profile)
+    given = Given(study=file, profile=profile, set_=set_, import_=import_, evaluator=evaluator)
+    settings = given.settings()
     if out is None:
         print_text("without --out the trained model is not kept", file=sys.stderr)
-    row = run_once(settings, out)
+    row = run.run_once(settings, out)
     if as_json:
         print_json(row)
     else:
@@ -116,30 +106,26 @@ def evaluate(
         typer.Option(help="Tab-separated first, second, score: for alignment and uniformity."),
     ] = None,
     mteb: Annotated[Path | None, typer.Option(help="Folder for MTEB's tree of results.")] = None,
-    evaluator: Evaluator = None,
-    as_json: AsJson = False,
+    evaluator: opt.Evaluator = None,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Score an encoder on the tasks that papers report."""
-    from mtdlab.evaluation.evaluate import evaluate as run
-    from mtdlab.evaluation.progress import progress
-    from mtdlab.evaluation.table import as_json as described
-    from mtdlab.evaluation.table import as_text
+    from mtdlab.evaluation.evaluate import evaluate as score
+    from mtdlab.evaluation.table import as_fields, as_text
 
-    with progress() as advance:
-        result = run(
-            model,
-            tasks=tasks,
-            data=data,
-            pooling=pooling,
-            whiten=whiten,
-            flow=flow,
-            pairs=pairs,
-            mteb=mteb,
-            evaluator=evaluator,
-            advance=advance,
-        )
+    result = score(
+        model,
+        tasks=tasks,
+        data=data,
+        pooling=pooling,
+        whiten=whiten,
+        flow=flow,
+        pairs=pairs,
+        mteb=mteb,
+        evaluator=evaluator,
+    )
     if as_json:
-        print_json(described(result))
+        print_json(as_fields(result))
     else:
         print_text("\n".join(as_text(result)))
     raise typer.Exit(0 if result.complete else 1)

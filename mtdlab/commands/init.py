@@ -4,25 +4,148 @@ import itertools
 import re
 import shlex
 import sys
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
+import yaml
 
-from mtdlab.commands.completion import complete_packaged
-from mtdlab.commands.fields import wrapped
-from mtdlab.commands.new_study import BUILTIN, VALUES, NewStudy, read_varied, write_study
-from mtdlab.commands.options import AsJson
-from mtdlab.commands.printing import print_json
+from mtdlab.commands import options as opt
+from mtdlab.commands.printing import count_noun, print_json, wrap_text
 from mtdlab.errors import MtdlabError
+from mtdlab.methods import registry
 from mtdlab.packaged import packaged_studies
 from mtdlab.terminal import print_text, printable
 
 if TYPE_CHECKING:
     from mtdlab.config import StudySpec
+
+BUILTIN = "builtin"
+VALUES: Mapping[str, list[Any]] = {
+    "ema_decay": [0.5, 0.75, 0.9, 0.95, 0.97, 0.985, 0.995],
+    "queue_size": [64, 256, 512, 1024],
+    "batch_size": [32, 64, 128],
+    "temperature": [0.03, 0.05, 0.1],
+    "learning_rate": [1e-5, 3e-5, 1e-4],
+    "method": [*registry.BUILTIN],
+}
+"""What `init` varies a setting over, unless it is given other values."""
+
+SETTINGS: Mapping[bool, Mapping[str, Any]] = {
+    True: {"learning_rate": 1e-3, "steps": 160, "evaluate_every": 80},
+    False: {"learning_rate": 3e-5, "steps": 200, "evaluate_every": 50},
+}
+"""Of the built-in encoder, and of others, which are trained already, and whose steps are long."""
+_WIDEST = 80
+_COMMENTS = {
+    "encoder": "builtin, a folder, or a Hugging Face name",
+    "pooling": "how the encoder was made; cls if its folder has no 1_Pooling/config.json",
+    "corpus": "builtin, a text file with a sentence a line, or a folder of them",
+    "evaluation": "builtin, or a folder with graded sentence pairs",
+    "batch_size": "sentences of a training step",
+    "queue_size": "keys in the negative queue",
+    "steps": "training steps of a trial; mtdlab plan estimates the time",
+}
+
+
+@dataclass(frozen=True)
+class NewStudy:
+    """What a new study is made from. vary: values by setting; seeds: how many."""
+
+    name: str
+    encoder: str
+    corpus: str
+    evaluation: str
+    vary: Mapping[str, list[Any]]
+    seeds: int
+
+
+def parse_varied(texts: Sequence[str]) -> dict[str, list[Any]]:
+    """The settings to vary: each as NAME for the usual values, or as NAME=VALUE,VALUE.
+
+    Values are read as in a study file. Raises MtdlabError for a text that is neither, and for a
+    NAME without usual values.
+    """
+    # here, since --help imports this module
+    from mtdlab.config.source import parse
+
+    varied = {}
+    for text in texts:
+        name, equals, values = text.partition("=")
+        name = name.strip()
+        if not equals and name in VALUES:
+            varied[name] = VALUES[name]
+            continue
+        listed = parse(f"--vary {text}", f"[{values}]").values
+        if not name or not listed:
+            raise MtdlabError(
+                f"--vary {text}: write NAME=VALUE,VALUE, as in dropout=0.1,0.2; without values "
+                f"only {', '.join(VALUES)}"
+            )
+        varied[name] = listed
+    return varied
+
+
+def write_study(new: NewStudy) -> str:
+    """The text of the study file, with a comment beside what is likely to be changed."""
+    builtin = new.encoder == BUILTIN
+    trainer: dict[str, Any] = {"encoder": new.encoder} | _pooling(new)
+    trainer |= {"corpus": new.corpus, "evaluation": new.evaluation}
+    trainer |= {"batch_size": 64} | ({} if "method" in new.vary else {"queue_size": 512})
+    trainer |= SETTINGS[builtin]
+    kept = {name: value for name, value in trainer.items() if name not in new.vary}
+    lines = [
+        "# Written by mtdlab init. Next: mtdlab plan, then mtdlab sweep, with this file.",
+        f"study: {new.name}",
+        f"description: {_scalar(describe(new))}",
+        "metric: sts_test  # reported; sts_dev ranks the trials",
+        "trainer:  # the same for every trial",
+        *(line for name, value in kept.items() for line in _lines(name, value)),
+        "search:  # varied",
+        *(f"  {name}: [{', '.join(map(_scalar, values))}]" for name, values in new.vary.items()),
+        f"seeds: {list(range(new.seeds))}",
+        "sampler: grid",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _pooling(new: NewStudy) -> dict[str, Any]:
+    """The pooling that the encoder was made with; methods that are varied have their own."""
+    if new.encoder == BUILTIN or "method" in new.vary:
+        return {}
+    # here, as in read_varied
+    from mtdlab.encoders.folders import declared_pooling
+
+    return {"pooling": declared_pooling(new.encoder) or "cls"}
+
+
+def describe(new: NewStudy) -> str:
+    """The study's question, for its page."""
+    varied = " and ".join(new.vary)
+    data = "the built-in, synthetic data" if new.corpus == BUILTIN else new.corpus
+    encoder = "the built-in encoder" if new.encoder == BUILTIN else new.encoder
+    return f"How does the score depend on {varied}, for {encoder} trained on {data}?"
+
+
+def _lines(name: str, value: Any) -> list[str]:
+    """A setting with its comment, above it where both do not fit on a line."""
+    text = f"  {name}: {_scalar(value)}"
+    if name not in _COMMENTS:
+        return [text]
+    whole = f"{text:24}  # {_COMMENTS[name]}"
+    return [whole] if len(whole) <= _WIDEST else [f"  # {_COMMENTS[name]}", text]
+
+
+def _scalar(value: Any) -> str:
+    """A value as YAML in one line, quoted where it must be."""
+    if isinstance(value, float):
+        return f"{value:g}"
+    text = yaml.safe_dump(value, width=10**6, allow_unicode=True, default_flow_style=True)
+    return text.removesuffix("...\n").strip()
+
 
 Value = TypeVar("Value")
 
@@ -36,7 +159,7 @@ def init(
         str | None,
         typer.Argument(
             metavar="NAME",
-            autocompletion=complete_packaged,
+            autocompletion=opt.complete_packaged,
             show_default=False,
             help="Name of the new study, or of a packaged study to copy. Default: my-study.",
         ),
@@ -73,7 +196,7 @@ def init(
     out: Annotated[
         Path | None, typer.Option(help="File to write. Default: NAME.yaml.", show_default=False)
     ] = None,
-    as_json: AsJson = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Write a study file: a new one from options or a few questions, or a copy of a packaged study.
 
@@ -89,7 +212,7 @@ def init(
     given = any((encoder, corpus, evaluation, vary, seeds))
     copied = packaged_studies().get(name or "")
     asks = not (copied or given or as_json) and sys.stdin.isatty() and sys.stdout.isatty()
-    chosen = _checked_name(_DEFAULT_NAME if name is None else name)
+    chosen = _check_study_name(_DEFAULT_NAME if name is None else name)
     path = out or Path(f"{chosen}.yaml")
     if out or name or not asks:
         _check_free(path)
@@ -104,7 +227,7 @@ def init(
         path, text = _ask(name, out)
     else:
         data = [_absolute(each or BUILTIN, path) for each in (encoder, corpus, evaluation)]
-        varied = read_varied(vary or [_DEFAULT_VARIED])
+        varied = parse_varied(vary or [_DEFAULT_VARIED])
         new = NewStudy(chosen, data[0], data[1], data[2], varied, seeds or _DEFAULT_SEEDS)
         text = write_study(new)
     _write(path, text, as_json)
@@ -117,7 +240,7 @@ def _check_free(path: Path) -> None:
         raise MtdlabError(f"{path} cannot be written: no such file or folder: {path.parent}")
 
 
-def _checked_name(name: str) -> str:
+def _check_study_name(name: str) -> str:
     from mtdlab.config.study import is_study_name
 
     if not is_study_name(name):
@@ -157,8 +280,8 @@ def _write(path: Path, text: str, as_json: bool) -> None:
 
 
 def _describe(spec: "StudySpec") -> str:
-    seeds = f"{len(spec.seeds)} seed{'s' if len(spec.seeds) > 1 else ''}"
-    return f"{', '.join(spec.search) or 'nothing'} varied, {seeds}"
+    varied = ", ".join(spec.search) or "nothing"
+    return f"{varied} varied, {count_noun(len(spec.seeds), 'seed')}"
 
 
 def _ask(name: str | None, out: Path | None) -> tuple[Path, str]:
@@ -179,14 +302,14 @@ def _ask(name: str | None, out: Path | None) -> tuple[Path, str]:
     )
     if corpus != BUILTIN and evaluation == BUILTIN:
         print_text(
-            wrapped(
+            wrap_text(
                 "note: the built-in evaluation pairs are synthetic and say little about your own "
                 "text; name a folder of graded pairs under evaluation in the file."
             )
         )
     new = NewStudy(name, encoder, corpus, evaluation, {}, _DEFAULT_SEEDS)
     print_text(
-        wrapped(f"Settings that can be varied: {', '.join(VALUES)}; others as NAME=VALUE,VALUE.")
+        wrap_text(f"Settings that can be varied: {', '.join(VALUES)}; others as NAME=VALUE,VALUE.")
     )
     new = _prompt("Vary (separated by spaces)", _DEFAULT_VARIED, partial(_varying, new))
     new = _prompt("Seeds per configuration", str(new.seeds), partial(_with_seeds, new))
@@ -210,7 +333,7 @@ def _free_name(name: str, out: Path | None) -> str:
     """A name that the study and its file can have."""
     if name in packaged_studies():
         raise MtdlabError(f"{name} is the name of a packaged study; choose another")
-    _check_free(out or Path(f"{_checked_name(name)}.yaml"))
+    _check_free(out or Path(f"{_check_study_name(name)}.yaml"))
     return name
 
 
@@ -224,16 +347,16 @@ def _present(setting: str, file: Path, name: str) -> str:
 
 
 def _varying(new: NewStudy, listed: str) -> NewStudy:
-    return _sound(replace(new, vary=read_varied(listed.split())))
+    return _check(replace(new, vary=parse_varied(listed.split())))
 
 
 def _with_seeds(new: NewStudy, seeds: str) -> NewStudy:
     if not seeds.isdecimal() or not int(seeds):
         raise MtdlabError(f"{seeds!r}: write how many, 1 or more; a confidence interval needs 2")
-    return _sound(replace(new, seeds=int(seeds)))
+    return _check(replace(new, seeds=int(seeds)))
 
 
-def _sound(new: NewStudy) -> NewStudy:
+def _check(new: NewStudy) -> NewStudy:
     """The same study. Raises MtdlabError with its mistakes, without their places in the file."""
     from mtdlab.config.reader import parse_study
     from mtdlab.config.source import SpecError
@@ -262,7 +385,7 @@ def _list(as_json: bool) -> None:
     width = max(len(row["name"]) for row in rows) + 2
     for row in rows:
         variants = f" Profiles: {', '.join(row['profiles'])}." if row["profiles"] else ""
-        print_text(wrapped(row["question"] + variants, f"{row['name']:{width}}"))
+        print_text(wrap_text(row["question"] + variants, f"{row['name']:{width}}"))
     print_text("\nmtdlab init NAME copies one; mtdlab sweep NAME runs it as it is.")
 
 

@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from mtdlab.commands.options import AsJson, Imports, import_named
+from mtdlab.api.given import import_named
+from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json, print_table
 from mtdlab.terminal import print_text
 
 
-def methods(import_: Imports = None, as_json: AsJson = False) -> None:
+def methods(import_: opt.Imports = None, as_json: opt.AsJson = False) -> None:
     """List the training methods with their settings and defaults."""
     from mtdlab.config.reference import method_settings
     from mtdlab.methods.registry import find_method, method_names
@@ -15,12 +16,12 @@ def methods(import_: Imports = None, as_json: AsJson = False) -> None:
     import_named(import_)
     found = {name: find_method(name) for name in method_names()}
     if as_json:
-        print_json({"methods": {name: _described(method) for name, method in found.items()}})
+        print_json({"methods": {name: _method_fields(method) for name, method in found.items()}})
         return
     for name, method in found.items():
         print_text(f"{name}: {method.title} ({method.source})")
         rows = [
-            {"setting": setting.name, "default": _shown(setting.default)}
+            {"setting": setting.name, "default": _format_default(setting.default)}
             for setting in method_settings(name)
         ]
         if rows:
@@ -29,7 +30,7 @@ def methods(import_: Imports = None, as_json: AsJson = False) -> None:
     print_text("Settings of all methods, and what each setting means: docs/reference/settings.md.")
 
 
-def schema(import_: Imports = None) -> None:
+def schema(import_: opt.Imports = None) -> None:
     """Print the JSON Schema of a study file, for completion and checks in an editor."""
     from mtdlab.config.reference import study_schema
 
@@ -37,7 +38,7 @@ def schema(import_: Imports = None) -> None:
     print_json(study_schema())
 
 
-def _described(method: Any) -> dict[str, Any]:
+def _method_fields(method: Any) -> dict[str, Any]:
     from mtdlab.settings import settings_of
 
     return {
@@ -50,5 +51,5 @@ def _described(method: Any) -> dict[str, Any]:
     }
 
 
-def _shown(default: Any) -> str:
+def _format_default(default: Any) -> str:
     return "none" if default in (None, "") else str(default)

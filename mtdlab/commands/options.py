@@ -1,21 +1,40 @@
-"""Arguments and options of several commands."""
+"""Arguments and options of several commands, and their shell completion."""
 
 import shlex
 import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from mtdlab.commands.completion import complete_study, complete_study_file
-from mtdlab.packaged import find_study_file
-
-if TYPE_CHECKING:
-    from mtdlab.programs import Program
-    from mtdlab.user_code import UserModule
+from mtdlab.errors import MtdlabError
+from mtdlab.packaged import find_study_file, packaged_studies
 
 
-def found_study_file(given: Path | None) -> Path | None:
+def complete_study_file(incomplete: str) -> list[str]:
+    """Study files and folders here, and the packaged studies, that begin so."""
+    found = sorted(Path().glob(f"{incomplete}*"))
+    files = [str(path) for path in found if path.suffix in (".yaml", ".yml")]
+    folders = [f"{path}/" for path in found if path.is_dir()]
+    return [*files, *folders, *complete_packaged(incomplete)]
+
+
+def complete_packaged(incomplete: str) -> list[str]:
+    """The packaged studies that begin so."""
+    return [name for name in packaged_studies() if name.startswith(incomplete)]
+
+
+def complete_study(incomplete: str) -> list[str]:
+    """The studies of the default database that begin so; none where it cannot be read."""
+    from mtdlab.store import study_names
+
+    with suppress(MtdlabError):
+        return [name for name in study_names() if name.startswith(incomplete)]
+    return []
+
+
+def replace_name(given: Path | None) -> Path | None:
     """The file that FILE means: itself, or a packaged study's where it is the name of one."""
     return None if given is None else find_study_file(given)
 
@@ -24,7 +43,7 @@ StudyFile = Annotated[
     Path,
     typer.Argument(
         metavar="FILE",
-        callback=found_study_file,
+        callback=replace_name,
         autocompletion=complete_study_file,
         help="A study file, or the name of a study that comes with mtdlab, such as mtd "
         "(mtdlab init --list).",
@@ -124,69 +143,8 @@ JobsPerGpu = Annotated[
 ]
 
 
-def find_code(
-    given: list[str] | None,
-    evaluator: str | None,
-    objective: str | None,
-    file: Path | None = None,
-) -> "tuple[tuple[UserModule, ...], Program | None]":
-    """The modules and the program of --import, --evaluator and --objective, imported.
-
-    Also from the folder of a study file. Raises MtdlabError as `import_named`, `find_objective`.
-    """
-    return import_named(given, file, evaluator), find_objective(objective, file)
-
-
 def this_command() -> str:
     """The command that was typed, without the passwords of its storage URLs."""
     from mtdlab.store.urls import without_passwords
 
     return without_passwords(shlex.join(["mtdlab", *sys.argv[1:]]))
-
-
-def import_named(
-    given: list[str] | None, file: Path | None = None, evaluator: str | None = None
-) -> "tuple[UserModule, ...]":
-    """Import the modules of --import and MTDLAB_IMPORT, also from the folder of a study file.
-
-    evaluator  the function of --evaluator; by default that of MTDLAB_EVALUATOR, if any.
-
-    Raises MtdlabError where one is missing, fails, or defines no method.
-    """
-    from mtdlab.methods.user_evaluator import import_evaluator
-    from mtdlab.methods.user_modules import import_modules, named_modules
-
-    folders = _folders(file)
-    import_evaluator(evaluator, folders)
-    return import_modules(named_modules(given or []), folders)
-
-
-def find_objective(given: str | None, file: Path | None = None) -> "Program | None":
-    """The program of --objective, also from the folder of a study file; None where none is named.
-
-    Raises MtdlabError where it is missing or cannot be called as expected.
-    """
-    if given is None:
-        return None
-    from mtdlab.programs import find_program
-
-    return find_program(given, _folders(file))
-
-
-def _folders(file: Path | None) -> list[Path]:
-    """Where code of the user is looked up: the working folder, then that of the study file."""
-    return [Path(), *([file.parent] if file else [])]
-
-
-def models_option(models: str | Path) -> str | None:
-    """A folder of models as the value of --models; None for the default one."""
-    return None if str(models) == "models" else str(models)
-
-
-def written_options(**given: str | list[str] | None) -> list[str]:
-    """Options with their values as words of a command, by the names of the parameters."""
-    words = []
-    for name, values in given.items():
-        for value in [values] if isinstance(values, str) else values or []:
-            words += [f"--{name.rstrip('_')}", value]
-    return words

@@ -1,53 +1,44 @@
 """The command plan: a study's configurations, power and looks, and an estimate of its cost."""
 
 import shlex
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mtdlab.commands.options import (
-    AsJson,
-    Evaluator,
-    Imports,
-    Jobs,
-    JobsPerGpu,
-    Objective,
-    Overrides,
-    Profile,
-    Storage,
-    StudyFile,
-    find_code,
-    written_options,
+from mtdlab.api.given import Given
+from mtdlab.api.plan import (
+    begin_design,
+    find_costs,
+    find_ended,
+    list_configurations,
+    read_begun,
+    warn_of_confounding,
 )
-from mtdlab.commands.printing import print_json, print_table, rounded_mtd
-from mtdlab.errors import StorageError
+from mtdlab.commands import options as opt
+from mtdlab.commands.printing import count_noun, print_json, print_table
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from mtdlab.config import StudySpec
-
-MAIN_SETTINGS = ("ema_decay", "queue_size", "batch_size", "initial_queue_size")
-"""Settings that the table shows whether they are searched or not: those behind the MTD."""
 
 
 def plan(
-    file: StudyFile,
-    profile: Profile = None,
-    set_: Overrides = None,
-    import_: Imports = None,
-    evaluator: Evaluator = None,
-    objective: Objective = None,
+    file: opt.StudyFile,
+    profile: opt.Profile = None,
+    set_: opt.Overrides = None,
+    import_: opt.Imports = None,
+    evaluator: opt.Evaluator = None,
+    objective: opt.Objective = None,
     measure: Annotated[
         bool,
         typer.Option(
             "--measure/--no-measure", help="Time a few steps to estimate the cost on this machine."
         ),
     ] = True,
-    jobs: Jobs = None,
-    jobs_per_gpu: JobsPerGpu = 1,
+    jobs: opt.Jobs = None,
+    jobs_per_gpu: opt.JobsPerGpu = 1,
     effect: Annotated[
         float, typer.Option(min=0.01, help="Points of the peak or slope that has to be found.")
     ] = 2.0,
@@ -59,41 +50,46 @@ def plan(
             help="Residual standard deviation of a run. Default: that of the study's runs, or 1.5.",
         ),
     ] = None,
-    storage: Storage = None,
+    storage: opt.Storage = None,
     record: Annotated[
         bool,
         typer.Option(
             "--record/--no-record", help="Record what the verdict is judged by in the database."
         ),
     ] = True,
-    as_json: AsJson = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Show a study's configurations, the seeds that it needs, its looks, and estimate its cost.
 
     The cost is that of the trials that are left. Records margin, alpha, looks and metric with a
     hash, before the first trial.
     """
-    from mtdlab.commands.plan_cost import cost_lines, find_costs
-    from mtdlab.commands.plan_design import begin_design, describe_design
-    from mtdlab.config import read_study
     from mtdlab.encoders.folders import POOLING_FILE
     from mtdlab.store.urls import storage_url
     from mtdlab.sweep.preflight import setting_warnings
-    from mtdlab.sweep.recorded_study import as_begun
 
-    code = find_code(import_, evaluator, objective, file)
-    spec = as_begun(read_study(file, set_ or [], profile, *code), storage_url(storage))
+    given = Given(
+        study=file,
+        profile=profile,
+        set_=set_,
+        import_=import_,
+        evaluator=evaluator,
+        objective=objective,
+        storage=storage,
+    )
+    spec = read_begun(given)
     design = begin_design(spec, storage, effect=effect, sd=sd, record=record, in_copy=measure)
-    rows = planned(spec)
-    warnings = warn_of_design(rows) + setting_warnings(spec)
-    ended = ended_trials(spec, storage_url(storage))
+    rows = list_configurations(spec)
+    warnings = warn_of_confounding(rows) + setting_warnings(spec)
+    ended = find_ended(spec, storage_url(storage))
     units = {(unit.setting, unit.seed) for unit in spec.units()}
-    is_measured = measure and bool(units - ended.keys())
+    left = units - ended.keys()
+    is_measured = measure and bool(left)
     if as_json:
         found = {}
         if is_measured:
             found["estimate"] = find_costs(spec, jobs, jobs_per_gpu, ended, design)
-        fields = {"study": spec.name, "trials": len(units), "remaining": len(units - ended.keys())}
+        fields = {"study": spec.name, "trials": len(units), "remaining": len(left)}
         fields |= {"settings": rows, "warnings": warnings}
         print_json(fields | design() | found)
         raise typer.Exit(found.get("estimate", {}).get("exit_code", 0))
@@ -112,31 +108,10 @@ def plan(
     costs = find_costs(spec, jobs, jobs_per_gpu, ended, print_design) if is_measured else None
     print_design()
     if costs is not None:
-        options = written_options(
-            profile=profile,
-            set_=set_,
-            import_=import_,
-            evaluator=evaluator,
-            objective=objective,
-            storage=storage,
-        )
-        command = shlex.join(["mtdlab", "sweep", str(file), *options])
-        print_text("\n".join(cost_lines(costs, command)))
-    if not units - ended.keys():
+        print_text("\n".join(cost_lines(costs, given.command())))
+    if not left:
         print_text(f"nothing is left to run; next: mtdlab report --study {spec.name}")
     raise typer.Exit((costs or {}).get("exit_code", 0))
-
-
-def ended_trials(spec: "StudySpec", url: str) -> dict[tuple[str, int], str]:
-    """The state of each trial that a sweep would not run, by configuration and seed."""
-    from mtdlab.store.progress import FINISHED
-    from mtdlab.store.recorded import read_states
-
-    try:
-        states = read_states(url, spec.name)
-    except StorageError:
-        return {}  # no database yet
-    return {unit: state for unit, state in states.items() if state in FINISHED}
 
 
 def describe_size(
@@ -144,7 +119,7 @@ def describe_size(
 ) -> str:
     """How many trials a study has, and how many of them are left."""
     trials = len(spec.units())
-    seeds = f"{len(spec.seeds)} seed{'s' if len(spec.seeds) > 1 else ''}"
+    seeds = count_noun(len(spec.seeds), "seed")
     known = f"{configurations} configurations"
     what = known if configurations else f"{spec.trials} drawn by {spec.sampler}"
     most = "at most " if spec.until else ""
@@ -156,31 +131,122 @@ def describe_size(
     return f"{text}; {done}, {most}{trials - len(ended)} left"
 
 
-def planned(spec: "StudySpec") -> list[dict[str, Any]]:
-    """A row per configuration, by MTD: its main settings and those that are searched.
+def cost_lines(found: dict[str, Any], command: str = "mtdlab sweep FILE") -> list[str]:
+    """Time, memory and disk, a line each; or why there is no estimate. command  runs the study."""
+    from rich.filesize import decimal
 
-    A setting that the configuration's method lacks is None, and so is the MTD of a method without
-    one. Empty for a sampled study, whose configurations are drawn while it runs.
-    """
-    first = [unit for unit in spec.units() if unit.seed == spec.seeds[0]]
-    rows = []
-    for unit in first:
-        if unit.parameters is None:
-            return []
-        settings = spec.settings(unit.parameters, unit.seed)
-        names = dict.fromkeys((*MAIN_SETTINGS, *spec.search))
-        values = settings.model_dump()
-        row = {name: values.get(name) for name in names if name in spec.known}
-        rows.append({"mtd": rounded_mtd(settings.mtd)} | row)
-    return sorted(rows, key=lambda row: (row["mtd"] is None, row["mtd"]))
+    from mtdlab.sweep.progress import clock
+
+    if "reason" in found:
+        return [f"no estimate: {found['reason']}"]
+    workers, trials = count_noun(found["workers"], "worker"), count_noun(found["trials"], "trial")
+    shortest, longest = map(clock, found["trial"])
+    duration = shortest if shortest == longest else f"{shortest} to {longest}"
+    return [
+        f"time    about {clock(found['seconds'])}: {trials} of {duration} "
+        f"on {workers} with {count_noun(found['threads'], 'thread')} each, "
+        f"after {clock(found['start'])} to start",
+        f"memory  up to {decimal(found['memory'])}: {workers} of {decimal(found['worker_memory'])}",
+        *_gpu_lines(found),
+        f"disk    {decimal(found['database'])} of database, {decimal(found['model'])} for the best "
+        "model",
+        *(f"encoder {name}: {text}" for name, text in found["encoders"].items()),
+        _basis(found),
+        *_smaller_lines(found["smaller"], command),
+        *(f"warning {warning}" for warning in found["warnings"]),
+    ]
 
 
-def warn_of_design(rows: "Sequence[Mapping[str, Any]]") -> list[str]:
-    """What the planned configurations confound with MTD. rows  as from `planned`."""
-    from analysis.confounding import describe_confounding
+def _basis(found: dict[str, Any]) -> str:
+    measured, kinds = found["measured"], found["kinds"]
+    text = f"basis   {measured} of {kinds} kinds of step were timed on this machine"
+    return text if measured == kinds else f"{text}; the slow ones scaled from smaller batches"
 
-    traced = [row for row in rows if row["mtd"] is not None]
-    decays = [row["ema_decay"] for row in traced]
-    ratios = [row["queue_size"] / row["batch_size"] for row in traced]
-    text = describe_confounding(decays, ratios)
-    return [text] if text else []
+
+def _smaller_lines(smaller: dict[str, Any] | None, command: str) -> list[str]:
+    from mtdlab.sweep.progress import clock
+
+    if smaller is None:
+        return []
+    changed = shlex.join(part for each in smaller["overrides"] for part in ("--set", each))
+    trials = count_noun(smaller["trials"], "trial")
+    return [
+        f"to begin with a smaller study, about {clock(smaller['seconds'])} for {trials}:",
+        f"  {command} {changed}",
+    ]
+
+
+def _gpu_lines(found: dict[str, Any]) -> list[str]:
+    """What a worker needs of a GPU, and how many of them fit on one; none without a GPU."""
+    from rich.filesize import decimal
+
+    if not found["gpu_memory"]:
+        return []
+    fit, needed = found["gpu_workers"], decimal(found["gpu_memory"])
+    if not fit:
+        return [f"GPU     {needed} for each worker: more than the smallest GPU has"]
+    return [f"GPU     {needed} for each worker: up to {fit} fit on each GPU (--jobs-per-gpu)"]
+
+
+def describe_design(design: dict[str, Any]) -> list[str]:
+    """The design in a few lines."""
+    from analysis.inference.looks import describe_recorded
+
+    lines = []
+    if design["power"]:
+        lines += _describe_power(design["power"])
+    if len(design["looks"]) > 1:
+        levels = ", ".join(
+            f"{look['seeds']} ({look['nominal_level']:.2g})" for look in design["looks"]
+        )
+        lines.append(f"looks   at seeds (nominal level): {levels}")
+    specified = design["specification"]
+    state = "not recorded"
+    if specified["recorded"]:
+        state = f"recorded {describe_recorded(specified['trials_started'])}"
+    lines += [
+        f"verdict margin {specified['margin']:g}, alpha {specified['alpha']:g}, metric "
+        f"{specified['metric']}; {state}",
+        f"        SHA-256 {specified['sha256']}",
+    ]
+    return lines
+
+
+def _describe_power(power: dict[str, Any]) -> list[str]:
+    own, *others = power["seeds"]
+    lines = [
+        f"power   80 % for a peak of {power['effect']:g} points above both ends: {_seeds(own)};",
+        f"        with other numbers of levels: {', '.join(map(_seeds, others))}",
+        f"        80 % for a slope of {power['effect']:g} points over the range: "
+        f"{_count(own['slope'])} seeds",
+        f"        residual standard deviation {power['residual_sd']:.2g} points, {power['basis']}",
+    ]
+    lines = lines if own["levels"] > 2 else lines[2:]
+    if power["flat_margin"] is not None:
+        lines.append(
+            f"        {power['planned_seeds']} seeds show a flat score to be flat within "
+            f"{power['flat_margin']:.2g} points"
+        )
+    return lines + _describe_precision(power["precision"])
+
+
+def _describe_precision(precision: dict[str, Any] | None) -> list[str]:
+    """Whether more seeds or more evaluation items would help; nothing where it is not known."""
+    if precision is None:
+        return []
+    more = "seeds" if precision["of_seeds"] > precision["of_items"] else "items"
+    return [
+        f"items   standard error of a difference between two levels: {precision['of_seeds']:.2g} "
+        f"points from {precision['seeds']} seeds,",
+        f"        {precision['of_items']:.2g} from {precision['items']:,} evaluation items; more "
+        f"{more} help more",
+        f"        no number of seeds shows less than {precision['least']:.2g} points with them",
+    ]
+
+
+def _seeds(need: dict[str, Any]) -> str:
+    return f"{_count(need['peak'])} seeds at {need['levels']} levels"
+
+
+def _count(seeds: int | None) -> str:
+    return "more than 512" if seeds is None else str(seeds)

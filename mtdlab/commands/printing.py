@@ -1,24 +1,55 @@
-"""Output of the commands: a table, or one JSON object."""
+"""Output of the commands: a table, names with wrapped values, or one JSON object."""
 
 import json
+import math
+import shutil
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mtdlab.terminal import in_columns, print_text
+
+_LABEL = 12
+_WIDEST = 100
+
+
+def in_fields(fields: Iterable[tuple[str, str]]) -> str:
+    """A line per name and value, wrapped to the terminal; those without a value are left out."""
+    return "\n".join(wrap_text(value, f"{name:{_LABEL}} ") for name, value in fields if value)
+
+
+def wrap_text(text: str, label: str = "") -> str:
+    """Text wrapped to the terminal, with a label before it."""
+    return textwrap.fill(
+        " ".join(text.split()),
+        min(shutil.get_terminal_size().columns, _WIDEST),
+        initial_indent=label,
+        subsequent_indent=" " * len(label),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def in_list(values: Mapping[str, Any]) -> str:
+    """Names with their values in one line: ema_decay 0.95, queue_size 512."""
+    return ", ".join(f"{name} {format_value(value)}" for name, value in values.items())
+
+
+def in_scores(scores: Mapping[str, float]) -> str:
+    """Scores by name in one line, with two decimals."""
+    return ", ".join(f"{name} {score:.2f}" for name, score in scores.items())
+
+
+def format_value(value: Any) -> str:
+    """A setting's value: numbers without needless digits, "none" for no value."""
+    if value is None or value == "":
+        return "none"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def print_json(value: dict[str, Any]) -> None:
     """Print one JSON object on standard output."""
     print_text(json.dumps(value, indent=2, allow_nan=False))
-
-
-def rounded_mtd(mtd: float | None) -> float | None:
-    """An MTD as it is printed, in text and JSON: 14, not 14.000000000000002; None for none."""
-    from analysis.runs import round_mtd
-
-    if mtd is None:
-        return None
-    rounded = round_mtd(mtd)
-    return int(rounded) if rounded == int(rounded) else rounded
 
 
 def print_table(rows: list[dict[Any, Any]]) -> None:
@@ -35,3 +66,20 @@ def _cell(value: Any) -> str:
         return str(value)
     # four digits, so that 0.985 is not 0.98; a longer number without an exponent
     return f"{value:.4g}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+def count_noun(number: int, noun: str) -> str:
+    """A number with its noun: 1 trial, 2 trials."""
+    return f"{number} {noun}{'s' if number != 1 else ''}"
+
+
+def name_trials(numbers: Sequence[int], most: int) -> str:
+    """The first `most` numbers of trials: trials 3, 5 and 2 more."""
+    listed = ", ".join(map(str, numbers[:most]))
+    more = f" and {len(numbers) - most} more" if len(numbers) > most else ""
+    return f"trial{'s' if len(numbers) > 1 else ''} {listed}{more}"
+
+
+def finite(value: float | None) -> float | None:
+    """A number as JSON can hold it: None where it is not known or not finite."""
+    return value if value is not None and math.isfinite(value) else None

@@ -1,37 +1,39 @@
 """The command report: of studies, of a table of runs, of stored frames, of published means."""
 
+import math
 import sys
+import time
 import webbrowser
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from mtdlab.commands.options import AsJson, Storage
-from mtdlab.commands.printing import print_json
-from mtdlab.commands.report_output import (
-    Written,
-    verdict_fields,
-    write_means,
-    write_study,
-    write_together,
-)
-from mtdlab.commands.report_sources import (
-    check_name,
-    load_named,
-    load_published,
-    load_stored,
-    now,
-    open_run_table,
-    page_name,
-)
-from mtdlab.commands.report_watch import watch as watch_studies
+from mtdlab import __version__
+from mtdlab.api.plan import mtd_value
+from mtdlab.api.report import check_name, load_named, now
+from mtdlab.api.report import report as write_pages
+from mtdlab.commands import options as opt
+from mtdlab.commands.printing import finite, name_trials, print_json
 from mtdlab.errors import MtdlabError
 from mtdlab.terminal import print_text
 
-__all__ = ["report", "verdict_fields"]
+if TYPE_CHECKING:
+    from analysis.data.frames import StudyFrames
+    from analysis.data.level_means import LevelMeans
+    from analysis.inference.verdict import Verdict
+    from analysis.report import MeansReport, MultiStudyReport, Report
+    from analysis.statistics.transfer import Agreement
+
+Scale = Literal["fraction", "percent"]
+PAUSE = 5.0
+"""Seconds between two readings with --watch, at least."""
+_SHARE = 10
+_ENDED = ("COMPLETE", "FAIL", "PRUNED")
+_MOST_NAMED = 5
 
 
 def report(
@@ -81,14 +83,14 @@ def report(
         ),
     ] = None,
     scale: Annotated[
-        Literal["fraction", "percent"] | None,
+        Scale | None,
         typer.Option(
             show_default=False,
             help="With --table: whether scores are from -1 to 1, or x 100. Default: fraction if "
             "all lie between -1 and 1.",
         ),
     ] = None,
-    storage: Storage = None,
+    storage: opt.Storage = None,
     out: Annotated[Path, typer.Option(help="Folder; the page goes into one of its own.")] = Path(
         "reports"
     ),
@@ -112,7 +114,7 @@ def report(
         typer.Option("--watch", help="Rewrite the page while the study runs, until it ends."),
     ] = False,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
-    as_json: AsJson = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Write the page, figures and tables of a study, complete or still running.
 
@@ -127,24 +129,37 @@ def report(
         raise MtdlabError("--watch reads a database again; use it with the name of a study")
     if transfer and len(studies) + len(from_ or []) < 2:
         raise MtdlabError("--transfer compares a study with others; name two or more")
-    with _written_to(out):
+
+    def write_named() -> Written:
+        found = [load_named(each, storage) for each in studies]
+        return _write(found, out, name, transfer=transfer)
+
+    with _name_folder(out):
         if watch:
-            _watch(studies, storage, out, name, as_json, open_, transfer=transfer)
-            return
-        if table is not None:
-            written = _report_table(table, score, column or [], scale, out, name)
+            _watch(studies, storage, write_named, as_json, open_)
+        elif table is not None:
+            _show(_write_table(table, score, column or [], scale, out, name), as_json, open_)
         elif published is not None:
             check_name(name)
-            written = write_means(load_published(published), out / (name or published), now())
+            means = _load_means(published)
+            _show(_write_means(means, out / (name or published)), as_json, open_)
         elif from_:
-            written = _report_stored(from_, out, name, transfer=transfer)
+            _show(_write_stored(from_, out, name, transfer=transfer), as_json, open_)
         else:
-            written = _report_studies(studies, storage, out, name, transfer=transfer)
-    _show(written, as_json, open_)
+            _show(write_named(), as_json, open_)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A page, and what is printed of it: fields with --json, else the text."""
+
+    page: Path
+    fields: dict[str, Any]
+    text: str
 
 
 @contextmanager
-def _written_to(out: Path) -> Iterator[None]:
+def _name_folder(out: Path) -> Iterator[None]:
     """Raise MtdlabError for an OSError: studies and tables that cannot be read raise their own."""
     try:
         yield
@@ -175,71 +190,233 @@ def _check_source(options: Mapping[str, object]) -> None:
         )
 
 
-def _report_table(
-    path: Path,
-    score: str,
-    columns: list[str],
-    scale: Literal["fraction", "percent"] | None,
+def _write_table(
+    path: Path, score: str, columns: list[str], scale: Scale | None, out: Path, name: str | None
+) -> Written:
+    """The page of runs made elsewhere, or of level means."""
+    from analysis.data.cells import TableError
+    from analysis.data.frames import StudyFrames
+    from analysis.data.run_tables import open_table
+
+    try:
+        found = open_table(path, score=score, columns=_parse_columns(columns), scale=scale)
+    except TableError as error:
+        raise MtdlabError(str(error)) from None
+    check_name(name)
+    if isinstance(found, StudyFrames):
+        return _write([replace(found, name=name or found.name)], out, None)
+    return _write_means(found, out / (name or found.name))
+
+
+def _parse_columns(given: list[str]) -> Mapping[str, str]:
+    """The pairs of --column NAME=COLUMN."""
+    parsed = {}
+    for each in given:
+        ours, equals, theirs = each.partition("=")
+        if not (ours and equals and theirs):
+            raise MtdlabError(f"--column {each!r}: must be NAME=COLUMN, as in ema_decay=moco_m")
+        parsed[ours] = theirs
+    return parsed
+
+
+def _load_means(published: str) -> "LevelMeans":
+    from analysis.data.level_means import load_published_means
+
+    try:
+        return load_published_means(published)
+    except ValueError as error:
+        raise MtdlabError(f"--published: {error}") from None
+
+
+def _write_means(means: "LevelMeans", folder: Path) -> Written:
+    """The page of level means."""
+    from analysis.report import write_level_means
+
+    written = write_level_means(means, folder, generated=now(), version=__version__)
+    text = "\n".join([*written.summary, f"The page: {written.page}"])
+    return Written(written.page, _page_fields(written), text)
+
+
+def _write_stored(paths: list[Path], out: Path, name: str | None, *, transfer: bool) -> Written:
+    """The page, or the page over several studies, of the data beside earlier pages."""
+    from analysis.data.stored_frames import StoredFramesError, from_parquet
+
+    try:
+        found = [from_parquet(path) for path in paths]
+    except StoredFramesError as error:
+        raise MtdlabError(f"--from {error}") from None
+    for study, _ in found:
+        check_name(study.name)
+    generated = max(when for _, when in found)
+    return _write([study for study, _ in found], out, name, generated, transfer=transfer)
+
+
+def _write(
+    studies: "Sequence[StudyFrames]",
     out: Path,
     name: str | None,
+    generated: str | None = None,
+    *,
+    transfer: bool = False,
 ) -> Written:
-    from dataclasses import replace
+    """The page of a study; of several, or one with a name for the page, that over all of them."""
+    from analysis.report.transfer import describe_agreement
 
-    from analysis.frames import StudyFrames
-
-    found = open_run_table(path, score, columns, scale)
-    check_name(name)
-    folder = out / (name or found.name)
-    if isinstance(found, StudyFrames):
-        return write_study(replace(found, name=name or found.name), folder, now())
-    return write_means(found, folder, now())
-
-
-def _report_stored(
-    paths: list[Path], out: Path, name: str | None, *, transfer: bool = False
-) -> Written:
-    """The page, or the page over several studies, of the data beside earlier pages."""
-    found = [load_stored(path) for path in paths]
-    studies, generated = [study for study, _ in found], max(when for _, when in found)
     if len(studies) == 1 and name is None:
-        return write_study(studies[0], out / studies[0].name, generated)
-    folder = page_name([study.name for study in studies], name)
-    return write_together(studies, out, folder, generated, transfer=transfer)
+        [frames] = studies
+        own = write_pages(frames, out=out, generated=generated)
+        parts = (own.summary[0], _describe_failed(frames), f"The page: {own.page}")
+        return Written(
+            own.page, _page_fields(own) | _ranking(frames), "\n".join(filter(None, parts))
+        )
+    written = write_pages(list(studies), out=out, name=name, generated=generated, transfer=transfer)
+    pages = {
+        frames.name: _page_fields(own) | _ranking(frames)
+        for frames, own in zip(studies, written.pages.values(), strict=True)
+    }
+    lines = [f"{each}: {own.summary[0]}" for each, own in written.pages.items()]
+    lines += map(describe_agreement, written.agreements)
+    fields = _files(written) | {"pages": pages}
+    if transfer:
+        fields["transfer"] = [_agreement_fields(each) for each in written.agreements]
+    return Written(written.page, fields, "\n".join([*lines, f"The page: {written.page}"]))
 
 
-def _report_studies(
-    names: list[str], storage: str | None, out: Path, name: str | None, *, transfer: bool = False
-) -> Written:
-    if len(names) == 1 and name is None:
-        return write_study(load_named(names[0], storage), out / names[0], now())
-    folder = page_name(names, name)
-    studies = [load_named(each, storage) for each in names]
-    return write_together(studies, out, folder, now(), transfer=transfer)
+def _describe_failed(frames: "StudyFrames") -> str:
+    """How many runs failed, and the numbers of the first; empty where none did."""
+    failed = frames.trials[frames.trials["state"] == "FAIL"]
+    if not len(failed):
+        return ""
+    named = name_trials(failed["number"].tolist(), _MOST_NAMED)
+    return (
+        f"{len(failed)} of {len(frames.trials)} runs failed ({named}) and are left out of the "
+        "scores."
+    )
+
+
+def _agreement_fields(found: "Agreement") -> dict[str, Any]:
+    """An agreement as it is printed with --json; null where a value is not known."""
+    estimates = {"tau": found.order, "ratio": found.ratio}
+    estimates |= dict(zip(("first_best", "other_best"), found.best, strict=True))
+    return {
+        "study": found.other,
+        "unit": found.unit,
+        "levels": found.levels,
+        "pairs": found.pairs,
+        "alike": found.alike,
+        "opposite": found.opposite,
+        **{
+            name: {end: finite(value) for end, value in vars(each).items()}
+            for name, each in estimates.items()
+        },
+        "same_best": found.same_best if math.isfinite(found.ratio.low) else None,
+    }
+
+
+def _page_fields(written: "Report | MeansReport") -> dict[str, Any]:
+    return {
+        **_files(written),
+        **verdict_fields(written.verdict),
+        "mtd_sufficient": written.mtd_sufficient,
+        "seeds_for_power": written.seeds_for_verdict,
+    }
+
+
+def _files(written: "Report | MeansReport | MultiStudyReport") -> dict[str, Any]:
+    return {
+        "page": str(written.page),
+        "figures": [str(path) for path in written.figures],
+        "tables": [str(path) for path in written.tables],
+    }
+
+
+def _ranking(study: "StudyFrames") -> dict[str, Any]:
+    """The score that is reported, the one that ranks the trials, and the best trial by it.
+
+    Numbers that are not known, such as the optimism with one seed, are None.
+    """
+    from analysis.statistics.best_trial import compute_choices
+
+    names = {"metric": study.metric, "select_by": study.select_by or study.metric}
+    choices = compute_choices(study)
+    if not choices or choices[0].chosen_by != names["select_by"]:
+        return names | {"best": None}
+    best = choices[0]
+    return names | {
+        "best": {
+            "trial": best.number,
+            "mtd": mtd_value(finite(best.mtd)),
+            "select_by_score": finite(best.value),
+            "optimism": finite(best.optimism),
+            "score": finite(best.score),
+            "score_optimism": finite(best.score_optimism),
+        }
+    }
+
+
+def verdict_fields(verdict: "Verdict") -> dict[str, Any]:
+    """The verdict as it is printed with --json; null where a value is not known.
+
+    verdict is flat, rising, falling, peaked or inconclusive; distances are in steps.
+    """
+    interval = verdict.peak_interval
+    return {
+        "verdict": verdict.verdict,
+        "sentence": verdict.sentence,
+        "peak_excluded": verdict.peak_excluded,
+        "peak_mtd": mtd_value(finite(verdict.peak_mtd)),
+        "peak_interval": None if interval is None else [*map(mtd_value, interval)],
+        "optimal_range": [*map(mtd_value, verdict.optimal_range)],
+        "p_value": finite(verdict.p_value),
+        "p_trend": finite(verdict.p_trend),
+        "items": verdict.items,
+    }
 
 
 def _watch(
     names: list[str],
     storage: str | None,
-    out: Path,
-    name: str | None,
+    write: Callable[[], Written],
     as_json: bool,
     open_: bool,
-    *,
-    transfer: bool,
 ) -> None:
     """Write the page until the studies have ended or Ctrl-C is pressed; open it once."""
     from mtdlab.store import load_study
 
-    opened = False
-
-    def write() -> None:
-        nonlocal opened
-        written = _report_studies(names, storage, out, name, transfer=transfer)
-        _show(written, as_json, open_ and not opened)
-        opened = True
-
+    opens = iter([open_])
     print_text("Watching. Ctrl-C stops this command, not the study.", file=sys.stderr)
     try:
-        watch_studies(lambda: [load_study(each, storage, curves=False) for each in names], write)
+        write_on_changes(
+            lambda: [load_study(each, storage, curves=False) for each in names],
+            lambda: _show(write(), as_json, next(opens, False)),
+        )
     except KeyboardInterrupt:
         print_text("Stopped watching.", file=sys.stderr)
+
+
+def write_on_changes(
+    load: "Callable[[], Sequence[StudyFrames]]",
+    write: Callable[[], None],
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Write now, and whenever a trial has begun or ended, until all planned trials have ended.
+
+    load  reads the studies; write: writes their page from what it reads itself.
+
+    Waits ten times as long as writing takes, so that the trials keep the processor.
+    """
+    written: list[object] = []
+    pause = PAUSE
+    while True:
+        # read before writing: a change in between is written in the next round
+        studies = load()
+        # what changes when a trial begins or ends
+        states: list[object] = [(study.planned, tuple(study.trials["state"])) for study in studies]
+        if states != written:
+            started = time.monotonic()
+            write()
+            written, pause = states, max(PAUSE, _SHARE * (time.monotonic() - started))
+        if all(study.trials["state"].isin(_ENDED).sum() >= study.planned for study in studies):
+            return
+        sleep(pause)

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mtdlab.commands.fields import in_fields, in_list
-from mtdlab.commands.options import AsJson, Evaluator, Imports, Storage, StudyName, import_named
-from mtdlab.commands.printing import print_json, print_table
+from mtdlab.api.given import import_named
+from mtdlab.commands import options as opt
+from mtdlab.commands.printing import in_fields, in_list, print_json, print_table
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    study: StudyName,
+    study: opt.StudyName,
     trial: Annotated[int, typer.Argument(min=0, metavar="TRIAL", help="Number of a trial.")],
-    storage: Storage = None,
-    import_: Imports = None,
-    evaluator: Evaluator = None,
+    storage: opt.Storage = None,
+    import_: opt.Imports = None,
+    evaluator: opt.Evaluator = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder for the model, as SentenceTransformer opens it."),
     ] = None,
-    as_json: AsJson = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Run a trial again as it is recorded, and compare the scores. The database is not changed.
 
@@ -85,13 +85,13 @@ def _rows(found: "Reproduction") -> list[dict[str, Any]]:
             "score": name,
             "recorded": f"{recorded[name]:.4f}" if name in recorded else None,
             "reproduced": f"{score:.4f}",
-            "difference": _signed(found.differences[name]) if name in recorded else None,
+            "difference": _format_difference(found.differences[name]) if name in recorded else None,
         }
         for name, score in found.scores.items()
     ]
 
 
-def _signed(difference: float) -> str:
+def _format_difference(difference: float) -> str:
     return f"{difference:+.4g}" if difference else "0"
 
 

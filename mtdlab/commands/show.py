@@ -1,21 +1,86 @@
-"""The command show: a study or one of its trials."""
+"""The commands studies and show: what a database holds, a study, or one of its trials."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mtdlab.commands.fields import format_value, in_fields, in_list, in_scores
-from mtdlab.commands.options import AsJson, Models, Storage, StudyName
-from mtdlab.commands.printing import print_json, rounded_mtd
-from mtdlab.commands.studies import best_fields, study_fields
+from mtdlab.api.plan import mtd_value
+from mtdlab.commands import options as opt
+from mtdlab.commands.printing import (
+    format_value,
+    in_fields,
+    in_list,
+    in_scores,
+    name_trials,
+    print_json,
+    print_table,
+)
 from mtdlab.sweep.model_folders import kept_trial
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
-    from analysis.frames import StudyFrames
+    from analysis.notebook import Study
     from mtdlab.store import StudyOverview
     from mtdlab.store.recorded import RecordedTrial
+
+
+def studies(storage: opt.Storage = None, as_json: opt.AsJson = False) -> None:
+    """List the studies of a database: state, trials, best score, date of the last trial."""
+    from mtdlab.store import list_studies
+    from mtdlab.store.plans import planned_names
+    from mtdlab.store.urls import storage_url
+
+    found, planned = list_studies(storage), planned_names(storage_url(storage))
+    if as_json:
+        print_json({"studies": [study_fields(each) for each in found], "planned": planned})
+        return
+    if found:
+        print_table([_row(each) for each in found])
+        print_text("best: reported score of the trial that ranks first. More: mtdlab show STUDY")
+    if planned:
+        print_text(f"planned, without trials yet: {', '.join(planned)}; next: mtdlab sweep FILE")
+    elif not found:
+        print_text("no study yet")
+
+
+def study_fields(study: "StudyOverview") -> dict[str, Any]:
+    """A study as it is printed with --json; `last` is when a trial last began or ended."""
+    states = ("COMPLETE", "RUNNING", "WAITING", "FAIL", "PRUNED")
+    return {
+        "study": study.name,
+        "state": study.state,
+        "metric": study.metric,
+        "select_by": study.select_by,
+        "planned": study.planned,
+        **{state.lower(): study.counts.get(state, 0) for state in states},
+        "best": best_fields(study),
+        "last": study.last and study.last.isoformat(timespec="seconds"),
+    }
+
+
+def best_fields(study: "StudyOverview") -> dict[str, Any] | None:
+    """The best trial with its MTD, the score that ranks it, and the score that is reported."""
+    if (best := study.best) is None:
+        return None
+    mtd = mtd_value(best.mtd)
+    ranking = {"select_by_score": best.ranking, "score": best.score}
+    return {"trial": best.number, "mtd": mtd} | ranking
+
+
+def _row(study: "StudyOverview") -> dict[str, Any]:
+    failed = study.counts.get("FAIL", 0)
+    best = study.best
+    return {
+        "study": study.name,
+        "state": study.state + (f", {failed} failed" if failed and study.best else ""),
+        "trials": f"{study.counts.get('COMPLETE', 0)}/{study.planned}",
+        "metric": study.metric,
+        "best": None if best is None or best.score is None else f"{best.score:.2f}",
+        "trial": None if best is None else best.number,
+        "last": study.last and f"{study.last:%Y-%m-%d %H:%M}",
+    }
+
 
 _MOST_NUMBERS = 5
 _MOST_VALUES = 12
@@ -23,14 +88,14 @@ _LARGEST_WHOLE = 1e9
 
 
 def show(
-    study: StudyName,
+    study: opt.StudyName,
     trial: Annotated[
         int | None,
         typer.Argument(min=0, metavar="TRIAL", show_default=False, help="Number of a trial."),
     ] = None,
-    storage: Storage = None,
-    models: Models = Path("models"),
-    as_json: AsJson = False,
+    storage: opt.Storage = None,
+    models: opt.Models = Path("models"),
+    as_json: opt.AsJson = False,
 ) -> None:
     """Show a study (state, finding, best trial), or a trial (configuration, scores, error).
 
@@ -38,12 +103,12 @@ def show(
 
     A trial of it: mtdlab show mtd 16
     """
-    from mtdlab.store.urls import shown, storage_url
+    from mtdlab.store.urls import mask, storage_url
 
     url = storage_url(storage)
     model = models / study
     if trial is None:
-        _show_study(study, url, model, as_json)
+        _print_study(study, url, model, as_json)
         return
     from mtdlab.store.recorded import read_trial
 
@@ -51,15 +116,15 @@ def show(
     if as_json:
         print_json(_trial_fields(study, found, model))
     else:
-        print_text(f"trial {trial} of study {study} in {shown(url)}: {_state(found.state)}")
+        print_text(f"trial {trial} of study {study} in {mask(url)}: {_state(found.state)}")
         print_text(in_fields(_describe_trial(study, found, model)))
         if found.traceback:
             print_text(f"\n{found.traceback.rstrip()}")
 
 
-def _show_study(name: str, url: str, model: Path, as_json: bool) -> None:
+def _print_study(name: str, url: str, model: Path, as_json: bool) -> None:
     from mtdlab.store import list_studies, load_study
-    from mtdlab.store.urls import shown
+    from mtdlab.store.urls import mask
 
     frames = load_study(name, url, curves=False)
     overview = next(each for each in list_studies(url) if each.name == name)
@@ -68,18 +133,18 @@ def _show_study(name: str, url: str, model: Path, as_json: bool) -> None:
         return
     done = overview.counts.get("COMPLETE", 0)
     print_text(
-        f"study {name} in {shown(url)}: {overview.state}, {done} of {overview.planned} trials done"
+        f"study {name} in {mask(url)}: {overview.state}, {done} of {overview.planned} trials done"
     )
     print_text(in_fields(_describe_study(frames, overview, model)))
 
 
-def _study_fields(frames: "StudyFrames", study: "StudyOverview", model: Path) -> dict[str, Any]:
+def _study_fields(frames: "Study", study: "StudyOverview", model: Path) -> dict[str, Any]:
     from mtdlab.commands.report import verdict_fields
 
     failed = frames.trials[frames.trials["state"] == "FAIL"]
     return study_fields(study) | {
         "description": study.description,
-        "varied": {name: list(values) for name, values in _varied(frames).items()},
+        "varied": {name: list(values) for name, values in _varied_values(frames).items()},
         "seeds": sorted({int(seed) for seed in frames.trials["seed"]}),
         "verdict": verdict_fields(frames.verdict()),
         "failed": [
@@ -93,12 +158,10 @@ def _study_fields(frames: "StudyFrames", study: "StudyOverview", model: Path) ->
     }
 
 
-def _describe_study(
-    frames: "StudyFrames", study: "StudyOverview", model: Path
-) -> list[tuple[str, str]]:
-    from analysis.notebook import find_no_gain_of
+def _describe_study(frames: "Study", study: "StudyOverview", model: Path) -> list[tuple[str, str]]:
+    from analysis.report.summary import find_no_gain_of
 
-    varied = [f"{name} {_list_values(values)}" for name, values in _varied(frames).items()]
+    varied = [f"{name} {_list_values(values)}" for name, values in _varied_values(frames).items()]
     seeds = _list_values(sorted(frames.trials["seed"].unique().tolist()))
     ranked = "" if study.select_by == study.metric else f"; {study.select_by} ranks the trials"
     best = _describe_best(study, kept_trial(model), model)
@@ -117,7 +180,7 @@ def _describe_study(
 
 
 def _describe_best(study: "StudyOverview", kept: int | None, model: Path) -> str:
-    from analysis.runs import format_mtd
+    from analysis.data.runs import format_mtd
 
     fields, best = best_fields(study), study.best
     if fields is None or best is None:
@@ -130,19 +193,16 @@ def _describe_best(study: "StudyOverview", kept: int | None, model: Path) -> str
     return f"{best.number}{mtd}: {in_scores(scores)}{path}"
 
 
-def _describe_failures(frames: "StudyFrames") -> str:
+def _describe_failures(frames: "Study") -> str:
     """The reasons, each with the numbers of its trials."""
     failed = frames.trials[frames.trials["state"] == "FAIL"]
-    reasons = []
-    for reason, trials in failed.groupby("reason", sort=False):
-        numbers = trials["number"].tolist()
-        rest = len(numbers) - _MOST_NUMBERS
-        listed = ", ".join(map(str, numbers[:_MOST_NUMBERS])) + (f" and {rest} more" * (rest > 0))
-        reasons.append(f"trial{'s' if len(numbers) > 1 else ''} {listed}: {reason}")
-    return "; ".join(reasons)
+    return "; ".join(
+        f"{name_trials(trials['number'].tolist(), _MOST_NUMBERS)}: {reason}"
+        for reason, trials in failed.groupby("reason", sort=False)
+    )
 
 
-def next_command(frames: "StudyFrames", study: "StudyOverview") -> str:
+def next_command(frames: "Study", study: "StudyOverview") -> str:
     """What to do next: resume the study, run its failed trials again, or read its page."""
     resume = frames.command or "mtdlab sweep FILE"
     if study.state in ("planned", "paused", "running"):
@@ -152,9 +212,9 @@ def next_command(frames: "StudyFrames", study: "StudyOverview") -> str:
     return f"mtdlab report --study {study.name}"
 
 
-def _varied(frames: "StudyFrames") -> dict[str, list[Any]]:
+def _varied_values(frames: "Study") -> dict[str, list[Any]]:
     """The settings that differ between the trials, with their values in order."""
-    from analysis.runs import is_missing, varied_settings
+    from analysis.data.runs import is_missing, varied_settings
 
     trials, varied = frames.trials, {}
     for name in varied_settings(trials, frames.settings):
@@ -184,7 +244,7 @@ def _trial_fields(study: str, trial: "RecordedTrial", model: Path) -> dict[str, 
         "state": trial.state.lower(),
         "seed": trial.seed,
         "parameters": dict(trial.parameters),
-        "mtd": rounded_mtd(trial.mtd),
+        "mtd": mtd_value(trial.mtd),
         "score": trial.score,
         "score_before": trial.score_before,
         "scores": dict(trial.scores),
@@ -202,9 +262,9 @@ def _trial_fields(study: str, trial: "RecordedTrial", model: Path) -> dict[str, 
 
 
 def _describe_trial(study: str, trial: "RecordedTrial", model: Path) -> list[tuple[str, str]]:
-    from analysis.runs import format_mtd
-    from mtdlab.store.setting_names import is_of_program
-    from mtdlab.sweep.finished import clock
+    from analysis.data.runs import format_mtd
+    from mtdlab.store.progress import is_of_program
+    from mtdlab.sweep.progress import clock
 
     kept = kept_trial(model)
     where = str(model) if kept == trial.number else ""

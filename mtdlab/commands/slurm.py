@@ -1,35 +1,36 @@
-"""The command slurm: writes a job array of workers."""
+"""The command slurm: records a study and writes a job array of workers."""
 
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mtdlab.commands.options import (
-    Evaluator,
-    Imports,
-    Models,
-    Objective,
-    Overrides,
-    Profile,
-    Storage,
-    StudyFile,
-    find_code,
-    models_option,
-    written_options,
-)
+from mtdlab.api.given import Given, write_options
+from mtdlab.api.plan import find_costs, find_ended, read_begun
+from mtdlab.commands import options as opt
+from mtdlab.commands.printing import count_noun
+from mtdlab.errors import MtdlabError
 from mtdlab.terminal import print_text
+
+if TYPE_CHECKING:
+    from mtdlab.config import StudySpec
+    from mtdlab.slurm.resources import Resources
+    from mtdlab.slurm.script import Script
 
 
 def slurm(
-    file: StudyFile,
-    storage: Storage = None,
-    models: Models = Path("models"),
-    profile: Profile = None,
-    set_: Overrides = None,
-    import_: Imports = None,
-    evaluator: Evaluator = None,
-    objective: Objective = None,
+    file: opt.StudyFile,
+    storage: opt.Storage = None,
+    models: opt.Models = Path("models"),
+    profile: opt.Profile = None,
+    set_: opt.Overrides = None,
+    import_: opt.Imports = None,
+    evaluator: opt.Evaluator = None,
+    objective: opt.Objective = None,
     tasks: Annotated[
         int | None,
         typer.Option(
@@ -88,22 +89,14 @@ def slurm(
     Each task is an `mtdlab worker`, with time, memory and cores from the estimate of `plan`. At its
     time limit and when it is preempted a task saves a checkpoint and requeues itself.
     """
-    from mtdlab.commands.slurm_job import (
-        Asked,
-        describe_job,
-        plan_job,
-        record,
-        save_script,
-        warn_of_file,
-    )
-    from mtdlab.config import read_study
-    from mtdlab.methods.user_evaluator import present_evaluator
-    from mtdlab.slurm.cluster import max_array_size as ask_size
+    # imported here to start fast, as in all functions of this module
+    from mtdlab.methods.user_modules import present_evaluator
+    from mtdlab.slurm.resources import max_array_size as ask_size
     from mtdlab.slurm.resources import parse_time
     from mtdlab.slurm.script import read_options
-    from mtdlab.store.urls import storage_url
+    from mtdlab.store.urls import mask, sqlite_file, storage_url
     from mtdlab.sweep.preflight import has_trials_left
-    from mtdlab.sweep.recorded_study import as_begun
+    from mtdlab.sweep.run import sweep
 
     named = {"partition": partition, "account": account}
     options = [f"{option}={value}" for option, value in named.items() if value is not None]
@@ -115,25 +108,199 @@ def slurm(
         size=ask_size(max_array_size),
         measure=measure,
     )
-    modules, program = find_code(import_, evaluator, objective, file)
+    given = Given(
+        study=file,
+        profile=profile,
+        set_=set_,
+        import_=import_,
+        evaluator=evaluator,
+        objective=objective,
+        storage=storage,
+    )
     url = storage_url(storage)
-    spec = as_begun(read_study(file, set_ or [], profile, modules, program), url)
+    spec = read_begun(given)
     if not has_trials_left(spec, url):
         print_text(f"nothing is left to run; next: mtdlab report --study {spec.name}")
         return
-    code = written_options(import_=import_, evaluator=evaluator, objective=objective)
-    study = written_options(profile=profile, set_=set_, storage=storage)
     path = out or Path(f"{spec.name}.sbatch")
     # by their paths: a worker has no study file, in whose folder it could look them up
+    modules, program = given.code()
     function = present_evaluator()
-    found = written_options(
+    code = write_options(
         import_=[module.spec for module in modules],
         evaluator=function.spec if function else None,
         objective=f"{program.module.spec}:{program.function}" if program else None,
     )
-    job = plan_job(spec, url, asked, path, models, found)
-    folder = written_options(models=models_option(models))
-    record(spec, url, models, ["mtdlab", "sweep", str(file), *study, *code, *folder])
+    job = plan_job(spec, url, asked, path, models, code)
+    # a sweep that runs none of the trials records them
+    sweep(spec, url, models=models, jobs=0, command=given.command(models))
     save_script(job, path)
-    warn_of_file(url)
+    if sqlite_file(url) is not None:
+        print_text(
+            f"mtdlab: {mask(url)} is one file, and network file systems do not lock it reliably; "
+            "use PostgreSQL, unless all tasks run on one node with the file on its local disk",
+            file=sys.stderr,
+        )
     print_text("\n".join(describe_job(job, path, url)))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user asks of the cluster; None where it is derived. size: MaxArraySize."""
+
+    tasks: int | None
+    seconds: int | None
+    gpus: int | None
+    options: Mapping[str, str]
+    size: int
+    measure: bool
+
+
+def plan_job(
+    spec: "StudySpec", url: str, asked: Asked, path: Path, models: Path, code: Sequence[str]
+) -> "Script":
+    """Derive the resources, before anything is written.
+
+    code  the options that name the user's code, for the workers.
+
+    Raises MtdlabError where the file cannot be written.
+    """
+    from mtdlab.slurm.script import Script
+
+    path = path.absolute()
+    if path.is_dir() or not path.parent.is_dir():
+        raise _unwritable(path, "is a folder" if path.is_dir() else "no such folder")
+    trials, resources = _resources(spec, url, asked)
+    script = Script(
+        study=spec.name,
+        trials=trials,
+        resources=resources,
+        command=_worker(spec.name, url, models, code, resources.workers),
+        url_is_secret=_is_secret(url),
+        options=asked.options,
+        folder=Path.cwd(),
+        logs=path.with_name(f"{path.stem}-logs"),
+        size=min(resources.tasks, asked.size),
+    )
+    script.text()
+    return script
+
+
+def _resources(spec: "StudySpec", url: str, asked: Asked) -> "tuple[int, Resources]":
+    """The number of trials that are left, and what each task asks for.
+
+    A study that a look may extend can have none left now.
+    """
+    from mtdlab.cost.estimate import ignore
+    from mtdlab.slurm.resources import derive
+
+    ended = find_ended(spec, url)
+    trials = sum((unit.setting, unit.seed) not in ended for unit in spec.units())
+    gpus = _gpus(spec) if asked.gpus is None else asked.gpus
+    costs = {}
+    if asked.measure and trials:
+        # before anything is checked: it takes this process as one that has only imported
+        costs = find_costs(spec, gpus or None, 1, ended, ignore)
+    if "reason" in costs:
+        print_text(f"mtdlab: no estimate: {costs['reason']}", file=sys.stderr)
+    estimate = costs if "threads" in costs else None
+    derived = derive(max(1, trials), estimate, tasks=asked.tasks, seconds=asked.seconds, gpus=gpus)
+    return trials, derived
+
+
+def _gpus(spec: "StudySpec") -> int:
+    """GPUs of a task: one where the study asks for one, or would take one on this machine."""
+    import torch
+
+    from mtdlab.config.program_study import ProgramSpec
+
+    if isinstance(spec, ProgramSpec):
+        return 0
+    devices = {spec.fixed(method).device for method in spec.methods}
+    wanted = any(device.startswith("cuda") for device in devices)
+    return int(wanted or ("auto" in devices and torch.cuda.is_available()))
+
+
+def _worker(study: str, url: str, models: Path, code: Sequence[str], jobs: int) -> list[str]:
+    """The command of a task: by the path of this Python, since a node has another PATH.
+
+    -P: modules in the working folder do not hide installed ones.
+    """
+    words = [sys.executable, "-P", "-m", "mtdlab", "worker", "--study", study]
+    if not _is_secret(url):
+        words += ["--storage", url]
+    words += ["--models", str(models), *code]
+    return [*words, "--jobs", str(jobs)] if jobs > 1 else words
+
+
+def _is_secret(url: str) -> bool:
+    from mtdlab.store.urls import without_passwords
+
+    return without_passwords(url) != url
+
+
+def _unwritable(path: Path, reason: str) -> MtdlabError:
+    return MtdlabError(
+        f"--out {path}: the script cannot be written ({reason.lower()}); name another file"
+    )
+
+
+def save_script(job: "Script", path: Path) -> None:
+    """Write the script and create the folder of its logs. Raises MtdlabError."""
+    try:
+        job.logs.mkdir(exist_ok=True)
+        path.write_text(job.text(), encoding="utf-8")
+    except OSError as error:
+        raise _unwritable(path, error.strerror or str(error)) from None
+
+
+def describe_job(job: "Script", path: Path, url: str) -> list[str]:
+    """What was written, what each task asks for and why, and what to do next."""
+    from mtdlab.slurm.script import submissions
+    from mtdlab.store.urls import mask
+
+    trials = count_noun(job.trials, "trial")
+    near = Path(os.path.relpath(path))
+    commands = submissions(near, job.resources.tasks, job.size)
+    lines = [
+        f"study {job.study}: {trials} left, recorded in {mask(url)}",
+        f"script {near}, logs in {os.path.relpath(job.logs)}",
+        *_asked_lines(job),
+    ]
+    if job.url_is_secret:
+        lines.append(
+            "the script holds no password: export MTDLAB_STORAGE before sbatch, or leave the "
+            "password to ~/.pgpass and write the script again"
+        )
+    if len(commands) > 1:
+        lines.append(f"an array has at most {job.size} tasks (MaxArraySize): submit all of these")
+    lines += [f"next: {command}" for command in commands]
+    return [*lines, f"then: mtdlab report --study {job.study}"]
+
+
+def _asked_lines(job: "Script") -> list[str]:
+    """A line for each resource: its value, and how it was derived."""
+    from mtdlab.slurm.resources import format_time
+
+    asked = job.resources
+    values = {
+        "tasks": str(asked.tasks),
+        "time": format_time(asked.seconds),
+        "memory": f"{asked.memory} M" if asked.memory else "not set",
+        "cores": str(asked.cpus),
+    }
+    replaced = {"memory": "mem", "cores": "cpus-per-task"}
+    rows = []
+    for name, value in values.items():
+        option = job.options.get(replaced.get(name, ""))
+        rows.append(
+            f"  {name:7} {value}: {asked.reasons[name]}"
+            if option is None
+            else f"  {name:7} {option}: as given"
+        )
+    if asked.gpus:
+        rows.append(f"  GPUs    {asked.gpus}: a worker on each")
+    rows.append(
+        f"  signal  USR1 {asked.lead} s before the limit; at most {asked.timeouts} requeues at it"
+    )
+    return rows

@@ -1,31 +1,18 @@
-"""The command sweep."""
+"""The commands sweep, worker and stop: processes that share a study, on any number of machines."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mtdlab.commands.options import (
-    Artifacts,
-    AsJson,
-    Evaluator,
-    Imports,
-    JobsPerGpu,
-    MaxFailed,
-    Models,
-    Objective,
-    Overrides,
-    Profile,
-    Storage,
-    StudyFile,
-    find_code,
-    this_command,
-)
+from mtdlab.api.given import Given, find_code
+from mtdlab.commands import options as opt
+from mtdlab.terminal import print_text
 
 
 def sweep(
-    file: StudyFile,
-    storage: Storage = None,
+    file: opt.StudyFile,
+    storage: opt.Storage = None,
     jobs: Annotated[
         int | None,
         typer.Option(
@@ -35,18 +22,18 @@ def sweep(
             "none, for mtdlab worker.",
         ),
     ] = None,
-    jobs_per_gpu: JobsPerGpu = 1,
-    models: Models = Path("models"),
-    artifacts: Artifacts = None,
-    profile: Profile = None,
-    set_: Overrides = None,
-    import_: Imports = None,
-    evaluator: Evaluator = None,
-    objective: Objective = None,
+    jobs_per_gpu: opt.JobsPerGpu = 1,
+    models: opt.Models = Path("models"),
+    artifacts: opt.Artifacts = None,
+    profile: opt.Profile = None,
+    set_: opt.Overrides = None,
+    import_: opt.Imports = None,
+    evaluator: opt.Evaluator = None,
+    objective: opt.Objective = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run failed trials again.")
     ] = False,
-    max_failed: MaxFailed = None,
+    max_failed: opt.MaxFailed = None,
     backend: Annotated[
         str,
         typer.Option(
@@ -62,7 +49,7 @@ def sweep(
             help="Scheduler of the dask cluster, tcp://HOST:PORT. Also: DASK_SCHEDULER_ADDRESS.",
         ),
     ] = None,
-    as_json: AsJson = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Run or resume a study. Sweeps that run at the same time share its trials.
 
@@ -70,20 +57,25 @@ def sweep(
     MTDLAB_DATA; those of --set in the working folder first.
     """
     from mtdlab.commands.sweep_summary import print_result
-    from mtdlab.config import read_study
     from mtdlab.store.urls import storage_url
     from mtdlab.sweep.cluster import find_scheduler
     from mtdlab.sweep.run import sweep as run
     from mtdlab.sweep.signals import ended_by_signals
 
-    command = this_command()
+    command = opt.this_command()
+    given = Given(
+        study=file,
+        profile=profile,
+        set_=set_,
+        import_=import_,
+        evaluator=evaluator,
+        objective=objective,
+    )
     with ended_by_signals():
-        code = find_code(import_, evaluator, objective, file)
-        spec = read_study(file, set_ or [], profile, *code)
-        url = storage_url(storage)
+        spec = given.read()
         result = run(
             spec,
-            url,
+            storage_url(storage),
             models=models,
             artifacts=artifacts,
             jobs=jobs,
@@ -94,3 +86,74 @@ def sweep(
             command=command,
         )
     raise typer.Exit(print_result(result, spec, models, command, as_json=as_json))
+
+
+def worker(
+    study: opt.StudyOption,
+    storage: opt.Storage = None,
+    jobs: Annotated[
+        int, typer.Option(min=1, help="Worker processes. With one, trials run in this process.")
+    ] = 1,
+    jobs_per_gpu: opt.JobsPerGpu = 1,
+    models: opt.Models = Path("models"),
+    import_: opt.Imports = None,
+    evaluator: opt.Evaluator = None,
+    objective: opt.Objective = None,
+    max_failed: opt.MaxFailed = None,
+    wait: Annotated[
+        bool,
+        typer.Option(
+            "--wait",
+            help="Stay until no process runs a trial of the study, to run those of processes that "
+            "die.",
+        ),
+    ] = False,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Run trials of a study that a sweep has recorded; no study file is needed.
+
+    Any number of workers and sweeps share a study, on one machine or, with PostgreSQL, on many.
+    `mtdlab sweep FILE --jobs 0` records a study and runs none of its trials.
+    """
+    from mtdlab.commands.sweep_summary import print_result
+    from mtdlab.store.urls import storage_url
+    from mtdlab.sweep.open_study import read_defined
+    from mtdlab.sweep.run import sweep
+    from mtdlab.sweep.signals import ended_by_signals
+
+    url = storage_url(storage)
+    with ended_by_signals():
+        code = find_code(import_, evaluator, objective)
+        spec, recorded_command = read_defined(study, url, *code)
+        result = sweep(
+            spec,
+            url,
+            models=models,
+            jobs=jobs,
+            jobs_per_gpu=jobs_per_gpu,
+            max_failed=max_failed,
+            wait=wait,
+            command=recorded_command,
+        )
+    raise typer.Exit(print_result(result, spec, models, opt.this_command(), as_json=as_json))
+
+
+def stop(study: opt.StudyName, storage: opt.Storage = None) -> None:
+    """Request that every sweep and worker of a study stops, on whichever machine it runs.
+
+    Each stops within seconds, after the current step of its trials, which it saves. Its exit code
+    is that of SIGTERM, 143.
+    """
+    from mtdlab.store import Store
+    from mtdlab.store.names import find_id
+    from mtdlab.store.recorded import read_recorded
+    from mtdlab.store.urls import storage_url
+
+    url = storage_url(storage)
+    read_recorded(url, study)
+    identity = find_id(url, study)
+    owners = [] if identity is None else Store(url, identity).request_stop()
+    if not owners:
+        print_text(f"no sweep or worker runs study {study}")
+    for owner in owners:
+        print_text(f"requested to stop: process {owner['pid']} on {owner['host']}")

@@ -6,13 +6,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from analysis.runs import format_mtd
-from mtdlab.commands.printing import print_json, rounded_mtd
+from analysis.data.runs import format_mtd
+from mtdlab.api.plan import mtd_value
+from mtdlab.commands.printing import name_trials, print_json
 from mtdlab.config import StudySpec
 from mtdlab.store import FinishedRow
-from mtdlab.store.urls import shown, storage_url
-from mtdlab.sweep.finished import clock, describe_look
+from mtdlab.store.urls import mask, storage_url
 from mtdlab.sweep.model_folders import kept_trial
+from mtdlab.sweep.progress import clock, describe_look
 from mtdlab.sweep.run import SweepResult
 from mtdlab.terminal import print_text
 
@@ -44,7 +45,7 @@ def summary_fields(result: SweepResult, models: Path, command: str) -> dict[str,
     """
     fields = {
         "study": result.study,
-        "storage": shown(result.storage),
+        "storage": mask(result.storage),
         "metric": result.metric,
         "select_by": result.select_by,
         "best": _best_fields(result),
@@ -73,7 +74,7 @@ def summary_lines(result: SweepResult, models: Path, command: str) -> list[str]:
     others = [f"{n} {state.lower()}" for state, n in result.counts.items() if state != "COMPLETE"]
     whole = "complete: " if done == result.planned else ""
     lines = [
-        f"study {result.study} in {shown(result.storage)} is {whole}{done} of {result.planned} "
+        f"study {result.study} in {mask(result.storage)} is {whole}{done} of {result.planned} "
         + (f"trials done ({', '.join(others)})" if others else "trials done")
         + f"; {result.ran} run now in {clock(result.seconds)}"
     ]
@@ -96,7 +97,7 @@ def _best_fields(result: SweepResult) -> dict[str, Any] | None:
         return None
     known = {"trial": best.number, "seed": best.seed, "parameters": best.parameters}
     return known | {
-        "mtd": rounded_mtd(best.mtd),
+        "mtd": mtd_value(best.mtd),
         "value": best.ranking,
         "select_by_score": best.ranking,
         "score": best.score,
@@ -129,9 +130,7 @@ def _failure_lines(failures: tuple[FinishedRow, ...]) -> list[str]:
         trials.setdefault(row.reason, []).append(row.number)
     lines = []
     for reason, numbers in trials.items():
-        listed = ", ".join(map(str, numbers[:SHOWN_TRIALS]))
-        more = f" and {len(numbers) - SHOWN_TRIALS} more" if numbers[SHOWN_TRIALS:] else ""
-        text = f"failed: trial{'s' if len(numbers) > 1 else ''} {listed}{more}: {reason}"
+        text = f"failed: {name_trials(numbers, SHOWN_TRIALS)}: {reason}"
         lines += textwrap.wrap(text, WIDTH, subsequent_indent="  ")
     return lines
 
@@ -146,5 +145,5 @@ def _next(result: SweepResult, command: str) -> list[str]:
         return retry
     words = ["mtdlab", "report", "--study", result.study]
     if result.storage != storage_url(None):
-        words += ["--storage", shown(result.storage)]
+        words += ["--storage", mask(result.storage)]
     return [*retry, shlex.join(words)]

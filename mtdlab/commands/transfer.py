@@ -5,14 +5,14 @@ from typing import Annotated
 
 import typer
 
-from mtdlab.commands.options import Models, Storage, StudyName
+from mtdlab.commands import options as opt
 from mtdlab.terminal import print_text
 
 
 def delete(
-    study: StudyName,
-    storage: Storage = None,
-    models: Models = Path("models"),
+    study: opt.StudyName,
+    storage: opt.Storage = None,
+    models: opt.Models = Path("models"),
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Delete a study from the database, and its checkpoints.
@@ -20,44 +20,44 @@ def delete(
     The folders of its model and its page are kept. Refused while a sweep runs it.
     """
     from mtdlab.errors import MtdlabError
-    from mtdlab.store.urls import shown, storage_url
-    from mtdlab.sweep.transfer import delete_study
+    from mtdlab.store.urls import mask, storage_url
+    from mtdlab.sweep.exchange import delete_study
 
     url = storage_url(storage)
-    if not yes and not typer.confirm(f"Delete study {study} from {shown(url)}?", err=True):
+    if not yes and not typer.confirm(f"Delete study {study} from {mask(url)}?", err=True):
         raise MtdlabError(f"study {study} was not deleted")
     delete_study(study, url, models)
-    print_text(f"deleted study {study} from {shown(url)}, and its checkpoints")
+    print_text(f"deleted study {study} from {mask(url)}, and its checkpoints")
     kept = [str(each) for each in (models / study, Path("reports") / study) if each.exists()]
     if kept:
         print_text(f"kept: {', '.join(kept)}")
 
 
 def rename(
-    old: StudyName,
+    old: opt.StudyName,
     new: Annotated[str, typer.Argument(metavar="NEW", help="The new name.")],
-    storage: Storage = None,
-    models: Models = Path("models"),
+    storage: opt.Storage = None,
+    models: opt.Models = Path("models"),
 ) -> None:
     """Rename a study, with the folders of its model and its checkpoints.
 
     Its page keeps its folder; mtdlab report writes another. The study file still has the old name:
     resume the study with --set study=NEW. Refused while a sweep runs it.
     """
-    from mtdlab.store.urls import shown, storage_url
-    from mtdlab.sweep.transfer import rename_study
+    from mtdlab.store.urls import mask, storage_url
+    from mtdlab.sweep.exchange import rename_study
 
     url = storage_url(storage)
     renamed = rename_study(old, new, url, models)
-    print_text(f"renamed study {old} to {new} in {shown(url)}")
+    print_text(f"renamed study {old} to {new} in {mask(url)}")
     if renamed:
         print_text(f"renamed folders: {', '.join(map(str, renamed))}")
     print_text(f"resume it with: mtdlab sweep FILE --set study={new}")
 
 
 def export_study(
-    study: StudyName,
-    storage: Storage = None,
+    study: opt.StudyName,
+    storage: opt.Storage = None,
     out: Annotated[
         Path | None,
         typer.Option(help="The file to write. Default: STUDY.db.", show_default=False),
@@ -69,7 +69,7 @@ def export_study(
     is running is exported as waiting.
     """
     from mtdlab.store.urls import storage_url
-    from mtdlab.sweep.transfer import export_study as export
+    from mtdlab.sweep.exchange import export_study as export
 
     target = out or Path(f"{study}.db")
     export(study, storage_url(storage), target)
@@ -80,7 +80,7 @@ def import_study(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="A file that mtdlab export-study wrote.")
     ],
-    storage: Storage = None,
+    storage: opt.Storage = None,
     name: Annotated[
         str | None,
         typer.Option(help="Name of the study here. Default: as exported.", show_default=False),
@@ -90,9 +90,9 @@ def import_study(
 
     Refused if the database has a study of that name: choose another with --name.
     """
-    from mtdlab.store.urls import shown, storage_url
-    from mtdlab.sweep.transfer import import_study as import_
+    from mtdlab.store.urls import mask, storage_url
+    from mtdlab.sweep.exchange import import_study as import_
 
     url = storage_url(storage)
     added = import_(file, url, name)
-    print_text(f"imported study {added} into {shown(url)}")
+    print_text(f"imported study {added} into {mask(url)}")

@@ -1,73 +1,150 @@
-"""The checks of a study file's sections: each yields its mistakes, with what is allowed."""
+"""The checks of a study file, of its sections and of the whole study: each yields its mistakes.
 
-from collections.abc import Iterator, Mapping, Sequence
+A metric that is a task besides the published ones, `metric: beir:FOLDER`, adds the task to
+`trainer.tasks`, and where the task has dev data it selects checkpoints and ranks trials on these:
+what selects is never what is reported.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pydantic import ValidationError
 
-from mtdlab.config import strata
-from mtdlab.config.mistakes import Mistakes
-from mtdlab.config.own_metric import check_external
-from mtdlab.config.search import Choices, Dimension, Range
-from mtdlab.config.source import Source, SpecError, nearest_or_program
-from mtdlab.config.study import section
+from mtdlab.config.search import (
+    STRATA,
+    STRATA_FIX,
+    STRATA_TOLERANCE,
+    Choices,
+    Dimension,
+    Range,
+    grid,
+)
+from mtdlab.config.source import Mistakes, nearest_or_program
+from mtdlab.config.study import StudySpec, section
 from mtdlab.config.study_file import StudyFile, lacking, point_at
 from mtdlab.methods.registry import BUILTIN, settings_class
-from mtdlab.settings import Setting
+from mtdlab.methods.user_modules import SPELLED, present_evaluator
+from mtdlab.settings import Setting, first_error
+from mtdlab.settings.limits import TRIALS
 from mtdlab.settings.messages import describe_rule
 from mtdlab.settings.tasks import (
+    BEIR,
     DEV,
+    EVALUATOR,
     METRICS,
+    external_tasks,
     is_external_score,
     needed,
     parse_tasks,
     score_name,
     task_of,
 )
+from mtdlab.user_code import UserModule
 
 OWN = "write beir:FOLDER, mteb:TASK or evaluator:KEY for a metric of your own"
 
 
-def check_top_level(source: Source, top: StudyFile, mistakes: Mistakes) -> None:
+def add_metric_task(top: StudyFile) -> StudyFile:
+    """The top level with the task of its metric, and its selection, where the file leaves it open.
+
+    Unchanged where the metric is no external score, or reports dev data, which is a mistake.
+    """
+    metric = score_name(top.metric)
+    if not is_external_score(metric) or metric.endswith(DEV):
+        return top
+    trainer: dict[str, Any] = dict(top.trainer)
+    try:
+        listed = _list_tasks(trainer)
+        names = [score_name(task) for task in external_tasks(listed)]
+    except ValueError:
+        # a mistake of trainer.tasks, which its own check reports
+        return top
+    if task_of(metric) not in names:
+        task = EVALUATOR if task_of(metric) == EVALUATOR else top.metric
+        trainer["tasks"] = ",".join(filter(None, (listed, task)))
+    updates: dict[str, Any] = {"metric": metric, "trainer": trainer}
+    if _has_dev(metric):
+        if "select_on" not in top.search:
+            trainer.setdefault("select_on", metric + DEV)
+        if "select_by" not in top.model_fields_set:
+            updates["select_by"] = metric + DEV
+    if "select_by" in top.model_fields_set:
+        updates["select_by"] = score_name(top.select_by)
+    return top.model_copy(update=updates)
+
+
+def _has_dev(metric: str) -> bool:
+    if task_of(metric) == EVALUATOR:
+        evaluator = present_evaluator()
+        return evaluator is not None and evaluator.has_dev
+    return metric.startswith(BEIR)
+
+
+def with_evaluator(
+    modules: tuple[UserModule, ...], trainer: Mapping[str, Any]
+) -> tuple[UserModule, ...]:
+    """The modules of a study and, where its tasks have one, the evaluator of this process."""
+    evaluator = present_evaluator()
+    used = EVALUATOR in external_tasks(_list_tasks(trainer))
+    return (*modules, evaluator) if evaluator and used else modules
+
+
+def _list_tasks(trainer: Mapping[str, Any]) -> str:
+    """The tasks of a trainer section, joined by commas."""
+    given = trainer.get("tasks", "")
+    return ",".join(map(str, given)) if isinstance(given, list) else str(given)
+
+
+def check_external(key: str, name: str, mistakes: Mistakes) -> None:
+    """Whether an external score may be the metric or rank the trials: dev data never are reported.
+
+    key  metric or select_by.
+    """
+    if task_of(name) == EVALUATOR and present_evaluator() is None:
+        mistakes.add((key,), f"{name} needs a function; name it with --evaluator {SPELLED}")
+    if key == "metric" and name.endswith(DEV):
+        reported = score_name(name).removesuffix(DEV)
+        mistakes.add((key,), f"dev data select; report {reported}, on test data")
+    if key == "select_by" and not name.endswith(DEV):
+        mistakes.add(
+            (key,), f"{name} is what is reported; rank by sts_dev, or a score that ends in {DEV}"
+        )
+
+
+def check_top_level(top: StudyFile, mistakes: Mistakes) -> None:
     """The rules of keys at the top level, as far as the keys that they read are sound."""
     if mistakes.sound(("sampler",), ("trials",), ("select_by",)):
-        mistakes.collect(check_sampler(source, top))
-        mistakes.collect(_check_tpe(source, top))
+        check_sampler(top, mistakes)
+        if top.sampler == "tpe" and top.select_by != "sts_dev" and not top.select_by.endswith(DEV):
+            message = "tpe would fit its choices to the test split; use select_by: sts_dev"
+            mistakes.add(("sampler",), message)
     for key, name in (("metric", top.metric), ("select_by", top.select_by)):
         if mistakes.sound((key,)) and is_external_score(name):
-            mistakes.collect(check_external(source, key, name))
+            check_external(key, name, mistakes)
         elif mistakes.sound((key,)) and name not in METRICS:
             message = f"{name!r} is not known; {nearest_or_program(name, METRICS)}; or {OWN}"
-            mistakes.collect([source.error((key,), message)])
+            mistakes.add((key,), message)
 
 
-def check_sampler(source: Source, top: StudyFile) -> Iterator[SpecError]:
+def check_sampler(top: StudyFile, mistakes: Mistakes) -> None:
     """Whether the number of trials goes with the sampler."""
     if top.sampler != "grid" and top.trials is None:
-        yield source.error(
-            ("sampler",), f"{top.sampler} needs trials: how many configurations to draw"
-        )
+        mistakes.add(("sampler",), f"{top.sampler} needs trials: how many configurations to draw")
     if top.sampler == "grid" and top.trials is not None:
-        yield source.error(("trials",), "a grid has as many trials as points; leave it out")
-
-
-def _check_tpe(source: Source, top: StudyFile) -> Iterator[SpecError]:
-    if top.sampler == "tpe" and top.select_by != "sts_dev" and not top.select_by.endswith(DEV):
-        yield source.error(
-            ("sampler",), "tpe would fit its choices to the test split; use select_by: sts_dev"
-        )
+        mistakes.add(("trials",), "a grid has as many trials as points; leave it out")
 
 
 def check_trainer(
-    source: Source, top: StudyFile, methods: tuple[str, ...], known: Mapping[str, Setting]
-) -> Iterator[SpecError]:
+    top: StudyFile, methods: tuple[str, ...], known: Mapping[str, Setting], mistakes: Mistakes
+) -> None:
     """The keys and values of the section `trainer`, and the rules between them."""
     if "seed" in top.trainer:
-        yield source.error(("trainer", "seed"), "a study takes its seeds from seeds: [0, 1, 2]")
+        mistakes.add(("trainer", "seed"), "a study takes its seeds from seeds: [0, 1, 2]")
     for name in top.trainer:
         if len(methods) > 1 and name not in known:
-            yield source.unknown_setting(("trainer", name), known)
+            mistakes.collect([mistakes.source.unknown_setting(("trainer", name), known)])
     # what is searched may decide whether the fixed values go together
-    interacting = {"method", "batch_size", strata.KEY, *(name for name in known if "queue" in name)}
+    interacting = {"method", "batch_size", STRATA, *(name for name in known if "queue" in name)}
     whole = interacting.isdisjoint(top.search)
     for method in methods:
         model = settings_class(method)
@@ -77,68 +154,68 @@ def check_trainer(
             else:
                 section(method, top.trainer, among=methods)
         except ValidationError as error:
-            yield from point_at(source, ("trainer",), model, error)
+            mistakes.collect(point_at(mistakes.source, ("trainer",), model, error))
 
 
-def check_tasks(source: Source, top: StudyFile, methods: tuple[str, ...]) -> Iterator[SpecError]:
+def check_tasks(top: StudyFile, methods: tuple[str, ...], mistakes: Mistakes) -> None:
     """Whether the tasks of metric and select_by are scored; both and the trainer are sound."""
     tasks = parse_tasks(section(methods[0], top.trainer, among=methods).tasks)
     scored = [score_name(task) for task in tasks]
     for key, name in (("metric", top.metric), ("select_by", top.select_by)):
         if missing := [task for task in map(task_of, needed(name)) if task not in scored]:
             message = f"{name} needs tasks that trainer.tasks lacks: {', '.join(missing)}"
-            yield source.error((key,), message)
+            mistakes.add((key,), message)
 
 
 def check_searched(
-    source: Source, name: str, top: StudyFile, known: Mapping[str, Setting]
-) -> Iterator[SpecError]:
+    name: str, top: StudyFile, known: Mapping[str, Setting], mistakes: Mistakes
+) -> None:
     """Whether a setting can be searched, whatever its values."""
     where = ("search", name)
     if name == "seed":
-        yield source.error(where, "the seed is not searched; list it under seeds:")
-    elif name == strata.KEY:
-        yield from check_strata(source, top, known)
+        mistakes.add(where, "the seed is not searched; list it under seeds:")
+    elif name == STRATA:
+        check_strata(top, known, mistakes)
     elif name not in known:
         others = [each for each in BUILTIN if name in settings_class(each).model_fields]
-        yield lacking(source, where, others) if others else source.unknown_setting(where, known)
+        source = mistakes.source
+        unknown = lacking(source, where, others) if others else None
+        mistakes.collect([unknown or source.unknown_setting(where, known)])
     elif name == "preset":
-        yield source.error(
+        mistakes.add(
             where,
             "is not searched, since it only gives values to settings that a file leaves open; "
             "write a study of its own for each, or a profile",
         )
     elif name in top.trainer:
-        yield source.error(where, "also fixed under trainer; keep one of the two")
+        mistakes.add(where, "also fixed under trainer; keep one of the two")
 
 
-def check_strata(
-    source: Source, top: StudyFile, known: Mapping[str, Setting]
-) -> Iterator[SpecError]:
+def check_strata(top: StudyFile, known: Mapping[str, Setting], mistakes: Mistakes) -> None:
     """Refuse strata of MTD where something else decides over the EMA decay or the queue size."""
-    where = ("search", strata.KEY)
+    where = ("search", STRATA)
     if top.sampler != "grid":
-        yield source.error(where, f"strata are points of a grid, {top.sampler} has none")
-    for name in strata.FIXES:
+        mistakes.add(where, f"strata are points of a grid, {top.sampler} has none")
+    for name in STRATA_FIX:
         if name not in known:
-            yield source.error(where, f"the study's method has no {name}, so it has no MTD")
+            mistakes.add(where, f"the study's method has no {name}, so it has no MTD")
             return
         for section_name, given in (("search", top.search), ("trainer", top.trainer)):
             if name in given:
-                message = f"also given by the strata of search.{strata.KEY}; keep one of the two"
-                yield source.error((section_name, name), message)
+                message = f"also given by the strata of search.{STRATA}; keep one of the two"
+                mistakes.add((section_name, name), message)
 
 
 def check_values(
-    source: Source, setting: Setting, dimension: Dimension, methods: Sequence[str]
-) -> Iterator[SpecError]:
+    setting: Setting, dimension: Dimension, methods: Sequence[str], mistakes: Mistakes
+) -> None:
     """Refuse the searched values that the setting cannot have."""
     if isinstance(dimension, Choices) and dimension.relative_to:
         return
     path = ("search", setting.name)
     edges = dimension.values if isinstance(dimension, Choices) else (dimension.low, dimension.high)
     if isinstance(dimension, Range) and not setting.is_number:
-        yield source.error(path, "is no number; list its values instead")
+        mistakes.add(path, "is no number; list its values instead")
         return
     models = [settings_class(method) for method in methods]
     for value in edges:
@@ -147,4 +224,87 @@ def check_values(
                 if setting.name in model.model_fields:
                     model.partial({setting.name: value})
         except ValidationError as error:
-            yield source.error(path, describe_rule(error.errors()[0]))
+            mistakes.add(path, describe_rule(error.errors()[0]))
+
+
+def check_pruner(spec: StudySpec, mistakes: Mistakes) -> None:
+    """Refuse a pruner that would compare test scores in a study that is ranked by dev scores.
+
+    A pruner sees the scores of the pairs on which the checkpoint is chosen.
+    """
+    on_test = spec.selections() & {"test", "sts_average"}
+    if spec.pruner != "none" and on_test and spec.select_by == "sts_dev":
+        mistakes.add(
+            ("pruner",),
+            "a pruner compares scores on the pairs that select_on names, here the test pairs; "
+            "use select_on: dev, or rank by the test pairs too, with select_by: sts_test",
+        )
+
+
+def check_points(spec: StudySpec, mistakes: Mistakes) -> None:
+    """Refuse, before anything runs, a grid with a point that cannot be trained, or with none.
+
+    Only the first such point: the others break the same rule.
+    """
+    if spec.sampler != "grid":
+        return
+    points = list(grid(spec.search, spec.skip))
+    if not points:
+        mistakes.add(("skip",), "leaves no point of the grid to run; take an entry out")
+    for point in points:
+        try:
+            spec.settings(spec.parameters_of(point), seed=0)
+        except ValidationError as error:
+            mistakes.add(("search",), f"{point}: {first_error(error)}")
+            return
+
+
+def check_trials(spec: StudySpec, mistakes: Mistakes) -> None:
+    """Refuse more trials than a study may have, before any of them is built."""
+    if spec.sampler == "grid":
+        configurations = sum(1 for _ in grid(spec.search, spec.skip))
+    else:
+        configurations = spec.trials or 0
+    if (count := configurations * len(spec.seeds)) > TRIALS:
+        path = ("until", "max_seeds") if spec.until else ("seeds",)
+        mistakes.add(
+            path,
+            f"{configurations:,} configurations with {len(spec.seeds):,} seeds each are "
+            f"{count:,} trials; a study has at most {TRIALS:,}",
+        )
+
+
+def check_until(spec: StudySpec, mistakes: Mistakes) -> None:
+    """Refuse `until` in a study whose verdict cannot be decided by more seeds, or is biased."""
+    if spec.until is None:
+        return
+    where = ("until",)
+    if spec.sampler != "grid":
+        mistakes.add(where, f"needs sampler: grid; {spec.sampler} has no fixed levels")
+        return
+    if spec.pruner != "none":
+        mistakes.add(where, f"needs every trial; take pruner: {spec.pruner} out")
+    if "method" in spec.search:
+        mistakes.add(where, "needs one method; the verdict is about MTD")
+        return
+    levels: set[float | None] = set()
+    for point in grid(spec.search, spec.skip):
+        levels.add(spec.settings(spec.parameters_of(point), seed=0).mtd)
+        # further levels change nothing
+        if len(levels - {None}) > 1:
+            break
+    else:
+        mistakes.add(where, "needs two levels of MTD or more to compare")
+
+
+def check_strata_kept(spec: StudySpec, mtds: Sequence[float], mistakes: Mistakes) -> None:
+    """Refuse strata whose configurations have another MTD, under a schedule of the EMA decay."""
+    for point in grid(spec.search, spec.skip):
+        found = spec.settings(spec.parameters_of(point), seed=0).mtd
+        if found is None or all(abs(found - mtd) > STRATA_TOLERANCE for mtd in mtds):
+            message = (
+                f"{point} has an MTD of {found}; strata need a constant EMA decay and the whole "
+                "queue"
+            )
+            mistakes.add(("search", STRATA), message)
+            return

@@ -15,7 +15,7 @@ from mtdlab.data_paths import exists, is_folder
 from mtdlab.settings import TrainerSettings
 from mtdlab.settings.augmentation import MODELS, parse_augmentation
 from mtdlab.settings.tasks import BEIR, parse_tasks
-from mtdlab.settings.texts import PAIRS
+from mtdlab.settings.trainer import PAIRS
 
 INPUTS = ("encoder", "corpus", "evaluation")
 """The settings that every run loads files or folders for."""
@@ -45,7 +45,7 @@ class Places:
         return str(beside) if exists(beside) and not _same(beside, Path(name)) else name
 
 
-def located(settings: Settings, places: Places) -> Settings:
+def resolve_paths(settings: Settings, places: Places) -> Settings:
     """Settings whose texts, tasks and models are the files and folders that were found."""
     found = {
         "corpus": _corpus(settings.corpus, places),

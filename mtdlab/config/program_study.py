@@ -1,11 +1,19 @@
-"""The study of a program of the user: its settings are those that its file names."""
+"""The study of a program of the user: its settings are those that its file names.
 
-from collections.abc import Mapping
+Names are free; the values of a setting tell what it is.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from mtdlab.config.search import resolve
+from mtdlab.config.checks import check_sampler, check_strata
+from mtdlab.config.search import STRATA, Dimension, Partial, read_dimension, read_strata, resolve
+from mtdlab.config.source import KeyPath, Mistakes, Source
 from mtdlab.config.study import StudySpec
+from mtdlab.config.study_file import StudyFile
 from mtdlab.programs import Program, ProgramSettings
 from mtdlab.settings import Setting
 
@@ -71,6 +79,191 @@ class ProgramSpec(StudySpec):
         reference = self.program.reference
         return {reference: {"title": reference, "settings": settings}}
 
-    def _dumped(self, method: str) -> dict[str, Any]:
+    def _dump(self, method: str) -> dict[str, Any]:
         del method
         return {name: value for name, value in self.trainer.items() if name not in self.search}
+
+
+Sections = tuple[dict[str, Setting], dict[str, Dimension], tuple[Partial, ...]]
+"""The settings by name, the dimensions of the search, and the points that they leave out."""
+
+_SCORE_NAME = r"[A-Za-z0-9][\w.@/-]{0,99}"
+_OF_QUEUE = {
+    "ema_decay": ("η", "", "decay of the moving average of weights (momentum encoder) per step"),
+    "queue_size": ("K", "keys", "keys of earlier batches that serve as negatives"),
+    "batch_size": ("N", "", "samples per training step"),
+    "initial_queue_size": ("K_s", "keys", "random keys that the queue starts with"),
+}
+"""Symbol, unit and description of the settings whose names have a meaning."""
+_NUMBERS = (*_OF_QUEUE, "steps", "evaluate_every")
+"""Settings that mtdlab reads, so that they have to be numbers: for MTD, figures and progress."""
+_RANGE = ("low", "min", "high", "max", "step", "q")
+_KINDS = "numbers, or texts, or true and false"
+
+
+def check_program_top_level(top: StudyFile, mistakes: Mistakes) -> None:
+    """The rules of the keys at the top level, where the scores are those of a program."""
+    if mistakes.sound(("sampler",), ("trials",)):
+        check_sampler(top, mistakes)
+    if "metric" not in top.model_fields_set:
+        message = "name the score of the program to maximise, as in metric: accuracy"
+        mistakes.add(("metric",), message)
+    for key, name in (("metric", top.metric), ("select_by", top.select_by)):
+        if mistakes.sound((key,)) and not re.fullmatch(_SCORE_NAME, name):
+            rule = "a score's name has letters, digits and _ . @ / -, at most 100"
+            mistakes.add((key,), f"{name!r}: {rule}")
+    if top.tracking != "none":
+        message = "only mtdlab's own trainer writes these files; take the key out"
+        mistakes.add(("tracking",), message)
+
+
+def read_program_sections(top: StudyFile, mistakes: Mistakes) -> Sections:
+    """Check the sections trainer and search."""
+    known: dict[str, Setting] = {}
+    for name, value in top.trainer.items():
+        path: KeyPath = ("trainer", name)
+        _check_name(path, mistakes)
+        if (kind := _kind_of([value])) is None:
+            rule = "write a number, a text, true or false"
+            mistakes.add(path, f"{value!r} is no single value; {rule}")
+        else:
+            known[name] = _setting(name, kind)
+    search = {name: entry for name, entry in top.search.items() if name != STRATA}
+    for name, entry in search.items():
+        _check_searched_name(name, top, mistakes)
+        known[name] = _setting(name, _searched_kind(entry) or str)
+    for name, entry in search.items():
+        if mistakes.sound(("search", name)):
+            known[name] = (
+                mistakes.attempt(
+                    partial(_with_base, mistakes.source, known[name], entry, known, search)
+                )
+                or known[name]
+            )
+    _check_numbers(known, top, mistakes)
+    return known, *_read_search(top, known, mistakes)
+
+
+def _read_search(
+    top: StudyFile, known: dict[str, Setting], mistakes: Mistakes
+) -> tuple[dict[str, Dimension], tuple[Partial, ...]]:
+    found: dict[str, Dimension] = {}
+    left_out: tuple[Partial, ...] = ()
+    if STRATA in top.search:
+        found, left_out = _add_strata(top, known, mistakes)
+    for name, entry in top.search.items():
+        if name != STRATA and mistakes.sound(("search", name)):
+            read = partial(read_dimension, mistakes.source, known[name], entry)
+            if (dimension := mistakes.attempt(read)) is not None:
+                found[name] = dimension
+    return found, left_out
+
+
+def _add_strata(
+    top: StudyFile, known: dict[str, Setting], mistakes: Mistakes
+) -> tuple[dict[str, Dimension], tuple[Partial, ...]]:
+    """The EMA decays and queue sizes of strata of MTD, which become settings."""
+    where: KeyPath = ("search", STRATA)
+    if "batch_size" not in known:
+        message = "strata need a batch_size, under trainer or search"
+        mistakes.add(where, message)
+    drawn = {"ema_decay": float, "queue_size": int}
+    of_strata = {name: _setting(name, kind) for name, kind in drawn.items()}
+    check_strata(top, known | of_strata, mistakes)
+    if not mistakes.sound(where):
+        return {}, ()
+    known.update(of_strata)
+    read = partial(read_strata, mistakes.source, top.search[STRATA])
+    return mistakes.attempt(read) or ({}, ())
+
+
+def _setting(name: str, kind: type, base: str = "") -> Setting:
+    symbol, unit, description = _OF_QUEUE.get(name, ("", "", ""))
+    return Setting(name, kind, None, description, symbol=symbol, unit=unit, relative_to=base)
+
+
+def _kind_of(values: Iterable[Any]) -> type | None:
+    """The one type of all values; None where they differ, or are no single values."""
+    kinds = {type(value) for value in values}
+    if kinds == {int, float}:
+        return float
+    return next(iter(kinds)) if len(kinds) == 1 and kinds <= {bool, int, float, str} else None
+
+
+def _searched_kind(entry: Any) -> type | None:
+    """The type of what an entry of the search tries; None where it has none or several."""
+    if isinstance(entry, list):
+        return _kind_of(entry)
+    if not isinstance(entry, dict):
+        return None
+    if "times" in entry or "share_of" in entry:
+        return int
+    for key in ("values", "choices"):
+        if isinstance(entry.get(key), list):
+            return _kind_of(entry[key])
+    if "value" in entry:
+        return _kind_of([entry["value"]])
+    whole = entry.get("distribution", "int_uniform") in ("int_uniform", "q_uniform")
+    bounds = [entry[key] for key in _RANGE if key in entry]
+    return int if whole and _kind_of(bounds) is int else float
+
+
+def _check_name(path: KeyPath, mistakes: Mistakes) -> None:
+    # it imports pandas
+    from analysis.data.frames import TRIAL_COLUMNS
+
+    name = str(path[-1])
+    if not name.isidentifier():
+        mistakes.add(path, "a setting's name has letters, digits and _, and no digit first")
+    elif name == "seed":
+        mistakes.add(path, "a study takes its seeds from seeds: [0, 1, 2]")
+    elif name in {*TRIAL_COLUMNS, "method", "note"} - {*_NUMBERS, "queue_slice"}:
+        mistakes.add(path, "mtdlab records something else under this name; choose another")
+
+
+def _check_searched_name(name: str, top: StudyFile, mistakes: Mistakes) -> None:
+    where: KeyPath = ("search", name)
+    _check_name(where, mistakes)
+    if name in top.trainer:
+        mistakes.add(where, "also fixed under trainer; keep one of the two")
+    entry = top.search[name]
+    listed = entry if isinstance(entry, list) else None
+    if isinstance(entry, dict):
+        listed = entry.get("values", entry.get("choices"))
+    if isinstance(listed, list) and listed and _searched_kind(entry) is None:
+        mistakes.add(where, f"values of several kinds; write {_KINDS}")
+
+
+def _check_numbers(known: Mapping[str, Setting], top: StudyFile, mistakes: Mistakes) -> None:
+    for name in _NUMBERS:
+        if name in known and not known[name].is_number:
+            section = "search" if name in top.search else "trainer"
+            mistakes.add((section, name), "mtdlab reads it as a number; write numbers")
+
+
+def _with_base(
+    source: Source,
+    setting: Setting,
+    entry: Any,
+    known: Mapping[str, Setting],
+    search: Mapping[str, Any],
+) -> Setting:
+    """The setting with that of which it is searched as a multiple, if it is."""
+    keyword = next((each for each in ("times", "share_of") if _has(entry, each)), None)
+    if keyword is None:
+        return setting
+    base = entry[keyword]
+    plain = [
+        name
+        for name, each in known.items()
+        if each.is_integer and not any(_has(search.get(name), key) for key in ("times", "share_of"))
+    ]
+    if base not in plain:
+        allowed = ", ".join(plain) or "none that this file has"
+        message = f"{base!r}; allowed is a setting of whole numbers: {allowed}"
+        raise source.error(("search", setting.name, keyword), message)
+    return _setting(setting.name, int, base)
+
+
+def _has(entry: Any, key: str) -> bool:
+    return isinstance(entry, dict) and key in entry

@@ -1,21 +1,335 @@
-"""A study file, read and checked: every mistake is found before anything runs."""
+"""A study file, read, checked and assembled: every mistake is found before anything runs.
 
-from collections.abc import Mapping, Sequence
+A profile is a partial study that is laid over the file under a name of its own.
+"""
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mtdlab.config.assemble import build_study, encoder_pooling, methods_of, places_of
-from mtdlab.config.mistakes import Mistakes
-from mtdlab.config.paths import Places, located
-from mtdlab.config.profiles import laid_over, profile_names
-from mtdlab.config.source import Source, SpecError, parse, read
-from mtdlab.config.study import StudySpec, with_pooling
-from mtdlab.config.study_file import StudyFile, checked, unknown_key
-from mtdlab.methods.registry import settings_class
+from mtdlab.config.checks import (
+    add_metric_task,
+    check_points,
+    check_pruner,
+    check_searched,
+    check_strata_kept,
+    check_tasks,
+    check_top_level,
+    check_trainer,
+    check_trials,
+    check_until,
+    check_values,
+    with_evaluator,
+)
+from mtdlab.config.paths import Places, resolve_paths
+from mtdlab.config.program_study import ProgramSpec, check_program_top_level, read_program_sections
+from mtdlab.config.search import (
+    STRATA,
+    Choices,
+    Dimension,
+    Partial,
+    read_dimension,
+    read_skip,
+    read_strata,
+)
+from mtdlab.config.source import KeyPath, Mistakes, Source, SpecError, parse, read
+from mtdlab.config.study import (
+    StudySpec,
+    Until,
+    UntilSection,
+    VerdictSection,
+    extend_seeds,
+    known_settings,
+    read_until,
+    with_pooling,
+)
+from mtdlab.config.study_file import StudyFile, check_section, top_level, unknown_key
+from mtdlab.encoders.folders import declared_pooling
+from mtdlab.errors import MtdlabError, nearest
+from mtdlab.methods.registry import BUILTIN, DEFAULT, is_builtin, settings_class
 from mtdlab.programs import Program
-from mtdlab.settings import TrainerSettings
+from mtdlab.settings import Pooling, TrainerSettings
+from mtdlab.settings.limits import PROFILES
 from mtdlab.user_code import UserModule
+
+READ_BY_TRIALS: tuple[KeyPath, ...] = (
+    ("trainer",),
+    ("search",),
+    ("seeds",),
+    ("sampler",),
+    ("trials",),
+    ("skip",),
+    ("until",),
+)
+"""The keys that decide which trials there are."""
+
+
+@dataclass(frozen=True)
+class _Sections:
+    """The dimensions of a search, the points they leave out, and what makes the study of them."""
+
+    search: dict[str, Dimension]
+    left_out: tuple[Partial, ...]
+    make: Callable[..., StudySpec]
+
+
+def build_study(
+    source: Source,
+    modules: Sequence[UserModule] = (),
+    folder: Path | None = None,
+    program: Program | None = None,
+) -> StudySpec:
+    """The study that a file describes. Raises SpecError with all of its mistakes.
+
+    program  what trains its trials, in place of mtdlab's trainer.
+    """
+    if not isinstance(source.values, dict):
+        raise source.error((), "a study file is a mapping that begins with study: NAME")
+    mistakes, spec, given = Mistakes(source), None, "select_by" in source.values
+    places = places_of(source, folder)
+    top = top_level(source, mistakes)
+    if program is None:
+        top = add_metric_task(top)
+    (check_program_top_level if program else check_top_level)(top, mistakes)
+    verdict = mistakes.attempt(
+        lambda: check_section(source, ("verdict",), VerdictSection, top.verdict)
+    )
+    until = _read_until(top, mistakes)
+    sections = None
+    if mistakes.readable(("trainer",), ("search",)):
+        sections = _read_sections(top, modules, program, places, mistakes)
+    if sections is not None and verdict is not None and mistakes.sound(*READ_BY_TRIALS):
+        skip = mistakes.attempt(lambda: read_skip(source, top.skip, sections.search, top.sampler))
+        spec = sections.make(
+            name=top.study,
+            metric=top.metric,
+            # a program has no dev pairs of its own
+            select_by=top.select_by if given or program is None else top.metric,
+            select_by_given=given,
+            trainer=top.trainer,
+            search=sections.search,
+            seeds=_seeds(top, until),
+            sampler=top.sampler,
+            pruner=top.pruner,
+            trials=top.trials,
+            text=source.text,
+            skip=sections.left_out + (skip or ()),
+            description=top.description,
+            until=until,
+            margin=verdict.margin,
+            alpha=verdict.alpha,
+            places=places,
+            tracking=top.tracking,
+            definition=source.values,
+        )
+        _check_rules(top, spec, mistakes)
+    mistakes.raise_all()
+    assert spec is not None, "a study that cannot be built has a mistake"
+    return spec
+
+
+def _read_until(top: StudyFile, mistakes: Mistakes) -> Until | None:
+    if top.until is None:
+        return None
+    section = mistakes.attempt(
+        lambda: check_section(mistakes.source, ("until",), UntilSection, top.until)
+    )
+    if section is None or not mistakes.sound(("seeds",)):
+        return None
+    seeds = tuple(dict.fromkeys(top.seeds))
+    return mistakes.attempt(lambda: read_until(mistakes.source, section, seeds))
+
+
+def _seeds(top: StudyFile, until: Until | None) -> tuple[int, ...]:
+    seeds = tuple(dict.fromkeys(top.seeds))
+    return extend_seeds(seeds, until.max_seeds) if until else seeds
+
+
+def _read_sections(
+    top: StudyFile,
+    modules: Sequence[UserModule],
+    program: Program | None,
+    places: Places,
+    mistakes: Mistakes,
+) -> _Sections | None:
+    """Check the sections trainer and search; None where no method of the study is known."""
+    if program is not None:
+        named, search, left_out = read_program_sections(top, mistakes)
+        return _Sections(search, left_out, partial(ProgramSpec, program=program, named=named))
+    methods = mistakes.attempt(lambda: methods_of(mistakes.source, top.trainer, top.search))
+    if methods is None:
+        return None
+    search, left_out = _read_method_sections(top, methods, mistakes)
+    used: tuple[UserModule, ...] = () if all(map(is_builtin, methods)) else tuple(modules)
+    if mistakes.sound(("trainer",)):
+        used = with_evaluator(used, top.trainer)
+    pooling = encoder_pooling(top.trainer, places, search)
+    make = partial(StudySpec, user_modules=used, encoder_pooling=pooling)
+    return _Sections(search, left_out, make)
+
+
+def _read_method_sections(
+    top: StudyFile, methods: tuple[str, ...], mistakes: Mistakes
+) -> tuple[dict[str, Dimension], tuple[Partial, ...]]:
+    """The dimensions, and the points they leave out."""
+    known = known_settings(methods)
+    check_trainer(top, methods, known, mistakes)
+    if mistakes.sound(("trainer",), ("metric",), ("select_by",)):
+        check_tasks(top, methods, mistakes)
+    search: dict[str, Dimension] = {}
+    left_out: tuple[Partial, ...] = ()
+    for name, written in top.search.items():
+        check_searched(name, top, known, mistakes)
+        if not mistakes.sound(("search", name)):
+            continue
+        if name == STRATA:
+            drawn = mistakes.attempt(partial(read_strata, mistakes.source, written))
+            search, left_out = (drawn[0] | search, drawn[1]) if drawn else (search, left_out)
+        else:
+            read = partial(read_dimension, mistakes.source, known[name], written)
+            if (dimension := mistakes.attempt(read)) is not None:
+                search[name] = dimension
+    for name, dimension in search.items():
+        check_values(known[name], dimension, methods, mistakes)
+    return search, left_out
+
+
+def _check_rules(top: StudyFile, spec: StudySpec, mistakes: Mistakes) -> None:
+    """The rules of the whole study, as far as what they read is sound."""
+    try:
+        if mistakes.sound(("pruner",), ("select_by",)):
+            check_pruner(spec, mistakes)
+        if mistakes.sound(("skip",)):
+            check_points(spec, mistakes)
+            check_trials(spec, mistakes)
+        if mistakes.sound(*READ_BY_TRIALS, ("pruner",)):
+            check_until(spec, mistakes)
+        if STRATA in top.search and mistakes.sound(*READ_BY_TRIALS):
+            mtds = top.search[STRATA]["strata"]
+            check_strata_kept(spec, mtds, mistakes)
+    except ValueError as error:
+        # a search that has no grid
+        mistakes.add(("search",), str(error))
+
+
+def places_of(source: Source, folder: Path | None) -> Places:
+    """Where the relative paths of a study are looked up: those of --set in the working folder."""
+    given = (path[1:] for path in source.given if path[:1] == ("trainer",))
+    return Places(folder, frozenset(str(path[0]) for path in given if path))
+
+
+def encoder_pooling(
+    trainer: Mapping[str, Any], places: Places, search: Mapping[str, Dimension]
+) -> Pooling | None:
+    """The pooling that all encoders of a study declare, where its file gives none.
+
+    None where they differ or one declares none.
+    """
+    if "pooling" in {*trainer, *search}:
+        return None
+    searched = search.get("encoder")
+    named = searched.values if isinstance(searched, Choices) else [trainer.get("encoder")]
+    # without one it is the built-in encoder, and a wrong one is reported elsewhere
+    names = [name for name in named if isinstance(name, str) and name]
+    found = {declared_pooling(places.find("encoder", name)) for name in names}
+    return found.pop() if len(found) == 1 else None
+
+
+def methods_of(source: Source, trainer: Any, search: Mapping[str, Any]) -> tuple[str, ...]:
+    """The methods that a file names, fixed or searched, each of them known."""
+    if "method" in search:
+        given = search["method"]
+        listed = given if isinstance(given, list) else [given]
+        path: KeyPath = ("search", "method")
+        if not listed or not all(isinstance(name, str) for name in listed):
+            example = ", ".join([*BUILTIN][:2])
+            raise source.error(path, f"{given!r}: write a list of methods, as in [{example}]")
+        names = tuple(dict.fromkeys(listed))
+    else:
+        path = ("trainer", "method")
+        name = trainer.get("method", DEFAULT) if isinstance(trainer, dict) else DEFAULT
+        if not isinstance(name, str):
+            raise source.error(path, f"{name!r}: write the name of a method, such as {DEFAULT}")
+        names = (name,)
+    for name in names:
+        try:
+            settings_class(name)
+        except MtdlabError as error:
+            raise source.error(path, str(error)) from None
+    return names
+
+
+SECTIONS = ("trainer", "search")
+"""What a profile changes setting by setting; anything else it replaces whole."""
+
+
+def profile_names(source: Source) -> list[str]:
+    """The names under `profiles:`. Raises SpecError where one is no partial study."""
+    profiles = source.values.get("profiles", {})
+    if not isinstance(profiles, dict):
+        raise source.error(("profiles",), f"{profiles!r}: write NAME: and what it changes")
+    if len(profiles) > PROFILES:
+        raise source.error(("profiles",), f"{len(profiles)} profiles; at most {PROFILES}")
+    for name, changes in profiles.items():
+        if not isinstance(changes, dict) or not changes:
+            raise source.error(("profiles", name), "write what it changes, such as seeds: [0]")
+        for key in ("study", "profiles"):
+            if key in changes:
+                raise source.error(("profiles", name, key), "is not for a profile to change")
+    return list(profiles)
+
+
+def lay_over(source: Source, name: str | None) -> Source:
+    """A copy of the file with one of its profiles laid over it; None: as it stands, without any.
+
+    A setting under `search` is replaced whole, and taken away by null. The study is then called
+    STUDY-NAME, and what the profile gives keeps its place in the file. Raises SpecError for a
+    profile that is not there.
+    """
+    places = {at: place for at, place in source.places.items() if at[:1] != ("profiles",)}
+    values, mistakes = copy.deepcopy(source.values), list(source.mistakes)
+    merged = Source(source.name, source.text, values, places, mistakes=mistakes)
+    profiles = merged.values.pop("profiles", {})
+    if name is None:
+        return merged
+    if name not in profiles:
+        raise source.error(("profiles",), f"no profile {name!r}; {nearest(name, profiles)}")
+    merged.profile = name
+    if isinstance(merged.values.get("study"), str):
+        merged.values["study"] += f"-{name}"
+        places["study",] = source.places["profiles", name]
+    for key, value in profiles[name].items():
+        if key in SECTIONS and isinstance(value, dict):
+            _merge_section(source, merged, key, value)
+        else:
+            merged.values[key] = value
+            _move(source, merged, (key,))
+    return merged
+
+
+def _merge_section(source: Source, merged: Source, section: str, given: dict[str, Any]) -> None:
+    target = merged.values.setdefault(section, {})
+    if not isinstance(target, dict):
+        return  # the file itself is refused for it
+    for setting, value in given.items():
+        _move(source, merged, (section, setting))
+        if section == "search" and value is None:
+            if setting not in target:
+                raise merged.error(("search", setting), "null takes away what the file searches")
+            del target[setting]
+        else:
+            target[setting] = value
+
+
+def _move(source: Source, merged: Source, path: KeyPath) -> None:
+    """What stands at `path` now stands where the profile says it."""
+    said = ("profiles", merged.profile, *path)
+    kept = {at: place for at, place in merged.places.items() if at[: len(path)] != path}
+    moved = {at[2:]: place for at, place in source.places.items() if at[: len(said)] == said}
+    merged.places = kept | moved
 
 
 def read_study(
@@ -34,7 +348,7 @@ def read_study(
     Raises SpecError with every mistake: file, line, column, the value, what is allowed and the
     nearest key.
     """
-    source = _over(laid_over(_read(path, program), profile), overrides)
+    source = _over(lay_over(_read_file(path, program), profile), overrides)
     return build_study(source, modules, path.parent.absolute(), program)
 
 
@@ -79,8 +393,8 @@ def read_settings(
     """
     if path is None and profile is not None:
         raise SpecError(f"--profile {profile}: name the study file that it stands in")
-    source = _read(path) if path else Source("--set", "", {})
-    source = _over(laid_over(source, profile), overrides)
+    source = _read_file(path) if path else Source("--set", "", {})
+    source = _over(lay_over(source, profile), overrides)
     mistakes = Mistakes(source)
     unknown = [key for key in source.values if key not in StudyFile.model_fields]
     mistakes.collect(unknown_key(source, (key,), StudyFile) for key in unknown)
@@ -89,17 +403,17 @@ def read_settings(
     settings = mistakes.attempt(lambda: _trainer(source, values, places))
     mistakes.raise_all()
     assert settings is not None, "without settings there is a mistake"
-    return located(settings, places)
+    return resolve_paths(settings, places)
 
 
 def _trainer(source: Source, values: Any, places: Places) -> TrainerSettings:
     model = settings_class(methods_of(source, values, {})[0])
     if isinstance(values, dict):
         values = with_pooling(model, values, encoder_pooling(values, places, {}))
-    return checked(source, ("trainer",), model, values)
+    return check_section(source, ("trainer",), model, values)
 
 
-def _read(path: Path, program: Program | None = None) -> Source:
+def _read_file(path: Path, program: Program | None = None) -> Source:
     """A file's values. One with profiles is checked whole: a mistake in any is found at once."""
     source = read(path)
     if not isinstance(source.values, dict):
@@ -113,7 +427,7 @@ def _read(path: Path, program: Program | None = None) -> Source:
 
 
 def _check_profile(source: Source, name: str | None, program: Program | None) -> None:
-    build_study(laid_over(source, name), program=program)
+    build_study(lay_over(source, name), program=program)
 
 
 def _over(source: Source, overrides: Sequence[str]) -> Source:

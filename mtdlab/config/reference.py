@@ -1,14 +1,9 @@
-"""Generated reference: docs/reference/settings.md and the JSON Schema of a study file.
+"""Generated reference: docs/reference/settings.md and the JSON Schema of a study file."""
 
-python -m mtdlab.config.reference docs/reference/settings.md
-"""
-
-import sys
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
-from mtdlab.config import strata
+from mtdlab.config.search import STRATA
 from mtdlab.config.study_file import StudyFile
 from mtdlab.methods.registry import BUILTIN, find_method, method_names
 from mtdlab.settings import Setting, TrainerSettings, settings_of
@@ -53,8 +48,7 @@ def settings_markdown() -> str:
 def presets_markdown() -> str:
     """The presets of MoCoSE, a row for each setting that one of them or the paper determines."""
     # imported here: the module is of one method, and study files are read without it
-    from mtdlab.methods.mocose_presets import FIXED, PRESETS, SOURCES
-    from mtdlab.methods.mocose_settings import MoCoSESettings
+    from mtdlab.methods.mocose_settings import FIXED, PRESETS, SOURCES, MoCoSESettings
 
     presets = {
         name: MoCoSESettings.model_validate({"preset": name}).model_dump() for name in PRESETS
@@ -79,15 +73,20 @@ def study_schema() -> dict[str, Any]:
     for name in method_names():
         properties = find_method(name).Settings.model_json_schema()["properties"]
         for setting, described in properties.items():
-            known.setdefault(setting, _without_traits(described))
+            kept = {
+                key: value for key, value in described.items() if key not in ("traits", "title")
+            }
+            known.setdefault(setting, kept)
     known["method"] = {"enum": method_names(), "default": known["method"]["default"]}
     section = {"type": "object", "additionalProperties": False}
     mtd = {
         "strata": {"type": "array", "items": {"type": "number"}, "minItems": 1},
         "per_stratum": {"type": "integer", "minimum": 2},
     }
-    searched = {name: _searched(described) for name, described in known.items() if name != "seed"}
-    searched[strata.KEY] = section | {"properties": mtd, "required": list(mtd)}
+    searched = {
+        name: _search_schema(described) for name, described in known.items() if name != "seed"
+    }
+    searched[STRATA] = section | {"properties": mtd, "required": list(mtd)}
     schema["properties"]["trainer"] |= section | {"properties": known}
     schema["properties"]["search"] |= section | {"properties": searched}
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -95,11 +94,7 @@ def study_schema() -> dict[str, Any]:
     return schema
 
 
-def _without_traits(described: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in described.items() if name not in ("traits", "title")}
-
-
-def _searched(described: dict[str, Any]) -> dict[str, Any]:
+def _search_schema(described: dict[str, Any]) -> dict[str, Any]:
     """A list of values, or a mapping such as {low: 0.5, high: 0.9} in one of its spellings."""
     value = {name: part for name, part in described.items() if name != "default"}
     return {"anyOf": [{"type": "array", "items": value, "minItems": 1}, {"type": "object"}]}
@@ -130,7 +125,3 @@ def _default(value: Any) -> str:
     if value in (None, "", [], {}) or "Undefined" in repr(value):
         return "none"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(settings_markdown(), encoding="utf-8")

@@ -1,16 +1,27 @@
-"""What varies in a study: choices and ranges, and the grid they span."""
+"""What varies in a study: choices and ranges, the grid that they span, and what it leaves out.
+
+The search section of a study file has plain lists, the spellings of W&B and Optuna, and strata of
+MTD: configurations with one MTD and different EMA and queue.
+
+Letters: d MTD, eta EMA decay, K queue size, N batch size; d = 1/(1 - eta) + K/N.
+"""
 
 import hashlib
 import itertools
 import json
 import math
+from bisect import bisect
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import Any
+from typing import Any, TypeGuard
 
+from analysis.measures.trace import trace_limit
+from mtdlab.config.source import KeyPath, Source
+from mtdlab.settings import Setting
 from mtdlab.settings.limits import POINTS
 
 
@@ -89,13 +100,13 @@ def grid(search: Mapping[str, Dimension], skip: Sequence[Partial] = ()) -> Itera
     if (count := math.prod(len(column) for column in columns)) > POINTS:
         raise ValueError(f"the grid has {count} points; it may have {POINTS}")
     points = [dict(zip(names, values, strict=True)) for values in itertools.product(*columns)]
-    skipped = _matched(points, skip)
+    skipped = _match(points, skip)
     for index, point in enumerate(points):
         if not skipped >> index & 1:
             yield point
 
 
-def _matched(points: Sequence[Mapping[str, Any]], partials: Sequence[Partial]) -> int:
+def _match(points: Sequence[Mapping[str, Any]], partials: Sequence[Partial]) -> int:
     """The points that match a partial point, as the bits of a number: bit 0 the first point.
 
     Time grows with the number of values in `partials`, not with that times the number of points.
@@ -133,3 +144,271 @@ def fingerprint(settings: Mapping[str, Any]) -> str:
     """A short name for a setting, the same for the same values in any order."""
     text = json.dumps(dict(settings), sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def read_dimension(source: Source, setting: Setting, value: Any) -> Dimension:
+    """One entry of the search section. Raises SpecError at its place."""
+    path = ("search", setting.name)
+    if isinstance(value, list):
+        return Choices(_read_list(source, path, value))
+    if not isinstance(value, dict):
+        raise source.error(path, f"{value!r}: write a list, or values:, or low: and high:")
+    if "times" in value or "share_of" in value:
+        return _read_multiples(source, path, setting, value)
+    if "distribution" in value:
+        value = _wandb(source, path, value, value["distribution"])
+    return _read_choices_or_range(source, path, setting, value)
+
+
+def _read_list(source: Source, path: KeyPath, values: Any) -> tuple[Any, ...]:
+    if not isinstance(values, list) or not values:
+        raise source.error(path, "needs at least one value, as in [0.75, 0.85]")
+    for value in values:
+        if not isinstance(value, str | int | float | None):
+            raise source.error(path, f"{value!r} is not a single value")
+    return tuple(dict.fromkeys(values))
+
+
+def _read_multiples(
+    source: Source, path: KeyPath, setting: Setting, value: dict[str, Any]
+) -> Choices:
+    keyword = "times" if "times" in value else "share_of"
+    base = setting.relative_to
+    if value[keyword] != base:
+        allowed = f"{keyword}: {base}" if base else "plain values, since it is no multiple"
+        raise source.error((*path, keyword), f"{value[keyword]!r}; allowed is {allowed}")
+    for key in value.keys() - {keyword, "values"}:
+        raise source.unknown((*path, key), [keyword, "values"])
+    factors = _read_list(source, (*path, "values"), value.get("values"))
+    for factor in factors:
+        if not _numeric(factor) or factor < 0 or (keyword == "share_of" and factor > 1):
+            rule = "a share lies in 0 to 1" if keyword == "share_of" else "a multiple is 0 or more"
+            raise source.error((*path, "values"), f"{factor!r}: {rule}")
+    return Choices(factors, relative_to=base)
+
+
+_WANDB = {
+    "uniform": {"log": False},
+    "q_uniform": {"log": False},
+    "int_uniform": {"log": False},
+    "log_uniform_values": {"log": True},
+    "categorical": {},
+    "constant": {},
+}
+
+
+def _wandb(source: Source, path: KeyPath, value: dict[str, Any], name: Any) -> dict[str, Any]:
+    if name == "log_uniform":
+        raise source.error(
+            (*path, "distribution"),
+            "log_uniform takes exponents; use log_uniform_values, whose bounds are values",
+        )
+    if not isinstance(name, str) or name not in _WANDB:
+        raise source.error((*path, "distribution"), f"{name!r}; choose from {', '.join(_WANDB)}")
+    return {key: item for key, item in value.items() if key != "distribution"} | _WANDB[name]
+
+
+_SPELLINGS = {"min": "low", "max": "high", "q": "step", "choices": "values"}
+_DIMENSION_KEYS = [
+    "values",
+    "value",
+    "low",
+    "high",
+    "log",
+    "step",
+    "distribution",
+    "times",
+    "share_of",
+    *_SPELLINGS,
+]
+
+
+def _numeric(value: Any) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _read_choices_or_range(
+    source: Source, path: KeyPath, setting: Setting, value: dict[str, Any]
+) -> Dimension:
+    plain = {_SPELLINGS.get(key, key): item for key, item in value.items()}
+    for key in plain.keys() - set(_DIMENSION_KEYS):
+        raise source.unknown((*path, key), _DIMENSION_KEYS)
+    for only in ("value", "values"):
+        if only in plain:
+            for key in plain.keys() - {only}:
+                raise source.error((*path, key), f"does not go with {only}; keep one of the two")
+            listed = [plain[only]] if only == "value" else plain[only]
+            return Choices(_read_list(source, path, listed))
+    return _read_range(source, path, setting, plain)
+
+
+def _read_range(source: Source, path: KeyPath, setting: Setting, plain: dict[str, Any]) -> Range:
+    low, high = plain.get("low"), plain.get("high")
+    step, log = plain.get("step"), plain.get("log", False)
+    if not _numeric(low) or not _numeric(high) or low > high:
+        raise source.error(path, f"needs low and high with low <= high, got {low} and {high}")
+    if step is not None and (not _numeric(step) or step <= 0):
+        raise source.error((*path, "step"), f"{step!r}: a step is above 0")
+    if step is not None and setting.is_integer and step != int(step):
+        raise source.error((*path, "step"), f"{step!r}: {setting.name} takes whole numbers")
+    if not isinstance(log, bool):
+        raise source.error((*path, "log"), f"{log!r}: write true or false")
+    if log and (low <= 0 or step is not None):
+        raise source.error(path, "a log range begins above 0 and has no step")
+    return Range(low, high, log, step, setting.is_integer)
+
+
+def read_skip(
+    source: Source, entries: list[Any], search: Mapping[str, Dimension], sampler: str
+) -> tuple[Partial, ...]:
+    """The `skip:` section: mappings of searched settings to a value or a list of values.
+
+    Raises SpecError, at its place, for an entry that no point of the grid can match, and for a
+    sampler that has no grid.
+    """
+    if entries and sampler != "grid":
+        raise source.error(("skip",), f"only a grid has points to leave out, {sampler} has none")
+    columns: dict[str, _Column] = {}
+    return tuple(
+        _read_partial(source, ("skip", index), entry, search, columns)
+        for index, entry in enumerate(entries)
+    )
+
+
+class _Column:
+    """The values of a grid along one setting, found in time that does not grow with their number.
+
+    0.3 finds 0.30000000000000004, to which steps of 0.1 add up.
+    """
+
+    def __init__(self, values: tuple[Any, ...]) -> None:
+        self.values = values
+        self._exact = {value: value for value in values}
+        self._numbers = sorted(value for value in values if isinstance(value, int | float))
+
+    def find(self, given: Any) -> Any:
+        """The grid's own value. Raises KeyError where it has none."""
+        if given in self._exact:
+            return self._exact[given]
+        if isinstance(given, int | float):
+            at = bisect(self._numbers, given)
+            for value in self._numbers[max(0, at - 1) : at + 1]:
+                if math.isclose(value, given, rel_tol=1e-9):
+                    return value
+        raise KeyError(given)
+
+
+def _read_partial(
+    source: Source,
+    path: KeyPath,
+    entry: Any,
+    search: Mapping[str, Dimension],
+    columns: dict[str, _Column],
+) -> Partial:
+    if not isinstance(entry, dict) or not entry:
+        raise source.error(path, f"{entry!r}: write searched settings, as in {{ema_decay: 0.95}}")
+    partial = {}
+    for setting, given in entry.items():
+        if setting not in search:
+            raise source.unknown((*path, setting), search)
+        values = given if isinstance(given, list) else [given]
+        if not values:
+            raise source.error((*path, setting), "needs at least one value, as in [0.95]")
+        if setting not in columns:
+            columns[setting] = _Column(grid_values(setting, search[setting]))
+        partial[parameter_name(setting, search[setting])] = tuple(
+            _along(source, (*path, setting), value, columns[setting]) for value in values
+        )
+    return partial
+
+
+def _along(source: Source, path: KeyPath, given: Any, column: _Column) -> Any:
+    if isinstance(given, str | int | float | None):
+        with suppress(KeyError):
+            return column.find(given)
+    listed = ", ".join(map(str, column.values[:20]))
+    raise source.error(path, f"{given!r} matches no point of the grid; search has {listed}")
+
+
+STRATA = "mtd"
+STRATA_FIX = ("ema_decay", "queue_size")
+"""The settings that a stratum's configurations consist of."""
+
+LEAST_DECAY = 0.5
+_LEAST_MTD = 1 / (1 - LEAST_DECAY) + 2
+STRATA_TOLERANCE = 2e-4
+MOST_PER_STRATUM = 1000
+_STRATA_KEYS = ["strata", "per_stratum"]
+_STRATA_PATH: KeyPath = ("search", STRATA)
+
+
+def draw_stratum(mtd: float, count: int) -> list[tuple[float, int]]:
+    """At most `count` pairs (eta, K/N) with this MTD, by K/N.
+
+    K/N is a whole number, spaced evenly in logarithms from 1 to the largest that leaves eta at 0.5
+    or more; queue sizes that round to the same number are one. eta follows from the formula, with
+    as few decimals as give the MTD to within 0.0002 steps.
+    """
+    most = math.floor(mtd - 1 / (1 - LEAST_DECAY))
+    ratios = sorted({round(most ** (place / (count - 1))) for place in range(count)})
+    return [(_decay(mtd - ratio), ratio) for ratio in ratios]
+
+
+def _decay(trace: float) -> float:
+    """The EMA decay with 1/(1 - eta) = trace."""
+    exact = 1 - 1 / trace
+    shortened = (round(exact, digits) for digits in range(2, 16))
+    close = (
+        eta for eta in shortened if eta < 1 and abs(trace_limit(eta) - trace) <= STRATA_TOLERANCE
+    )
+    return next(close, exact)
+
+
+def read_strata(source: Source, value: Any) -> tuple[dict[str, Dimension], tuple[Partial, ...]]:
+    """The section `search: {mtd: {strata: [...], per_stratum: n}}` as dimensions of a grid.
+
+    Returns the dimensions of ema_decay and queue_size, and the points of their grid to leave out.
+    Raises SpecError at its place.
+    """
+    if not isinstance(value, dict):
+        message = (
+            f"{value!r}: write strata and per_stratum, as in {{strata: [5, 15], per_stratum: 4}}"
+        )
+        raise source.error(_STRATA_PATH, message)
+    for key in value.keys() - set(_STRATA_KEYS):
+        raise source.unknown((*_STRATA_PATH, key), _STRATA_KEYS)
+    count = value.get("per_stratum")
+    if not isinstance(count, int) or isinstance(count, bool) or not 2 <= count <= MOST_PER_STRATUM:
+        rule = f"write a whole number from 2 to {MOST_PER_STRATUM}"
+        raise source.error((*_STRATA_PATH, "per_stratum"), f"{count!r}: {rule}")
+    strata = value.get("strata")
+    if not isinstance(strata, list) or not strata:
+        raise source.error(
+            (*_STRATA_PATH, "strata"), "needs at least one MTD, as in [5, 8.7, 14.7]"
+        )
+    for index, mtd in enumerate(strata):
+        if not isinstance(mtd, int | float) or isinstance(mtd, bool) or not mtd >= _LEAST_MTD:
+            rule = f"an MTD of {_LEAST_MTD:g} or more has several configurations"
+            raise source.error((*_STRATA_PATH, "strata", index), f"{mtd!r}: {rule}")
+    if len(strata) * count > POINTS:
+        message = f"{len(strata)} strata of {count} are more than {POINTS} configurations"
+        raise source.error(_STRATA_PATH, message)
+    pairs = [pair for mtd in dict.fromkeys(strata) for pair in draw_stratum(mtd, count)]
+    ratios = tuple(sorted({ratio for _, ratio in pairs}))
+    decays = tuple(dict.fromkeys(eta for eta, _ in pairs))
+    if (count := len(ratios) * len(decays)) > POINTS:
+        raise source.error(_STRATA_PATH, f"gives a grid of {count} points; it may have {POINTS}")
+    return _strata_grid(ratios, decays, set(pairs))
+
+
+def _strata_grid(
+    ratios: tuple[int, ...], decays: tuple[float, ...], pairs: set[tuple[float, int]]
+) -> tuple[dict[str, Dimension], tuple[Partial, ...]]:
+    """A grid of every eta and K/N, and what has to be left out of it to keep the pairs."""
+    queue = Choices(ratios, relative_to="batch_size")
+    search: dict[str, Dimension] = {"ema_decay": Choices(decays), "queue_size": queue}
+    name = parameter_name("queue_size", queue)
+    skipped = {eta: tuple(ratio for ratio in ratios if (eta, ratio) not in pairs) for eta in decays}
+    return search, tuple(
+        {"ema_decay": (eta,), name: others} for eta, others in skipped.items() if others
+    )

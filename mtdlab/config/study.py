@@ -1,18 +1,105 @@
-"""What a study is: fixed settings, what varies, seeds, sampler, and the trials that follow."""
+"""What a study is: fixed settings, what varies, seeds, sampler, when it ends, and its trials."""
 
+import hashlib
+import json
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from analysis.defaults import ALPHA, MARGIN
+from pydantic import BaseModel, ConfigDict, Field
+
+from analysis.data.defaults import ALPHA, MARGIN
 from mtdlab.config.paths import Places
 from mtdlab.config.search import Choices, Dimension, Partial, fingerprint, grid, resolve
-from mtdlab.config.until import Until
+from mtdlab.config.source import Source
 from mtdlab.methods.registry import DEFAULT, describe_method, settings_class
 from mtdlab.methods.user_modules import ensure_imported
 from mtdlab.settings import Pooling, RunSettings, Setting, TrainerSettings, settings_of
 from mtdlab.user_code import UserModule
+
+SHARES = (0.3, 0.5, 0.7, 1.0)
+"""Default looks, as shares of max_seeds: 3, 5, 7 and 10 of 10."""
+MOST_SEEDS = 1000
+
+
+@dataclass(frozen=True)
+class Until:
+    """Seeds are added until the verdict is decided.
+
+    looks  the number of seeds of the leading levels at each look, rising; the last is the most
+           that a level gets.
+    """
+
+    looks: tuple[int, ...]
+
+    @property
+    def max_seeds(self) -> int:
+        """The most seeds that a configuration gets."""
+        return self.looks[-1]
+
+
+class UntilSection(BaseModel):
+    """The keys of `until`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    decided: Literal[True] = Field(description="end when the verdict is decided")
+    max_seeds: int = Field(ge=2, le=MOST_SEEDS, description="seeds at which it ends undecided")
+    looks: list[int] | None = Field(
+        default=None, min_length=1, description="numbers of seeds at which the verdict is computed"
+    )
+
+
+class VerdictSection(BaseModel):
+    """The keys of `verdict`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    margin: float = Field(
+        MARGIN, gt=0, le=100, description="points below which a difference counts as none"
+    )
+    alpha: float = Field(ALPHA, gt=0, le=0.5, description="error rate of a verdict")
+
+
+def default_looks(max_seeds: int) -> tuple[int, ...]:
+    """Looks at about 30, 50, 70 and 100 % of the seeds, none below 3 (below 2 of 2)."""
+    least = min(3, max_seeds)
+    return tuple(sorted({max(least, math.ceil(share * max_seeds - 1e-9)) for share in SHARES}))
+
+
+def read_until(source: Source, section: UntilSection, seeds: Sequence[int]) -> Until:
+    """The looks of an `until` section. Raises SpecError at the place of a mistake.
+
+    seeds  those that the file lists; the others follow the largest of them.
+    """
+    if len(seeds) > section.max_seeds:
+        raise source.error(
+            ("until", "max_seeds"),
+            f"{section.max_seeds}: the file lists {len(seeds)} seeds; raise it, or list fewer",
+        )
+    if section.looks is None:
+        return Until(default_looks(section.max_seeds))
+    path = ("until", "looks")
+    for index, look in enumerate(section.looks):
+        if look < 2:
+            raise source.error((*path, index), f"{look}: a look needs 2 seeds or more")
+        if index and look <= section.looks[index - 1]:
+            raise source.error((*path, index), f"{look}: looks are numbers of seeds that rise")
+    if section.looks[-1] != section.max_seeds:
+        raise source.error(
+            (*path, len(section.looks) - 1),
+            f"{section.looks[-1]}: the last look is at max_seeds, {section.max_seeds}",
+        )
+    return Until(tuple(section.looks))
+
+
+def extend_seeds(seeds: Sequence[int], count: int) -> tuple[int, ...]:
+    """`count` seeds: the given ones, then whole numbers above the largest of them."""
+    first = max(seeds) + 1
+    return (*seeds, *range(first, first + count - len(seeds)))
+
 
 Sampler = Literal["grid", "random", "tpe", "qmc"]
 Pruner = Literal["none", "median", "hyperband"]
@@ -176,7 +263,7 @@ class StudySpec:
         planned is refused trial by trial, as any other point that the file lost.
         """
         grid = self.sampler == "grid"
-        sections = {method: self._dumped(method) for method in self.methods}
+        sections = {method: self._dump(method) for method in self.methods}
         return self._until_identity() | {
             "metric": self.metric,
             "select_by": self.select_by,
@@ -216,7 +303,7 @@ class StudySpec:
         """Title and settings of each method by name, as a study records them."""
         return {name: describe_method(name) for name in self.methods}
 
-    def _dumped(self, method: str) -> dict[str, Any]:
+    def _dump(self, method: str) -> dict[str, Any]:
         return self.fixed(method).model_dump(mode="json", exclude={"seed", *self.search})
 
 
@@ -268,3 +355,20 @@ def has_own_pooling(kind: type[TrainerSettings]) -> bool:
 def is_study_name(name: str) -> bool:
     """Whether a study may be called so: letters, digits, dots, dashes, at most 100."""
     return re.fullmatch(STUDY_NAME, name) is not None
+
+
+def plan_of(spec: StudySpec) -> dict[str, Any]:
+    """Study, metric, margin, alpha and the numbers of seeds at which its verdict is computed."""
+    return {
+        "study": spec.name,
+        "metric": spec.metric,
+        "margin": spec.margin,
+        "alpha": spec.alpha,
+        "looks": list(spec.looks),
+    }
+
+
+def sha256_of(plan: Mapping[str, Any]) -> str:
+    """SHA-256 of a plan: of its JSON in UTF-8 with sorted keys, without spaces."""
+    text = json.dumps(dict(plan), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

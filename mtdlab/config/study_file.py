@@ -5,8 +5,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mtdlab.config.mistakes import Mistakes
-from mtdlab.config.source import KeyPath, Source, SpecError
+from mtdlab.config.source import KeyPath, Mistakes, Source, SpecError
 from mtdlab.config.study import STUDY_NAME, Pruner, Sampler
 from mtdlab.methods.registry import BUILTIN, settings_class
 from mtdlab.settings import TrainerSettings
@@ -73,7 +72,7 @@ def top_level(source: Source, mistakes: Mistakes) -> StudyFile:
     return StudyFile(**{"study": "unnamed"} | rest)
 
 
-def checked(source: Source, path: KeyPath, model: type[Model], values: Any) -> Model:
+def check_section(source: Source, path: KeyPath, model: type[Model], values: Any) -> Model:
     """A section's values as `model`. Raises SpecError with everything that it refuses."""
     if not isinstance(values, dict):
         raise source.error(path, f"{values!r} is not a section of keys and values")

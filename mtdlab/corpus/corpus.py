@@ -1,18 +1,35 @@
-"""Training text: the built-in data set's, text files', a Hugging Face dataset's, or pairs."""
+"""Training text: the built-in data set's, text files', a Hugging Face dataset's, or pairs.
+
+A corpus of text pairs, `pairs:FILE[#ANCHOR,POSITIVE]`, gives both views of a sentence. FILE is
+tab-separated text (gzip or not) or Parquet. A tab-separated file has two columns, anchor and
+positive, and no header; with `#ANCHOR,POSITIVE` its first line is a header, and these are the names
+of the two columns among any number. Without them a Parquet file has the columns `anchor` and
+`positive`. Nothing is quoted: a quotation mark is part of the text.
+
+Of a Hugging Face dataset, `dataset:NAME[:CONFIG[:SPLIT]][#COLUMN]`, NAME is the hub's, or a
+folder: one that `save_to_disk` wrote, or one with parquet, JSON or CSV files. SPLIT is `train` and
+COLUMN is `text` where they are not given; a row is a sentence.
+"""
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from mtdlab.builtin import builtin_sentences
-from mtdlab.corpus import dataset
-from mtdlab.corpus.lines import Tally, read_file, reading
+from mtdlab.corpus.lines import CHARACTERS, Tally, raw_lines, read_file, reading
 from mtdlab.data_paths import find_data
-from mtdlab.errors import MtdlabError
-from mtdlab.settings.texts import is_pairs
+from mtdlab.encoders import hub
+from mtdlab.errors import MtdlabError, nearest
+from mtdlab.settings.trainer import PAIRS, is_pairs
+from mtdlab.terminal import progress_bar
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 SUFFIXES = (".txt", ".gz")
 """The files of a folder that are read."""
@@ -41,8 +58,8 @@ class Corpus:
         tally = tally or Tally()
         if self.name == "builtin":
             yield from filter(None, map(tally.sentence, builtin_sentences()))
-        elif self.name.startswith(dataset.PREFIX):
-            yield from dataset.sentences(self.name, tally)
+        elif self.name.startswith(DATASET):
+            yield from _dataset_sentences(self.name, tally)
         else:
             files = _files(self.name)
             tally.total = sum(path.stat().st_size for path in files)
@@ -64,11 +81,9 @@ class Corpus:
 def open_corpus(name: str) -> Corpus:
     """A corpus by name: `builtin`, a text file's path, a folder's, or `dataset:NAME#COLUMN`.
 
-    `pairs:FILE` is one of text pairs, see `mtdlab.corpus.text_pairs`.
-
-    A file has one sentence a line, in gzip or not; of a folder, the files that end in .txt or
-    .gz are read, sorted by name. A relative path may also be one in the folder MTDLAB_DATA.
-    Raises MtdlabError where nothing can be read or there is no sentence.
+    `pairs:FILE` is one of text pairs. A file has one sentence a line, in gzip or not; of a folder,
+    the files that end in .txt or .gz are read, sorted by name. A relative path may also be one in
+    the folder MTDLAB_DATA. Raises MtdlabError where nothing can be read or there is no sentence.
     """
     check_corpus(name)
     return _corpus(name, _fingerprint(name))
@@ -82,31 +97,21 @@ def check_corpus(name: str) -> None:
 
 
 def _corpus(name: str, fingerprint: str) -> Corpus:
-    if is_pairs(name):
-        # imported here, since its class is a subclass of Corpus
-        from mtdlab.corpus import text_pairs
-
-        return text_pairs.PairCorpus(name, fingerprint)
-    return Corpus(name, fingerprint)
+    return (PairCorpus if is_pairs(name) else Corpus)(name, fingerprint)
 
 
 def _fingerprint(name: str) -> str:
     """Of a file's bytes, a folder's files one by one, a dataset's column, or the built-in text."""
     if name == "builtin":
         return hashlib.sha256("\n".join(builtin_sentences()).encode()).hexdigest()[:16]
-    if name.startswith(dataset.PREFIX):
-        return dataset.fingerprint(name)
+    if name.startswith(DATASET):
+        return _dataset_fingerprint(name)
     if is_pairs(name):
-        from mtdlab.corpus import text_pairs
-
-        return text_pairs.fingerprint(name)
+        return _pairs_fingerprint(name)
     digests = [_digest(path) for path in _files(name)]
-    whole = digests[0] if find_data("corpus", name).is_file() else _joint(digests)
-    return whole.hex()[:16]
-
-
-def _joint(digests: Iterable[bytes]) -> bytes:
-    return hashlib.sha256(b"".join(digests)).digest()
+    if find_data("corpus", name).is_file():
+        return digests[0].hex()[:16]
+    return hashlib.sha256(b"".join(digests)).hexdigest()[:16]
 
 
 def _digest(path: Path) -> bytes:
@@ -134,6 +139,316 @@ def _files(name: str) -> list[Path]:
     if not files:
         raise MtdlabError(
             f"corpus {name}: the folder holds no file that ends in .txt or .gz; a saved dataset "
-            f"is spelled {dataset.PREFIX}{name}#COLUMN"
+            f"is spelled {DATASET}{name}#COLUMN"
         )
     return files
+
+
+COLUMNS = ("anchor", "positive")
+MAGIC = b"PAR1"
+"""The first bytes of a Parquet file: the kind of file is read off its content."""
+ROWS = 1024
+"""Rows of a Parquet file in memory at once."""
+
+Row = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class PairFile:
+    """The parts of a corpus' name; no `columns` where the name gives none."""
+
+    file: str
+    columns: tuple[str, str] | None
+
+    @classmethod
+    def of(cls, corpus: str) -> Self:
+        """Read a name. Raises MtdlabError where it is spelled otherwise."""
+        file, mark, named = corpus.removeprefix(PAIRS).partition("#")
+        columns = [name.strip() for name in named.split(",")]
+        if not file or (mark and (len(columns) != 2 or not all(columns))):
+            raise MtdlabError(
+                f"corpus {corpus}: not the name of a file of pairs; it is spelled {PAIRS}FILE, or "
+                f"{PAIRS}FILE#ANCHOR,POSITIVE with the names of two columns"
+            )
+        return cls(file, (columns[0], columns[1]) if mark else None)
+
+
+@dataclass(frozen=True)
+class PairCorpus(Corpus):
+    """The texts of one side of the pairs: 0 the anchors, 1 the positives."""
+
+    side: int = 0
+    unit: ClassVar[str] = "pairs"
+
+    def sentences(self, tally: Tally | None = None) -> Iterator[str]:
+        """One text of each pair, in order; a pair of which one text is empty is left out.
+
+        Raises MtdlabError with the line's number where a line has no two texts.
+        """
+        tally = tally or Tally()
+        for row in _rows(self.name, tally):
+            if all(map(_has_text, row)):
+                yield tally.sentence(row[self.side])
+            else:
+                tally.lines += 1
+                tally.halves += 1
+
+    def sides(self) -> tuple[Corpus, ...]:
+        """The anchors and the positives: row i of both is the same pair."""
+        content = f"positives {self.fingerprint}"
+        other = hashlib.sha256(content.encode()).hexdigest()[:16]
+        return self, replace(self, side=1, fingerprint=other)
+
+    def write_beginning(self, folder: Path, count: int, tally: Tally) -> str:
+        """The first `count` pairs as a tab-separated file; see `Corpus.write_beginning`."""
+        rows = (row for row in _rows(self.name, tally) if all(map(_has_text, row)))
+        kept = itertools.islice(rows, count)
+        path = folder / "pairs.tsv"
+        lines = ["\t".join(" ".join(text.split()) for text in row) + "\n" for row in kept]
+        path.write_text("".join(lines), encoding="utf-8", errors="replace")
+        return f"{PAIRS}{path}"
+
+
+def _pairs_fingerprint(corpus: str) -> str:
+    """Of the file's bytes and the names of the columns."""
+    source = PairFile.of(corpus)
+    path = find_data("corpus", source.file)
+    with reading(path), path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256")
+    digest.update(repr(source.columns).encode())
+    return digest.hexdigest()[:16]
+
+
+def _has_text(text: str) -> bool:
+    return bool(text.replace("\0", "").strip())
+
+
+def _rows(corpus: str, tally: Tally) -> Iterator[Row]:
+    """The pairs of a file, empty texts included; a blank line is none.
+
+    Raises MtdlabError where the file cannot be read or lacks a column.
+    """
+    source = PairFile.of(corpus)
+    path = find_data("corpus", source.file)
+    tally.total = tally.done + _bytes_of(path)
+    tally.files += 1
+    with reading(path), path.open("rb") as file:
+        packed = file.read(len(MAGIC)) == MAGIC
+    yield from (_of_parquet if packed else _of_lines)(path, source, tally)
+
+
+def _bytes_of(path: Path) -> int:
+    with reading(path):
+        return path.stat().st_size
+
+
+def _of_lines(path: Path, source: PairFile, tally: Tally) -> Iterator[Row]:
+    columns, wanted = (0, 1), 2
+    for number, line in enumerate(raw_lines(path, tally, 2 * CHARACTERS), 1):
+        fields = line.split("\t")
+        if number == 1 and source.columns:
+            columns = _places(path, source.columns, [field.strip() for field in fields])
+            wanted = len(fields)
+        elif not line.strip():
+            tally.sentence("")
+        elif len(line) > 2 * CHARACTERS:
+            raise MtdlabError(
+                f"corpus {path}:{number}: the line is longer than {2 * CHARACTERS:,} characters; "
+                "shorten its texts"
+            )
+        elif len(fields) != wanted:
+            raise MtdlabError(
+                f"corpus {path}:{number}: {len(fields)} column{'s' * (len(fields) != 1)}; "
+                + _explain_columns(wanted, named=source.columns is not None)
+            )
+        else:
+            yield fields[columns[0]], fields[columns[1]]
+
+
+def _explain_columns(wanted: int, *, named: bool) -> str:
+    if named:
+        return f"every line must have the {wanted} columns of the header, separated by tabs"
+    return (
+        "a pair is two texts separated by a tab, anchor and positive; of more columns name two, "
+        f"{PAIRS}FILE#ANCHOR,POSITIVE, after a header line"
+    )
+
+
+def _places(path: Path, wanted: Row, found: Sequence[str]) -> tuple[int, int]:
+    """The indices of the wanted columns. Raises MtdlabError for one that is not there."""
+    for name in wanted:
+        if name not in found:
+            raise MtdlabError(
+                f"corpus {path}: no column {name!r} of text; {nearest(name, found)}; give the two "
+                f"as {PAIRS}FILE#ANCHOR,POSITIVE"
+            )
+    return found.index(wanted[0]), found.index(wanted[1])
+
+
+def _of_parquet(path: Path, source: PairFile, tally: Tally) -> Iterator[Row]:
+    # imported here to start fast: few corpora are Parquet files
+    import pyarrow
+    from pyarrow import parquet
+
+    wanted = source.columns or COLUMNS
+    try:
+        with parquet.ParquetFile(path) as file:
+            schema = file.schema_arrow
+            kinds = (pyarrow.types.is_string, pyarrow.types.is_large_string)
+            texts = [each.name for each in schema if any(kind(each.type) for kind in kinds)]
+            _places(path, wanted, texts)
+            tally.total += file.metadata.num_rows - _bytes_of(path)
+            for batch in file.iter_batches(ROWS, columns=list(dict.fromkeys(wanted))):
+                sides: list[Iterable[str | None]] = [
+                    batch.column(name).to_pylist() for name in wanted
+                ]
+                yield from ((one or "", other or "") for one, other in zip(*sides, strict=True))
+                tally.done += batch.num_rows
+    except (pyarrow.ArrowException, OSError) as error:
+        raise MtdlabError(
+            f"corpus {path}: the Parquet file cannot be read: {str(error).splitlines()[0]}; "
+            "write it again"
+        ) from None
+
+
+CHUNK_SENTENCES = 8192
+CHUNK_CHARACTERS = 1 << 20
+"""Of a chunk: long lines make it shorter, since a tokenizer needs some 100 bytes a character."""
+
+
+def chunks(corpus: Corpus, tally: Tally, doing: str) -> Iterator[list[str]]:
+    """All sentences in order, in lists; `tally` counts what was met.
+
+    Raises MtdlabError where a file turns out damaged.
+    """
+    with progress_bar(transient=True) as bar:
+        task = bar.add_task(doing, total=None)
+        for chunk in _cut(corpus.sentences(tally)):
+            yield chunk
+            bar.update(task, completed=tally.done, total=tally.total or None)
+
+
+def _cut(sentences: Iterator[str]) -> Iterator[list[str]]:
+    chunk: list[str] = []
+    characters = 0
+    for sentence in sentences:
+        chunk.append(sentence)
+        characters += len(sentence)
+        if len(chunk) == CHUNK_SENTENCES or characters >= CHUNK_CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
+        yield chunk
+
+
+DATASET = "dataset:"
+DATASET_ROWS = 1024
+"""Rows in memory at once; a fixed number, since the fingerprint is taken batch by batch."""
+
+
+@dataclass(frozen=True)
+class DatasetColumn:
+    """The parts of a corpus' name."""
+
+    name: str
+    config: str | None
+    split: str
+    column: str
+
+    @classmethod
+    def of(cls, corpus: str) -> Self:
+        """Read a name. Raises MtdlabError where it is spelled otherwise."""
+        where, _, column = corpus.removeprefix(DATASET).partition("#")
+        parts = where.split(":")
+        if not parts[0] or len(parts) > 3:
+            raise MtdlabError(
+                f"corpus {corpus}: not the name of a dataset's column; "
+                f"it is spelled {DATASET}NAME:CONFIG:SPLIT#COLUMN, where only NAME must be given"
+            )
+        name, config, split = [*parts, "", ""][:3]
+        return cls(name, config or None, split or "train", column or "text")
+
+
+def _dataset_fingerprint(corpus: str) -> str:
+    """Of the column's values, not of the library's own fingerprint: any change of them counts."""
+    digest = hashlib.sha256()
+    for values in _dataset_batches(corpus, Tally()):
+        digest.update(json.dumps(values).encode())
+    return digest.hexdigest()[:16]
+
+
+def _dataset_sentences(corpus: str, tally: Tally) -> Iterator[str]:
+    """The column's sentences, in order; a missing value counts as a blank line.
+
+    Raises MtdlabError where library, dataset, split or column are missing.
+    """
+    for values in _dataset_batches(corpus, tally):
+        yield from filter(None, (tally.sentence(value or "") for value in values))
+
+
+def _dataset_batches(corpus: str, tally: Tally) -> Iterator[list[str | None]]:
+    source = DatasetColumn.of(corpus)
+    try:
+        data = _load_dataset(source)
+    except MtdlabError:
+        raise
+    except Exception as error:
+        # its builders and file readers raise many kinds, among them pyarrow's and pandas'
+        lines = str(error).splitlines() or [type(error).__name__]
+        raise MtdlabError(f"corpus {corpus}: cannot be loaded: {lines[0]}") from None
+    texts = [name for name, kind in data.features.items() if "string" in getattr(kind, "dtype", "")]
+    if source.column not in texts:
+        raise MtdlabError(
+            f"corpus {corpus}: no column {source.column} of text; there is "
+            f"{', '.join(texts) or 'none'}: give it as #COLUMN"
+        )
+    tally.total = len(data)
+    for batch in data.select_columns([source.column]).iter(DATASET_ROWS):
+        yield batch[source.column]
+        tally.done += len(batch[source.column])
+
+
+def _load_dataset(source: DatasetColumn) -> "Dataset":
+    try:
+        import datasets
+    except ModuleNotFoundError:
+        raise MtdlabError(
+            f"corpus {DATASET}{source.name}: needs the library datasets; install the extra: "
+            "pip install 'mtdlab[datasets]'"
+        ) from None
+    if not sys.stderr.isatty():
+        datasets.disable_progress_bars()
+    folder = Path(source.name)
+    if any((folder / name).is_file() for name in ("state.json", "dataset_dict.json")):
+        saved = datasets.load_from_disk(folder)
+        return saved if isinstance(saved, datasets.Dataset) else saved[source.split]
+    if not folder.is_dir():
+        _require_reachable(source.name)
+    try:
+        return datasets.load_dataset(source.name, source.config, split=source.split)
+    except ConnectionError:
+        raise MtdlabError(
+            f"corpus {DATASET}{source.name}: neither a folder here nor in the local cache; "
+            "give a folder, or run once online with HF_HUB_OFFLINE unset to fetch it"
+        ) from None
+
+
+def _require_reachable(name: str) -> None:
+    from huggingface_hub import HfApi, is_offline_mode
+    from huggingface_hub.errors import HfHubHTTPError
+
+    if is_offline_mode():
+        return
+    try:
+        HfApi().dataset_info(name, timeout=hub.SECONDS)
+    except HfHubHTTPError:
+        raise MtdlabError(
+            f"corpus {DATASET}{name}: neither a folder here nor a public dataset of the hub; "
+            "check its spelling, or log in with hf auth login"
+        ) from None
+    except Exception:
+        # of whichever HTTP library the hub's client is built on
+        raise MtdlabError(
+            f"corpus {DATASET}{name}: the hub cannot be reached; give a folder, or set "
+            "HF_HUB_OFFLINE=1 to take it from the local cache"
+        ) from None

@@ -96,12 +96,13 @@ def raw_lines(path: Path, tally: Tally, most: int) -> Iterator[str]:
     """
     before = tally.done
     with reading(path), path.open("rb") as file:
-        text = _decoded(file, path)
+        text = _decode(file, path)
         for number in itertools.count(1):
             if not (line := text.readline(most + 1)):
                 break
             if len(line) > most and line[-1] != "\n":
-                _leave_out_the_rest(text)
+                while (rest := text.readline(CHARACTERS)) and rest[-1] != "\n":
+                    pass
             if number % REFRESH == 0:
                 tally.done = before + file.tell()
             yield line.removesuffix("\n")
@@ -125,7 +126,7 @@ def reading(path: Path) -> Iterator[None]:
         ) from None
 
 
-def _decoded(file: io.BufferedReader, path: Path) -> io.TextIOWrapper:
+def _decode(file: io.BufferedReader, path: Path) -> io.TextIOWrapper:
     packed = file.peek(2)[:2] == GZIP
     content: io.BufferedReader | gzip.GzipFile = gzip.GzipFile(fileobj=file) if packed else file
     if content.peek(2)[:2] in UTF_16:
@@ -134,8 +135,3 @@ def _decoded(file: io.BufferedReader, path: Path) -> io.TextIOWrapper:
             "-f UTF-16 -t UTF-8"
         )
     return io.TextIOWrapper(content, encoding="utf-8-sig", errors="surrogateescape")
-
-
-def _leave_out_the_rest(text: io.TextIOWrapper) -> None:
-    while (rest := text.readline(CHARACTERS)) and rest[-1] != "\n":
-        pass

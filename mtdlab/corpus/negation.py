@@ -81,7 +81,7 @@ def _bare(word: str) -> str:
     return found[2].lower() if found else word
 
 
-def _replaced(words: list[str], place: int, new: str) -> str:
+def _replace_word(words: list[str], place: int, new: str) -> str:
     """The sentence with another word at `place`, whose punctuation is kept."""
     found = _WORD.match(words[place])
     before, after = (found[1], found[3]) if found else ("", "")
@@ -91,30 +91,28 @@ def _replaced(words: list[str], place: int, new: str) -> str:
 def _without_contraction(words: list[str], bare: list[str]) -> str:
     for place, word in enumerate(bare):
         if word in _CONTRACTED or word.endswith("n't"):
-            return _replaced(words, place, _CONTRACTED.get(word, word.removesuffix("n't")))
+            return _replace_word(words, place, _CONTRACTED.get(word, word.removesuffix("n't")))
     return ""
 
 
 def _after_auxiliary(words: list[str], bare: list[str]) -> str:
     for place, word in enumerate(bare):
         following = next((each for each in bare[place + 1 :] if not each.endswith("ly")), "")
-        if word in _AUXILIARIES or (word in _HAVE and _is_participle(following)):
+        if word in _AUXILIARIES or (
+            word in _HAVE and (following in _PARTICIPLES or following.endswith(("ed", "en", "wn")))
+        ):
             return " ".join([*words[: place + 1], "not", *words[place + 1 :]])
     return ""
 
 
-def _is_participle(word: str) -> bool:
-    return word in _PARTICIPLES or word.endswith(("ed", "en", "wn"))
-
-
 def _with_do(words: list[str], bare: list[str]) -> str:
     for place, (before, word) in enumerate(zip(["", *bare], bare, strict=False)):
-        if negated := _HAVE.get(word) or (place and _negated(word, before)):
-            return _replaced(words, place, negated)
+        if negated := _HAVE.get(word) or (place and _negate_verb(word, before)):
+            return _replace_word(words, place, negated)
     return ""
 
 
-def _negated(word: str, before: str) -> str:
+def _negate_verb(word: str, before: str) -> str:
     """`word` with a form of `do` and `not`; empty if it does not have the form of a verb."""
     if word in _PAST:
         return f"did not {_PAST[word]}"

@@ -1,17 +1,57 @@
 """What is in a corpus, before anything is trained on it."""
 
+import re
+import unicodedata
 from array import array
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mtdlab.corpus.chunks import chunks
-from mtdlab.corpus.corpus import open_corpus
+from mtdlab.corpus.corpus import chunks, open_corpus
 from mtdlab.corpus.lines import Tally
-from mtdlab.corpus.overlap import EvaluationSet, Overlap, normalised
 from mtdlab.encoders.loading import load_tokenizer
+
+_BETWEEN_WORDS = re.compile(r"[\W_]+")
+EXAMPLES = 3
+"""Sentences of an overlap that are shown."""
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """How many different sentences of an evaluation set stand in the training text."""
+
+    evaluation: str
+    sentences: int
+    in_corpus: int
+    examples: tuple[str, ...]
+
+
+def normalise(sentence: str) -> str:
+    """Words in lower case with single spaces: without punctuation, after Unicode's NFKC."""
+    folded = unicodedata.normalize("NFKC", sentence).casefold()
+    return _BETWEEN_WORDS.sub(" ", folded).strip()
+
+
+class EvaluationSet:
+    """The sentences of an evaluation set, looked for in the training text piece by piece."""
+
+    def __init__(self, name: str, sentences: Collection[str]) -> None:
+        self.name = name
+        self._texts = {normalise(text): text for text in sentences}
+        self._texts.pop("", None)
+        self._found: set[str] = set()
+
+    def look_in(self, normal: Set[str]) -> None:
+        """Look in some normalised sentences of the training text."""
+        self._found |= self._texts.keys() & normal
+
+    def overlap(self) -> Overlap:
+        """What was found so far."""
+        examples = tuple(self._texts[text] for text in sorted(self._found)[:EXAMPLES])
+        return Overlap(self.name, len(self._texts), len(self._found), examples)
+
 
 EDGES = (8, 16, 32, 64, 128, 256, 512)
 """Up to how many tokens each bin of the histogram reaches; one more is open above."""
@@ -86,7 +126,7 @@ def survey(
         hashes.extend(map(hash, chunk))
         characters += sum(map(len, chunk))
         if sets:
-            normal = set(map(normalised, chunk))
+            normal = set(map(normalise, chunk))
             for each in sets:
                 each.look_in(normal)
         encoded = tokenizer(

@@ -27,7 +27,7 @@ def copies(count: int, prepare: Callable[[], None] | None = None) -> ProcessPool
     return ProcessPoolExecutor(count, mp_context=context, initializer=prepare)
 
 
-def begin(
+def begin_in_copy(
     function: Callable[Arguments, Value], *args: Arguments.args, **kwargs: Arguments.kwargs
 ) -> Callable[[], Value]:
     """Call a function in a copy of this process; the returned function waits for its result."""

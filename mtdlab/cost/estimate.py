@@ -7,30 +7,100 @@ would start; the rest is computed from counts.
 import copy
 import heapq
 import itertools
+import json
 import math
 import tempfile
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import optuna
 
 from mtdlab.config import StudySpec, TrainerSettings
-from mtdlab.config.paths import located
-from mtdlab.cost.measure import Measured, measure_in_processes
+from mtdlab.config.paths import resolve_paths
+from mtdlab.config.reader import defined_study
+from mtdlab.config.search import Choices
+from mtdlab.config.source import SpecError
+from mtdlab.cost.measure import Measured, kind_of, measure_in_processes
 from mtdlab.cost.sample import Sample, take_sample
-from mtdlab.cost.smaller import smaller_studies
-from mtdlab.cost.step_kinds import kind_of
 from mtdlab.device import peak_memory
 from mtdlab.errors import MtdlabError
-from mtdlab.sweep.samplers import suggest
+from mtdlab.sweep.samplers import draw
 from mtdlab.sweep.slots import default_jobs, gpu_share, threads_each
 from mtdlab.training.inputs import LOADED
 from mtdlab.training.present import check_present
 from mtdlab.training.probe import LAGS
 from mtdlab.training.state import EVALUATED
+
+FEWEST_SEEDS = 2
+"""Of a smaller study: fewer give no confidence interval."""
+SHARES = (1, 2, 5, 10, 20, 50, 100)
+"""What the number of steps is divided by, one after the other."""
+LEAST_STEPS, EVALUATIONS = 20, 4
+
+
+def smaller_studies(spec: StudySpec) -> Iterator[tuple[list[str], StudySpec]]:
+    """Smaller versions of a study on a grid, from the longest to the shortest, each with its --set.
+
+    None of a study that adds seeds, or draws configurations.
+    """
+    if spec.until is not None or spec.sampler != "grid":
+        return
+    for share in SHARES:
+        changed = {
+            "study": f"{spec.name}-small",
+            **_outer_levels(spec),
+            **_fewer_steps(spec, share),
+        }
+        if len(spec.seeds) > FEWEST_SEEDS:
+            changed["seeds"] = list(spec.seeds[:FEWEST_SEEDS])
+        try:
+            small = defined_study(
+                _over(spec.definition, changed), spec.text, spec.user_modules, spec.places.folder
+            )
+        except SpecError:
+            # other settings may depend on the number of steps, or on a level
+            return
+        yield (
+            [
+                f"{key}={value if isinstance(value, str) else json.dumps(value)}"
+                for key, value in changed.items()
+            ],
+            small,
+        )
+
+
+def _outer_levels(spec: StudySpec) -> dict[str, Any]:
+    """The lowest and the highest value of each setting that is searched as a list of values."""
+    return {
+        f"search.{name}": [min(found.values), max(found.values)]
+        for name, found in spec.search.items()
+        if isinstance(found, Choices)
+        and len(found.values) > 2
+        and spec.known[name].is_number
+        and None not in found.values
+        and isinstance(spec.definition["search"].get(name), list)
+    }
+
+
+def _fewer_steps(spec: StudySpec, share: int) -> dict[str, Any]:
+    if not {"steps", "evaluate_every"}.isdisjoint(spec.search):
+        return {}
+    steps = max(spec.fixed().steps // share, LEAST_STEPS)
+    return {"trainer.steps": steps, "trainer.evaluate_every": max(1, steps // EVALUATIONS)}
+
+
+def _over(definition: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
+    """A definition with other values by dotted keys."""
+    values = copy.deepcopy(dict(definition))
+    for key, value in changed.items():
+        section, _, name = key.rpartition(".")
+        (values.setdefault(section, {}) if section else values)[name] = value
+    return values
+
 
 LEAST_SECONDS, SECONDS_A_KIND, MOST_SECONDS = 1.5, 0.5, 5.0
 """Duration of the measurement, after the processes have started: for one kind of step, for each
@@ -182,16 +252,16 @@ def trials_of(spec: StudySpec, done: Collection[tuple[str, int]] = ()) -> list[T
         left = [unit for unit in spec.units() if (unit.setting, unit.seed) not in done]
         every = [spec.trainer_settings(unit.parameters or {}, unit.seed) for unit in left]
     else:
-        every = _drawn_trials(spec)
-    return [located(settings, spec.places) for settings in every]
+        every = _draw_trials(spec)
+    return [resolve_paths(settings, spec.places) for settings in every]
 
 
-def _drawn_trials(spec: StudySpec) -> list[TrainerSettings]:
+def _draw_trials(spec: StudySpec) -> list[TrainerSettings]:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     found = []
     for _ in range(SAMPLED_CONFIGURATIONS):
-        parameters = suggest(study.ask(), spec)
+        parameters = draw(study, 0, study.sampler, spec)
         try:
             found.append(spec.trainer_settings(parameters, spec.seeds[0]))
         except ValueError:
@@ -266,19 +336,19 @@ class _Clock:
 
         A model is saved whenever a trial is the best so far: on average about ln(count) times.
         """
-        free = [(self.start, loaded_by(self.settings[0]))] * jobs
+        free = [(self.start, inputs_of(self.settings[0]))] * jobs
         for place in range(count):
             settings = self.settings[place % len(self.settings)]
             seconds, loaded = heapq.heappop(free)
-            if loaded != loaded_by(settings):
+            if loaded != inputs_of(settings):
                 seconds += self.loading
             seconds += self.trials[place % len(self.settings)]
-            heapq.heappush(free, (seconds, loaded_by(settings)))
+            heapq.heappush(free, (seconds, inputs_of(settings)))
         saving = self._evaluate(self.token[self.settings[0].encoder], self.sample.dev, 1)
         return max(seconds for seconds, _ in free) + math.log(count + 1) * saving / jobs
 
 
-def loaded_by(settings: TrainerSettings) -> tuple[str, ...]:
+def inputs_of(settings: TrainerSettings) -> tuple[str, ...]:
     """The values by which a worker decides whether it has to load again."""
     return tuple(str(getattr(settings, name)) for name in sorted(LOADED))
 

@@ -3,15 +3,16 @@
 import os
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from analysis.tasks import TRANSFER
+from analysis.data.tasks import TRANSFER
 from mtdlab.config import TrainerSettings
 from mtdlab.corpus.corpus import open_corpus
 from mtdlab.corpus.lines import Tally
@@ -21,12 +22,11 @@ from mtdlab.encoders.embed import Sentences
 from mtdlab.evaluation.external import find_task
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.retrieval import Split
-from mtdlab.evaluation.sts import StsTask
-from mtdlab.evaluation.sts_average import StsAverage
 from mtdlab.evaluation.suite import Suite
 from mtdlab.methods.base import View
 from mtdlab.settings.tasks import DEV
 from mtdlab.training.inputs import OpenedInputs, open_inputs, view_corpus, views_of
+from mtdlab.training.selection import StsAverage
 
 DEV_AND_TEST: tuple[Split, ...] = ("dev", "test")
 SENTENCES = 8192
@@ -90,8 +90,8 @@ def take_sample(trials: Sequence[TrainerSettings], folder: Path) -> Sample:
     started, settings = time.perf_counter(), trials[0]
     opened = open_inputs(settings)
     encoder, suite = opened.encoder, opened.suite
-    pairs = {"dev": opened.dev_pairs, "test": opened.test_pairs}
-    splits = {"dev": opened.dev, "test": opened.test}
+    pairs = {"dev": opened.dev.pairs, "test": opened.test.pairs}
+    both = (opened.dev, opened.test)
     averaged = any(each.select_on == "sts_average" for each in trials)
     chosen = settings.evaluation, encoder, opened.test, settings.prompt
     average = StsAverage(*chosen) if averaged else None
@@ -106,12 +106,13 @@ def take_sample(trials: Sequence[TrainerSettings], folder: Path) -> Sample:
     return Sample(
         folder,
         sampled,
-        _drawn(pairs),
-        dev=_tokens(splits["dev"].sentences),
-        test=_tokens(splits["test"].sentences),
+        _draw_sentences(pairs),
+        dev=_tokens(opened.dev.sentences),
+        test=_tokens(opened.test.sentences),
         suite=_tokens(suite.sentences),
-        evaluate=_seconds_to_evaluate(splits, width),
-        score=_seconds_to_score(suite, width),
+        evaluate=sum(_seconds_to(each.evaluate, each.sentences, width) for each in both)
+        / len(both),
+        score=_seconds_to(partial(_score_pairs, suite), suite.sentences, width),
         load=load,
         tokenise=to_tokenise * max(beginning.total / max(beginning.done, 1), 1.0),
         average=_tokens(average.sentences) if average else 0,
@@ -123,7 +124,9 @@ def take_sample(trials: Sequence[TrainerSettings], folder: Path) -> Sample:
         selection=find_task(settings.select_on, opened.external).tokens("dev")
         if settings.select_on.endswith(DEV)
         else 0,
-        evaluate_average=_seconds_to_average(average, width) if average else 0.0,
+        evaluate_average=_seconds_to(average.evaluate, average.sentences, width)
+        if average
+        else 0.0,
     )
 
 
@@ -150,7 +153,7 @@ def _write_pairs(path: Path, pairs: Pairs) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _drawn(pairs: dict[Any, Pairs]) -> list[str]:
+def _draw_sentences(pairs: dict[Any, Pairs]) -> list[str]:
     every = sorted({text for each in pairs.values() for text in (*each.first, *each.second)})
     return sorted(random.Random(0).sample(every, min(EMBEDDED, len(every))), key=len)
 
@@ -159,32 +162,19 @@ def _tokens(sentences: Sentences) -> int:
     return sum(map(len, sentences.tokens))
 
 
-def _seconds_to_evaluate(splits: dict[Any, StsTask], width: int) -> float:
+def _seconds_to(score: Callable[[Any], object], sentences: Sentences, width: int) -> float:
+    """Seconds to score vectors of these sentences; random ones, of which scores do not matter."""
+    vectors = np.random.default_rng(0).standard_normal((len(sentences), width), dtype=np.float32)
     started = time.perf_counter()
-    for task in splits.values():
-        task.evaluate(_vectors(task.sentences, width))
-    return (time.perf_counter() - started) / len(splits)
+    score(vectors)
+    return time.perf_counter() - started
 
 
-def _seconds_to_score(suite: Suite[Sentences], width: int) -> float:
-    """Of the tasks of pairs alone: the time of a classifier depends on its features."""
-    vectors = _vectors(suite.sentences, width)
-    started = time.perf_counter()
+def _score_pairs(suite: Suite[Sentences], vectors: Any) -> None:
+    """Score the tasks of pairs alone: the time of a classifier depends on its features."""
     for task in suite.tasks:
         if task not in TRANSFER:
             suite.score(task, vectors, None)
-    return time.perf_counter() - started
-
-
-def _seconds_to_average(average: StsAverage, width: int) -> float:
-    vectors = _vectors(average.sentences, width)
-    started = time.perf_counter()
-    average.evaluate(vectors)
-    return time.perf_counter() - started
-
-
-def _vectors(sentences: Sentences, width: int) -> Any:
-    return np.random.default_rng(0).standard_normal((len(sentences), width), dtype=np.float32)
 
 
 def _seconds_to_tokenise(

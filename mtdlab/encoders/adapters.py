@@ -55,7 +55,8 @@ def add_adapters(model: PreTrainedModel, settings: TrainerSettings) -> None:
         try:
             inject_adapter_in_model(config, model)
         except ValueError:
-            layers = {name.split(".")[-1] for name, _ in _linear_layers(model)}
+            modules = model.named_modules()
+            layers = {name.split(".")[-1] for name, each in modules if isinstance(each, nn.Linear)}
             raise MtdlabError(
                 f"lora_targets {targets}: encoder {settings.encoder} has no such layers; choose "
                 f"{ALL_LINEAR}, or among {', '.join(sorted(layers))}"
@@ -121,7 +122,3 @@ def _frozen(module: nn.Module) -> dict[str, nn.Parameter]:
 
 def _adapted_layers(model: nn.Module) -> dict[str, Any]:
     return {name: each for name, each in model.named_modules() if hasattr(each, "lora_A")}
-
-
-def _linear_layers(model: nn.Module) -> list[tuple[str, nn.Module]]:
-    return [each for each in model.named_modules() if isinstance(each[1], nn.Linear)]

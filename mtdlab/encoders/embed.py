@@ -4,6 +4,7 @@ Letters: S distinct sentences, P positions at which they occur, B batch, L token
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -28,6 +29,15 @@ _KEPT = 31 << 20
 
 def _nothing(_done: int) -> None:
     """Ignore the progress."""
+
+
+@dataclass(frozen=True)
+class Embedder:
+    """An encoder, and how and where its sentence vectors are read."""
+
+    model: PreTrainedModel
+    representation: Representation
+    device: Device
 
 
 class Sentences:
@@ -57,20 +67,14 @@ class Sentences:
         """The rows of these sentences' vectors, (P,). Raises KeyError for an unknown sentence."""
         return np.array([self._position[sentence] for sentence in sentences], dtype=np.intp)
 
-    def embed(
-        self,
-        model: PreTrainedModel,
-        representation: Representation,
-        device: Device,
-        *,
-        advance: Callable[[int], None] = _nothing,
-    ) -> Vectors:
+    def embed(self, embedder: Embedder, *, advance: Callable[[int], None] = _nothing) -> Vectors:
         """Sentence vectors (S, D) in float32, without dropout; the model's mode is restored.
 
         advance  called after each batch with its number of sentences.
 
         An encoder with invalid weights gives values that are not finite; the caller has to check.
         """
+        model, device = embedder.model, embedder.device
         training = model.training
         model.eval()
         # glibc now keeps up to twice as much, else page faults take a quarter of an evaluation
@@ -80,13 +84,15 @@ class Sentences:
         vectors = np.empty((len(order), int(model.config.hidden_size)), dtype=np.float32)
         with torch.no_grad(), device.autocast():
             for rows in batches(order, lengths):
-                ids, mask = self._padded(rows, device.device)
-                vectors[rows] = _encode(model, ids, mask, representation).float().cpu().numpy()
+                ids, mask = self._pad(rows, device.device)
+                vectors[rows] = (
+                    _encode(model, ids, mask, embedder.representation).float().cpu().numpy()
+                )
                 advance(len(rows))
         model.train(training)
         return vectors
 
-    def _padded(self, rows: Rows, device: torch.device) -> tuple[Tensor, Tensor]:
+    def _pad(self, rows: Rows, device: torch.device) -> tuple[Tensor, Tensor]:
         chosen = [self.tokens[row] for row in rows]
         longest = max(map(len, chosen))
         padded = [tokens + [self.padding] * (longest - len(tokens)) for tokens in chosen]
@@ -105,7 +111,7 @@ def _encode(
     return encode(model, mask, representation, input_ids=ids)
 
 
-def tokenised(
+def collect_with(
     tokenizer: PreTrainedTokenizerBase, max_length: int, prompt: str = ""
 ) -> Callable[[Iterable[str]], Sentences]:
     """A function that tokenises the distinct ones of some texts for an encoder."""

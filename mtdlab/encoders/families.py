@@ -141,7 +141,7 @@ def dropout_fields(name: str, config: Mapping[str, Any], declared: str) -> tuple
     if missing := [field for field in wanted if field not in config]:
         raise MtdlabError(
             f"encoder {name}: the configuration of the family {kind} has no field {missing[0]} "
-            f"(trainer.dropout_fields); choose among {_listed(candidates)}"
+            f"(trainer.dropout_fields); choose among {_list_fields(candidates)}"
         )
     return wanted
 
@@ -155,5 +155,5 @@ def _candidates(config: Mapping[str, Any]) -> list[str]:
     )
 
 
-def _listed(fields: Iterable[str]) -> str:
+def _list_fields(fields: Iterable[str]) -> str:
     return ", ".join(fields) or "none: no field has drop in its name"

@@ -5,12 +5,13 @@ parameters of the model, so that weights are loaded, averaged and saved as usual
 padding outside attention, and with [CLS] pooling all rows of the last layer except [CLS].
 
 Letters: N batch, L tokens, P packed rows (real tokens, and a few of padding), U distinct ones,
-D dimension, H heads, d = D / H.
+D dimension, H heads, d = D / H, S concatenated parts (queries, keys, values).
 """
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -19,7 +20,94 @@ from transformers import BertModel, PreTrainedModel, RobertaModel, XLMRobertaMod
 
 from mtdlab.encoders.adapters import has_adapters
 from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
-from mtdlab.encoders.packing import Packing
+
+ROWS = 64
+"""P is a multiple of this, because matrix kernels are prepared for each shape."""
+
+
+@dataclass(frozen=True)
+class Packing:
+    """The indices that convert between a padded batch and its packed rows.
+
+    rows       (P,) index of each packed row in the flattened batch (N L), real tokens first.
+    places     (N, L) index of the packed row of every token; for padding that is not packed, that
+               of the sentence's [CLS].
+    positions  (P,) position of each packed row in its sentence.
+    first      (N,) index of the packed row of each sentence's first token.
+    bias       (N H, 1, L) 0 at real tokens and -inf at padding, added to attention scores.
+    """
+
+    rows: Tensor
+    places: Tensor
+    positions: Tensor
+    first: Tensor
+    bias: Tensor
+    heads: int
+    _split: dict[int, Tensor] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, mask: Tensor, heads: int) -> Self:
+        """From an attention mask (N, L) whose rows are ones, then zeros.
+
+        On a GPU all rows are kept, because counting the real ones would synchronise with the CPU.
+        """
+        count, length = mask.shape
+        flat = mask.flatten().bool()
+        real = len(flat) if mask.is_cuda else int(flat.sum())
+        kept = min(-(-real // ROWS) * ROWS, len(flat))
+        order = torch.argsort(~flat, stable=True)
+        rows, padding = order[:kept], order[kept:]
+        places = torch.zeros_like(order)
+        places[rows] = torch.arange(kept, device=mask.device)
+        lengths = mask.sum(dim=1)
+        first = lengths.cumsum(0) - lengths
+        # of the same sentence, so that values that are not finite do not reach other sentences
+        places[padding] = first[padding // length]
+        bias = torch.zeros(mask.shape, device=mask.device).masked_fill(mask == 0, -torch.inf)
+        return cls(
+            rows,
+            places.view(count, length),
+            rows % length,
+            first,
+            bias.repeat_interleave(heads, dim=0).unsqueeze(1),
+            heads,
+        )
+
+    def pack(self, padded: Tensor) -> Tensor:
+        """(N, L, D) to (P, D)."""
+        return padded.flatten(0, 1).index_select(0, self.rows)
+
+    def pad(self, packed: Tensor) -> Tensor:
+        """(P, D) to (N, L, D); padding contains the vector of [CLS], which is not used."""
+        return packed.index_select(0, self.places.flatten()).view(*self.places.shape, -1)
+
+    def split(self, packed: Tensor, parts: int) -> tuple[Tensor, ...]:
+        """(P, S D) to S tensors (N H, L, d), the layout of the batched products of attention."""
+        small = packed.view(len(packed) * parts * self.heads, -1)
+        shape = (parts, self.bias.shape[0], self.places.shape[1], -1)
+        return small.index_select(0, self._by_part(parts)).view(shape).unbind()
+
+    def join(self, split: Tensor) -> Tensor:
+        """(N H, L, d) to (P, D)."""
+        return split.flatten(0, 1).index_select(0, self._joined).view(len(self.rows), -1)
+
+    def _by_part(self, parts: int) -> Tensor:
+        """Index of the row of d for each row of `split`'s result, (S N H L,); cached."""
+        if parts not in self._split:
+            part = torch.arange(parts, device=self.rows.device).view(-1, 1, 1, 1)
+            head = torch.arange(self.heads, device=self.rows.device).view(-1, 1)
+            rows = (self.places[:, None] * parts + part) * self.heads + head
+            self._split[parts] = rows.flatten()
+        return self._split[parts]
+
+    @cached_property
+    def _joined(self) -> Tensor:
+        """Index among rows (N H L) of the H parts of each packed row, (P H,)."""
+        length = self.places.shape[1]
+        head = torch.arange(self.heads, device=self.rows.device)
+        sentence, token = (self.rows // length).unsqueeze(1), self.positions.unsqueeze(1)
+        return ((sentence * self.heads + head) * length + token).flatten()
+
 
 OnEmbeddings = Callable[[Tensor, Tensor], Tensor]
 """A change of the embedding block's output (N, L, D), under a mask (N, L), before layer 1."""
@@ -71,7 +159,7 @@ def first_tokens_of_ids(model: Any, ids: Tensor, mask: Tensor) -> Tensor:
     attended, from_few = few, replace(packing, places=place[packing.places], _split={})
     *layers, last = _layers(model)
     for layer in layers:
-        parts = from_few.split(_joined(attended, *_parts(layer)), 3)
+        parts = from_few.split(_join_products(attended, *_parts(layer)), 3)
         context = packing.join(_attend(*parts, bias=packing.bias, dropout=NO_DROPOUT))
         hidden = attended = _after_attention(layer, hidden, context, NO_DROPOUT)
         from_few = packing
@@ -168,11 +256,13 @@ def _layer(
     attention = layer.attention.self
     if read is None:
         seen = _attend(
-            *packing.split(_joined(hidden, *_parts(layer)), 3), bias=packing.bias, dropout=dropout
+            *packing.split(_join_products(hidden, *_parts(layer)), 3),
+            bias=packing.bias,
+            dropout=dropout,
         )
         context = packing.join(seen)
     else:
-        keys, values = packing.split(_joined(hidden, attention.key, attention.value), 2)
+        keys, values = packing.split(_join_products(hidden, attention.key, attention.value), 2)
         hidden = hidden.index_select(0, read)
         queries = _linear(hidden, attention.query).view(len(keys), 1, -1)
         context = _attend(queries, keys, values, bias=packing.bias, dropout=dropout)
@@ -194,7 +284,7 @@ def _parts(layer: Any) -> tuple[Any, Any, Any]:
     return attention.query, attention.key, attention.value
 
 
-def _joined(hidden: Tensor, *parts: Any) -> Tensor:
+def _join_products(hidden: Tensor, *parts: Any) -> Tensor:
     """Several linear maps of the same rows as one product; their outputs are concatenated."""
     weight = torch.cat([part.weight for part in parts])
     bias = torch.cat([part.bias for part in parts])

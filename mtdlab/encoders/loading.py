@@ -1,11 +1,16 @@
-"""Loading of encoders and tokenizers by name."""
+"""Loading of encoders and tokenizers by name; Python code of an encoder's own is never run."""
 
+import hashlib
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import transformers
 from torch import nn
 from transformers import (
+    CONFIG_MAPPING,
     AutoConfig,
     AutoModel,
     AutoTokenizer,
@@ -16,10 +21,55 @@ from transformers import (
 from mtdlab.data_paths import is_folder
 from mtdlab.encoders import hub
 from mtdlab.encoders.families import check_kind, dropout_fields
-from mtdlab.encoders.folders import encoder_path, missing_encoder
-from mtdlab.encoders.own_code import NEVER, refuse_own_code
+from mtdlab.encoders.folders import encoder_path, find_file, missing_encoder
 from mtdlab.encoders.traits import Traits, read_traits
 from mtdlab.errors import MtdlabError
+
+NEVER: dict[str, Any] = {"trust_remote_code": False}
+"""Argument of every `from_pretrained`. Without it transformers asks on the terminal whether to run
+the folder's code."""
+
+
+def refuse_own_code(what: str, name: str) -> None:
+    """Raise MtdlabError for a model or tokenizer of a class that is only in its own folder.
+
+    A folder whose `auto_map` names code beside a class that transformers has too is loaded as that
+    class.
+
+    what  names it in the message; name: of a folder or on the hub.
+    """
+    config, tokenizer = (_read(name, f"{each}config.json") for each in ("", "tokenizer_"))
+    known = {
+        "config.json": str(config.get("model_type")) in CONFIG_MAPPING,
+        "tokenizer_config.json": hasattr(transformers, str(tokenizer.get("tokenizer_class"))),
+    }
+    for file, fields in (("config.json", config), ("tokenizer_config.json", tokenizer)):
+        if fields.get("auto_map") and not known[file]:
+            raise MtdlabError(
+                f"{what}: needs Python code of its own ({file} has auto_map), which mtdlab never "
+                "runs; choose an encoder of a family that transformers has"
+            )
+
+
+def _read(name: str, file: str) -> dict[str, Any]:
+    """The fields of a JSON file; none where it is missing or damaged, which loading reports."""
+    path = find_file(name, file)
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def weights_digest(model: PreTrainedModel) -> str:
+    """SHA-256 of a model's weights in float32, without adapters that were added to it."""
+    found = hashlib.sha256()
+    for name, value in sorted(model.state_dict().items()):
+        if ".lora_" not in name:
+            found.update(name.replace(".base_layer", "").encode())
+            found.update(value.float().cpu().numpy().tobytes())
+    return found.hexdigest()
+
 
 UNLIMITED = 1 << 20
 """Positions of an encoder without a limit, such as one whose attention is biased by distance."""
@@ -143,9 +193,6 @@ def _missing(name: str, error: Exception) -> str:
             "https://huggingface.co/spaces/safetensors/convert"
         )
     if is_folder(Path(name)):
-        return f"encoder {name}: the folder cannot be loaded: {_first_line(error)}"
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        return f"encoder {name}: the folder cannot be loaded: {reason}"
     return missing_encoder(name)
-
-
-def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".splitlines()[0]

@@ -11,8 +11,8 @@ from typing import Any, get_args
 from torch import nn
 
 from mtdlab.data_paths import RUN
-from mtdlab.device import Device, choose_device
-from mtdlab.encoders.embed import MAX_LENGTH, Sentences, Vectors
+from mtdlab.device import choose_device
+from mtdlab.encoders.embed import MAX_LENGTH, Embedder, Sentences, Vectors
 from mtdlab.encoders.loading import Encoder
 from mtdlab.encoders.loading import load_encoder as load
 from mtdlab.encoders.traits import check_pooling, natural_pooling
@@ -39,7 +39,7 @@ def saved_representation(name: str) -> Representation | None:
     return found
 
 
-def named_representation(model: str, pooling: str | None) -> Representation | None:
+def find_representation(model: str, pooling: str | None) -> Representation | None:
     """That of a saved model, or of a pooling; `mask` needs the prompt of a saved model.
 
     None where neither is given. Raises MtdlabError for a pooling that is not known.
@@ -76,17 +76,22 @@ class SentenceEncoder:
 
     def encode(self, sentences: Sequence[str]) -> Vectors:
         """Vectors (S, D) of sentences, in their order, in float32 and not normalised."""
-        return encode_texts(self._encoder, sentences, self.representation, self.device)
+        embedder = Embedder(self._encoder.model, self.representation, self.device)
+        return encode_texts(self._encoder, sentences, embedder)
 
 
-def encode_texts(
-    encoder: Encoder, texts: Sequence[str], representation: Representation, device: Device
-) -> Vectors:
-    """Vectors (S, D) of texts, in their order, in float32 and not normalised."""
+def encode_texts(encoder: Encoder, texts: Sequence[str], embedder: Embedder) -> Vectors:
+    """Vectors (S, D) of texts, in their order, in float32 and not normalised.
+
+    embedder  may have other weights than the encoder that gives the tokenizer.
+
+    Raises TypeError for anything but texts.
+    """
+    if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+        raise TypeError("encode takes a list of texts")
     limit = encoder.token_limit(MAX_LENGTH)
-    distinct = Sentences(texts, encoder.tokenizer, limit, representation.prompt)
-    vectors = distinct.embed(encoder.model, representation, device)
-    return vectors[distinct.rows(texts)]
+    distinct = Sentences(texts, encoder.tokenizer, limit, embedder.representation.prompt)
+    return distinct.embed(embedder)[distinct.rows(texts)]
 
 
 def load_encoder(name: str, *, pooling: str | None = None, device: str = "auto") -> SentenceEncoder:
@@ -101,4 +106,4 @@ def load_encoder(name: str, *, pooling: str | None = None, device: str = "auto")
 
     Raises MtdlabError if it cannot be loaded, or has no such pooling.
     """
-    return SentenceEncoder(name, named_representation(name, pooling), device)
+    return SentenceEncoder(name, find_representation(name, pooling), device)

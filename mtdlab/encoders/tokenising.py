@@ -23,16 +23,16 @@ def token_ids(
     if not sentences:
         return []
     if not prompt:
-        encoded = _encoded(tokenizer, sentences, max_length)
+        encoded = _encode(tokenizer, sentences, max_length)
         return [ids or [_end(tokenizer)] for ids in encoded]
-    before, after = _filled(tokenizer, prompt).split(SENTENCE)
+    before, after = _fill_prompt(tokenizer, prompt).split(SENTENCE)
     tail = _tail_length(tokenizer, after)
-    if (needed := len(_encoded(tokenizer, [before + after])[0])) >= max_length:
+    if (needed := len(_encode(tokenizer, [before + after])[0])) >= max_length:
         raise MtdlabError(
             f"prompt {prompt!r} has {needed} tokens, but at most {max_length} are allowed with the "
             "sentence; raise max_length or shorten the prompt"
         )
-    whole = _encoded(tokenizer, [before + sentence + after for sentence in sentences])
+    whole = _encode(tokenizer, [before + sentence + after for sentence in sentences])
     return [
         ids if len(ids) <= max_length else [*ids[: max_length - tail], *ids[-tail:]]
         for ids in whole
@@ -52,7 +52,7 @@ def check_prompt(tokenizer: PreTrainedTokenizerBase, representation: Representat
         return
     if tokenizer.mask_token_id is None:
         raise MtdlabError("pooling mask: the encoder's tokenizer has no mask token; choose another")
-    [ids] = _encoded(tokenizer, [_filled(tokenizer, representation.prompt)])
+    [ids] = _encode(tokenizer, [_fill_prompt(tokenizer, representation.prompt)])
     after = representation.tokens_after_mask
     if len(ids) <= after or ids[-1 - after] != tokenizer.mask_token_id:
         raise MtdlabError(
@@ -63,8 +63,8 @@ def check_prompt(tokenizer: PreTrainedTokenizerBase, representation: Representat
 
 def _check_words(tokenizer: PreTrainedTokenizerBase, representation: Representation) -> None:
     prompt = representation.prompt
-    before, after = _filled(tokenizer, prompt).split(SENTENCE)
-    [ids] = _encoded(tokenizer, [before])
+    before, after = _fill_prompt(tokenizer, prompt).split(SENTENCE)
+    [ids] = _encode(tokenizer, [before])
     expected = representation.tokens_before, representation.tokens_after
     if (len(ids) - 1, _tail_length(tokenizer, after)) != expected:
         raise MtdlabError(
@@ -73,13 +73,13 @@ def _check_words(tokenizer: PreTrainedTokenizerBase, representation: Representat
         )
 
 
-def _filled(tokenizer: PreTrainedTokenizerBase, prompt: str) -> str:
+def _fill_prompt(tokenizer: PreTrainedTokenizerBase, prompt: str) -> str:
     return prompt.replace(MASK, str(tokenizer.mask_token))
 
 
 def _tail_length(tokenizer: PreTrainedTokenizerBase, after: str) -> int:
     """Tokens after the sentence: those of the prompt's end, and special tokens at the end."""
-    alone = _encoded(tokenizer, [after])[0]
+    alone = _encode(tokenizer, [after])[0]
     starts = ([tokenizer.cls_token_id], [tokenizer.bos_token_id])
     return len(alone) - int(alone[:1] in starts)
 
@@ -88,7 +88,7 @@ def _end(tokenizer: PreTrainedTokenizerBase) -> int:
     return int(tokenizer.pad_token_id if tokenizer.eos_token_id is None else tokenizer.eos_token_id)
 
 
-def _encoded(
+def _encode(
     tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_length: int | None = None
 ) -> TokenIds:
     encoded = tokenizer(

@@ -121,7 +121,7 @@ def natural_pooling(name: str, traits: Traits) -> Representation:
     return Representation(declared_pooling(name) or ("last-token" if traits.causal else "cls"))
 
 
-def _trained(model: PreTrainedModel) -> str:
+def _describe_adapters(model: PreTrainedModel) -> str:
     every, trained = (
         sum(each.numel() for each in model.parameters() if each.requires_grad or whole)
         for whole in (True, False)
@@ -131,7 +131,7 @@ def _trained(model: PreTrainedModel) -> str:
 
 def describe_encoder(model: PreTrainedModel, fields: Sequence[str] | None) -> str:
     """The family, the forward pass that runs, and the fields that the dropout rate is set in."""
-    kind = f"{model.config.model_type}, {_trained(model)}" if has_adapters(model) else ""
+    kind = f"{model.config.model_type}, {_describe_adapters(model)}" if has_adapters(model) else ""
     kind = kind or str(model.config.model_type)
     if is_fast(model):
         return f"{kind}, the fast forward pass"

@@ -1,31 +1,32 @@
 """Evaluate one encoder on the chosen tasks."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rich.progress import TaskID
 from torch import nn
 from transformers import PreTrainedModel
 
 from mtdlab.data_paths import VARIABLE
 from mtdlab.device import choose_device
-from mtdlab.encoders.embed import MAX_LENGTH, Vectors, tokenised
+from mtdlab.encoders.embed import MAX_LENGTH, Embedder, Vectors, collect_with
 from mtdlab.encoders.loading import load_encoder
-from mtdlab.encoders.saved import named_representation
+from mtdlab.encoders.saved import find_representation
 from mtdlab.encoders.traits import check_pooling, natural_pooling
 from mtdlab.errors import MtdlabError
-from mtdlab.evaluation.embedder import Embedder
 from mtdlab.evaluation.external import open_tasks, score_external
-from mtdlab.evaluation.mteb_tree import write_mteb
+from mtdlab.evaluation.mteb import write_mteb
 from mtdlab.evaluation.pairs import Pairs, read_table
 from mtdlab.evaluation.processing import Flow, Processing, Whiten
 from mtdlab.evaluation.suite import Advance, Suite, T, TaskScore, embed_suite
-from mtdlab.evaluation.table import Report
+from mtdlab.evaluation.table import ScoreReport
 from mtdlab.evaluation.tasks import sts_benchmark_pairs
 from mtdlab.evaluation.word_vectors import PREFIX, WordAverages
-from mtdlab.methods.user_evaluator import import_evaluator
+from mtdlab.methods.user_modules import import_evaluator
 from mtdlab.settings import Representation, TrainerSettings
 from mtdlab.settings.tasks import (
     BUILTIN,
@@ -35,25 +36,27 @@ from mtdlab.settings.tasks import (
     parse_tasks,
     published_tasks,
 )
+from mtdlab.terminal import progress_bar
 
 SENTEVAL = "senteval"
 """SentEval's folder, where MTDLAB_DATA names a folder of several data sets."""
 
 
 def evaluate(
-    model: str,
+    model: str = "builtin",
     *,
-    tasks: str | None,
-    data: Path | None,
-    pooling: str | None,
-    whiten: int | None,
+    tasks: str | None = None,
+    data: str | Path | None = None,
+    pooling: str | None = None,
+    whiten: int | None = None,
     flow: int | None = None,
-    pairs: Path | None,
-    mteb: Path | None,
+    pairs: str | Path | None = None,
+    mteb: str | Path | None = None,
     evaluator: str | None = None,
-    advance: Advance,
-) -> Report:
-    """Score `builtin`, a folder, a Hugging Face name or `vectors:FILE`, averages of word vectors.
+) -> ScoreReport:
+    """Score an encoder, as `mtdlab evaluate`.
+
+    model    `builtin`, a folder, a Hugging Face name, or `vectors:FILE`, averages of word vectors.
 
     pooling  None: that of a model saved by mtdlab with its prompt and segments, else that of the
              encoder's `1_Pooling/config.json`, else cls, and of a decoder last-token.
@@ -82,17 +85,19 @@ def evaluate(
             f"{', '.join(external_tasks(tasks or ''))}: scored for an encoder as it is; remove "
             "--whiten and --flow, and name an encoder"
         )
-    given = _Data(tasks, data, pairs)
-    embedded = (
-        _averaged(model.removeprefix(PREFIX), given)
-        if words
-        else _encoded(model, named_representation(model, pooling), given, advance)
-    )
-    suite, vectors = embedded.suite, embedded.vectors
-    scores = suite.score_all(vectors, processing, advance=advance) + embedded.external
-    found = [suite.space(name, vectors, processing) for name in suite.spaces]
-    files = write_mteb(mteb, model, embedded.model, scores) if mteb and embedded.model else []
-    return Report(
+    folder, own = (None if each is None else Path(each) for each in (data, pairs))
+    given = _Data(tasks, folder, own)
+    with _progress() as advance:
+        embedded = (
+            _average_words(model.removeprefix(PREFIX), given)
+            if words
+            else _encode(model, find_representation(model, pooling), given, advance)
+        )
+        suite, vectors = embedded.suite, embedded.vectors
+        scores = suite.score_all(vectors, processing, advance=advance) + embedded.external
+        found = [suite.space(name, vectors, processing) for name in suite.spaces]
+    files = write_mteb(Path(mteb), model, embedded.model, scores) if mteb and embedded.model else []
+    return ScoreReport(
         model,
         embedded.representation,
         processing,
@@ -139,17 +144,17 @@ class _Embedded:
     remark: str = ""
 
 
-def _averaged(file: str, given: _Data) -> _Embedded:
+def _average_words(file: str, given: _Data) -> _Embedded:
     suite = given.suite(lambda texts: WordAverages(texts, Path(file)))
     return _Embedded(suite, suite.sentences.vectors, "cpu", remark=suite.sentences.remark())
 
 
-def _encoded(name: str, named: Representation | None, given: _Data, advance: Advance) -> _Embedded:
+def _encode(name: str, named: Representation | None, given: _Data, advance: Advance) -> _Embedded:
     encoder = load_encoder(name, None)
     representation = named or natural_pooling(name, encoder.traits)
     check_pooling(name, encoder.traits, representation)
     limit = encoder.token_limit(MAX_LENGTH)
-    suite = given.suite(tokenised(encoder.tokenizer, limit, representation.prompt))
+    suite = given.suite(collect_with(encoder.tokenizer, limit, representation.prompt))
     device = choose_device(TrainerSettings(encoder=name))
     nn.Module.to(encoder.model, device.device)
     embedder = Embedder(encoder.model, representation, device)
@@ -202,3 +207,17 @@ def _spaces(tasks: Sequence[str], data: Path | None, pairs: Path | None) -> dict
     if pairs is not None:
         spaces[str(pairs)] = read_table(pairs, first=0, second=1, gold=2)
     return spaces
+
+
+@contextmanager
+def _progress() -> Iterator[Advance]:
+    """An `Advance` that shows a bar for each name it is called with."""
+    with progress_bar() as bar:
+        rows: dict[str, TaskID] = {}
+
+        def advance(what: str, done: int, total: int) -> None:
+            if what not in rows:
+                rows[what] = bar.add_task(what, total=total)
+            bar.update(rows[what], completed=done)
+
+        yield advance

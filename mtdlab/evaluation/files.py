@@ -38,16 +38,14 @@ def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[str]:
     return [line.removesuffix("\r") for line in lines]
 
 
-def read_rows(
-    path: Path, columns: int, encoding: str = "utf-8-sig", *, header: bool = False
-) -> list[tuple[str, list[str]]]:
+def read_rows(path: Path, columns: int, *, header: bool = False) -> list[tuple[str, list[str]]]:
     """Each line as (place, its tab-separated columns), place being `evaluation FILE:LINE`.
 
     Further columns than `columns` are left out. Raises MtdlabError as `read_lines` does, and for
     a line with fewer.
     """
     rows = []
-    for number, line in enumerate(read_lines(path, encoding), 1):
+    for number, line in enumerate(read_lines(path), 1):
         row, place = line.split("\t"), f"evaluation {path}:{number}"
         if len(row) < columns:
             raise MtdlabError(

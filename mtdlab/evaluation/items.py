@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.items import Kind
+from analysis.data.items import Kind
 
 PER_ITEM = "per_item"
 """The key by which a user's program or evaluator returns the items of its scores."""

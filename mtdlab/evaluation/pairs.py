@@ -66,11 +66,11 @@ def load_pairs(source: str, split: Split) -> Pairs:
     if (folder := evaluation_folder(source)) is not None:
         if has_own_pairs(folder):
             own = folder / f"{split}.tsv"
-            return _ranked(own, read_table(own, first=0, second=1, gold=2))
+            return _check_ranks(own, read_table(own, first=0, second=1, gold=2))
         inside = folder / STS_BENCHMARK
         folder = inside if inside.is_dir() else folder
         path = folder / f"sts-{split}.csv"
-        return _ranked(path, read_table(path, first=5, second=6, gold=4))
+        return _check_ranks(path, read_table(path, first=5, second=6, gold=4))
     if split == "train":
         raise MtdlabError("evaluation builtin: has no train pairs; dev and test are there")
     return _pairs(builtin_pairs(split))
@@ -106,7 +106,7 @@ def read_table(path: Path, *, first: int, second: int, gold: int, header: bool =
 def read_sick(folder: Path) -> Pairs:
     """SICK's test split; columns 2, 3 and 4 (from 1) under a header. Raises as `read_table`."""
     path = folder / "SICK_test_annotated.txt"
-    return _ranked(path, read_table(path, first=1, second=2, gold=3, header=True))
+    return _check_ranks(path, read_table(path, first=1, second=2, gold=3, header=True))
 
 
 def read_year(folder: Path, subsets: Sequence[str]) -> Pairs:
@@ -118,7 +118,7 @@ def read_year(folder: Path, subsets: Sequence[str]) -> Pairs:
     rows: list[Row] = []
     for subset in subsets:
         rows += _read_subset(folder / f"STS.input.{subset}.txt", folder / f"STS.gs.{subset}.txt")
-    return _ranked(folder, _enough(folder, rows))
+    return _check_ranks(folder, _enough(folder, rows))
 
 
 def _read_subset(texts: Path, scores: Path) -> list[Row]:
@@ -143,7 +143,7 @@ def _enough(path: Path, rows: list[Row]) -> Pairs:
     return _pairs(rows)
 
 
-def _ranked(path: Path, pairs: Pairs) -> Pairs:
+def _check_ranks(path: Path, pairs: Pairs) -> Pairs:
     """The pairs. Raises MtdlabError where no encoder has a rank correlation on them."""
     distinct = {frozenset(pair) for pair in zip(pairs.first, pairs.second, strict=True)}
     problem = ""

@@ -18,12 +18,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.geometry import normalise_rows
+from analysis.measures.geometry import normalise_rows
 from mtdlab.data_paths import find_data
-from mtdlab.encoders.embed import MAX_LENGTH, Sentences
+from mtdlab.encoders.embed import MAX_LENGTH, Embedder, Sentences
 from mtdlab.encoders.loading import Encoder
 from mtdlab.errors import MtdlabError
-from mtdlab.evaluation.embedder import Embedder
 from mtdlab.evaluation.items import digest_of, values_in_points
 from mtdlab.evaluation.suite import TaskScore, check_directions
 from mtdlab.settings.tasks import BEIR, DEV, score_name
@@ -82,7 +81,7 @@ class RetrievalTask:
         name = self.name + (DEV if split == "dev" else "")
         sentences = self._queries[split]
         documents, queries = (
-            each.embed(embedder.model, embedder.representation, embedder.device)[each.rows(texts)]
+            each.embed(embedder)[each.rows(texts)]
             for each, texts in (
                 (self._documents, list(self.data.documents.values())),
                 (sentences, [self.data.queries[query] for query in judged]),
@@ -92,7 +91,7 @@ class RetrievalTask:
             check_directions(np.concatenate([documents, queries]).astype(np.float64))
         except ValueError as error:
             return [TaskScore(name, None, str(error), len(judged))]
-        found = ranked(queries, documents, list(judged), self._ids)
+        found = rank_documents(queries, documents, list(judged), self._ids)
         values = [ndcg(judged[query], ids) for query, ids in found]
         items = values_in_points(100 * np.array(values), self.data.digest(split))
         return [TaskScore(name, 100 * float(np.mean(values)), n=len(judged), items=items)]
@@ -103,7 +102,7 @@ class RetrievalTask:
         return sum(len(tokens) for each in both for tokens in each.tokens)
 
 
-def ranked(
+def rank_documents(
     queries: NDArray[np.float32],
     documents: NDArray[np.float32],
     names: Sequence[str],
@@ -135,10 +134,10 @@ def ndcg(judged: Mapping[str, int], ids: Sequence[str]) -> float:
     """
     gains = [max(0, judged.get(each, 0)) for each in ids[:CUT]]
     best = sorted((max(0, value) for value in judged.values()), reverse=True)[:CUT]
-    return _discounted(gains) / _discounted(best) if any(best) else 0.0
+    return _discount(gains) / _discount(best) if any(best) else 0.0
 
 
-def _discounted(gains: Sequence[int]) -> float:
+def _discount(gains: Sequence[int]) -> float:
     return float(sum(gain / np.log2(rank + 1) for rank, gain in enumerate(gains, 1)))
 
 

@@ -8,16 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
-from analysis.geometry import alignment, mean_cosine, normalise_rows, uniformity
-from mtdlab.device import Device
-from mtdlab.encoders.embed import Sentences, Vectors
+from analysis.measures.geometry import alignment, mean_cosine, normalise_rows, uniformity
+from mtdlab.encoders.embed import Embedder, Sentences, Vectors
 from mtdlab.errors import TrialError
-from mtdlab.evaluation.embedder import Embedder
 from mtdlab.evaluation.items import Items, similarities
 from mtdlab.evaluation.pairs import Pairs
-from mtdlab.settings import Representation
 
 NAN = float("nan")
 POSITIVE_ABOVE = 4.0
@@ -49,25 +46,23 @@ class StsTask:
         prompt: str = "",
     ) -> None:
         self.sentences = Sentences([*pairs.first, *pairs.second], tokenizer, max_length, prompt)
-        self.gold, self._pairs = pairs.gold, pairs
+        self.gold, self.pairs = pairs.gold, pairs
         self.first = self.sentences.rows(pairs.first)
         self.second = self.sentences.rows(pairs.second)
 
-    def embed(
-        self, model: PreTrainedModel, representation: Representation, device: Device
-    ) -> Vectors:
+    def embed(self, embedder: Embedder) -> Vectors:
         """Sentence vectors (S, D), see `Sentences.embed`.
 
         Raises TrialError where one of them is not finite.
         """
-        vectors = self.sentences.embed(model, representation, device)
+        vectors = self.sentences.embed(embedder)
         if not np.isfinite(vectors).all():
             raise TrialError("sentence vectors are not finite", "nan_loss")
         return vectors
 
     def measure(self, embedder: Embedder) -> tuple[Vectors, Evaluation]:
         """`embed` and `evaluate`: the vectors (S, D) and what they score."""
-        vectors = self.embed(embedder.model, embedder.representation, embedder.device)
+        vectors = self.embed(embedder)
         return vectors, self.evaluate(vectors)
 
     def evaluate(self, vectors: Vectors) -> Evaluation:
@@ -84,7 +79,7 @@ class StsTask:
             alignment=alignment(first[positive], second[positive]) if positive.any() else NAN,
             uniformity=uniformity(vectors),
             mean_cosine=mean_cosine(unit),
-            items=similarities(cosines, self.gold, self._pairs.digest),
+            items=similarities(cosines, self.gold, self.pairs.digest),
         )
 
 

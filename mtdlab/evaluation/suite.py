@@ -11,17 +11,22 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.geometry import alignment, batched_uniformity, normalise_rows, uniformity
-from analysis.tasks import TRANSFER
-from mtdlab.encoders.embed import Rows, Sentences, Vectors
-from mtdlab.evaluation.embedder import Embedder
+from analysis.data.tasks import TRANSFER
+from analysis.measures.geometry import alignment, batched_uniformity, normalise_rows, uniformity
+from mtdlab.encoders.embed import Embedder, Rows, Sentences, Vectors
 from mtdlab.evaluation.items import Items, similarities, values_in_points
-from mtdlab.evaluation.labels import Labelled, Transfer
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.processing import Processing
-from mtdlab.evaluation.sizes import describe_shortfall
 from mtdlab.evaluation.sts import POSITIVE_ABOVE, spearman
-from mtdlab.evaluation.tasks import Task, load_task, parts_of, task_folder
+from mtdlab.evaluation.tasks import (
+    Labelled,
+    Task,
+    Transfer,
+    describe_shortfall,
+    load_task,
+    parts_of,
+    task_folder,
+)
 from mtdlab.evaluation.transfer import Correct, Examples, nested_accuracy, split_accuracy
 from mtdlab.settings.tasks import BEIR, BUILTIN, is_external_score
 
@@ -106,7 +111,7 @@ class Suite(Generic[T]):
         """Read what `data`, a folder in SentEval's layout, holds of the tasks.
 
         collect  makes a `T` of the texts of all tasks and sets, which may occur repeatedly:
-                 `tokenised` for an encoder, `WordAverages` for word vectors.
+                 `collect_with` for an encoder, `WordAverages` for word vectors.
 
         Raises MtdlabError for an unknown task, and with file and line for a damaged file.
         """
@@ -215,25 +220,17 @@ def embed_suite(
     """Sentence vectors (S, D) of all tasks and sets of a suite, each sentence encoded once."""
     done = 0
 
-    def encoded(count: int) -> None:
+    def count_encoded(count: int) -> None:
         nonlocal done
         done += count
         advance("sentences", done, len(suite.sentences))
 
-    return suite.sentences.embed(
-        embedder.model, embedder.representation, embedder.device, advance=encoded
-    )
+    return suite.sentences.embed(embedder, advance=count_encoded)
 
 
-def score_tasks(
-    embedder: Embedder, suite: Suite[Sentences], *, advance: Advance = nothing
-) -> list[TaskScore]:
-    """Every task of a suite, in its order.
-
-    `advance(what, done, total)` follows the encoding and the classifiers.
-    """
-    vectors = embed_suite(embedder, suite, advance=advance)
-    return suite.score_all(vectors, embedder.processing, advance=advance)
+def score_tasks(embedder: Embedder, suite: Suite[Sentences]) -> list[TaskScore]:
+    """Every task of a suite, in its order."""
+    return suite.score_all(suite.sentences.embed(embedder), None)
 
 
 def check_directions(vectors: Floats) -> None:

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.geometry import NOTEBOOK_BATCH
-from analysis.tasks import STS, TRANSFER
+from analysis.data.tasks import STS, TRANSFER
+from analysis.measures.geometry import NOTEBOOK_BATCH
 from mtdlab.evaluation.processing import Flow, Processing, Whiten
 from mtdlab.evaluation.suite import Space, TaskScore
 from mtdlab.settings import Representation
@@ -23,7 +23,7 @@ OWN = "Other tasks, x 100"
 
 
 @dataclass(frozen=True)
-class Report:
+class ScoreReport:
     """What an encoder scored, in the tasks' order, and where its sentence vectors lie.
 
     representation  None for averages of word vectors.
@@ -51,7 +51,7 @@ def average(scores: Sequence[TaskScore]) -> tuple[float | None, int]:
     return (sum(there) / len(there) if there else None), len(there)
 
 
-def tables(report: Report) -> list[tuple[str, list[TaskScore], int]]:
+def tables(report: ScoreReport) -> list[tuple[str, list[TaskScore], int]]:
     """Title, scores and full size of each of the papers' tables that was chosen.
 
     Last the scores of other tasks, whose average has no meaning: of size 0.
@@ -64,7 +64,7 @@ def tables(report: Report) -> list[tuple[str, list[TaskScore], int]]:
     return [table for table in [*split, (OWN, own, 0)] if table[1]]
 
 
-def as_json(report: Report) -> dict[str, Any]:
+def as_fields(report: ScoreReport) -> dict[str, Any]:
     """The report as one JSON object; `complete` where an average is over the whole table."""
     averages, processing = {}, report.processing
     for title, scores, size in tables(report):
@@ -79,19 +79,19 @@ def as_json(report: Report) -> dict[str, Any]:
         "flow": processing.seed if isinstance(processing, Flow) else None,
         "remark": report.remark,
         "device": report.device,
-        "tasks": [_described(score) for score in report.scores],
+        "tasks": [_task_fields(score) for score in report.scores],
         "averages": averages,
         "spaces": [asdict(space) for space in report.spaces],
         "files": [str(path) for path in report.files],
     }
 
 
-def _described(score: TaskScore) -> dict[str, Any]:
+def _task_fields(score: TaskScore) -> dict[str, Any]:
     names = ("task", "score", "reason", "n", "warning", "metric")
     return {name: getattr(score, name) for name in names}
 
 
-def as_text(report: Report) -> list[str]:
+def as_text(report: ScoreReport) -> list[str]:
     """The report as lines: SimCSE's tables, what has no score and why, the geometry."""
     kind = describe(report.representation) if report.representation else "average of word vectors"
     kept = f", {report.processing}" if report.processing else ""

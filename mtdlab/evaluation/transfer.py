@@ -127,7 +127,7 @@ def _run(
     found = []
     # one thread each: the products are small, and more threads would compete for the cores
     with parallel_config("loky", n_jobs=min(len(jobs), cpu_count()), inner_max_num_threads=1):
-        runs = Parallel(return_as="generator")(delayed(_checked)(data, job) for job in jobs)
+        runs = Parallel(return_as="generator")(delayed(_check)(data, job) for job in jobs)
         for correct in runs:
             found.append(correct)
             advance(done + len(found), total)
@@ -139,7 +139,7 @@ def _accuracies(runs: list[list[Correct]]) -> NDArray[np.float64]:
     return np.array([[float(np.mean(correct)) for correct in run] for run in runs])
 
 
-def _checked(data: Examples, job: _Job) -> list[Correct]:
+def _check(data: Examples, job: _Job) -> list[Correct]:
     """Which checked rows are correct for each strength; a fit starts where the last one ended."""
     from sklearn.linear_model import LogisticRegression
 

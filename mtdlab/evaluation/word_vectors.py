@@ -82,7 +82,11 @@ def read_vectors(path: Path, wanted: set[str]) -> dict[str, NDArray[np.float32]]
     try:
         for number, line in _lines(path):
             fields = line.split(" ")
-            if number == 1 and _is_header(fields):
+            if (
+                number == 1
+                and len(fields) == 2
+                and all(each.isascii() and each.isdigit() for each in fields)
+            ):
                 dimension = int(fields[1])
                 continue
             dimension = dimension or len(fields) - 1
@@ -114,10 +118,6 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
                     "read, convert it to the text format"
                 )
             yield number, line.decode("utf-8", errors="replace").strip(" \r\n")
-
-
-def _is_header(fields: list[str]) -> bool:
-    return len(fields) == 2 and all(field.isascii() and field.isdigit() for field in fields)
 
 
 def _numbers(fields: Sequence[str], path: Path, number: int) -> NDArray[np.float32]:

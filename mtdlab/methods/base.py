@@ -13,17 +13,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from mtdlab.device import Device
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.losses import at_least_float32
 from mtdlab.settings import TrainerSettings
 from mtdlab.settings.augmentation import EMBEDDING_LEVEL, parse_augmentation, text_level
-from mtdlab.settings.texts import is_pairs
+from mtdlab.settings.trainer import is_pairs
 
 if TYPE_CHECKING:
     # transformers takes seconds to import, and reading a study file needs only the settings
     from transformers import PreTrainedModel
-
-    from mtdlab.device import Device
 
 S = TypeVar("S", bound=TrainerSettings)
 
@@ -80,7 +79,7 @@ class Method(nn.Module, ABC, Generic[S]):
     Settings: ClassVar[type[TrainerSettings]]
 
     @abstractmethod
-    def __init__(self, encoder: "PreTrainedModel", settings: S, device: "Device") -> None:
+    def __init__(self, encoder: "PreTrainedModel", settings: S, device: Device) -> None:
         """Build the method's modules around `encoder`, which it trains in place.
 
         Random initialisation draws from torch's global generator, which the run has seeded.

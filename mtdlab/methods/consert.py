@@ -20,13 +20,14 @@ from pydantic import AfterValidator
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
+from mtdlab.device import Device
 from mtdlab.encoders.dropout import Dropout
 from mtdlab.methods.base import Method, Step, Tokens
-from mtdlab.methods.draws import RandomDraws
 from mtdlab.methods.heads import word_table
 from mtdlab.methods.losses import at_least_float32
 from mtdlab.methods.perturbations import (
     EmbeddingNoise,
+    RandomDraws,
     cut_features,
     cut_tokens,
     shuffle_positions,
@@ -36,8 +37,6 @@ from mtdlab.settings.trainer import Positive
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-
-    from mtdlab.device import Device
 
 OFFSET = 3_000_017
 """Added to a run's seed for the generator of perturbations; other generators have other offsets."""
@@ -77,12 +76,12 @@ def parse_perturbation(text: str) -> tuple[str, float]:
     return name, share
 
 
-def _checked(text: str) -> str:
+def _check_perturbation(text: str) -> str:
     name, share = parse_perturbation(text)
     return f"{name}:{share}" if share else name
 
 
-Perturbed = Annotated[str, AfterValidator(_checked)]
+Perturbed = Annotated[str, AfterValidator(_check_perturbation)]
 
 
 class ConSERTSettings(TrainerSettings):
@@ -133,7 +132,7 @@ class ConSERT(Method[ConSERTSettings]):
     Settings = ConSERTSettings
 
     def __init__(
-        self, encoder: "PreTrainedModel", settings: ConSERTSettings, device: "Device"
+        self, encoder: "PreTrainedModel", settings: ConSERTSettings, device: Device
     ) -> None:
         """Nothing is initialised at random: there is no head."""
         super().__init__(encoder, settings, device)

@@ -23,22 +23,20 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
+from mtdlab.device import Device
 from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
 from mtdlab.methods.base import Method, Step, Tokens, View, evaluation_mode
-from mtdlab.methods.draws import RandomDraws
 from mtdlab.methods.heads import word_table
 from mtdlab.methods.history import Decay, HistorySettings
 from mtdlab.methods.losses import at_least_float32
 from mtdlab.methods.momentum import averaged_pairs, ema_update, make_target
-from mtdlab.methods.perturbations import EmbeddingNoise
+from mtdlab.methods.perturbations import EmbeddingNoise, RandomDraws
 from mtdlab.methods.queue import KeyQueue
 from mtdlab.settings import POOLING, Pooling, TrainerSettings, limits, setting, with_default
 from mtdlab.settings.trainer import Count, Positive
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-
-    from mtdlab.device import Device
 
 QUEUED_BATCHES = 64
 """Size of the queue in batches if not given."""
@@ -143,7 +141,7 @@ class Contriever(Method[ContrieverSettings]):
     Settings = ContrieverSettings
 
     def __init__(
-        self, encoder: "PreTrainedModel", settings: ContrieverSettings, device: "Device"
+        self, encoder: "PreTrainedModel", settings: ContrieverSettings, device: Device
     ) -> None:
         """The momentum encoder starts as a copy of `encoder`."""
         super().__init__(encoder, settings, device)

@@ -26,22 +26,21 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from mtdlab.device import Device
 from mtdlab.encoders.dropout import NO_DROPOUT
 from mtdlab.methods.base import Step, Tokens
-from mtdlab.methods.draws import RandomDraws
 from mtdlab.methods.heads import word_table
 from mtdlab.methods.history import Decay, HistorySettings
 from mtdlab.methods.losses import at_least_float32, info_nce
 from mtdlab.methods.momentum import averaged_pairs, ema_update, make_target
+from mtdlab.methods.perturbations import RandomDraws
 from mtdlab.methods.queue import KeyQueue
-from mtdlab.methods.two_pass import TwoPass
+from mtdlab.methods.simcse import TwoPass
 from mtdlab.settings import TrainerSettings, setting, with_default
 from mtdlab.settings.trainer import Count, Positive
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-
-    from mtdlab.device import Device
 
 QUEUED_BATCHES = 2.5
 """Size of the queue in batches if not given."""
@@ -98,7 +97,7 @@ class ESimCSE(TwoPass[ESimCSESettings]):
     Settings = ESimCSESettings
 
     def __init__(
-        self, encoder: "PreTrainedModel", settings: ESimCSESettings, device: "Device"
+        self, encoder: "PreTrainedModel", settings: ESimCSESettings, device: Device
     ) -> None:
         """The momentum encoder starts as a copy of `encoder`."""
         # imported here: transformers takes seconds to import, and study files are read without it

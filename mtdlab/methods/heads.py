@@ -15,7 +15,7 @@ from mtdlab.settings import Representation
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from mtdlab.encoders.segments import Segments
+    from mtdlab.encoders.pooling import Segments
 
 
 NORM_EPS = 1e-5

@@ -27,6 +27,7 @@ from pydantic import SerializerFunctionWrapHandler, model_serializer
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
+from mtdlab.device import Device
 from mtdlab.methods.base import Method, Step, Tokens, View
 from mtdlab.methods.esimcse import ESimCSE, ESimCSESettings
 from mtdlab.methods.heads import SegmentMean
@@ -41,8 +42,7 @@ from mtdlab.settings.trainer import Positive
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from mtdlab.device import Device
-    from mtdlab.encoders.segments import Segments
+    from mtdlab.encoders.pooling import Segments
 
 Backbone = Literal["simcse", "esimcse", "mocose", "sncse"]
 BACKBONES: Mapping[str, type[Method[Any]]] = {
@@ -151,9 +151,7 @@ class HiCL(Method[HiCLSettings]):
     source = "Wu et al., Findings of EMNLP 2023"
     Settings = HiCLSettings
 
-    def __init__(
-        self, encoder: "PreTrainedModel", settings: HiCLSettings, device: "Device"
-    ) -> None:
+    def __init__(self, encoder: "PreTrainedModel", settings: HiCLSettings, device: Device) -> None:
         """Only the backbone makes random draws."""
         super().__init__(encoder, settings, device)
         self.backbone = BACKBONES[settings.backbone](encoder, settings.inner, device)
@@ -173,7 +171,7 @@ class HiCL(Method[HiCLSettings]):
     def forward(self, step: int, views: Sequence[Tokens]) -> Step:
         """α times the local loss, 1 − α times the backbone's, and β times the entailment term."""
         settings = self.settings
-        with recorded(self.backbone) as passes:
+        with record_passes(self.backbone) as passes:
             result: Step = self.backbone(step, views)
         # the passes of a backbone begin with the two of the positive pair
         first, second = passes[:2]
@@ -226,7 +224,7 @@ class Pass:
 
 
 @contextmanager
-def recorded(backbone: nn.Module) -> Iterator[list[Pass]]:
+def record_passes(backbone: nn.Module) -> Iterator[list[Pass]]:
     """The forward passes of all branches of `backbone` meanwhile, in their order."""
     passes: list[Pass] = []
 
@@ -251,7 +249,7 @@ def local_loss(first: Pass, second: Pass, temperature: float) -> Tensor:
     Summed over the segments of a sentence, mean over the sentences.
     """
     # imported here: transformers takes seconds to import, and study files are read without it
-    from mtdlab.encoders.segments import places_of
+    from mtdlab.encoders.pooling import places_of
 
     logits = _cosines(first.segments, second.segments) / temperature
     same = first.sentence.unsqueeze(1) == second.sentence

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from analysis.trace import d_trace
+from analysis.measures.trace import d_trace
 from mtdlab.settings import TrainerSettings, setting
 from mtdlab.settings.trainer import Count
 

@@ -2,8 +2,8 @@
 
 In addition to SimCSE's in-batch negatives, each sentence has a mixed negative: a weighted mean of
 its positive (λ) and of the vector of another sentence (1 − λ), without gradient. In high dimensions
-random negatives are nearly orthogonal to a sentence (`analysis.spherical_cap`); a mixed negative
-has a cosine of about 0.24 with it.
+random negatives are nearly orthogonal to a sentence (`analysis.measures.spherical_cap`); a mixed
+negative has a cosine of about 0.24 with it.
 
 Deviation from the paper: the other sentence is the next one of the batch. Batches are random, so it
 is a random sentence, as in the paper.
@@ -24,8 +24,7 @@ from torch.nn.functional import cross_entropy, normalize
 
 from mtdlab.methods.base import Step, Tokens
 from mtdlab.methods.losses import at_least_float32
-from mtdlab.methods.simcse import SimCSESettings
-from mtdlab.methods.two_pass import TwoPass
+from mtdlab.methods.simcse import SimCSESettings, TwoPass
 from mtdlab.settings import setting
 
 

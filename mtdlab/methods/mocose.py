@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from mtdlab.device import Device
 from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
 from mtdlab.methods.base import Method, Step, Tokens, View, evaluation_mode
-from mtdlab.methods.clusters import centroids
 from mtdlab.methods.heads import (
     Branch,
     copy_pooler,
@@ -28,14 +28,12 @@ from mtdlab.methods.losses import at_least_float32, info_nce
 from mtdlab.methods.mocose_settings import MoCoSESettings, parse_slices
 from mtdlab.methods.momentum import averaged_pairs, ema_update, make_target
 from mtdlab.methods.perturbations import EmbeddingNoise, Fgsm, changed_share, with_gradient
-from mtdlab.methods.queue import KeyQueue, PublishedQueue
+from mtdlab.methods.queue import KeyQueue, PublishedQueue, centroids
 from mtdlab.settings import TrainerSettings
 from mtdlab.settings.schedules import ema_decay_at
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-
-    from mtdlab.device import Device
 
 
 class MoCoSE(Method[MoCoSESettings]):
@@ -50,7 +48,7 @@ class MoCoSE(Method[MoCoSESettings]):
     Settings = MoCoSESettings
 
     def __init__(
-        self, encoder: "PreTrainedModel", settings: MoCoSESettings, device: "Device"
+        self, encoder: "PreTrainedModel", settings: MoCoSESettings, device: Device
     ) -> None:
         """The order of construction fixes the order of random draws."""
         super().__init__(encoder, settings, device)

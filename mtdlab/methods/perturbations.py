@@ -1,4 +1,4 @@
-"""Augmentation of word embeddings, applied in training only.
+"""Random changes of word embeddings, applied in training only.
 
 Letters: N batch, L tokens, D dimension.
 """
@@ -8,8 +8,33 @@ import math
 import torch
 from torch import Tensor, nn
 
-from mtdlab.methods.draws import RandomDraws
 from mtdlab.settings.augmentation import EMBEDDING_LEVEL, Augmentation, parse_augmentation
+
+
+class RandomDraws(nn.Module):
+    """A module with a random generator of its own, so that a resumed run draws the same numbers.
+
+    The draws of other modules do not depend on how many it makes.
+    """
+
+    def __init__(self, seed: int, device: torch.device) -> None:
+        super().__init__()
+        self._generator = torch.Generator(device).manual_seed(seed)
+
+    def uniform(self, like: Tensor) -> Tensor:
+        """Uniform draws in [0, 1) in float64, of the shape and device of `like`."""
+        return torch.rand(
+            like.shape, generator=self._generator, device=like.device, dtype=torch.float64
+        )
+
+    def get_extra_state(self) -> Tensor:
+        """The generator's state, for the state dict."""
+        return self._generator.get_state()
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Restore the generator's state."""
+        self._generator.set_state(state.cpu())
+
 
 OFFSET = 1_000_003
 """Added to a run's seed, because the heads are initialised from a generator with that seed."""
@@ -86,11 +111,11 @@ class EmbeddingNoise(RandomDraws):
     def forward(self, words: Tensor, mask: Tensor) -> Tensor:
         """Augmented word embeddings (N, L, D) of one view, under a mask (N, L)."""
         for augmentation in self._wanted:
-            words = _augmented(augmentation, words, mask, self._generator)
+            words = _augment(augmentation, words, mask, self._generator)
         return words
 
 
-def _augmented(
+def _augment(
     augmentation: Augmentation, words: Tensor, mask: Tensor, generator: torch.Generator
 ) -> Tensor:
     if augmentation.name == "position-shuffle":

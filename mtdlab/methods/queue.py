@@ -1,13 +1,13 @@
-"""The queue of keys: a ring buffer; and a queue that fills as in the published program.
+"""The queue of keys: a ring buffer; one that fills as in the published program; its clusters.
 
-Letters: N batch, K queue, V rows valid so far (V <= K), D dimension.
+Letters: N batch, K queue, V rows valid so far (V <= K), k clusters, D dimension.
 """
 
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import normalize
+from torch.nn.functional import normalize, one_hot
 
 
 class KeyQueue(nn.Module):
@@ -28,7 +28,6 @@ class KeyQueue(nn.Module):
         *,
         initial: int = 0,
         slices: Sequence[tuple[int, int]] | None = None,
-        generator: torch.Generator | None = None,
     ) -> None:
         """A queue with `initial` random keys, by default empty.
 
@@ -40,7 +39,7 @@ class KeyQueue(nn.Module):
         self.register_buffer("positions", torch.tensor(_positions(slices)), persistent=False)
         # integers, not tensors: reading them at every step would synchronise with the GPU
         self._cursor = self._count = 0
-        self.enqueue(normalize(torch.randn(initial, dimension, generator=generator), dim=1))
+        self.enqueue(normalize(torch.randn(initial, dimension), dim=1))
 
     @property
     def fill(self) -> int:
@@ -100,16 +99,13 @@ class PublishedQueue(nn.Module):
         *,
         initial: int = 0,
         slices: Sequence[tuple[int, int]] | None = None,
-        generator: torch.Generator | None = None,
     ) -> None:
         """Arguments as for KeyQueue. Slices apply from the first step that would use K rows on."""
         super().__init__()
         self.size, self.initial = size, initial
         self.register_buffer("positions", torch.tensor(_positions(slices)), persistent=False)
         random_rows = size if initial else 0
-        self.rows = KeyQueue(
-            random_rows + size - initial, dimension, initial=random_rows, generator=generator
-        )
+        self.rows = KeyQueue(random_rows + size - initial, dimension, initial=random_rows)
         self._counter = initial
 
     @property
@@ -144,3 +140,32 @@ class PublishedQueue(nn.Module):
 
 def _positions(slices: Sequence[tuple[int, int]] | None) -> list[int]:
     return [at for first, last in slices or [] for at in range(first, last)]
+
+
+ROUNDS = 10
+"""Iterations of Lloyd's algorithm. Fixed, because a convergence test would synchronise with the GPU
+at every iteration."""
+
+
+@torch.no_grad()
+def centroids(keys: Tensor, count: int) -> Tensor:
+    """Normalised k-means centroids (k, D) of unit keys (V, D); the keys themselves if V <= k.
+
+    Lloyd's algorithm, initialised with evenly spaced rows and therefore deterministic; k 1 gives
+    the mean. An empty cluster keeps its centroid. Source: later slides by MoCoSE's authors.
+    """
+    total = len(keys)
+    if total <= count:
+        return keys
+    centres = keys[torch.arange(count, device=keys.device) * total // count]
+    for _ in range(ROUNDS):
+        centres = _round(keys, centres)
+    return normalize(centres, dim=1)
+
+
+def _round(keys: Tensor, centres: Tensor) -> Tensor:
+    # the nearest centre c has the greatest x·c − |c|²/2
+    nearest = (keys @ centres.T - centres.square().sum(dim=1) / 2).argmax(dim=1)
+    members = one_hot(nearest, len(centres)).to(keys.dtype)
+    sizes = members.sum(dim=0).unsqueeze(1)
+    return torch.where(sizes > 0, members.T @ keys / sizes.clamp(min=1), centres)

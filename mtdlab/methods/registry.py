@@ -61,7 +61,7 @@ def find_method(name: str) -> "type[Method[Any]]":
         return _imported[name]
     for point in entry_points(group=GROUP):
         if point.name == name:
-            return _loaded(name, point)
+            return _load(name, point)
     raise MtdlabError(
         f"method {name!r} is not known; {nearest(name, method_names())} "
         "(import the file of a custom method with --import)"
@@ -73,16 +73,17 @@ def _attribute(path: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def _loaded(name: str, point: Any) -> "type[Method[Any]]":
+def _load(name: str, point: Any) -> "type[Method[Any]]":
     try:
         found = point.load()
     except Exception as error:
         # code of another package can raise any exception
         raise MtdlabError(f"method {name}: {point.value} cannot be imported: {error}") from error
-    return _checked(name, found)
+    return _check_method(name, found)
 
 
-def _checked(name: str, found: Any) -> "type[Method[Any]]":
+def _check_method(name: str, found: Any) -> "type[Method[Any]]":
+    # imported here to start fast: torch takes seconds
     from mtdlab.methods.base import Method
     from mtdlab.settings import TrainerSettings
 
@@ -104,7 +105,7 @@ def register(method: "type[Method[Any]]") -> None:
     name = getattr(method, "name", "")
     if name in BUILTIN:
         raise MtdlabError(f"method {name}: the name is taken by a built-in method; choose another")
-    _imported[name] = _checked(name, method)
+    _imported[name] = _check_method(name, method)
 
 
 def settings_class(name: str) -> "type[TrainerSettings]":
@@ -120,6 +121,7 @@ def describe_method(name: str) -> dict[str, Any]:
 
     Reports use this record, so that they do not need the method to be installed.
     """
+    # imported here to start fast, as in `_check_method`
     from mtdlab.settings import settings_of
 
     settings = settings_class(name)

@@ -1,17 +1,75 @@
 """Unsupervised SimCSE (Gao et al., EMNLP 2021): one encoder, two dropout masks, in-batch negatives.
 
-Letters: N batch, D dimension.
+`TwoPass` is the base class of all methods that encode each sentence twice with one encoder.
+
+Letters: N batch, L tokens, D dimension.
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
 
-from torch import Tensor
+from torch import Tensor, nn
 
-from mtdlab.methods.base import Step, Tokens
+from mtdlab.device import Device
+from mtdlab.encoders.dropout import Dropout
+from mtdlab.methods.base import Method, Step, Tokens
+from mtdlab.methods.heads import Branch, word_table
 from mtdlab.methods.losses import info_nce
-from mtdlab.methods.two_pass import TwoPass
+from mtdlab.methods.perturbations import EmbeddingNoise
 from mtdlab.settings import TrainerSettings, with_default
 from mtdlab.settings.trainer import Positive
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+S = TypeVar("S", bound=TrainerSettings)
+
+
+class TwoPass(Method[S]):
+    """One encoder with a head (Linear, tanh) used in training only; both passes have gradients."""
+
+    def __init__(self, encoder: "PreTrainedModel", settings: S, device: Device) -> None:
+        """The head is initialised from torch's global generator."""
+        super().__init__(encoder, settings, device)
+        self.branch = Branch(
+            encoder,
+            representation=settings.representation,
+            dropout=settings.dropout,
+            activation=nn.Tanh(),
+        ).to(device.device)
+        self.dropout = Dropout(settings.dropout, settings.seed)
+        self.noise = EmbeddingNoise(settings.augmentation, settings.seed, device.device)
+        self.train()
+
+    def encode(self, views: Sequence[Tokens]) -> tuple[Tensor, Tensor]:
+        """Head vectors (N, D) of the first and the last view, or twice of the only one.
+
+        The passes have different dropout masks.
+        """
+        first, second = self.passes(views, (0, -1))
+        return first, second
+
+    def passes(self, views: Sequence[Tokens], order: Sequence[int]) -> list[Tensor]:
+        """Head vectors (N, D) of the views at these indices, each with a new dropout mask."""
+        table = word_table(self.branch.encoder)
+        words = [table(ids) for ids, _ in views]
+        masks = [mask for _, mask in views]
+        noisy = [self.noise(words[at], masks[at]) for at in order]
+        # one context: each weight is cast once, and its gradients are summed before they are cast
+        # back
+        with self.device.autocast():
+            return [
+                self.branch(each, masks[at], self.dropout)
+                for each, at in zip(noisy, order, strict=True)
+            ]
+
+    def parts(self) -> dict[str, nn.Module]:
+        """Encoder, head, dropout generator."""
+        return {
+            "encoder": self.branch.encoder,
+            "heads": nn.ModuleDict({"pooler": self.branch.pooler}),
+            "dropout": self.dropout,
+        }
 
 
 class SimCSESettings(TrainerSettings):

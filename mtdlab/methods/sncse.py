@@ -22,8 +22,7 @@ from torch.nn.functional import cosine_similarity, relu
 
 from mtdlab.methods.base import Step, Tokens, View
 from mtdlab.methods.losses import at_least_float32, info_nce
-from mtdlab.methods.simcse import SimCSESettings
-from mtdlab.methods.two_pass import TwoPass
+from mtdlab.methods.simcse import SimCSESettings, TwoPass
 from mtdlab.settings import POOLING, Pooling, TrainerSettings, setting, with_default
 from mtdlab.settings.augmentation import NEGATION
 from mtdlab.settings.trainer import Positive

@@ -3,8 +3,7 @@
 from mtdlab.settings.fields import Setting, setting, settings_of, with_default
 from mtdlab.settings.messages import first_error
 from mtdlab.settings.representation import POOLING, Pooling, Representation
-from mtdlab.settings.run import RunSettings
-from mtdlab.settings.trainer import TrainerSettings
+from mtdlab.settings.trainer import RunSettings, TrainerSettings
 
 __all__ = [
     "POOLING",

@@ -43,7 +43,7 @@ def describe_rule(broken: ErrorDetails) -> str:
     if kind == "value_error":
         return str(bounds["error"])
     if kind == "literal_error":
-        return _unknown(name, value, bounds["expected"])
+        return _describe_choices(name, value, bounds["expected"])
     if kind.startswith("int_"):
         quoted = isinstance(value, str) and re.fullmatch(r"[-+]?[0-9]+", value)
         rule = "must be a whole number" + (", without quotes" if quoted else "")
@@ -51,7 +51,7 @@ def describe_rule(broken: ErrorDetails) -> str:
         rule = PATTERNS.get(name, f"must match {bounds['pattern']}")
     else:
         rule = _RULES[kind](bounds) if kind in _RULES else "is not allowed here"
-    return f"{shown_value(value)}: {rule}"
+    return f"{quote_value(value)}: {rule}"
 
 
 def first_error(error: ValidationError) -> str:
@@ -61,19 +61,19 @@ def first_error(error: ValidationError) -> str:
     return f"{name}: {describe_rule(broken)}" if name else describe_rule(broken)
 
 
-def shown_value(value: Any) -> str:
+def quote_value(value: Any) -> str:
     """A value as a study file has it, cut to one short line."""
     named = {None: "null", True: "true", False: "false"}
     text = named[value] if value is None or isinstance(value, bool) else repr(value)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
-def _unknown(name: str, value: Any, expected: str) -> str:
+def _describe_choices(name: str, value: Any, expected: str) -> str:
     """A value that is none of a few: expected is pydantic's list, such as `'cls' or 'mean'`."""
     known = re.findall(r"'([^']*)'", expected)
     if not known:
-        return f"{shown_value(value)}: must be {expected.lower()}"
-    return f"unknown {name} {shown_value(value)}; choose from {', '.join(known)}"
+        return f"{quote_value(value)}: must be {expected.lower()}"
+    return f"unknown {name} {quote_value(value)}; choose from {', '.join(known)}"
 
 
 def _count(number: int, noun: str) -> str:

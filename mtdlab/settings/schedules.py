@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from analysis.trace import trace_limit
+from analysis.measures.trace import trace_limit
 from mtdlab.settings.trainer import TrainerSettings
 
 BLOCK = 1_000_000

@@ -8,7 +8,7 @@ dev data ends in `:dev`.
 
 from pathlib import PurePath
 
-from analysis.tasks import STS, TASKS, TRANSFER
+from analysis.data.tasks import STS, TASKS, TRANSFER
 
 BUILTIN = "builtin"
 KNOWN = (*TASKS, BUILTIN)

@@ -3,12 +3,14 @@
 A method declares further settings in a subclass, in the method's file.
 """
 
+import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Protocol, Self
 
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ValidationInfo,
@@ -19,27 +21,69 @@ from pydantic import (
 from mtdlab.settings import limits
 from mtdlab.settings.augmentation import NEGATION, parse_augmentation
 from mtdlab.settings.fields import setting
-from mtdlab.settings.lists import FieldNames, Names, TaskNames
 from mtdlab.settings.representation import POOLING, Pooling, Representation
 from mtdlab.settings.tasks import (
     DEV,
     SELECTIONS,
     check_selection,
     external_tasks,
+    parse_tasks,
     score_name,
     task_of,
 )
+
+
+def _join(names: Any) -> Any:
+    """A list of names joined by commas; other values unchanged."""
+    return ",".join(map(str, names)) if isinstance(names, list) else names
+
+
+def _check_fields(text: str) -> str:
+    names = sorted({name.strip() for name in text.split(",")} - {""})
+    if wrong := [name for name in names if not re.fullmatch(r"[A-Za-z_]\w*", name)]:
+        raise ValueError(
+            f"dropout_fields {wrong[0]!r}: is no field of a configuration; write a list of names, "
+            "such as [attention_dropout], or none"
+        )
+    return ",".join(names)
+
+
+_LIST_SCHEMA = WithJsonSchema({"type": ["string", "array"], "items": {"type": "string"}})
+Names = Annotated[str, BeforeValidator(_join), _LIST_SCHEMA]
+TaskNames = Annotated[Names, AfterValidator(lambda text: ",".join(parse_tasks(text)))]
+FieldNames = Annotated[Names, AfterValidator(_check_fields)]
+
+
+PAIRS = "pairs:"
+"""Before the name of a file of text pairs, see `mtdlab.corpus.corpus`."""
+
+
+def is_pairs(corpus: str) -> bool:
+    """Whether a corpus consists of pairs, whose texts are the two views."""
+    return corpus.startswith(PAIRS)
+
+
+class RunSettings(Protocol):
+    """The settings of one trial: `TrainerSettings`, or those of a program of the user."""
+
+    @property
+    def mtd(self) -> float | None:
+        """Maximum traceable distance in steps; None where there is none."""
+
+    def model_dump(self) -> dict[str, Any]:
+        """Every setting by name, with the method and the seed."""
+
 
 Positive = Annotated[int, Field(ge=1, le=limits.COUNT)]
 Count = Annotated[int, Field(ge=0, le=limits.COUNT)]
 
 
-def _checked_augmentation(text: str) -> str:
+def _check_augmentation(text: str) -> str:
     found = parse_augmentation(text)
     if NEGATION in {each.name for each in found}:
         raise ValueError(
             f"augmentation {NEGATION} reverses the meaning of a sentence, so it gives no positive "
-            "pair; only methods that train with negations, such as sncse, apply it"
+            "pair; only methods that train with negations apply it"
         )
     return "+".join(map(str, found)) or "none"
 
@@ -116,7 +160,7 @@ class TrainerSettings(BaseModel):
     temperature: float = setting(
         0.05, "temperature of the contrastive loss", symbol="τ", step_cost="none", gt=0
     )
-    augmentation: Annotated[str, AfterValidator(_checked_augmentation)] = setting(
+    augmentation: Annotated[str, AfterValidator(_check_augmentation)] = setting(
         "none", "augmentations in addition to dropout, joined with `+`"
     )
     learning_rate: float = setting(
@@ -217,7 +261,7 @@ class TrainerSettings(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _filled(cls, values: Any) -> Any:
+    def _fill_defaults(cls, values: Any) -> Any:
         return {**cls.fill(values), **values} if isinstance(values, dict) else values
 
     @model_validator(mode="after")

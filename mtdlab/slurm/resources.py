@@ -6,11 +6,53 @@ compute nodes that are slower, and for trials that need more than the measured s
 
 import math
 import re
+import shutil
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mtdlab.errors import MtdlabError
+
+DEFAULT_SIZE = 1001
+"""MaxArraySize of a cluster that is not configured otherwise (slurm.conf)."""
+ANSWER_SECONDS = 20
+
+
+def max_array_size(given: int | None) -> int:
+    """The most tasks of one array: as given, as this cluster says, or Slurm's default.
+
+    Raises MtdlabError where the cluster allows no arrays.
+    """
+    size = _configured() if given is None else given
+    size = DEFAULT_SIZE if size is None else size
+    # 1 allows the index 0 alone, 0 none
+    if size < 2:
+        raise MtdlabError(
+            f"this cluster allows no job arrays (MaxArraySize is {size}); submit jobs that run "
+            "`mtdlab worker` without an array"
+        )
+    return size
+
+
+def _configured() -> int | None:
+    """MaxArraySize of this machine's cluster; None where there is no Slurm or it is down."""
+    scontrol = shutil.which("scontrol")
+    if scontrol is None:
+        return None
+    try:
+        done = subprocess.run(
+            [scontrol, "show", "config"],
+            capture_output=True,
+            text=True,
+            timeout=ANSWER_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(r"^MaxArraySize\s*=\s*(\d+)", done.stdout, re.MULTILINE)
+    return int(found[1]) if found else None
+
 
 TIME_MARGIN = 2.0
 """Factor on the estimated time: another processor, a node and a file system shared with others."""
@@ -80,7 +122,7 @@ def parse_time(text: str) -> int:
     return seconds
 
 
-def written_time(seconds: int) -> str:
+def format_time(seconds: int) -> str:
     """A time limit as Slurm reads it: HH:MM:SS."""
     minutes, rest = divmod(seconds, 60)
     return f"{minutes // 60:02}:{minutes % 60:02}:{rest:02}"
@@ -107,7 +149,7 @@ def derive(
     if seconds:
         limit, why_time = seconds, "as given"
     elif needed and needed > limit:
-        why_time += f"; more than {written_time(limit)}, at which a task requeues itself"
+        why_time += f"; more than {format_time(limit)}, at which a task requeues itself"
     lead = min(LEAD_SECONDS + math.ceil((estimate or {}).get("evaluation", 0)), limit // 2)
     timeouts = math.ceil(needed / limit) - 1 + SPARE_TIMEOUTS if needed else UNKNOWN_TIMEOUTS
     cpus, why_cpus = _cpus(estimate, gpus)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mtdlab.errors import MtdlabError
-from mtdlab.slurm.resources import Resources, written_time
+from mtdlab.slurm.resources import Resources, format_time
 
 MOST_PREEMPTIONS = 100
 """Preemptions after which a task is not requeued: they are no fault of the study, but a task that
@@ -70,7 +70,7 @@ class Script:
             trials=self.trials,
             resources=self.resources,
             preemptions=MOST_PREEMPTIONS,
-            directives=[written_option(*each) for each in self._options().items()],
+            directives=[format_option(*each) for each in self._options().items()],
             command=shlex.join(self.command),
             url_is_secret=self.url_is_secret,
             folder=self.folder,
@@ -82,7 +82,7 @@ class Script:
         options = {
             "job-name": f"mtdlab-{self.study}",
             "array": f"0-{self.size - 1}",
-            "time": written_time(asked.seconds),
+            "time": format_time(asked.seconds),
             "cpus-per-task": str(asked.cpus),
         }
         if asked.memory is not None:
@@ -121,11 +121,11 @@ def read_options(given: Sequence[str]) -> dict[str, str]:
         if option in OWN_OPTIONS:
             raise MtdlabError(f"--sbatch {option}: cannot be set here; {OWN_OPTIONS[option]}")
         options[option] = value
-        written_option(option, value)
+        format_option(option, value)
     return options
 
 
-def written_option(option: str, value: str) -> str:
+def format_option(option: str, value: str) -> str:
     """An option as a line of #SBATCH has it, quoted as sbatch reads it. Raises MtdlabError."""
     if _CONTROL.search(value):
         raise MtdlabError(

@@ -2,13 +2,18 @@
 
 from typing import TYPE_CHECKING, Any
 
-from mtdlab.store.claims import Claim, Owner, Result
-from mtdlab.store.looks import Look
-from mtdlab.store.overview import StudyOverview, list_studies, study_names
-from mtdlab.store.progress import FINISHED, ProgressReader, RunningTrial
-from mtdlab.store.ranking import FinishedRow
-from mtdlab.store.saved_model import SavedModel
-from mtdlab.store.store import Store
+from mtdlab.store.claims import Claim, Result
+from mtdlab.store.owner import Owner
+from mtdlab.store.progress import (
+    ProgressReader,
+    RunningTrial,
+    StudyOverview,
+    list_studies,
+    study_names,
+)
+from mtdlab.store.ranking import FinishedRow, SavedModel
+from mtdlab.store.store import Look, Store
+from mtdlab.store.tables import FINISHED
 
 if TYPE_CHECKING:
     from mtdlab.store.frames import load_study

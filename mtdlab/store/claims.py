@@ -1,9 +1,11 @@
-"""Claiming, heartbeat, release and completion of trials by workers.
+"""The life of a trial: claimed, begun, released or ended by workers.
 
 Any number of workers may write, each only to the trial that it owns. Every method is one
-transaction, so that a crash leaves no trial in an intermediate state.
+transaction, so that a crash leaves no trial in an intermediate state; the one that ends a trial
+writes its copy in Optuna's tables too.
 """
 
+import logging
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,12 +16,13 @@ from sqlalchemy import or_, select, update
 from sqlalchemy.orm import Session, object_session
 
 from mtdlab.evaluation.items import Items
-from mtdlab.store.clock import Now
-from mtdlab.store.database import explained, writing_engine
+from mtdlab.store.database import translate_errors, writing_engine
 from mtdlab.store.items import record_items
-from mtdlab.store.tables import Array, ArrayRow, ScoreRow, TrialRow
+from mtdlab.store.optuna_copy import write_trials
+from mtdlab.store.owner import Owner, describe_end, is_ahead, is_dead, is_visible
+from mtdlab.store.tables import Array, ArrayRow, Now, ScoreRow, StudyRow, TrialRow
 
-Owner = Mapping[str, Any]
+_LOG = logging.getLogger(__name__)
 MOST_DEATHS = 3
 """A trial whose process died so many times, without a checkpoint in between, has failed."""
 
@@ -35,8 +38,7 @@ class Claim:
     setting: str
     seed: int
     parameters: dict[str, Any] | None
-    optuna_id: int | None
-    number: int | None
+    number: int
     owner: Owner = field(default_factory=dict)
     deaths: int = 0
 
@@ -46,7 +48,6 @@ class OwnedTrial:
     """A trial with its owner and the seconds since its last heartbeat, None without any."""
 
     row: int
-    optuna_id: int | None
     owner: Owner
     silent: float | None
 
@@ -81,7 +82,7 @@ class Claims:
 
     def claim(self, owner: Owner) -> Claim | None:
         """Claim the next waiting trial for `owner`; None if none can be claimed now."""
-        with explained(self.url), Session(self._engine) as session, session.begin():
+        with translate_errors(self.url), Session(self._engine) as session, session.begin():
             row = session.scalars(
                 select(TrialRow)
                 .where(TrialRow.study_id == self.study_id, TrialRow.state == "WAITING")
@@ -94,35 +95,51 @@ class Claims:
                 return None
             row.state, row.owner, row.step = "RUNNING", dict(owner), 0
             row.heartbeat = Now()
-            known = (row.setting, row.seed, row.parameters, row.optuna_id, row.number)
+            if row.number is None:
+                row.number = self._next_number(session)
+            known = (row.setting, row.seed, row.parameters, row.number)
             return Claim(row.id, *known, owner, row.deaths)
+
+    def _next_number(self, session: Session) -> int:
+        mine = update(StudyRow).where(StudyRow.id == self.study_id)
+        counted = mine.values(next_number=StudyRow.next_number + 1)
+        return int(session.execute(counted.returning(StudyRow.next_number - 1)).scalar_one())
 
     def begin(
         self,
         claim: Claim,
-        optuna_id: int,
-        number: int,
         parameters: dict[str, Any],
         settings: dict[str, Any] | None,
         mtd: float | None,
+        *,
+        in_optuna: bool = False,
     ) -> bool:
         """Record a trial's settings, and its parameters for all seeds of its configuration.
+
+        in_optuna  whether it has a copy in Optuna's tables while it runs.
 
         False if the claim's owner no longer owns the trial.
         """
         with self._owned_row(claim.row, claim.owner) as row:
             if row is None:
                 return False
-            row.optuna_id, row.number, row.settings, row.mtd = optuna_id, number, settings, mtd
-            session = object_session(row)
-            assert session is not None, "the row was read in a session that is open"
-            session.execute(
-                update(TrialRow)
-                .where(TrialRow.study_id == self.study_id, TrialRow.setting == claim.setting)
-                .where(TrialRow.parameters.is_(None))
-                .values(parameters=parameters)
-            )
+            session = _session_of(row)
+            row.settings, row.mtd, row.began = settings, mtd, row.began or Now()
+            if claim.parameters is None:
+                session.execute(
+                    update(TrialRow)
+                    .where(TrialRow.study_id == self.study_id, TrialRow.setting == claim.setting)
+                    .where(TrialRow.parameters.is_(None))
+                    .values(parameters=parameters)
+                )
+            if in_optuna:
+                self._copy(session, row)
             return True
+
+    def _copy(self, session: Session, row: TrialRow) -> None:
+        session.flush()
+        session.refresh(row)
+        write_trials(session, session.get_one(StudyRow, self.study_id), [row])
 
     def heartbeat(self, claim: Claim, owner: Owner, step: int) -> bool:
         """Record a heartbeat at `step`; False if `owner` no longer owns the trial."""
@@ -143,19 +160,12 @@ class Claims:
 
         After a connection that was lost during a claim, which may have been committed.
         """
-        with explained(self.url), Session(self._engine) as session, session.begin():
+        with translate_errors(self.url), Session(self._engine) as session, session.begin():
             mine = (TrialRow.study_id == self.study_id) & (TrialRow.state == "RUNNING")
             unbegun = select(TrialRow).where(mine, TrialRow.step == 0).with_for_update()
             for row in session.scalars(unbegun).all():
                 if row.owner == dict(owner):
                     _reset(row)
-
-    def restart(self, claim: Claim) -> None:
-        """Reset a trial to one that has never begun, if the claim's owner still owns it."""
-        with self._owned_row(claim.row, claim.owner) as row:
-            if row is not None:
-                _reset(row)
-                row.optuna_id = row.number = None
 
     def record_death(self, row_id: int, owner: Owner, how: str) -> str | None:
         """Count the death of the process of a trial; the trial's state then.
@@ -170,9 +180,37 @@ class Claims:
             row.deaths += 1
             _reset(row)
             if row.deaths >= MOST_DEATHS:
-                row.state, row.reason_code = "FAIL", "interrupted"
+                row.state, row.reason_code, row.ended = "FAIL", "interrupted", Now()
                 row.reason = f"its process died {row.deaths} times (at last: {how})"
+                self._copy(_session_of(row), row)
             return row.state
+
+    def release_dead(self) -> int:
+        """Reset the trials of processes that have died to waiting; how many were still running.
+
+        The death of a process on this machine counts against its trial, which may have caused it.
+        One that ended with its machine or container, or is silent on another machine, does not.
+        """
+        owned = self.owned()
+        dead = [trial for trial in owned if is_dead(trial.owner, trial.silent)]
+        for each in dead:
+            if is_ahead(each.silent):
+                _LOG.warning("a trial waits again: %s", describe_end(each.owner, each.silent))
+            if is_visible(each.owner):
+                self.record_death(each.row, each.owner, "it was found dead by a sweep")
+            else:
+                self.release(each.row, each.owner)
+        return len(owned) - len(dead)
+
+    def record_worker_death(self, process: int, how: str) -> bool:
+        """Release the trial of a worker that died, or fail it at its third; whether it had one.
+
+        process, how  its process id on this machine, and how it ended.
+        """
+        for trial in self.owned():
+            if trial.owner.get("pid") == process and is_dead(trial.owner, 0.0):
+                return self.record_death(trial.row, trial.owner, how) is not None
+        return False
 
     def forget_deaths(self, claim: Claim) -> None:
         """Count a trial's deaths anew: it has a later checkpoint, from which it continues."""
@@ -188,15 +226,16 @@ class Claims:
             for name, value in result.values.items():
                 setattr(row, name, _finite(value))
             row.state, row.reason, row.owner = result.state, result.reason, None
+            row.ended = Now()
             row.reason_code, row.traceback = result.reason_code, result.traceback
             row.environment = dict(result.environment)
-            session = object_session(row)
-            assert session is not None, "the row was read in a session that is open"
+            session = _session_of(row)
             for task, score in result.scores.items():
                 session.merge(ScoreRow(trial_id=row.id, task=task, score=_finite(score)))
             for name, values in result.arrays.items():
                 session.merge(ArrayRow(trial_id=row.id, name=name, values=values))
             record_items(session, row, result.items)
+            self._copy(session, row)
             return True
 
     @contextmanager
@@ -205,25 +244,34 @@ class Claims:
 
         SQLite has no row locks: there the transaction holds the lock of the database.
         """
-        with explained(self.url), Session(self._engine) as session, session.begin():
+        with translate_errors(self.url), Session(self._engine) as session, session.begin():
             row = session.get(TrialRow, row_id, with_for_update=True)
             is_owned = row is not None and row.state == "RUNNING" and (row.owner or {}) == owner
             yield row if is_owned else None
 
     def add_note(self, claim: Claim, note: str) -> None:
         """Record an error that occurred after the trial's result was recorded."""
-        with explained(self.url), Session(self._engine) as session, session.begin():
-            session.execute(update(TrialRow).where(TrialRow.id == claim.row).values(note=note))
+        with translate_errors(self.url), Session(self._engine) as session, session.begin():
+            row = session.get(TrialRow, claim.row, with_for_update=True)
+            if row is not None:
+                row.note = note
+                self._copy(session, row)
 
     def owned(self) -> list[OwnedTrial]:
         """All trials with an owner."""
-        with explained(self.url), Session(self._engine) as session:
+        with translate_errors(self.url), Session(self._engine) as session:
             rows = session.scalars(
                 select(TrialRow).where(
                     TrialRow.study_id == self.study_id, TrialRow.state == "RUNNING"
                 )
             )
-            return [OwnedTrial(row.id, row.optuna_id, row.owner or {}, row.silent) for row in rows]
+            return [OwnedTrial(row.id, row.owner or {}, row.silent) for row in rows]
+
+
+def _session_of(row: TrialRow) -> Session:
+    session = object_session(row)
+    assert session is not None, "the row was read in a session that is open"
+    return session
 
 
 def _reset(row: TrialRow) -> None:

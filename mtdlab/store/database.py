@@ -20,16 +20,27 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, insert, text
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    NullPool,
+    create_engine,
+    event,
+    func,
+    insert,
+    inspect,
+    select,
+    text,
+)
 from sqlalchemy.engine.interfaces import ExceptionContext
 from sqlalchemy.exc import DBAPIError, IntegrityError, NoSuchModuleError
 
 from mtdlab.errors import ConnectionLost, StorageError
 from mtdlab.files import free_space
-from mtdlab.store.migrations import copy_and_migrate, migrated_copy, schema_version
 from mtdlab.store.restarts import outlast_restarts
-from mtdlab.store.tables import SCHEMA_VERSION, Base, Schema
-from mtdlab.store.urls import parse_url, shown, sqlite_file
+from mtdlab.store.tables import SCHEMA_VERSION, Base, Schema, StudyRow
+from mtdlab.store.urls import mask, parse_url, sqlite_file
 
 LOCK_TIMEOUT_SECONDS = 60.0
 CONNECT_SECONDS = 10
@@ -82,7 +93,7 @@ def _waiting_engine(url: str, target: URL | str) -> Engine:
 
 
 def report_errors(engine: Engine, url: str) -> None:
-    """Make an engine that Optuna uses raise StorageError for what `explained` converts.
+    """Make an engine that Optuna uses raise StorageError for what `translate_errors` converts.
 
     Not for a violated constraint, by which Optuna detects that a study exists.
     """
@@ -91,7 +102,7 @@ def report_errors(engine: Engine, url: str) -> None:
     def _convert(context: ExceptionContext) -> None:
         error = context.sqlalchemy_exception
         if error is not None and not isinstance(error, IntegrityError):
-            with explained(url):
+            with translate_errors(url):
                 raise error
 
 
@@ -118,16 +129,15 @@ def lock_writers(connection: Connection) -> None:
 
 
 def writing_engine(url: str) -> Engine:
-    """An engine with write access to a database of the present schema.
+    """An engine with write access to a database of this schema.
 
-    Creates the database and tables if missing, and migrates older tables after copying the file.
-    Raises StorageError for a file that is empty or not a database, for a newer schema, and if the
-    copy fails.
+    Creates the database and tables if missing. Raises StorageError for a file that is empty or not
+    a database, and for another schema.
     """
     path = sqlite_file(url)
     if path is not None:
         check_file(path)
-    with explained(url):
+    with translate_errors(url):
         engine = _waiting_engine(url, parse_url(url))
         immediate(engine)
         _enforce_foreign_keys(engine)
@@ -137,18 +147,15 @@ def writing_engine(url: str) -> Engine:
             if version is None:
                 Base.metadata.create_all(connection)
                 connection.execute(insert(Schema).values(id=1, version=SCHEMA_VERSION))
-            elif version < SCHEMA_VERSION:
-                copy_and_migrate(connection, version, path, shown(url))
             else:
-                _refuse_newer(version, url)
+                _refuse_other_schema(version, url)
     return engine
 
 
 def reading_engine(url: str) -> Engine:
     """A read-only engine on an existing database with mtdlab's tables.
 
-    An older schema is read from a migrated copy in memory. Raises StorageError if the database does
-    not exist, for a newer schema, and for an older schema that is not in a SQLite file.
+    Raises StorageError if the database does not exist, and for another schema.
     """
     path = sqlite_file(url)
     if path is not None:
@@ -157,32 +164,32 @@ def reading_engine(url: str) -> Engine:
                 f"no database at {path}; run mtdlab sweep first, or name another with --storage"
             )
         check_file(path)
-    with explained(url):
+    with translate_errors(url):
         target = parse_url(url) if path is None else read_only(path)
         engine = _waiting_engine(url, target)
         with engine.connect() as connection:
             version = schema_version(connection)
         if version is None:
             raise StorageError(
-                f"{shown(url)} contains no mtdlab study; name another database with --storage"
+                f"{mask(url)} contains no mtdlab study; name another database with --storage"
             )
-        if version == SCHEMA_VERSION:
-            return engine
-        _refuse_newer(version, url)
-        if path is None:
-            raise StorageError(
-                f"{shown(url)} has schema {version}, this version of mtdlab reads "
-                f"{SCHEMA_VERSION}; run mtdlab sweep on one of its studies to migrate it"
-            )
-        return migrated_copy(path, version)
+        _refuse_other_schema(version, url)
+        return engine
 
 
-def _refuse_newer(version: int, url: str) -> None:
-    if version > SCHEMA_VERSION:
+def _refuse_other_schema(version: int, url: str) -> None:
+    if version != SCHEMA_VERSION:
         raise StorageError(
-            f"{shown(url)} has schema {version}, this version of mtdlab supports {SCHEMA_VERSION}; "
-            "install a newer version of mtdlab"
+            f"{mask(url)} has schema {version}, this version of mtdlab supports {SCHEMA_VERSION}; "
+            "install the version of mtdlab that wrote it"
         )
+
+
+def schema_version(connection: Connection) -> int | None:
+    """The schema version of mtdlab's tables in a database; None if it has none."""
+    if not inspect(connection).has_table(Schema.__tablename__):
+        return None
+    return connection.scalar(select(Schema.version))
 
 
 def read_only(path: Path) -> str:
@@ -231,12 +238,12 @@ def _beginning(path: Path) -> bytes:
 
 
 @contextmanager
-def explained(url: str) -> Iterator[None]:
+def translate_errors(url: str) -> Iterator[None]:
     """Convert errors of the database and its driver to a StorageError with one sentence."""
     try:
         yield
     except (ModuleNotFoundError, NoSuchModuleError) as error:
-        raise StorageError(f"{shown(url)}: {error}{_driver_hint(error)}") from None
+        raise StorageError(f"{mask(url)}: {error}{_driver_hint(error)}") from None
     except (DBAPIError, sqlite3.Error) as error:
         cause = getattr(error, "orig", None) or error
         reason = str(cause).splitlines()[0] if str(cause) else type(cause).__name__
@@ -248,13 +255,13 @@ def explained(url: str) -> Iterator[None]:
             hint = f"; {free_space(path.absolute().parent)}; free some, then rerun the sweep"
         is_lost = isinstance(error, DBAPIError) and error.connection_invalidated
         kind = ConnectionLost if is_lost else StorageError
-        raise kind(f"{shown(url)}: {reason}{hint}") from None
+        raise kind(f"{mask(url)}: {reason}{hint}") from None
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         if not _is_of_decoding(error):
             raise
         reason = " ".join(str(error).split())[:200]
         raise StorageError(
-            f"{shown(url)} is damaged: a record cannot be read ({reason}); restore it from a "
+            f"{mask(url)} is damaged: a record cannot be read ({reason}); restore it from a "
             "backup, or name another storage"
         ) from None
 
@@ -277,3 +284,56 @@ def _driver_hint(error: Exception) -> str:
     if "psycopg2" in missing or "dialects:postgres" in missing:
         return "; write postgresql+psycopg://..., the URL of the driver that mtdlab uses, psycopg 3"
     return "; install it with pip install 'mtdlab[postgresql]'" if "psycopg" in missing else ""
+
+
+_OPTUNA_TABLES = (
+    "studies",
+    "study_directions",
+    "study_user_attributes",
+    "trials",
+    "trial_params",
+    "trial_values",
+    "trial_intermediate_values",
+    "trial_user_attributes",
+)
+_ADVICE = "restore it from a backup, or name another storage"
+
+
+def refuse_damaged(url: str) -> None:
+    """Raise StorageError for a database in which tables or pages are damaged; writes nothing.
+
+    A SQLite file is read as a whole (`PRAGMA quick_check`). A missing file is not damaged.
+    """
+    path = sqlite_file(url)
+    if path is not None and not path.exists():
+        return
+    if path is not None:
+        check_file(path)
+    with translate_errors(url):
+        target = url if path is None else read_only(path)
+        engine = create_engine(target, **engine_arguments(url))
+        with engine.connect() as connection:
+            problem = _problem(connection)
+        engine.dispose()
+    if problem:
+        raise StorageError(f"{mask(url)} is damaged: {problem}; {_ADVICE}")
+
+
+def _problem(connection: Connection) -> str:
+    if connection.dialect.name == "sqlite":
+        found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
+        if found != "ok":
+            return " ".join(str(found).split())
+    present = set(inspect(connection).get_table_names())
+    ours = set(Base.metadata.tables)
+    if not present & ours:
+        return ""
+    if Schema.__tablename__ not in present or (version := schema_version(connection)) is None:
+        return "it has no schema version"
+    needed = ours if version == SCHEMA_VERSION else {Schema.__tablename__, StudyRow.__tablename__}
+    if StudyRow.__tablename__ in present and connection.scalar(
+        select(func.count()).select_from(StudyRow)
+    ):
+        needed |= set(_OPTUNA_TABLES)
+    missing = sorted(needed - present)
+    return f"table {missing[0]} is missing" if missing else ""

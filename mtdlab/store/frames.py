@@ -1,42 +1,139 @@
 """Reads a study from its database as pandas frames."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import Select, false, func, select
+from sqlalchemy import ColumnElement, Select, false, func, select
 from sqlalchemy.orm import Session
 
-from analysis.frames import (
+from analysis.data.frames import (
     CURVE_COLUMNS,
+    ENVIRONMENT_COLUMNS,
     LOOK_COLUMNS,
     PROBE_COLUMNS,
     SCORE_COLUMNS,
+    TRIAL_COLUMNS,
     Plan,
     Setting,
     Settings,
-    StudyFrames,
     empty,
 )
-from analysis.items import ItemScores, no_items
+from analysis.data.items import ItemScores, digest_of_tasks, no_items
+from analysis.notebook import Study
+from mtdlab.errors import StorageError
 from mtdlab.store.imported import as_record, check_row
-from mtdlab.store.items import has_items, load_items
+from mtdlab.store.items import RESTORE, has_items, name_of, problem_of
+from mtdlab.store.progress import living_state
 from mtdlab.store.reading import reading
-from mtdlab.store.setting_names import present_methods, present_text
 from mtdlab.store.store import find_study
 from mtdlab.store.tables import (
     Array,
     ArrayRow,
+    ItemsRow,
     LookRow,
     PlanRow,
     ScoreRow,
     StudyRow,
     TrialRow,
 )
-from mtdlab.store.trial_frames import read_trials
-from mtdlab.store.urls import storage_url, without_passwords
+from mtdlab.store.urls import mask, storage_url
+
+_OWN = tuple(name for name in TRIAL_COLUMNS if hasattr(TrialRow, name))
+"""The columns of a trial that are columns of its row; the others are settings."""
+_READ = (*_OWN, "note", "owner", "silent", "settings", "environment")
+_AT_ONCE = 5_000
+"""Rows whose settings are in memory as dictionaries, each ten times as large as in a frame."""
+_ITEMS_AT_ONCE = 500
+"""Trials whose values of items are in memory beside those of all."""
+_MISSING = float("nan")
+
+
+@dataclass
+class RecordedTrials:
+    """The trials that have begun, by number.
+
+    columns       values of each column of `TRIAL_COLUMNS` that is not a setting.
+    settings      values of each setting that any trial recorded, NaN where a trial did not.
+    environments  what each trial recorded of its machine; empty for a trial that did not.
+    """
+
+    columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in _OWN})
+    settings: dict[str, list[Any]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    environments: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def add(self, rows: Collection[Any]) -> None:
+        """Append rows with the columns `_READ`."""
+        begin = len(self.notes)
+        for name, values in self.columns.items():
+            values += map(living_state if name == "state" else attrgetter(name), rows)
+        self.notes += [row.note for row in rows]
+        self.environments += [row.environment or {} for row in rows]
+        recorded = [row.settings or {} for row in rows]
+        for name in dict.fromkeys(name for each in recorded for name in each):
+            self.settings.setdefault(name, [_MISSING] * begin)
+        for name, values in self.settings.items():
+            values += [each.get(name, _MISSING) for each in recorded]
+
+    def trials(self) -> pd.DataFrame:
+        """`TRIAL_COLUMNS`, then the other settings, then `note` if any trial has one."""
+        if not self.notes:
+            return empty(TRIAL_COLUMNS)
+        frame = pd.DataFrame(self.settings | self.columns)
+        first = frame.reindex(columns=list(TRIAL_COLUMNS))
+        for name, kind in TRIAL_COLUMNS.items():
+            values = first[name]
+            text = values.astype("object").where(values.notna(), "").astype("str")
+            first[name] = text if kind == "str" else pd.to_numeric(values)
+        rest = frame.drop(columns=[name for name in TRIAL_COLUMNS if name in frame])
+        if any(self.notes):
+            rest["note"] = pd.Series(self.notes, dtype="str")
+        return pd.concat([first, rest], axis=1)
+
+    def environment(self) -> pd.DataFrame:
+        """`ENVIRONMENT_COLUMNS`, a row per trial that recorded its environment."""
+        records = [
+            {"number": number} | _split_device(environment)
+            for number, environment in zip(self.columns["number"], self.environments, strict=True)
+            if environment
+        ]
+        if not records:
+            return empty(ENVIRONMENT_COLUMNS)
+        frame = pd.DataFrame.from_records(records, columns=list(ENVIRONMENT_COLUMNS))
+        return frame.astype(dict(ENVIRONMENT_COLUMNS))
+
+    def facts(self) -> dict[str, str]:
+        """The recorded environment of the trials; several values are joined by semicolons."""
+        seen: dict[str, dict[str, None]] = {}
+        for environment in self.environments:
+            for name, value in environment.items():
+                seen.setdefault(name, {})[str(value)] = None
+        return {name: "; ".join(values) for name, values in seen.items()}
+
+
+def read_trials(session: Session, begun: ColumnElement[bool]) -> RecordedTrials:
+    """The trials of which `begun` holds, by number."""
+    columns = [getattr(TrialRow, name) for name in _READ]
+    query = select(*columns).where(begun).order_by(TrialRow.number)
+    recorded = RecordedTrials()
+    for rows in session.execute(query.execution_options(yield_per=_AT_ONCE)).partitions():
+        recorded.add(rows)
+    return recorded
+
+
+def _split_device(environment: Mapping[str, Any]) -> dict[str, str]:
+    """The environment with its device line, "cpu, bfloat16, threads a trial: 1", split."""
+    device, _, rest = str(environment.get("device", "")).partition(", ")
+    precision, _, threads = rest.partition(", threads a trial: ")
+    parts = {"device": device, "precision": precision, "threads": threads}
+    return {name: str(environment.get(name, "")) for name in ("processor", "versions")} | parts
+
 
 ChooseCurves = Callable[[pd.DataFrame, Settings], bool | Collection[int]]
 """From trials and settings: whether to read all curves, or the numbers of those trials."""
@@ -44,7 +141,7 @@ ChooseCurves = Callable[[pd.DataFrame, Settings], bool | Collection[int]]
 
 def load_study(
     study: str, storage: str | None = None, *, curves: bool | ChooseCurves = True
-) -> StudyFrames:
+) -> Study:
     """A study's trials, curves, spectra and scores as frames, complete or still running.
 
     storage  a database URL or a SQLite file; by default MTDLAB_STORAGE, then OPTUNA_STORAGE, then
@@ -58,17 +155,17 @@ def load_study(
     with reading(url) as session:
         row = find_study(session, study, url)
         _check_judged_by(session, row)
-        methods = _methods(row)
-        begun = (TrialRow.study_id == row.id) & TrialRow.number.is_not(None)
+        methods = row.methods
+        begun = (TrialRow.study_id == row.id) & TrialRow.began.is_not(None)
         recorded = read_trials(session, begun)
         trials, settings = recorded.trials(), _settings(methods, recorded.settings)
         chosen = curves(trials, settings) if callable(curves) else curves
         of_study = select(TrialRow.number).where(begun).order_by(TrialRow.number)
         planned = select(func.count()).select_from(TrialRow).where(TrialRow.study_id == row.id)
-        return StudyFrames(
+        return Study(
             name=row.name,
             metric=row.metric,
-            select_by=row.select_by or "",
+            select_by=row.select_by,
             planned=session.scalar(planned) or 0,
             trials=trials,
             curves=_curves(session, _chosen(of_study, chosen)),
@@ -76,9 +173,8 @@ def load_study(
             scores=_scores(session, of_study),
             probes=_probes(session, of_study),
             sampler=row.identity["sampler"],
-            study_file=present_text(row.file_text, row.identity),
-            # an earlier version recorded passwords
-            command=without_passwords(row.command),
+            study_file=row.file_text,
+            command=row.command,
             facts=recorded.facts(),
             environment=recorded.environment(),
             settings=settings,
@@ -200,16 +296,6 @@ def _items(
     return partial(load_items, url, study_id, complete)
 
 
-def _methods(row: StudyRow) -> Mapping[str, Any]:
-    """The recorded methods of a study; the built-in methods if none were recorded."""
-    if row.methods:
-        return present_methods(row.methods)
-    # imported here: it imports torch, which studies of the present schema do not need
-    from mtdlab.methods.registry import BUILTIN, describe_method
-
-    return {name: describe_method(name) for name in BUILTIN}
-
-
 def _settings(methods: Mapping[str, Any], recorded: Iterable[str]) -> dict[str, Setting]:
     """The settings of the methods, and further settings that trials recorded."""
     known: dict[str, Setting] = {}
@@ -219,3 +305,63 @@ def _settings(methods: Mapping[str, Any], recorded: Iterable[str]) -> dict[str, 
     for name in recorded:
         known.setdefault(name, Setting(name))
     return {name: setting for name, setting in known.items() if name not in ("mtd", "seed")}
+
+
+def load_items(url: str, study_id: int, trials: Collection[int]) -> ItemScores | None:
+    """The items of those of the trials, by number, that were scored on the same ones.
+
+    Where trials were scored on different items, on those of most trials; None without any.
+    Raises StorageError.
+    """
+    with reading(url) as session:
+        mine = select(ItemsRow).where(ItemsRow.study_id == study_id).order_by(ItemsRow.task)
+        known = {name_of(row.task, row.digest): row for row in session.scalars(mine)}
+        arrays = select(TrialRow.number, ArrayRow.name).join(ArrayRow)
+        arrays = arrays.where(TrialRow.study_id == study_id, ArrayRow.name.in_(known))
+        of_trial: dict[Any, set[str]] = {}
+        for number, name in session.execute(arrays):
+            of_trial.setdefault(number, set()).add(name)
+        recorded = {each: frozenset(of_trial[each]) for each in sorted(trials) if each in of_trial}
+        if not recorded:
+            return None
+        [(most, _)] = Counter(recorded.values()).most_common(1)
+        shared = {name: row for name, row in known.items() if name in most}
+        for row in shared.values():
+            if row.gold is not None and (problem := problem_of(row.count, row.gold)):
+                where = f"{mask(url)} is damaged: the gold scores of task {row.task}"
+                raise StorageError(f"{where}: {problem}; {RESTORE}")
+        numbers = [number for number, names in recorded.items() if names == most]
+        values = _values(session, arrays.add_columns(ArrayRow.values), shared, numbers, url)
+    rows = shared.values()
+    gold = [row.gold for row in rows if row.gold is not None]
+    return ItemScores(
+        numbers=np.array(numbers, dtype=np.int64),
+        values=values,
+        kind="spearman" if gold else "mean",
+        gold=np.concatenate(gold) if gold else None,
+        tasks={row.task: row.count for row in rows},
+        digest=digest_of_tasks([row.digest for row in rows]),
+    )
+
+
+def _values(
+    session: Session,
+    arrays: Select[Any],
+    shared: Mapping[str, ItemsRow],
+    numbers: Sequence[int],
+    url: str,
+) -> Array:
+    """The values (N, P) of trials, the arrays of one trial side by side."""
+    ends = np.cumsum([row.count for row in shared.values()]).tolist()
+    columns = {
+        name: slice(end - row.count, end)
+        for (name, row), end in zip(shared.items(), ends, strict=True)
+    }
+    places = {number: at for at, number in enumerate(numbers)}
+    found = np.empty((len(numbers), ends[-1]), dtype=np.float32)
+    for number, name, values in session.execute(arrays.execution_options(yield_per=_ITEMS_AT_ONCE)):
+        if number in places and name in columns:
+            if problem := problem_of(shared[name].count, values):
+                raise StorageError(f"{mask(url)} is damaged: trial {number}: {problem}; {RESTORE}")
+            found[places[number], columns[name]] = values
+    return found

@@ -4,25 +4,24 @@ An exported file may have been changed by anyone. `check_records` refuses it bef
 written; a new column of a table needs its line in `COLUMNS`.
 """
 
-import json
 import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import numpy as np
-from sqlalchemy.orm import DeclarativeBase
+from sqlalchemy import select
+from sqlalchemy.orm import DeclarativeBase, Session
 
-from analysis.frames import TRIAL_COLUMNS
+from analysis.data.frames import TRIAL_COLUMNS
 from mtdlab.config.study import is_study_name
 from mtdlab.errors import StorageError
 from mtdlab.store.items import PREFIX, name_of, problem_of
-from mtdlab.store.optuna_rows import OptunaRows
-from mtdlab.store.progress import FINISHED
+from mtdlab.store.store import find_study
 from mtdlab.store.tables import (
+    FINISHED,
     REASON_CODES,
     ArrayRow,
     ItemsRow,
@@ -50,7 +49,7 @@ _ARRAY = re.compile(
 
 @dataclass(frozen=True)
 class Records:
-    """All rows of a study as dictionaries by column. optuna: those of Optuna's tables."""
+    """All rows of a study as dictionaries by column."""
 
     study: Row
     trials: list[Row]
@@ -59,7 +58,6 @@ class Records:
     items: list[Row]
     looks: list[Row]
     plans: list[Row]
-    optuna: OptunaRows
 
 
 @dataclass(frozen=True)
@@ -126,13 +124,6 @@ def _is_command(value: Any) -> bool:
     return isinstance(value, str) and len(value) <= LONGEST
 
 
-def _is_json_text(value: Any) -> bool:
-    try:
-        return _is_json(json.loads(value))
-    except (ValueError, TypeError, RecursionError):
-        return False
-
-
 def _is_distribution(value: Any) -> bool:
     # imported here: store works without it, and its import takes a second
     from optuna.distributions import json_to_distribution
@@ -156,24 +147,24 @@ WHOLE = Shape(f"a whole number from 0 to {LARGEST}", _is_whole)
 NUMBER = Shape(f"a number within {FURTHEST:g} of 0", _is_number)
 FRACTION = Shape("a number from 0 to 1", lambda value: _is_number(value) and 0 <= value <= 1)
 LEVEL = Shape("a number between 0 and 1", lambda value: _is_number(value) and 0 < value < 1)
+TIME = Shape(
+    "a time in seconds, from 1970 to 2100", lambda value: _is_number(value) and 0 <= value <= 4.1e9
+)
 FLAG = Shape("true or false", lambda value: isinstance(value, bool))
 TEXT = Shape("text", lambda value: isinstance(value, str) and len(value) <= LONGEST)
 NAME = Shape("a name of a study", lambda value: isinstance(value, str) and is_study_name(value))
 COMMAND = Shape("a command with closed quotes", _is_command)
 JSON = Shape("JSON with finite numbers", _is_json)
-JSON_TEXT = Shape("the text of JSON with finite numbers", _is_json_text)
 SCALAR = Shape(
     "text, a finite number, true, false or null",
     lambda value: not isinstance(value, dict | list) and _is_json(value),
 )
-TIME = Shape("a time", lambda value: isinstance(value, datetime))
 ARRAY = Shape(
     "a vector without infinity",
     lambda value: isinstance(value, np.ndarray) and not np.isinf(value).any(),
 )
 SHA256 = Shape("a SHA-256", lambda value: re.fullmatch("[0-9a-f]{64}", str(value)) is not None)
 DISTRIBUTION = Shape("a distribution of Optuna's", _is_distribution)
-ANY = Shape("anything", lambda _: True)
 
 _SETTINGS = _named(SCALAR)
 _SETTING = _named(TEXT, symbol=TEXT, unit=TEXT, description=TEXT, default=SCALAR)
@@ -181,7 +172,6 @@ _METHOD = _named(TEXT, title=TEXT, settings=_named(_SETTING))
 _IDENTITY = _named(JSON, sampler=TEXT, trainer=_named(JSON), search=_named(TEXT))
 _PLAN = _named(JSON, study=TEXT, metric=TEXT, margin=NUMBER, alpha=LEVEL, looks=_listed(WHOLE))
 _MODEL = _named(TEXT, trial=WHOLE, host=TEXT, folder=TEXT)
-_VALUE_TYPE = _one_of("FINITE", "INF_POS", "INF_NEG", "NAN")
 
 COLUMNS: Mapping[str, Mapping[str, Shape]] = {
     StudyRow.__tablename__: {
@@ -196,9 +186,12 @@ COLUMNS: Mapping[str, Mapping[str, Shape]] = {
         "methods": _named(_METHOD),
         "precision": _optional(_one_of("float32", "bfloat16")),
         "model": _optional(_MODEL),
-        "definition": _optional(_named(JSON)),
+        "definition": _named(JSON),
+        "folder": _optional(TEXT),
+        "distributions": _named(DISTRIBUTION),
         "inputs": _optional(_named(TEXT)),
         "artifacts": _optional(TEXT),
+        "next_number": WHOLE,
     },
     TrialRow.__tablename__: {
         "id": WHOLE,
@@ -209,8 +202,9 @@ COLUMNS: Mapping[str, Mapping[str, Shape]] = {
         "leads": FLAG,
         "parameters": _optional(_named(SCALAR)),
         "state": _one_of(*STATES),
-        "optuna_id": _optional(WHOLE),
         "number": _optional(WHOLE),
+        "began": _optional(TIME),
+        "ended": _optional(TIME),
         "owner": _optional(_named(SCALAR)),
         "heartbeat": _optional(NUMBER),
         "step": WHOLE,
@@ -279,53 +273,28 @@ COLUMNS: Mapping[str, Mapping[str, Shape]] = {
         "plan": _PLAN,
         "sha256": SHA256,
     },
-    "studies": {"study_id": WHOLE, "study_name": NAME},
-    "study_directions": {
-        "study_direction_id": WHOLE,
-        "direction": _one_of("MAXIMIZE"),
-        "study_id": WHOLE,
-        "objective": Shape("0", lambda value: value == 0),
-    },
-    "trials": {
-        "trial_id": WHOLE,
-        "number": WHOLE,
-        "study_id": WHOLE,
-        "state": _one_of(*STATES),
-        "datetime_start": _optional(TIME),
-        "datetime_complete": _optional(TIME),
-    },
-    "trial_params": {
-        "param_id": WHOLE,
-        "trial_id": WHOLE,
-        "param_name": TEXT,
-        "param_value": NUMBER,
-        "distribution_json": DISTRIBUTION,
-    },
-    "trial_values": {
-        "trial_value_id": WHOLE,
-        "trial_id": WHOLE,
-        "objective": Shape("0", lambda value: value == 0),
-        "value": NUMBER,
-        "value_type": _one_of("FINITE"),
-    },
-    "trial_intermediate_values": {
-        "trial_intermediate_value_id": WHOLE,
-        "trial_id": WHOLE,
-        "step": WHOLE,
-        "intermediate_value": _optional(NUMBER),
-        "intermediate_value_type": _VALUE_TYPE,
-    },
-    **{
-        f"{of}_{kind}_attributes": {
-            f"{of}_{kind}_attribute_id": WHOLE,
-            f"{of}_id": WHOLE,
-            "key": TEXT,
-            "value_json": JSON_TEXT,
-        }
-        for of in ("study", "trial")
-        for kind in ("user", "system")
-    },
 }
+
+
+def records_of(session: Session, name: str, url: str) -> Records:
+    """The rows of a study. Raises NothingToReport if there is no such study."""
+    row = find_study(session, name, url)
+    mine = TrialRow.study_id == row.id
+    of_study = select(TrialRow.id).where(mine)
+    return Records(
+        as_record(row),
+        _records(session, TrialRow, mine),
+        _records(session, ScoreRow, ScoreRow.trial_id.in_(of_study)),
+        _records(session, ArrayRow, ArrayRow.trial_id.in_(of_study)),
+        _records(session, ItemsRow, ItemsRow.study_id == row.id),
+        _records(session, LookRow, LookRow.study_id == row.id),
+        _records(session, PlanRow, PlanRow.study == name),
+    )
+
+
+def _records(session: Session, kind: type[DeclarativeBase], condition: Any) -> list[Row]:
+    rows = select(kind).where(condition).order_by(*kind.__mapper__.primary_key)
+    return [as_record(row) for row in session.scalars(rows)]
 
 
 def check_records(records: Records) -> None:
@@ -338,7 +307,6 @@ def check_records(records: Records) -> None:
         ItemsRow.__tablename__: records.items,
         LookRow.__tablename__: records.looks,
         PlanRow.__tablename__: records.plans,
-        **records.optuna,
     }
     for table, rows in tables.items():
         for row in rows:
@@ -368,44 +336,39 @@ def _shortened(value: Any) -> str:
     return " ".join(text.split()) if len(text) <= 60 else f"{' '.join(text[:57].split())}..."
 
 
-def _one_study_of_optunas(records: Records) -> Iterator[str]:
-    names = [row["study_name"] for row in records.optuna.get("studies", [])]
-    if names != [records.study["name"]]:
-        yield f"Optuna's tables have the studies {names}; expected {records.study['name']}"
-    elif len(records.optuna["study_directions"]) != 1:
-        yield "Optuna's study has not one objective"
-
-
 def _trials_are_numbered(records: Records) -> Iterator[str]:
-    numbers = sorted(row["number"] for row in records.optuna["trials"])
-    if numbers != list(range(len(numbers))):
-        yield "the trials in Optuna's tables are not numbered from 0"
-
-
-def _trials_are_those_of_optuna(records: Records) -> Iterator[str]:
-    known = {row["trial_id"]: row["number"] for row in records.optuna["trials"]}
     for row in records.trials:
-        has_begun = row["optuna_id"] is not None
-        if has_begun and known.get(row["optuna_id"], -1) != row["number"]:
-            yield f"trial {row['number']} is no trial in Optuna's tables"
-        if not has_begun and row["number"] is not None:
-            yield f"trial {row['number']} has a number and never began"
+        number, has_begun = row["number"], row["began"] is not None
+        if number is not None and number >= records.study["next_number"]:
+            yield f"trial {number} has a number that is still to be given"
+        if has_begun and number is None:
+            yield f"a trial of configuration {row['setting']} began without a number"
         if has_begun and row["parameters"] is None:
-            yield f"trial {row['number']} began without parameters"
+            yield f"trial {number} began without parameters"
+        if number is None and row["state"] != "WAITING":
+            yield f"a trial of configuration {row['setting']} is {row['state']} without a number"
         if not has_begun and row["state"] in FINISHED and row["reason_code"] != "interrupted":
             yield f"a trial of configuration {row['setting']} is {row['state']} and never began"
-    counts = Counter(row["optuna_id"] for row in records.trials if row["optuna_id"] is not None)
+    counts = Counter(row["number"] for row in records.trials if row["number"] is not None)
     if twice := [each for each, count in counts.items() if count > 1]:
-        yield f"trial {known[twice[0]]} stands for several planned trials"
+        yield f"number {twice[0]} stands for several planned trials"
 
 
 def _parameters_are_of_their_distributions(records: Records) -> Iterator[str]:
+    # imported here: store works without it, and its import takes a second
     from optuna.distributions import json_to_distribution
 
-    for row in records.optuna["trial_params"]:
-        distribution = json_to_distribution(row["distribution_json"])
-        if not distribution._contains(row["param_value"]):
-            yield f"parameter {row['param_name']} of a trial is not of its distribution"
+    parameters = [row["parameters"] or {} for row in records.trials]
+    for name, text in records.study["distributions"].items():
+        distribution = json_to_distribution(text)
+        for value in {given[name] for given in parameters if name in given}:
+            try:
+                is_one = distribution._contains(distribution.to_internal_repr(value))
+            except (ValueError, TypeError):
+                is_one = False
+            if not is_one:
+                found = f"parameter {name} of a trial is {_shortened(value)}"
+                yield f"{found}, which is not of its distribution"
 
 
 def _settings_are_of_one_kind(records: Records) -> Iterator[str]:
@@ -462,9 +425,7 @@ def _items_are_those_of_the_study(records: Records) -> Iterator[str]:
 
 
 RELATIONS: tuple[Callable[[Records], Iterator[str]], ...] = (
-    _one_study_of_optunas,
     _trials_are_numbered,
-    _trials_are_those_of_optuna,
     _parameters_are_of_their_distributions,
     _settings_are_of_one_kind,
     _arrays_have_equal_sizes,

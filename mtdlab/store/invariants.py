@@ -1,4 +1,4 @@
-"""What holds of every study in a database: one function an invariant, in `INVARIANTS`.
+"""The invariants of every study in a database, one function each, in `INVARIANTS`.
 
 Each takes a `Record` of the study and yields its problems. A new invariant is one function and its
 name in `INVARIANTS`. Nothing is written: the database is opened read-only.
@@ -7,17 +7,73 @@ name in `INVARIANTS`. Nothing is written: the database is opened read-only.
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
+from mtdlab.store.optuna_copy import TRIALS, VALUES, find_copy, has_tables
 from mtdlab.store.owner import describe_end, is_dead
-from mtdlab.store.progress import FINISHED
-from mtdlab.store.record import Record
-from mtdlab.store.tables import TrialRow
+from mtdlab.store.ranking import FinishedRow, find_best, find_ranking
+from mtdlab.store.store import find_study
+from mtdlab.store.tables import FINISHED, ArrayRow, StudyRow, TrialRow
+
+CURVES = ("curve/loss", "curve/step")
+"""Every complete trial has one of these arrays: that of mtdlab's trainer, or of a program."""
+
+
+@dataclass(frozen=True)
+class OptunaTrial:
+    """A trial in Optuna's tables; value: None before it has one."""
+
+    state: str
+    value: float | None
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is recorded of a study.
+
+    trials    its planned trials; with_curve: the rows of those that have a training curve.
+    ranking   the score that ranks each trial, by row.
+    optuna    its trials in Optuna's tables, by number; None where Optuna has no such study.
+    best      the trial whose model is kept.
+    """
+
+    study: StudyRow
+    trials: Sequence[TrialRow]
+    with_curve: Set[int]
+    ranking: Mapping[int, float | None]
+    optuna: Mapping[int, OptunaTrial] | None
+    best: FinishedRow | None
+
+
+def read_record(session: Session, study: str, url: str) -> Record:
+    """Read what is recorded of a study. Raises NothingToReport where there is no such study."""
+    row = find_study(session, study, url)
+    mine = TrialRow.study_id == row.id
+    curved = select(ArrayRow.trial_id).join(TrialRow).where(mine, ArrayRow.name.in_(CURVES))
+    ranked = select(TrialRow.id, find_ranking(session, row.id)).where(mine)
+    return Record(
+        row,
+        session.scalars(select(TrialRow).where(mine).order_by(TrialRow.position)).all(),
+        set(session.scalars(curved)),
+        {row[0]: row[1] for row in session.execute(ranked)},
+        _optuna_trials(session, row),
+        find_best(session, row.id),
+    )
+
+
+def _optuna_trials(session: Session, row: StudyRow) -> dict[int, OptunaTrial] | None:
+    if not has_tables(session.connection()) or (copy := find_copy(session, row.name)) is None:
+        return None
+    joined = TRIALS.outerjoin(VALUES, TRIALS.c.trial_id == VALUES.c.trial_id)
+    columns = select(TRIALS.c.number, TRIALS.c.state, VALUES.c.value).select_from(joined)
+    found = session.execute(columns.where(TRIALS.c.study_id == copy))
+    return {number: OptunaTrial(*rest) for number, *rest in found}
+
 
 RERUN = "rerun mtdlab sweep on its file"
 OVERWRITE = f"{RERUN}, which writes mtdlab's record over Optuna's"
@@ -53,18 +109,6 @@ def each_configuration_and_seed_once(record: Record) -> Iterator[Problem]:
             yield Problem(name, f"{setting} with seed {seed} is planned {count} times", RESTORE)
 
 
-def numbers_are_unique(record: Record) -> Iterator[Problem]:
-    """No two planned trials are one trial of Optuna's."""
-    for kind, values in (
-        ("number", [row.number for row in record.trials]),
-        ("Optuna trial", [row.optuna_id for row in record.trials]),
-    ):
-        for value, count in Counter(value for value in values if value is not None).items():
-            if count > 1:
-                found = f"{kind} {value} stands for {count} planned trials"
-                yield Problem("each trial has a number of its own", found, RESTORE)
-
-
 def running_trials_have_a_living_owner(record: Record) -> Iterator[Problem]:
     """A trial is RUNNING if and only if a process that lives owns it."""
     name = "every running trial has a living owner"
@@ -87,7 +131,7 @@ def states_are_known(record: Record) -> Iterator[Problem]:
             yield Problem(name, f"{_name(row)} is {row.state}", RESTORE)
         elif row.reason_code == "interrupted":
             continue  # its process may have died three times before it began
-        elif row.state in FINISHED and (row.number is None or row.optuna_id is None):
+        elif row.state in FINISHED and (row.number is None or row.began is None):
             yield Problem(name, f"{_name(row)} is {row.state} and never began", RESTORE)
 
 
@@ -110,20 +154,20 @@ def complete_trials_have_results(record: Record) -> Iterator[Problem]:
 
 
 def optuna_agrees(record: Record) -> Iterator[Problem]:
-    """Every trial that began is an Optuna trial with the same number, state and value."""
+    """Every trial that has ended has a copy in Optuna's tables, with the same state and value."""
     name = "mtdlab's and Optuna's tables agree"
     if record.optuna is None:
         found = "Optuna's tables have no such study; it was deleted through Optuna"
-        yield Problem(name, found, f"{RERUN}, which begins it again")
+        yield Problem(name, found, f"{RERUN}, which writes it again")
         return
     for row in record.trials:
-        if row.optuna_id is None:
-            continue
-        other = record.optuna.get(row.optuna_id)
-        if other is None:
-            yield Problem(name, f"{_name(row)} is missing in Optuna's tables", RESTORE)
-        elif other.number != row.number:
-            yield Problem(name, f"{_name(row)} is number {other.number} there", RESTORE)
+        other = None if row.number is None else record.optuna.get(row.number)
+        if row.state not in FINISHED:
+            if other is not None and other.state in FINISHED:
+                found = f"{_name(row)} is {row.state}, in Optuna {other.state}"
+                yield Problem(name, found, OVERWRITE)
+        elif other is None:
+            yield Problem(name, f"{_name(row)} is missing in Optuna's tables", OVERWRITE)
         elif other.state != row.state:
             yield Problem(name, f"{_name(row)} is {row.state}, in Optuna {other.state}", OVERWRITE)
         elif row.state == "COMPLETE" and not _same(other.value, record.ranking.get(row.id)):
@@ -133,19 +177,15 @@ def optuna_agrees(record: Record) -> Iterator[Problem]:
 
 def optuna_has_no_other_trials(record: Record) -> Iterator[Problem]:
     """Trials in Optuna's tables that are not planned have failed: they were run again."""
-    known = {row.optuna_id for row in record.trials}
-    # a worker that has just claimed a trial creates it in Optuna's tables first
-    if any(row.state == "RUNNING" and row.optuna_id is None for row in record.trials):
-        return
-    for identity, other in (record.optuna or {}).items():
-        if identity not in known and other.state != "FAIL":
-            found = f"trial {other.number} is {other.state} in Optuna's tables and not planned"
+    known = {row.number for row in record.trials}
+    for number, other in (record.optuna or {}).items():
+        if number not in known and other.state != "FAIL":
+            found = f"trial {number} is {other.state} in Optuna's tables and not planned"
             yield Problem("Optuna has no trials of its own", found, f"{RERUN}, which fails it")
 
 
 INVARIANTS: tuple[Callable[[Record], Iterator[Problem]], ...] = (
     each_configuration_and_seed_once,
-    numbers_are_unique,
     states_are_known,
     running_trials_have_a_living_owner,
     complete_trials_have_results,

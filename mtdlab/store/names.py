@@ -2,16 +2,13 @@
 
 from collections.abc import Set
 
-from sqlalchemy import column, inspect, select, table
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from mtdlab.store.optuna_copy import STUDIES, has_tables
 from mtdlab.store.reading import reading
-from mtdlab.store.tables import Number, PlanRow, StudyRow
-from mtdlab.store.urls import shown
-
-OPTUNA_TRIALS = table("trials", *map(column, ("trial_id", "study_id", "state")))
-OPTUNA_VALUES = table("trial_values", column("trial_id"), column("value", Number))
-OPTUNA_STUDIES = table("studies", column("study_name"), column("study_id"))
+from mtdlab.store.tables import PlanRow, StudyRow
+from mtdlab.store.urls import mask
 
 
 def names_in(url: str) -> set[str]:
@@ -23,8 +20,8 @@ def names_in(url: str) -> set[str]:
 def find_names(session: Session) -> set[str]:
     """The names of all studies, mtdlab's and Optuna's."""
     names = set(session.scalars(select(StudyRow.name)))
-    if inspect(session.connection()).has_table("studies"):
-        names |= set(session.scalars(select(OPTUNA_STUDIES.c.study_name)))
+    if has_tables(session.connection()):
+        names |= set(session.scalars(select(STUDIES.c.study_name)))
     return names
 
 
@@ -59,10 +56,10 @@ def conflict_in(session: Session, name: str, url: str, renamed: str = "") -> str
     """
     names = find_names(session)
     if name in names:
-        return f"{shown(url)} has a study {name} already"
+        return f"{mask(url)} has a study {name} already"
     if _has_plan(session, name):
         return (
-            f"{shown(url)} has a plan of study {name}, which would be lost "
+            f"{mask(url)} has a plan of study {name}, which would be lost "
             f"(mtdlab delete {name} deletes it)"
         )
     return find_twin(name, names - {renamed}, url)
@@ -77,6 +74,6 @@ def find_twin(name: str, names: Set[str], url: str) -> str:
     if name in names or not twins:
         return ""
     return (
-        f"{shown(url)} has a study {twins[0]}, with which {name} would share its folders on file "
+        f"{mask(url)} has a study {twins[0]}, with which {name} would share its folders on file "
         "systems that ignore case"
     )

@@ -3,10 +3,11 @@
 import os
 import platform
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mtdlab.store.claims import Owner
+Owner = Mapping[str, Any]
 
 SILENT_SECONDS = 600.0
 """An owner on another host counts as dead after so long without a heartbeat."""

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
-from mtdlab.store.database import explained, lock_writers, writing_engine
+from mtdlab.store.database import lock_writers, translate_errors, writing_engine
 from mtdlab.store.reading import reading
 from mtdlab.store.tables import PlanRow, StudyRow, TrialRow
 
@@ -25,13 +25,13 @@ def record_plan(url: str, study: str, plan: Mapping[str, Any], sha256: str) -> i
     Before the first trial a new plan replaces the earlier one. Afterwards a plan that differs from
     the latest is added, with the number of trials that had started. May raise StorageError.
     """
-    with explained(url), Session(writing_engine(url)) as session, session.begin():
+    with translate_errors(url), Session(writing_engine(url)) as session, session.begin():
         lock_writers(session.connection())
         begun = session.scalar(
             select(func.count())
             .select_from(TrialRow)
             .join(StudyRow)
-            .where(StudyRow.name == study, TrialRow.number.is_not(None))
+            .where(StudyRow.name == study, TrialRow.began.is_not(None))
         )
         mine = PlanRow.study == study
         if not begun:

@@ -1,18 +1,21 @@
 """The progress of a study, read while workers write: it never writes and never blocks them."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from mtdlab.store.database import explained, reading_engine
+from analysis.data.study_state import State, find_state
+from mtdlab.store.database import reading_engine, translate_errors
 from mtdlab.store.owner import is_dead
-from mtdlab.store.setting_names import is_of_program
-from mtdlab.store.tables import TrialRow
-
-FINISHED = ("COMPLETE", "FAIL", "PRUNED")
+from mtdlab.store.ranking import FinishedRow, SavedModel, find_best
+from mtdlab.store.reading import reading
+from mtdlab.store.tables import FINISHED, StudyRow, TrialRow
+from mtdlab.store.urls import storage_url
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,11 @@ class RunningTrial:
         return "evaluating" if is_evaluated else "training"
 
 
+def is_of_program(settings: Mapping[str, Any]) -> bool:
+    """Whether the settings of a trial are those of a program of the user, MODULE:FUNCTION."""
+    return ":" in str(settings.get("method", ""))
+
+
 def living_state(row: TrialRow) -> str:
     """A trial's state; WAITING for a running one whose process has died (`is_dead`).
 
@@ -65,7 +73,7 @@ class ProgressReader:
     def read(self) -> tuple[list[RunningTrial], int]:
         """The trials that are being trained, and the number of finished ones."""
         of_study = TrialRow.study_id == self.study_id
-        with explained(self.url), Session(self._engine) as session:
+        with translate_errors(self.url), Session(self._engine) as session:
             rows = session.scalars(
                 select(TrialRow).where(
                     of_study, TrialRow.state == "RUNNING", TrialRow.settings.is_not(None)
@@ -82,3 +90,83 @@ def _running(row: TrialRow) -> RunningTrial:
     every = None if is_of_program(settings) else settings.get("evaluate_every")
     steps = settings.get("steps")
     return RunningTrial(row.id, row.seed, row.parameters or {}, row.step, steps, every)
+
+
+@dataclass(frozen=True)
+class StudyOverview:
+    """One study in a line.
+
+    counts  trials by state: COMPLETE, RUNNING, WAITING, FAIL, PRUNED; states without a trial
+            are missing. A trial whose process has died waits (`living_state`).
+    begun   how many of them have begun.
+    best    by the score that ranks the trials; None before a trial is complete.
+    last    when the last trial began or ended, in local time; None before the first.
+    model   where the best trial's model was last saved; None where it is not recorded.
+    """
+
+    name: str
+    description: str
+    metric: str
+    select_by: str
+    counts: Mapping[str, int]
+    begun: int
+    best: FinishedRow | None
+    last: datetime | None
+    model: SavedModel | None
+
+    @property
+    def planned(self) -> int:
+        """The number of trials, of all states."""
+        return sum(self.counts.values())
+
+    @property
+    def state(self) -> State:
+        """planned, running, paused, complete or failed, as on the study's page."""
+        return find_state(self.counts, self.begun)
+
+
+def study_names(storage: str | None = None) -> list[str]:
+    """The names of the studies of a database, sorted.
+
+    storage  as `load_study` takes it. Raises StorageError where there is no such database.
+    """
+    url = storage_url(storage)
+    with reading(url) as session:
+        return list(session.scalars(select(StudyRow.name).order_by(StudyRow.name)))
+
+
+def list_studies(storage: str | None = None) -> list[StudyOverview]:
+    """The studies of a database by name, as `study_names` takes it and raises."""
+    url = storage_url(storage)
+    with reading(url) as session:
+        return [
+            StudyOverview(
+                row.name,
+                row.description,
+                row.metric,
+                row.select_by,
+                *_counts(session, row),
+                find_best(session, row.id),
+                _last_time(session, row),
+                SavedModel.of(row.model),
+            )
+            for row in session.scalars(select(StudyRow).order_by(StudyRow.name))
+        ]
+
+
+def _counts(session: Session, study: StudyRow) -> tuple[dict[str, int], int]:
+    """The trials by state, and how many have begun."""
+    mine = TrialRow.study_id == study.id
+    count = select(TrialRow.state, func.count(), func.count(TrialRow.began))
+    found = session.execute(count.where(mine).group_by(TrialRow.state)).all()
+    counts = Counter({state: trials for state, trials, _ in found})
+    running = session.scalars(select(TrialRow).where(mine, TrialRow.state == "RUNNING"))
+    counts.update(living_state(row) for row in running)
+    counts["RUNNING"] -= sum(trials for state, trials, _ in found if state == "RUNNING")
+    return dict(+counts), sum(begun for _, _, begun in found)
+
+
+def _last_time(session: Session, study: StudyRow) -> datetime | None:
+    latest = func.max(func.coalesce(TrialRow.ended, TrialRow.began))
+    seconds = session.scalar(select(latest).where(TrialRow.study_id == study.id))
+    return None if seconds is None else datetime.fromtimestamp(seconds)

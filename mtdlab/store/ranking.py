@@ -1,13 +1,13 @@
 """The trials that have ended, and which of them is the best."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, select
 from sqlalchemy.orm import Session
 
-from mtdlab.store.progress import FINISHED
-from mtdlab.store.tables import ScoreRow, StudyRow, TrialRow
+from mtdlab.store.tables import FINISHED, ScoreRow, StudyRow, TrialRow
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,13 @@ def find_best(session: Session, study_id: int) -> FinishedRow | None:
     ranked = select_finished(study_id, ranking).where(TrialRow.state == "COMPLETE")
     first = ranked.where(ranking.is_not(None)).order_by(ranking.desc(), TrialRow.number)
     row = session.execute(first.limit(1)).first()
-    return None if row is None else FinishedRow(*row[1:])
+    return None if row is None else FinishedRow(*row)
 
 
 def find_ranking(session: Session, study_id: int) -> ColumnElement[float | None]:
     """The score that ranks a trial, as a column of queries on trials."""
     study = session.get(StudyRow, study_id)
-    if study is None or study.select_by is None:
+    if study is None or study.select_by == study.metric:
         return TrialRow.score.expression
     named = (ScoreRow.trial_id == TrialRow.id) & (ScoreRow.task == study.select_by)
     return select(ScoreRow.score).where(named).scalar_subquery()
@@ -50,9 +50,41 @@ def find_ranking(session: Session, study_id: int) -> ColumnElement[float | None]
 def select_finished(
     study_id: int, ranking: ColumnElement[float | None]
 ) -> Select[*tuple[Any, ...]]:
-    """The finished trials: Optuna's trial id, then the fields of `FinishedRow`."""
-    columns = (TrialRow.optuna_id, TrialRow.id, TrialRow.number, TrialRow.state)
+    """The finished trials, as the fields of `FinishedRow`."""
+    columns = (TrialRow.id, TrialRow.number, TrialRow.state)
     known = (TrialRow.seed, TrialRow.parameters, TrialRow.reason, TrialRow.reason_code)
     return select(*columns, TrialRow.mtd, TrialRow.score, ranking, *known).where(
         TrialRow.study_id == study_id, TrialRow.state.in_(FINISHED)
     )
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """A saved model: the number of its trial, the name of the machine, and the folder there.
+
+    A folder that all machines share is a URL.
+    """
+
+    trial: int
+    host: str
+    folder: str
+
+    @classmethod
+    def of(cls, recorded: Mapping[str, Any] | None) -> "SavedModel | None":
+        """The recorded model; None where none was."""
+        return None if recorded is None else cls(**recorded)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other machines have it too."""
+        return "://" in self.folder
+
+    @property
+    def path(self) -> str:
+        """The folder; a shared one as a path where it has one, else as its URL."""
+        return self.folder.removeprefix("file://")
+
+    def __str__(self) -> str:
+        if self.is_shared:
+            return f"the model of trial {self.trial} is in {self.path}"
+        return f"the model of trial {self.trial} is on host {self.host} in folder {self.folder}"

@@ -7,9 +7,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from mtdlab.errors import StorageError
-from mtdlab.store.database import explained, reading_engine
+from mtdlab.store.database import reading_engine, translate_errors
 from mtdlab.store.tables import StudyRow
-from mtdlab.store.urls import shown
+from mtdlab.store.urls import mask
 
 UNEXPECTED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What reading a record of another shape than ours may raise."""
@@ -22,13 +22,13 @@ def reading(url: str) -> Iterator[Session]:
     An error of the block is one of the database where a record in it has another shape than
     mtdlab's. Raises StorageError, also where there is no such database.
     """
-    with explained(url), Session(reading_engine(url)) as session:
+    with translate_errors(url), Session(reading_engine(url)) as session:
         try:
             yield session
         except UNEXPECTED:
             if problem := _find_damage(session, url):
                 raise StorageError(
-                    f"{shown(url)} was changed or is damaged: {problem}; restore it from a backup, "
+                    f"{mask(url)} was changed or is damaged: {problem}; restore it from a backup, "
                     "or name another storage"
                 ) from None
             raise
@@ -36,9 +36,8 @@ def reading(url: str) -> Iterator[Session]:
 
 def _find_damage(session: Session, url: str) -> str:
     """The first record of another shape; empty without one."""
-    # imported here: they are needed only then, and one of them imports this module
-    from mtdlab.store.imported import check_records
-    from mtdlab.store.transfer import records_of
+    # imported here: it imports pandas, which starting a worker does without
+    from mtdlab.store.imported import check_records, records_of
 
     # what cannot be decoded at all is explained by the error itself
     with suppress(*UNEXPECTED):

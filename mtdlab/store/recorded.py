@@ -1,7 +1,8 @@
 """The recorded definition of a study and settings of its trials, for running more trials."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import func, select
@@ -9,7 +10,6 @@ from sqlalchemy import func, select
 from mtdlab.errors import NothingToReport
 from mtdlab.store.progress import living_state
 from mtdlab.store.reading import reading
-from mtdlab.store.setting_names import present_parameters, present_settings, present_text
 from mtdlab.store.store import find_study
 from mtdlab.store.tables import Array, ArrayRow, LookRow, ScoreRow, StudyRow, TrialRow
 
@@ -20,7 +20,7 @@ class RecordedStudy:
 
     largest_seed  of its planned trials; settings: of the requested trials, by number.
     objective     the program that trained it; empty for mtdlab's own trainer.
-    definition    what the file said with its profile and --set; None where it is not recorded.
+    definition    what the file said with its profile and --set; folder: of the file.
     command       of its last sweep.
     """
 
@@ -31,8 +31,9 @@ class RecordedStudy:
     largest_seed: int
     settings: dict[int, dict[str, Any]]
     objective: str = ""
-    definition: dict[str, Any] | None = None
+    definition: Mapping[str, Any] = field(default_factory=dict)
     command: str = ""
+    folder: Path | None = None
 
 
 def read_states(url: str, study: str) -> dict[tuple[str, int], str]:
@@ -53,7 +54,7 @@ def read_file_of(url: str, study: str) -> tuple[dict[str, Any], dict[str, Any]]:
     with reading(url) as session:
         columns = select(StudyRow.identity, StudyRow.definition)
         row = session.execute(columns.where(StudyRow.name == study)).first()
-        return (row[0], row[1] or {}) if row else ({}, {})
+        return (row[0], row[1]) if row else ({}, {})
 
 
 def read_last_decision(url: str, study: str) -> str:
@@ -117,8 +118,8 @@ def read_trial(url: str, study: str, number: int) -> RecordedTrial:
             number=number,
             seed=row.seed,
             state=living_state(row),
-            parameters=present_parameters(row.parameters or {}, row.settings or {}),
-            settings=present_settings(row.settings or {}),
+            parameters=row.parameters or {},
+            settings=row.settings or {},
             mtd=row.mtd,
             score=row.score,
             score_before=row.score_before,
@@ -141,11 +142,10 @@ def read_recorded(url: str, study: str, numbers: Collection[int] = ()) -> Record
         row = find_study(session, study, url)
         mine = TrialRow.study_id == row.id
         chosen = session.scalars(select(TrialRow).where(mine, TrialRow.number.in_(numbers)))
-        settings = {each.number or 0: present_settings(each.settings or {}) for each in chosen}
+        settings = {each.number or 0: each.settings or {} for each in chosen}
         largest = session.scalar(select(func.max(TrialRow.seed)).where(mine))
-        text = present_text(row.file_text, row.identity)
         return RecordedStudy(
-            text,
+            row.file_text,
             row.metric,
             row.precision,
             row.imports,
@@ -154,4 +154,5 @@ def read_recorded(url: str, study: str, numbers: Collection[int] = ()) -> Record
             row.identity.get("objective", ""),
             row.definition,
             row.command,
+            None if row.folder is None else Path(row.folder),
         )

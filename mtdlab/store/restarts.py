@@ -66,7 +66,7 @@ def outlast_restarts(engine: Engine, url: str) -> None:
                 return connection
 
 
-def retried(function: Callable[[], T]) -> T:
+def retry_lost(function: Callable[[], T]) -> T:
     """Call a function again when its connection is lost; for what may be done twice.
 
     Raises StorageError, and no ConnectionLost, after `MOST_LOST` calls.

@@ -1,46 +1,68 @@
-"""The record of a study and its planned trials."""
+"""A study in its database: its record, planned trials, looks, sweeps, and where its model is."""
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import Select, delete, func, select, update
 from sqlalchemy.orm import Session
 
-from mtdlab.errors import NothingToReport, nearest
-from mtdlab.store.artifacts import ModelRecords
-from mtdlab.store.beside_optuna import BesideOptuna
-from mtdlab.store.claims import Claim
-from mtdlab.store.database import explained, lock_writers
-from mtdlab.store.looks import Looks
-from mtdlab.store.progress import FINISHED
-from mtdlab.store.ranking import FinishedRow, find_best, find_ranking, select_finished
-from mtdlab.store.sweeps import Sweeps
-from mtdlab.store.tables import StudyRow, TrialRow
-from mtdlab.store.urls import shown, without_passwords
+from mtdlab.errors import MtdlabError, NothingToReport, nearest
+from mtdlab.store.claims import Claim, Claims
+from mtdlab.store.database import lock_writers, translate_errors, writing_engine
+from mtdlab.store.optuna_copy import delete_study, repair_copy
+from mtdlab.store.owner import Owner, is_dead
+from mtdlab.store.ranking import FinishedRow, SavedModel, find_best, find_ranking, select_finished
+from mtdlab.store.tables import FINISHED, LookRow, Now, StudyRow, SweepRow, TrialRow
+from mtdlab.store.urls import mask, without_passwords
 
 if TYPE_CHECKING:
     from mtdlab.config import Unit
 
 
-class Store(Looks, Sweeps, ModelRecords, BesideOptuna):
+@dataclass(frozen=True)
+class Look:
+    """A recorded look.
+
+    look      its number, from 1; seeds: the number of seeds of the leading levels.
+    trials    numbers of the complete trials that it was computed from, rising.
+    alpha     nominal significance level; spent: error probability spent up to this look.
+    p_value   of the verdict's test; None if not tested.
+    decision  continue, or why the study ends: decided, flat, max_seeds, no scores.
+    added     the trials that it added.
+    """
+
+    look: int
+    seeds: int
+    trials: tuple[int, ...]
+    alpha: float
+    spent: float
+    p_value: float | None
+    verdict: str
+    decision: str
+    added: "tuple[Unit, ...]" = ()
+
+
+class Store(Claims):
     """One study: its record, planned trials and results. Every method may raise StorageError."""
 
     def forget_unbegun(self) -> bool:
         """Delete the study's rows if no trial has begun; returns whether none had."""
         mine = TrialRow.study_id == self.study_id
-        with explained(self.url), Session(self._engine) as session, session.begin():
+        with translate_errors(self.url), Session(self._engine) as session, session.begin():
             # locked, so that no worker claims one meanwhile
             trials = session.execute(
-                select(TrialRow.state, TrialRow.optuna_id).where(mine).with_for_update()
+                select(TrialRow.state, TrialRow.number).where(mine).with_for_update()
             )
-            if any(state != "WAITING" or begun is not None for state, begun in trials):
+            if any(state != "WAITING" or number is not None for state, number in trials):
                 return False
+            delete_study(session, session.get_one(StudyRow, self.study_id).name)
             session.execute(delete(StudyRow).where(StudyRow.id == self.study_id))
             return True
 
     def study(self) -> StudyRow | None:
         """The study's record; None before it is created."""
-        with explained(self.url), Session(self._engine) as session:
+        with translate_errors(self.url), Session(self._engine) as session:
             return session.get(StudyRow, self.study_id)
 
     def write_study(
@@ -55,13 +77,16 @@ class Store(Looks, Sweeps, ModelRecords, BesideOptuna):
         imports: Mapping[str, str] | None = None,
         methods: Mapping[str, Any] | None = None,
         definition: Mapping[str, Any] | None = None,
+        folder: str | None = None,
+        distributions: Mapping[str, str] | None = None,
     ) -> None:
         """Record a study, or the newer file of one that only gained trials.
 
         command     recorded without the passwords of its storage URLs.
         imports     SHA-256 of each module or file that methods were imported from, by its name.
         methods     `describe_method` of each method, by its name.
-        definition  what the file says with its profile and --set.
+        definition  what the file says with its profile and --set; folder: of the file.
+        distributions  Optuna's, of each searched parameter, as JSON.
         """
         row = StudyRow(
             id=self.study_id,
@@ -73,9 +98,11 @@ class Store(Looks, Sweeps, ModelRecords, BesideOptuna):
             description=description,
             imports=dict(imports or {}),
             methods=dict(methods or {}),
-            definition=None if definition is None else dict(definition),
+            definition=dict(definition or {}),
+            folder=folder,
+            distributions=dict(distributions or {}),
         )
-        with explained(self.url), Session(self._engine) as session, session.begin():
+        with translate_errors(self.url), Session(self._engine) as session, session.begin():
             lock_writers(session.connection())
             session.merge(row)
 
@@ -84,7 +111,7 @@ class Store(Looks, Sweeps, ModelRecords, BesideOptuna):
 
         Returns the recorded value.
         """
-        with explained(self.url), Session(self._engine) as session, session.begin():
+        with translate_errors(self.url), Session(self._engine) as session, session.begin():
             row = session.get_one(StudyRow, self.study_id, with_for_update=True)
             row.precision = row.precision or precision
             return row.precision
@@ -94,7 +121,7 @@ class Store(Looks, Sweeps, ModelRecords, BesideOptuna):
 
         Returns the recorded ones.
         """
-        with explained(self.url), Session(self._engine) as session, session.begin():
+        with translate_errors(self.url), Session(self._engine) as session, session.begin():
             row = session.get_one(StudyRow, self.study_id, with_for_update=True)
             row.inputs = {**found, **(row.inputs or {})}
             return row.inputs
@@ -108,7 +135,7 @@ class Store(Looks, Sweeps, ModelRecords, BesideOptuna):
 
         If any planned trial is not in `units`, nothing is added.
         """
-        with explained(self.url), Session(self._engine) as session, session.begin():
+        with translate_errors(self.url), Session(self._engine) as session, session.begin():
             lock_writers(session.connection())
             mine = TrialRow.study_id == self.study_id
             known = {
@@ -138,7 +165,7 @@ class Store(Looks, Sweeps, ModelRecords, BesideOptuna):
 
     def counts(self) -> dict[str, int]:
         """The number of trials in each state."""
-        with explained(self.url), Session(self._engine) as session:
+        with translate_errors(self.url), Session(self._engine) as session:
             rows = session.execute(
                 select(TrialRow.state, func.count())
                 .where(TrialRow.study_id == self.study_id)
@@ -147,39 +174,53 @@ class Store(Looks, Sweeps, ModelRecords, BesideOptuna):
             return {row[0]: row[1] for row in rows}
 
     def select_by(self, metric: str) -> str:
-        """The name of the score that ranks the trials; `metric` if none is recorded."""
+        """The name of the score that ranks the trials; `metric` before the study is recorded."""
         recorded = self.study()
-        return (recorded.select_by if recorded else None) or metric
+        return recorded.select_by if recorded else metric
 
     def best_trial(self) -> FinishedRow | None:
         """The completed trial with the highest ranking score, of equal ones the first; or None."""
-        with explained(self.url), Session(self._engine) as session:
+        with translate_errors(self.url), Session(self._engine) as session:
             return find_best(session, self.study_id)
 
     def failures(self) -> list[FinishedRow]:
         """The failed trials, by number."""
-        with explained(self.url), Session(self._engine) as session:
+        with translate_errors(self.url), Session(self._engine) as session:
             ranking = find_ranking(session, self.study_id)
-            rows = session.execute(select_finished(self.study_id, ranking))
-            ended = [FinishedRow(*row[1:]) for row in rows]
-        # one whose workers died before it began has no number
-        failed = (row for row in ended if row.state == "FAIL")
-        return sorted(failed, key=lambda row: (row.number is None, row.number or 0))
+            finished = select_finished(self.study_id, ranking).where(TrialRow.state == "FAIL")
+            rows = session.execute(finished.order_by(TrialRow.number))
+            return [FinishedRow(*row) for row in rows]
 
     def ended(self) -> list[Claim]:
         """The trials that have ended and cannot be resumed, without an owner."""
         columns = (TrialRow.id, TrialRow.setting, TrialRow.seed, TrialRow.parameters)
-        known = select(*columns, TrialRow.optuna_id, TrialRow.number).where(
+        known = select(*columns, TrialRow.number).where(
             TrialRow.study_id == self.study_id,
             TrialRow.state.in_(FINISHED),
             TrialRow.reason_code != "interrupted",
         )
-        with explained(self.url), Session(self._engine) as session:
+        with translate_errors(self.url), Session(self._engine) as session:
             return [Claim(*row) for row in session.execute(known)]
 
+    def check_readable(self) -> None:
+        """Read what a sweep reads while it runs: trials that have not ended, the best, failures."""
+        mine = TrialRow.study_id == self.study_id
+        left = select(TrialRow).where(mine, TrialRow.state.not_in(FINISHED))
+        with translate_errors(self.url), Session(self._engine) as session:
+            for _ in session.scalars(left.execution_options(yield_per=1_000)):
+                pass
+        self.best_trial()
+        self.failures()
+
+    def repair_copy(self) -> int:
+        """Write the study's copy in Optuna's tables as it is here; how many trials differed."""
+        with translate_errors(self.url), Session(self._engine) as session, session.begin():
+            lock_writers(session.connection())
+            return repair_copy(session, session.get_one(StudyRow, self.study_id))
+
     def retry_failed(self) -> int:
-        """Reset failed trials to waiting, to run as new Optuna trials; returns their number."""
-        with explained(self.url), Session(self._engine) as session, session.begin():
+        """Reset failed trials to waiting, to run under new numbers; returns their number."""
+        with translate_errors(self.url), Session(self._engine) as session, session.begin():
             failed = (TrialRow.study_id == self.study_id) & (TrialRow.state == "FAIL")
             count = session.scalar(select(func.count()).select_from(TrialRow).where(failed)) or 0
             session.execute(
@@ -192,11 +233,198 @@ class Store(Looks, Sweeps, ModelRecords, BesideOptuna):
                     deaths=0,
                     note="",
                     traceback="",
-                    optuna_id=None,
                     number=None,
+                    began=None,
+                    ended=None,
                 )
             )
             return count
+
+    def last_look(self) -> Look | None:
+        """The latest look, None before the first; the trials that it added have no parameters."""
+        with translate_errors(self.url), Session(self._engine) as session:
+            mine = select(LookRow).where(LookRow.study_id == self.study_id)
+            row = session.scalars(mine.order_by(LookRow.look.desc()).limit(1)).first()
+            if row is None:
+                return None
+            # imported here: what lists studies does without study files and their settings
+            from mtdlab.config import Unit
+
+            added = tuple(Unit(setting, seed, None) for setting, seed in row.added)
+            fixed = (row.look, row.seeds, tuple(row.trials), row.alpha, row.spent)
+            return Look(*fixed, row.p_value, row.verdict, row.decision, added)
+
+    def record_look(self, look: Look, positions: Sequence[int]) -> bool:
+        """Record a look and add its trials, at `positions` in the order of the study.
+
+        One transaction. Returns False, without a change, if another sweep has recorded this look, a
+        trial is not finished, or the completed trials are not those of the look: then the look has
+        to be computed again.
+        """
+        with translate_errors(self.url), Session(self._engine) as session, session.begin():
+            session.get_one(StudyRow, self.study_id, with_for_update=True)
+            if session.get(LookRow, (self.study_id, look.look)) or not self._is_of(session, look):
+                return False
+            session.add(
+                LookRow(
+                    study_id=self.study_id,
+                    look=look.look,
+                    seeds=look.seeds,
+                    trials=list(look.trials),
+                    alpha=look.alpha,
+                    spent=look.spent,
+                    p_value=look.p_value,
+                    verdict=look.verdict,
+                    decision=look.decision,
+                    added=[[unit.setting, unit.seed] for unit in look.added],
+                )
+            )
+            for position, unit in zip(positions, look.added, strict=True):
+                session.add(
+                    TrialRow(
+                        study_id=self.study_id,
+                        position=position,
+                        setting=unit.setting,
+                        seed=unit.seed,
+                        leads=False,
+                        parameters=unit.parameters,
+                    )
+                )
+            return True
+
+    def _is_of(self, session: Session, look: Look) -> bool:
+        """Whether every planned trial has ended and the complete ones are those of a look."""
+        mine = TrialRow.study_id == self.study_id
+        unfinished = mine & TrialRow.state.in_(("WAITING", "RUNNING"))
+        if session.scalar(select(func.count()).select_from(TrialRow).where(unfinished)):
+            return False
+        complete = select(TrialRow.number).where(mine & (TrialRow.state == "COMPLETE"))
+        return tuple(session.scalars(complete.order_by(TrialRow.number))) == look.trials
+
+    def planned(self) -> set[tuple[str, int]]:
+        """Configuration and seed of every planned trial."""
+        with translate_errors(self.url), Session(self._engine) as session:
+            planned = select(TrialRow.setting, TrialRow.seed)
+            rows = session.execute(planned.where(TrialRow.study_id == self.study_id))
+            return {(setting, seed) for setting, seed in rows}
+
+    def begin_sweep(self, owner: Owner) -> int:
+        """Record a sweep that `owner` begins, and remove those that have died; returns its row.
+
+        Raises MtdlabError if the study was deleted since it was opened.
+        """
+        with translate_errors(self.url), Session(self._engine) as session, session.begin():
+            if session.get(StudyRow, self.study_id, with_for_update=True) is None:
+                raise MtdlabError("the study was deleted while this sweep started; rerun it")
+            for row in session.scalars(self._sweeps()):
+                if is_dead(row.owner, row.silent):
+                    session.delete(row)
+            row = SweepRow(study_id=self.study_id, owner=dict(owner), heartbeat=Now())
+            session.add(row)
+            session.flush()
+            return row.id
+
+    def continue_sweep(self, row: int) -> bool:
+        """Record a heartbeat of a sweep; returns whether it was requested to stop."""
+        with translate_errors(self.url), Session(self._engine) as session, session.begin():
+            beat = update(SweepRow).where(SweepRow.id == row).values(heartbeat=Now())
+            session.execute(beat)
+            return bool(session.scalar(select(SweepRow.stop).where(SweepRow.id == row)))
+
+    def request_stop(self, row: int | None = None) -> list[Owner]:
+        """Request that a sweep stops, or that all of the study do; returns the owners."""
+        with translate_errors(self.url), Session(self._engine) as session, session.begin():
+            rows = [
+                each
+                for each in session.scalars(self._sweeps())
+                if row in (None, each.id) and not is_dead(each.owner, each.silent)
+            ]
+            for each in rows:
+                each.stop = True
+            return [each.owner for each in rows]
+
+    def has_ended(self, row: int) -> bool:
+        """Whether a sweep has ended, or was requested to stop."""
+        with translate_errors(self.url), Session(self._engine) as session:
+            found = session.get(SweepRow, row)
+            return found is None or found.stop
+
+    def end_sweep(self, row: int) -> None:
+        """Remove the record of a sweep."""
+        with translate_errors(self.url), Session(self._engine) as session, session.begin():
+            session.execute(delete(SweepRow).where(SweepRow.id == row))
+
+    def live_sweeps(self) -> list[Owner]:
+        """The owners of the sweeps that run, as far as this machine can know."""
+        with translate_errors(self.url), Session(self._engine) as session:
+            rows = session.scalars(self._sweeps()).all()
+            return [row.owner for row in rows if not is_dead(row.owner, row.silent)]
+
+    def _sweeps(self) -> Select[SweepRow]:
+        return select(SweepRow).where(SweepRow.study_id == self.study_id)
+
+    def record_artifacts(self, url: str) -> str:
+        """Record where all machines keep checkpoints and models, unless that is recorded already.
+
+        Returns the recorded URL.
+        """
+        with translate_errors(self.url), Session(self._engine) as session, session.begin():
+            row = session.get_one(StudyRow, self.study_id, with_for_update=True)
+            row.artifacts = row.artifacts or url
+            return row.artifacts
+
+    def artifacts(self) -> str | None:
+        """The URL where all machines keep checkpoints and models; None: each its own."""
+        with translate_errors(self.url), Session(self._engine) as session:
+            row = session.get(StudyRow, self.study_id)
+            return None if row is None else row.artifacts
+
+    def record_model(self, trial: int, host: str, folder: str) -> SavedModel | None:
+        """Record where the model of a trial, by its number, was saved.
+
+        Returns the record that is no longer valid: the former one, None without one. Where that is
+        the best trial's and the given one is not, it stays, and the given one is returned: of two
+        machines that save at once, the later may have the lower score.
+        """
+        with translate_errors(self.url), Session(self._engine) as session, session.begin():
+            row = session.get(StudyRow, self.study_id, with_for_update=True)
+            given = SavedModel(trial, host, folder)
+            if row is None:
+                return given  # deleted meanwhile
+            former, best = SavedModel.of(row.model), find_best(session, self.study_id)
+            if former is not None and best is not None and former.trial == best.number != trial:
+                return given
+            row.model = {"trial": trial, "host": host, "folder": folder}
+            return former
+
+    def saved_model(self) -> SavedModel | None:
+        """Where the model of the best trial was last saved; None where it is not recorded."""
+        with translate_errors(self.url), Session(self._engine) as session:
+            row = session.get(StudyRow, self.study_id)
+            return None if row is None else SavedModel.of(row.model)
+
+
+def open_store(url: str, name: str) -> Store | None:
+    """The store of a study; None where there is none of this name. May raise StorageError."""
+    with translate_errors(url), Session(writing_engine(url)) as session:
+        found = session.scalar(select(StudyRow.id).where(StudyRow.name == name))
+    return None if found is None else Store(url, found)
+
+
+def create_store(url: str, name: str, metric: str, identity: dict[str, Any]) -> Store | None:
+    """The store of a new study; None where another process has created one of this name.
+
+    May raise StorageError.
+    """
+    row = StudyRow(name=name, metric=metric, identity=identity, file_text="", command="")
+    with translate_errors(url), Session(writing_engine(url)) as session, session.begin():
+        lock_writers(session.connection())
+        if session.scalar(select(StudyRow.id).where(StudyRow.name == name)) is not None:
+            return None
+        session.add(row)
+        session.flush()
+        study_id = row.id
+    return Store(url, study_id)
 
 
 def find_study(session: Session, name: str, url: str) -> StudyRow:
@@ -204,5 +432,5 @@ def find_study(session: Session, name: str, url: str) -> StudyRow:
     row = session.scalars(select(StudyRow).where(StudyRow.name == name)).first()
     if row is None:
         names = session.scalars(select(StudyRow.name))
-        raise NothingToReport(f"no study {name} in {shown(url)}; {nearest(name, names)}")
+        raise NothingToReport(f"no study {name} in {mask(url)}; {nearest(name, names)}")
     return row

@@ -1,9 +1,7 @@
 """The tables of mtdlab, in the same database as Optuna's.
 
-A row of `mtdlab_trials` is one planned, running or finished trial (a configuration with a seed).
-The Optuna trial of the same number has the same values, for Optuna's samplers and other tools. A
-change of these tables needs a migration (`migrations.py`), a higher `SCHEMA_VERSION` and a database
-of the new version in the tests.
+A row of `mtdlab_trials` is one planned, running or finished trial (a configuration with a seed),
+and the only record of its state. Optuna's tables have a copy of what has ended (`optuna_copy.py`).
 """
 
 import math
@@ -22,14 +20,34 @@ from sqlalchemy import (
     String,
     TypeDecorator,
     UniqueConstraint,
-    false,
-    text,
 )
+from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import DeclarativeBase, Mapped, column_property, mapped_column
+from sqlalchemy.sql.functions import FunctionElement
 
-from mtdlab.store.clock import Now
 
-SCHEMA_VERSION = 9
+class Now(FunctionElement[float]):
+    """Seconds since the epoch while a statement runs, as an expression of SQL."""
+
+    type = Double()
+    inherit_cache = True
+
+
+@compiles(Now, "sqlite")
+def _of_sqlite(_element: Now, _compiler: Any, **_options: Any) -> str:
+    # unixepoch() with fractions needs SQLite 3.42; the epoch is the Julian day 2440587.5
+    return "((julianday('now') - 2440587.5) * 86400.0)"
+
+
+@compiles(Now, "postgresql")
+def _of_postgresql(_element: Now, _compiler: Any, **_options: Any) -> str:
+    # not now(), which is the time at which the transaction began
+    return "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)"
+
+
+SCHEMA_VERSION = 1
+FINISHED = ("COMPLETE", "FAIL", "PRUNED")
+"""States of a trial that has ended."""
 REASON_CODES = ("nan_loss", "collapsed", "oom", "error", "interrupted")
 """Why a trial failed: a loss or vectors that are not finite, an encoder that gives every sentence
 the same vector, no memory left, any other error, a process that died three times."""
@@ -174,39 +192,38 @@ class StudyRow(Base):
 
     __tablename__ = "mtdlab_studies"
 
-    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    """Optuna's study_id."""
+    id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(unique=True)
     metric: Mapped[str]
     identity: Mapped[dict[str, Any]]
     file_text: Mapped[str]
     command: Mapped[str]
-    description: Mapped[str] = mapped_column(default="", server_default="")
-    imports: Mapped[dict[str, str]] = mapped_column(default=dict, server_default=text("'{}'"))
+    description: Mapped[str] = mapped_column(default="")
+    imports: Mapped[dict[str, str]] = mapped_column(default=dict)
     """SHA-256 of each module or file that the study's methods were imported from."""
-    methods: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default=text("'{}'"))
+    methods: Mapped[dict[str, Any]] = mapped_column(default=dict)
     """Title and settings of each method, so that reports do not need the method installed."""
     precision: Mapped[str | None]
     """The precision that `auto` was resolved to, the same for all trials of the study."""
     model: Mapped[dict[str, Any] | None]
     """The best trial's model as it was last saved: `trial` (number), `host`, `folder`."""
-    definition: Mapped[dict[str, Any] | None]
-    """What the study file says with its profile and --set, for workers that have no file.
-
-    None for a study of an earlier version, until its next sweep.
-    """
+    definition: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    """What the study file says with its profile and --set, for workers that have no file."""
+    folder: Mapped[str | None]
+    """The folder of the study file, in which its relative paths are looked up."""
+    distributions: Mapped[dict[str, str]] = mapped_column(default=dict)
+    """Optuna's distribution of each searched parameter, as JSON."""
     inputs: Mapped[dict[str, Any] | None]
     """Digests of texts and encoders by setting and name, and versions, of the first process."""
     artifacts: Mapped[str | None]
     """The URL where all machines keep checkpoints and models; None: each machine its own."""
+    next_number: Mapped[int] = mapped_column(default=0)
+    """The number of the trial that is claimed next for the first time."""
 
     @property
-    def select_by(self) -> str | None:
-        """The name of the score that ranks the trials.
-
-        None for a study of a version without `select_by`: its metric ranks them.
-        """
-        return self.identity.get("select_by")
+    def select_by(self) -> str:
+        """The name of the score that ranks the trials."""
+        return str(self.identity.get("select_by", self.metric))
 
 
 class TrialRow(Base):
@@ -215,6 +232,7 @@ class TrialRow(Base):
     __tablename__ = "mtdlab_trials"
     __table_args__ = (
         UniqueConstraint("study_id", "setting", "seed"),
+        UniqueConstraint("study_id", "number"),
         # the next waiting trial is found at the same cost among any number of recorded ones
         Index("ix_mtdlab_trials_next", "study_id", "state", "position"),
     )
@@ -231,8 +249,11 @@ class TrialRow(Base):
     parameters: Mapped[dict[str, Any] | None]
     state: Mapped[str] = mapped_column(default="WAITING", index=True)
 
-    optuna_id: Mapped[int | None]
     number: Mapped[int | None]
+    """In the order of the first claims, from 0; that of its copy in Optuna's tables."""
+    began: Mapped[float | None]
+    """When its settings were recorded, in seconds since the epoch, by the clock of the database."""
+    ended: Mapped[float | None]
     owner: Mapped[dict[str, Any] | None]
     heartbeat: Mapped[float | None] = mapped_column()
     """In seconds since the epoch, by the clock of the database."""
@@ -243,13 +264,13 @@ class TrialRow(Base):
 
     reason: Mapped[str] = mapped_column(default="")
     """Why the trial failed or was pruned."""
-    reason_code: Mapped[str] = mapped_column(default="", server_default="")
+    reason_code: Mapped[str] = mapped_column(default="")
     """One of `REASON_CODES` for a failed trial, else empty."""
-    deaths: Mapped[int] = mapped_column(default=0, server_default="0")
+    deaths: Mapped[int] = mapped_column(default=0)
     """How many processes died while they ran the trial, since its last checkpoint."""
-    note: Mapped[str] = mapped_column(default="", server_default="")
+    note: Mapped[str] = mapped_column(default="")
     """An error that did not prevent a result, such as a failure to save the model."""
-    traceback: Mapped[str] = mapped_column(default="", server_default="")
+    traceback: Mapped[str] = mapped_column(default="")
     """Python's traceback of the error that a trial failed with."""
     mtd: Mapped[float | None]
     score: Mapped[float | None]
@@ -277,7 +298,7 @@ class SweepRow(Base):
     heartbeat: Mapped[float] = mapped_column()
     """As that of a trial."""
     silent: Mapped[float] = column_property(Now() - heartbeat)
-    stop: Mapped[bool] = mapped_column(default=False, server_default=false())
+    stop: Mapped[bool] = mapped_column(default=False)
     """Whether it was requested to stop after the current step."""
 
 

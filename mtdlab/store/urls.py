@@ -26,7 +26,7 @@ def storage_url(given: str | None) -> str:
     return text if "://" in text else f"sqlite:///{text}"
 
 
-def shown(url: str) -> str:
+def mask(url: str) -> str:
     """A storage URL without its password, for printing."""
     return _masked(parse_url(url).render_as_string(hide_password=True))
 

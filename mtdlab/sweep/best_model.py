@@ -1,59 +1,145 @@
-"""The model of a study's best trial, kept in a folder while the sweep runs, and shared."""
+"""The model of a study's best trial: staged before its result is recorded, published after.
+
+A staged model lies beside the trial's checkpoints, and is shared as they are. If the process of the
+trial is killed after its result was recorded, the next sweep publishes what it finds there; nothing
+is trained again.
+"""
 
 import platform
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mtdlab.config import TrainerSettings
+from mtdlab.config import StudySpec, TrainerSettings
 from mtdlab.errors import StorageError, describe
+from mtdlab.files import replace_folder
 from mtdlab.store import Claim, Store
+from mtdlab.store.claims import MOST_DEATHS
 from mtdlab.sweep.artifacts import Artifacts, ArtifactsError
+from mtdlab.sweep.model_folders import CHECKPOINTS, STAGED, folders_of_ended, remove_checkpoints_of
+from mtdlab.sweep.shared_checkpoints import SharedCheckpoints, checkpoints_place
 from mtdlab.sweep.shared_models import share_model
-from mtdlab.training.export import locked, save_model
+from mtdlab.terminal import print_text
+from mtdlab.training.export import check_model_folder, locked, save_model
 from mtdlab.training.inputs import RunInputs
-from mtdlab.training.outcome import Outcome
+from mtdlab.training.loop import Outcome
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A finished run with everything that saving its model needs."""
+    """A finished run with everything that saving its model needs.
+
+    identity  what its result depends on, for `spool.save_result`.
+    """
 
     settings: TrainerSettings
     inputs: RunInputs
     outcome: Outcome
     facts: dict[str, Any]
+    identity: str = ""
 
 
-def save_if_best(folder: Path, store: Store, claim: Claim, trained: Trained) -> str:
-    """Save the model of a recorded trial if it is the study's best; returns an error as a note.
+def stage_model(
+    folder: Path,
+    store: Store,
+    claim: Claim,
+    ranking: float,
+    trained: Trained,
+    shared: SharedCheckpoints | None,
+) -> list[str]:
+    """Save the model of a trial that would be the study's best by `ranking`; errors as notes.
 
-    The best is that by `select_by`. Call it after the trial's result is recorded. Of two workers
-    that finish at once, the one with the lower score then finds the other's result and leaves the
-    folder alone, whichever of the two holds the folder's lock first. No error in saving ends the
-    sweep; StorageError may be raised.
+    folder  of the trial's checkpoints. No error in saving ends the trial; StorageError may be
+    raised.
+    """
+    best = store.best_trial()
+    # of equal ones the first is the best, as for `Store.best_trial`
+    place = (ranking, -claim.number)
+    if best is not None and best.ranking is not None and (best.ranking, -best.number) > place:
+        return []
+    if claim.deaths == MOST_DEATHS - 1:
+        # saving it may have caused them, and the next one would fail the trial
+        return [f"model not saved: the trial's process has died {claim.deaths} times"]
+    try:
+        save_model(
+            folder / STAGED, trained.settings, trained.inputs, trained.outcome, trained.facts
+        )
+        if shared is not None:
+            shared.upload_model(folder / STAGED)
+    except ArtifactsError as error:
+        return [f"model not shared: {error}"]
+    except Exception as error:
+        return [f"model not saved: {describe(error)}"]
+    return []
+
+
+def publish_model(folder: Path, model: Path, store: Store, claim: Claim) -> str:
+    """Move the staged model of a recorded trial to `model` if it is the best; an error as a note.
+
+    Of two workers that finish at once, the one with the lower score then finds the other's result
+    and leaves the folder alone, whichever of the two holds the folder's lock first. No error in
+    saving ends the sweep; StorageError may be raised.
     """
     try:
-        with locked(folder):
+        with locked(model):
             best = store.best_trial()
-            if best is not None and best.row == claim.row:
-                save_model(folder, trained.settings, trained.inputs, trained.outcome, trained.facts)
-                return _record(folder, store, best.number)
+            if best is None or best.row != claim.row or not (folder / STAGED).exists():
+                return ""
+            check_model_folder(model)
+            replace_folder(model, folder / STAGED)
+            return _record(model, store, claim.number)
     except StorageError:
         raise
     except Exception as error:
         return f"model not saved: {describe(error)}"
-    return ""
 
 
-def _record(folder: Path, store: Store, number: int) -> str:
+def _record(model: Path, store: Store, number: int) -> str:
     """Share a saved model where the study does, and record where it is; returns an error."""
     url, note = store.artifacts(), ""
     if url is not None:
         try:
-            share_model(folder, store, Artifacts(url))
+            share_model(model, store, Artifacts(url))
             return note
         except ArtifactsError as error:
             note = f"model not shared: {error}"
-    store.record_model(number, platform.node(), str(folder.absolute()))
+    store.record_model(number, platform.node(), str(model.absolute()))
     return note
+
+
+def publish_left_models(spec: StudySpec, models: Path, store: Store) -> None:
+    """Publish the best trial's model if a killed process left it staged, here or shared.
+
+    Checkpoints of trials that have ended are removed, also shared ones, and the best trial's model
+    is shared if it is on this machine alone. May raise StorageError.
+    """
+    place = store.artifacts()
+    try:
+        _publish_left(spec.name, models, store, None if place is None else Artifacts(place))
+    except ArtifactsError as error:
+        print_text(f"mtdlab: {error}; the next sweep tries it again", file=sys.stderr)
+
+
+def _publish_left(study: str, models: Path, store: Store, artifacts: Artifacts | None) -> None:
+    model, names = models / study, frozenset[str]()
+    if artifacts is not None:
+        if model.exists():
+            with locked(model):
+                share_model(model, store, artifacts)
+        files = artifacts.files(checkpoints_place(study))
+        names = frozenset(each.partition("/")[0] for each in files)
+    for claim, folder in folders_of_ended(store, models / CHECKPOINTS / study, names):
+        shared = None
+        if artifacts is not None and folder.name in names:
+            shared = SharedCheckpoints.of(artifacts, folder)
+        best, saved = store.best_trial(), store.saved_model()
+        is_best = best is not None and best.row == claim.row
+        if is_best and (saved is None or saved.trial != claim.number):
+            if shared is not None and not (folder / STAGED).exists():
+                shared.download_model(folder / STAGED)
+            if note := publish_model(folder, model, store, claim):
+                print_text(f"trial {claim.number}: {note}", file=sys.stderr)
+        remove_checkpoints_of(folder)
+        if shared is not None:
+            shared.remove()

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 from mtdlab.config import StudySpec
 from mtdlab.errors import MtdlabError, StorageError, TrialError, nearest, one_line
 from mtdlab.store.owner import HEARTBEAT_SECONDS
-from mtdlab.sweep.finished import FinishedTrial
-from mtdlab.sweep.repeated import repeated
+from mtdlab.sweep.heartbeat import call_repeatedly
+from mtdlab.sweep.progress import FinishedTrial
 from mtdlab.sweep.signals import StopRequest
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def run_on_cluster(job: Job) -> FinishedTrial | Exception | None:
                 stop.request()
 
         obey()
-        with repeated(HEARTBEAT_SECONDS, obey):
+        with call_repeatedly(HEARTBEAT_SECONDS, obey):
             return run_next(job.spec, job.url, job.models, stop)
     except Exception as error:
         return sendable(error)
@@ -80,11 +80,11 @@ def run_on_cluster(job: Job) -> FinishedTrial | Exception | None:
 def _check(job: Job) -> None:
     """Check once per process what the trials need, and that it has the inputs of the others."""
     from mtdlab.sweep.artifacts import Artifacts
-    from mtdlab.sweep.preflight import check_requirements
-    from mtdlab.sweep.same_inputs import check_same_inputs
+    from mtdlab.sweep.objectives import objective_of
+    from mtdlab.sweep.preflight import check_same_inputs
     from mtdlab.sweep.worker import open_in_process
 
-    found = check_requirements(job.spec, job.models)
+    found = objective_of(job.spec).check(job.spec, job.models)
     store = open_in_process(job.url, job.spec, job.models).store
     if warning := check_same_inputs(job.spec.name, store, found):
         logging.getLogger(__name__).warning(warning)

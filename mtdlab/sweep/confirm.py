@@ -6,11 +6,11 @@ from typing import Any
 
 import yaml
 
-from analysis.confirmation import Difference, choose_candidates, compare_candidates
-from analysis.frames import StudyFrames
-from analysis.looks import judged_trials
+from analysis.data.frames import StudyFrames
+from analysis.data.runs import format_mtd, traced_runs, varied_settings
+from analysis.inference.looks import judged_trials
 from analysis.report.context import StudyContext
-from analysis.runs import format_mtd, traced_runs, varied_settings
+from analysis.statistics.contrasts import Difference, choose_candidates, compare_candidates
 from mtdlab.config import StudySpec
 from mtdlab.config.reader import parse_study
 from mtdlab.errors import NothingToReport
@@ -18,9 +18,7 @@ from mtdlab.programs import Program
 from mtdlab.settings import RunSettings
 from mtdlab.store import load_study
 from mtdlab.store.recorded import RecordedStudy, read_recorded
-from mtdlab.sweep.open_study import refuse_other_objective
-from mtdlab.sweep.optuna_study import recorded_folder
-from mtdlab.sweep.recorded_study import refuse_other_modules
+from mtdlab.sweep.open_study import refuse_other_modules, refuse_other_objective
 from mtdlab.user_code import UserModule
 
 _NOT_SETTINGS = ("seed", "mtd")
@@ -62,7 +60,7 @@ def plan_confirmation(
         text = _write(frames, url, name, seeds)
     else:
         text = _with_seeds(begun.text, name, seeds)
-    spec = parse_study(name, text, modules, recorded_folder(study, url), program)
+    spec = parse_study(name, text, modules, original.folder, program)
     refuse_other_modules(study, original, spec)
     best, runner_up = (settings.mtd or 0.0 for settings in _pair(spec))
     return Confirmation(spec, best, runner_up, _difference(frames, spec))

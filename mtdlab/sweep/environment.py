@@ -5,10 +5,10 @@ import torch
 from mtdlab.config import TrainerSettings
 from mtdlab.device import choose_device
 from mtdlab.encoders.traits import describe_encoder
-from mtdlab.evaluation.sts_average import averaged_sets
 from mtdlab.settings.representation import describe
 from mtdlab.sweep.machine import describe_processor, describe_versions
 from mtdlab.training.inputs import RunInputs
+from mtdlab.training.selection import averaged_sets
 
 PACKAGES = ("mtdlab", "torch", "transformers", "optuna", "numpy")
 

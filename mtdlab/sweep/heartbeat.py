@@ -4,7 +4,8 @@ They go on while texts are loaded or scored.
 """
 
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
 from typing import Self
@@ -13,7 +14,6 @@ from mtdlab.errors import StorageError
 from mtdlab.store import Claim, Owner, Store
 from mtdlab.store.owner import HEARTBEAT_SECONDS, this_process
 from mtdlab.store.restarts import without_waiting
-from mtdlab.sweep.repeated import repeated
 from mtdlab.sweep.signals import StopRequest
 
 SWEEP_SECONDS = 10.0
@@ -37,7 +37,7 @@ class Heartbeat:
         self._thread = ExitStack()
 
     def __enter__(self) -> Self:
-        self._thread.enter_context(repeated(HEARTBEAT_SECONDS, self.beat))
+        self._thread.enter_context(call_repeatedly(HEARTBEAT_SECONDS, self.beat))
         return self
 
     def __exit__(
@@ -80,9 +80,32 @@ def recorded_sweep(store: Store, stop: StopRequest) -> Iterator[int]:
             stop.request(signal.SIGTERM)
 
     try:
-        with repeated(SWEEP_SECONDS, beat):
+        with call_repeatedly(SWEEP_SECONDS, beat):
             yield row
     finally:
         # a row that stays is found to be that of a dead process
         with suppress(StorageError):
             store.end_sweep(row)
+
+
+@contextmanager
+def call_repeatedly(seconds: float, function: Callable[[], None]) -> Iterator[None]:
+    """Call a function every so many seconds, first after them, until the block ends.
+
+    A StorageError that it raises is ignored, and a server that does not answer is not waited for:
+    the next call may succeed.
+    """
+    over = threading.Event()
+
+    def repeat() -> None:
+        while not over.wait(seconds):
+            with suppress(StorageError), without_waiting():
+                function()
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

@@ -4,11 +4,10 @@ import math
 import time
 from collections.abc import Sequence
 
-from analysis.looks import boundaries_at, judge_look, leading_levels
-from analysis.runs import MTD_DECIMALS
+from analysis.data.runs import MTD_DECIMALS
+from analysis.inference.looks import boundaries_at, judge_look, leading_levels
 from mtdlab.config import StudySpec, Unit
 from mtdlab.store import Look, Store, load_study
-from mtdlab.sweep.optuna_study import OptunaStudy
 from mtdlab.sweep.signals import StopRequest
 
 POLL_SECONDS = 0.5
@@ -22,7 +21,7 @@ def advance(spec: StudySpec, url: str, store: Store, stop: StopRequest) -> bool:
     counts every planned trial. Two sweeps compute the same look from the same trials; one of them
     records it. May raise StorageError.
     """
-    while _wait_for_others(spec, url, store, stop):
+    while _wait_for_others(store, stop):
         if store.counts().get("WAITING"):
             return True
         last = store.last_look()
@@ -34,12 +33,12 @@ def advance(spec: StudySpec, url: str, store: Store, stop: StopRequest) -> bool:
     return False
 
 
-def _wait_for_others(spec: StudySpec, url: str, store: Store, stop: StopRequest) -> bool:
+def _wait_for_others(store: Store, stop: StopRequest) -> bool:
     """Wait until no trial runs; False where a stop is requested."""
     polls = 0
     while store.counts().get("RUNNING") and not stop.requested():
         if polls % POLLS_BEFORE_REPAIR == 0:
-            OptunaStudy(url, spec).synchronise(store)
+            store.release_dead()
         time.sleep(POLL_SECONDS)
         polls += 1
     return not stop.requested()

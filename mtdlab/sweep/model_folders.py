@@ -2,13 +2,21 @@
 
 import json
 import shutil
+from collections.abc import Iterator, Set
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mtdlab.data_paths import RUN
 
+if TYPE_CHECKING:
+    # commands that name a folder start without it
+    from mtdlab.store import Claim, Store
+
 CHECKPOINTS = ".checkpoints"
 """Folder of the models' folder in which each study has one for its trials' checkpoints."""
+STAGED = "model"
+"""Folder of a model whose trial is to be recorded, in that of the trial's checkpoints."""
 
 
 def read_kept_trial(model: Path) -> int:
@@ -33,3 +41,17 @@ def remove_checkpoints_of(folder: Path) -> None:
     with suppress(OSError):
         folder.parent.rmdir()
         folder.parent.parent.rmdir()
+
+
+def folders_of_ended(
+    store: "Store", checkpoints: Path, shared: Set[str] = frozenset()
+) -> "Iterator[tuple[Claim, Path]]":
+    """The trials that have ended and have a folder in that of the checkpoints.
+
+    shared  the names of folders that are elsewhere, of which those of ended trials are added.
+    """
+    if shared or checkpoints.exists():
+        for claim in store.ended():
+            folder = checkpoints / f"{claim.setting}-{claim.seed}"
+            if folder.name in shared or folder.exists():
+                yield claim, folder

@@ -1,13 +1,11 @@
 """What a worker does after every step of a trial: stop, prune, save a checkpoint."""
 
 import math
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import optuna
-from optuna.exceptions import UpdateFinishedTrialError
 
 from mtdlab.config import TrainerSettings
 from mtdlab.store import Claim, Store
@@ -27,7 +25,7 @@ class OpenStudy:
     """What a worker process keeps open for one study.
 
     precision  what `precision: auto` means in this study; None where no trial uses it.
-    select_by  the score that ranks the trials; None where the study's metric does.
+    select_by  the score that ranks the trials.
     model, checkpoints  the folders of the best trial's model, and of the trials' checkpoints.
     lost  how many trials in succession have lost the connection to the database.
     """
@@ -35,7 +33,7 @@ class OpenStudy:
     optuna: OptunaStudy
     store: Store
     precision: str | None
-    select_by: str | None
+    select_by: str
     model: Path
     checkpoints: Path
     owner: dict[str, Any] = field(default_factory=this_process)
@@ -48,7 +46,6 @@ class TrialRun:
 
     study: OpenStudy
     claim: Claim
-    trial: optuna.Trial
     stop: StopRequest
     heartbeat: Heartbeat
     folder: Path
@@ -58,22 +55,16 @@ class Watch:
     """What every trial does between its steps: keep its claim, report its scores, be pruned.
 
     step      the last that was passed.
-    reported  scores by step, with those of earlier processes: an interrupted trial goes on as the
-              same Optuna trial, which takes each step's value once.
+    reported  scores by step; where a pruner watches, with those of earlier processes.
     """
 
     def __init__(
-        self,
-        study: OpenStudy,
-        claim: Claim,
-        trial: optuna.Trial,
-        stop: StopRequest,
-        heartbeat: Heartbeat,
+        self, study: OpenStudy, claim: Claim, stop: StopRequest, heartbeat: Heartbeat
     ) -> None:
-        self.study, self.claim, self.trial = study, claim, trial
+        self.study, self.claim = study, claim
         self.stop, self.heartbeat, self.step = stop, heartbeat, 0
-        recorded = study.optuna.storage.get_trial(trial._trial_id)
-        self.reported = dict(recorded.intermediate_values)
+        is_watched = study.optuna.is_watched
+        self.reported = study.optuna.reported(claim.number) if is_watched else {}
 
     def passed(self, step: int, shown: int) -> None:
         """After `step` steps; `shown` is the step of the progress display. Raises ClaimLost."""
@@ -84,12 +75,9 @@ class Watch:
         """Report a score after `step` steps, unless it is NaN. Raises optuna.TrialPruned."""
         if not math.isfinite(score):
             return
-        if step not in self.reported:
-            # another program may have ended the trial in Optuna's tables; mtdlab's record decides
-            with suppress(UpdateFinishedTrialError):
-                self.trial.report(score, step)
-            self.reported[step] = score
-        if self.trial.should_prune():
+        self.reported[step] = score
+        optuna_study = self.study.optuna
+        if optuna_study.is_watched and optuna_study.report(self.claim.number, step, score):
             raise optuna.TrialPruned
 
 
@@ -104,13 +92,12 @@ class TrialMonitor(Watch):
         self,
         study: OpenStudy,
         claim: Claim,
-        trial: optuna.Trial,
         stop: StopRequest,
         settings: TrainerSettings,
         checkpoints: "TrialCheckpoints",
         heartbeat: Heartbeat,
     ) -> None:
-        super().__init__(study, claim, trial, stop, heartbeat)
+        super().__init__(study, claim, stop, heartbeat)
         self.settings, self.checkpoints = settings, checkpoints
 
     def __call__(self, step: int, evaluation: "Evaluation | None") -> None:

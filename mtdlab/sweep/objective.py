@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mtdlab.config import StudySpec
-from mtdlab.config.program_study import ProgramSpec
 from mtdlab.settings import RunSettings
 from mtdlab.store import Result, Store
 from mtdlab.sweep.monitor import TrialRun
-from mtdlab.sweep.signals import StopRequest
 
 
 def nothing() -> Sequence[str]:
@@ -22,15 +20,13 @@ def nothing() -> Sequence[str]:
 class Ended:
     """How a trial ended.
 
-    notes          what is worth to be known beside the result.
-    keep           called once the result is recorded; returns what went wrong, as notes.
-    leaves_folder  whether the folder of its checkpoints is still needed then.
+    notes  what a reader of the result should know; keep: called once it is recorded, returns what
+           went wrong, as notes.
     """
 
     result: Result
     notes: Sequence[str] = ()
     keep: Callable[[], Sequence[str]] = nothing
-    leaves_folder: bool = False
 
 
 class Objective(ABC):
@@ -59,27 +55,5 @@ class Objective(ABC):
         """
 
     @abstractmethod
-    def restore(
-        self, spec: StudySpec, url: str, models: Path, store: Store, stop: StopRequest
-    ) -> None:
+    def restore(self, spec: StudySpec, models: Path, store: Store) -> None:
         """Finish what a killed process left of trials that have ended. May raise StorageError."""
-
-
-def objective_of(spec: StudySpec) -> Objective:
-    """The objective of a study."""
-    if isinstance(spec, ProgramSpec):
-        from mtdlab.sweep.program import ProgramObjective
-
-        return ProgramObjective()
-    # imports torch and transformers
-    from mtdlab.sweep.trainer import Trainer
-
-    return Trainer()
-
-
-def modules_of(spec: StudySpec) -> tuple[str, ...]:
-    """What a worker of a study imports: the largest packages one by one, then its objective."""
-    if isinstance(spec, ProgramSpec):
-        return ("mtdlab.sweep.worker", "mtdlab.sweep.program")
-    packages = ("torch", "transformers.modeling_utils")
-    return (*packages, "mtdlab.sweep.worker", "mtdlab.sweep.trainer")

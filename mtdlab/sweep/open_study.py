@@ -1,28 +1,33 @@
 """Opening a study for a sweep: its row and trials created, or compared with the study file."""
 
 import json
+import logging
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from mtdlab.config import StudySpec
-from mtdlab.config.plan import plan_of, sha256_of
 from mtdlab.config.program_study import ProgramSpec
-from mtdlab.config.study import known_settings
-from mtdlab.errors import MtdlabError
-from mtdlab.methods.registry import BUILTIN
+from mtdlab.config.reader import defined_study
+from mtdlab.config.study import plan_of, sha256_of
+from mtdlab.errors import MtdlabError, StorageError
+from mtdlab.programs import Program
 from mtdlab.store import Store
-from mtdlab.store.damage import refuse_damaged
-from mtdlab.store.database import writing_engine
+from mtdlab.store.database import refuse_damaged, writing_engine
 from mtdlab.store.names import find_twin, names_in
+from mtdlab.store.optuna_copy import find_copy, has_tables
 from mtdlab.store.plans import record_plan
-from mtdlab.store.setting_names import present_identity
+from mtdlab.store.recorded import RecordedStudy, read_file_of, read_recorded
+from mtdlab.store.store import create_store, open_store
 from mtdlab.store.tables import StudyRow
 from mtdlab.store.urls import without_passwords
-from mtdlab.sweep.optuna_study import OptunaStudy
+from mtdlab.sweep.optuna_study import create_tables, search_space
+from mtdlab.user_code import UserModule
 
+_LOG = logging.getLogger(__name__)
 Difference = tuple[str, object, object]
 """The name of a setting, its recorded value and that of the file."""
 _ANY_COMMAND = "mtdlab sweep FILE"
@@ -48,41 +53,58 @@ def open_study(
     # before a table is created: in a damaged database an empty one would replace a lost one
     refuse_damaged(url)
     # mtdlab's tables first: a file that is no database is refused before Optuna opens it
-    writing_engine(url)
+    engine = writing_engine(url)
+    with engine.connect() as connection:
+        has_copy = has_tables(connection) and find_copy(connection, spec.name) is not None
+    engine.dispose()
+    if not has_copy:
+        # before the study is recorded: one without Optuna's tables is taken for a damaged one
+        create_tables(url)
     if twin := find_twin(spec.name, names_in(url), url):
         raise MtdlabError(f"{twin}; choose another name")
-    optuna_study = OptunaStudy(url, spec)
-    store = Store(url, optuna_study.study_id)
-    store.forget_vanished()
-    store.forget_deleted(spec.name)
+    if (begun := open_store(url, spec.name)) is not None:
+        # before anything is written: a record that cannot be read ends the sweep here
+        begun.check_readable()
+        _repair_copy(begun, spec.name)
     try:
-        identity = _record(store, spec, command)
+        store = _record(spec, url, command)
     except OtherFile:
-        # a trial is claimed in mtdlab's tables before it is created in Optuna's
-        if store.optuna_ids() or not store.forget_unbegun():
+        recorded = open_store(url, spec.name)
+        # a trial that a worker has claimed is not replaced
+        if recorded is None or not recorded.forget_unbegun():
             raise
         notify(
             f"study {spec.name} was planned from another file; it is replaced by this one, since "
             "none of its trials has begun"
         )
-        identity = _record(store, spec, command)
+        store = _record(spec, url, command)
     plan = plan_of(spec)
     record_plan(url, spec.name, plan, sha256_of(plan))
-    optuna_study.name_scores(identity.get("select_by", spec.metric))
-    optuna_study.record_folder(spec.places.folder)
-    optuna_study.synchronise(store)
+    store.release_dead()
+    _repair_copy(store, spec.name)
     return store
 
 
-def _record(store: Store, spec: StudySpec, command: str) -> dict[str, Any]:
-    """Record a study and its new trials; returns its identity. Raises OtherFile."""
-    recorded = store.study()
+def _repair_copy(store: Store, name: str) -> None:
+    """Write the study to Optuna's tables where it is missing or differs there."""
+    if differing := store.repair_copy():
+        _LOG.warning(
+            "study %s: Optuna's tables had another end of %d of its trials; mtdlab's record "
+            "decides, and was written over it",
+            name,
+            differing,
+        )
+
+
+def _record(spec: StudySpec, url: str, command: str) -> Store:
+    """Record a study and its new trials. Raises OtherFile."""
     identity = spec.identity()
-    if recorded is None:
-        _write(store, spec, identity, command)
-    else:
-        if _keeps_metric(spec, recorded):
-            del identity["select_by"]
+    store = create_store(url, spec.name, spec.metric, identity)
+    if store is None:
+        store = open_store(url, spec.name)
+        recorded = None if store is None else store.study()
+        if store is None or recorded is None:
+            raise MtdlabError(f"study {spec.name} was deleted while this sweep started; rerun it")
         _refuse_other_settings(spec, identity, recorded, command)
     if missing := store.add_units(spec.units(), {unit.seed for unit in spec.first_units()}):
         raise OtherFile(
@@ -90,8 +112,20 @@ def _record(store: Store, spec: StudySpec, command: str) -> dict[str, Any]:
             f"(such as seed {missing[0][1]}); put their values and seeds back, or run the file as "
             f"another study: {_renamed(spec, command)}"
         )
-    _write(store, spec, identity, command)
-    return identity
+    store.write_study(
+        spec.name,
+        spec.metric,
+        identity,
+        spec.text,
+        command,
+        description=spec.description,
+        imports=spec.imports,
+        methods=spec.described_methods(),
+        definition=spec.definition,
+        folder=None if spec.places.folder is None else str(spec.places.folder),
+        distributions=search_space(spec),
+    )
+    return store
 
 
 def check_unchanged(spec: StudySpec, store: Store) -> None:
@@ -110,41 +144,6 @@ def check_unchanged(spec: StudySpec, store: Store) -> None:
 @lru_cache(maxsize=1)
 def _identity(spec: StudySpec) -> dict[str, Any]:
     return spec.identity()
-
-
-def describe_ranking(spec: StudySpec, store: Store) -> str:
-    """A sentence where a study ranks its trials by another score than its file would now."""
-    recorded = store.study()
-    if recorded is None or recorded.select_by or spec.select_by == recorded.metric:
-        return ""
-    return (
-        f"study {spec.name} was begun without select_by: its trials are still ranked by its "
-        f"metric, {recorded.metric}; under another name they would be ranked by {spec.select_by}"
-    )
-
-
-def _keeps_metric(spec: StudySpec, recorded: StudyRow) -> bool:
-    """Whether a study was begun without `select_by`, so that its metric goes on ranking it.
-
-    Otherwise trials of one study would be ranked by different scores. A file that names another
-    score is refused, as for any other setting.
-    """
-    other = spec.select_by_given and spec.select_by != recorded.metric
-    return recorded.select_by is None and not other
-
-
-def _write(store: Store, spec: StudySpec, identity: dict[str, Any], command: str) -> None:
-    store.write_study(
-        spec.name,
-        spec.metric,
-        identity,
-        spec.text,
-        command,
-        description=spec.description,
-        imports=spec.imports,
-        methods=spec.described_methods(),
-        definition=spec.definition,
-    )
 
 
 def _refuse_other_settings(
@@ -172,12 +171,8 @@ def _differences_from(
 ) -> Iterator[Difference]:
     """What differs between the recorded identity of a study and that of its file."""
     new = identity | {"imports": spec.imports}
-    if _keeps_metric(spec, recorded):
-        new.pop("select_by", None)
-    old = present_identity(recorded.identity) | {"imports": recorded.imports}
-    old["trainer"] = _with_present_settings(old["trainer"], new["trainer"], spec)
-    if "select_by" in new:
-        old.setdefault("select_by", recorded.metric)
+    old = recorded.identity | {"imports": recorded.imports}
+    old["trainer"] = _with_added_settings(old["trainer"], new["trainer"], spec)
     return _differences(old, new)
 
 
@@ -223,14 +218,12 @@ def _renamed(spec: StudySpec, command: str) -> str:
     return f"{command or _ANY_COMMAND} --set study={stem}-{number}"
 
 
-def _with_present_settings(
+def _with_added_settings(
     recorded: dict[str, Any], new: dict[str, Any], spec: StudySpec
 ) -> dict[str, Any]:
-    """A recorded trainer section with the settings that its method has now.
+    """A recorded trainer section with the defaults of settings that its method has gained since.
 
-    A study that searches the method has a section for each. A setting that did not exist yet when
-    the study was begun had its default value. One that is now another method's alone had one
-    possible value with this method.
+    A study that searches the method has a section for each.
     """
     if isinstance(spec, ProgramSpec):
         return recorded
@@ -247,11 +240,7 @@ def _with_defaults(
     recorded: dict[str, Any], new: dict[str, Any], method: str, spec: StudySpec
 ) -> dict[str, Any]:
     defaults = type(spec.fixed(method))().model_dump(mode="json")
-    lacking = recorded.keys() - defaults.keys()
-    # the settings of all methods are in modules that import torch
-    of_others = lacking & known_settings(tuple(BUILTIN)).keys() if lacking else set()
-    kept = {name: value for name, value in recorded.items() if name not in of_others}
-    return {name: defaults[name] for name in new} | kept
+    return {name: defaults[name] for name in new} | recorded
 
 
 def _differences(old: object, new: object, path: str = "") -> Iterator[Difference]:
@@ -260,3 +249,61 @@ def _differences(old: object, new: object, path: str = "") -> Iterator[Differenc
             yield from _differences(old.get(key), new.get(key), f"{path}.{key}" if path else key)
     elif old != new:
         yield path, old, new
+
+
+def read_defined(
+    study: str, url: str, modules: Sequence[UserModule] = (), program: Program | None = None
+) -> tuple[StudySpec, str]:
+    """A study with the profile and --set of its last sweep, and the command of that sweep.
+
+    modules, program  the imported ones, which have to be those of the study.
+
+    Raises NothingToReport where the study is missing, MtdlabError where it needs other modules or
+    another program, StorageError where the database fails.
+    """
+    recorded = read_recorded(url, study)
+    refuse_other_objective(study, recorded.objective, program.reference if program else "")
+    # it may have been renamed since
+    definition = {**recorded.definition, "study": study}
+    defined = defined_study(definition, recorded.text, modules, recorded.folder, program)
+    spec = as_begun(defined, url)
+    refuse_other_modules(study, recorded, spec)
+    return spec, recorded.command
+
+
+def as_begun(spec: StudySpec, url: str) -> StudySpec:
+    """The study with the pooling that it was begun with, where its file leaves that to the encoder.
+
+    What the encoder's files declare may have become known since: fetched, or read by a later
+    version. A study that is not recorded, or was begun with other encoders, stays as it is.
+    """
+    try:
+        begun, said = read_file_of(url, spec.name)
+    except StorageError:
+        return spec  # no database yet
+    if not begun:
+        return spec
+    given = {*spec.trainer, *spec.search, *(said.get("trainer") or {})}
+    if isinstance(spec, ProgramSpec) or "pooling" in given:
+        return spec
+    for method in spec.methods:
+        section = begun["trainer"].get(method, {}) if "method" in spec.search else begun["trainer"]
+        if not section:
+            continue  # the file has added this method
+        now = spec.fixed(method)
+        plain = type(now).model_fields["pooling"].default
+        # a version without this setting read every encoder with the default
+        recorded = section.get("pooling", plain)
+        if recorded != now.pooling and section.get("encoder", now.encoder) == now.encoder:
+            return replace(spec, encoder_pooling=None if recorded == plain else recorded)
+    return spec
+
+
+def refuse_other_modules(study: str, recorded: RecordedStudy, spec: StudySpec) -> None:
+    """Raise MtdlabError where other modules were imported than those of a recorded study."""
+    if recorded.imports != spec.imports:
+        listed = ", ".join(recorded.imports) or "none"
+        raise MtdlabError(
+            f"study {study} used other imported modules than these (recorded: {listed}); name "
+            "them with --import"
+        )

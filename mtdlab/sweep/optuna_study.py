@@ -1,250 +1,141 @@
-"""The Optuna study beside mtdlab's tables: created, written to, and synchronised with them."""
+"""What Optuna decides for a study: the parameters that a sampler draws, and what a pruner ends.
 
-import json
-import logging
+Trials are recorded in mtdlab's tables; Optuna reads their copy (`store.optuna_copy`).
+"""
+
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 import optuna
-from optuna.exceptions import DuplicatedStudyError, UpdateFinishedTrialError
-from optuna.storages import BaseStorage, RDBStorage, get_storage
-from optuna.storages._rdb.models import TrialModel, TrialUserAttributeModel, TrialValueModel
-from optuna.trial import TrialState
-from sqlalchemy import delete, insert, update
+from optuna.distributions import distribution_to_json
+from optuna.exceptions import UpdateFinishedTrialError
+from optuna.storages import RDBStorage, get_storage
+from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
 from mtdlab.config import StudySpec
 from mtdlab.errors import MtdlabError
-from mtdlab.settings import RunSettings
-from mtdlab.store import Claim, Store
-from mtdlab.store.damage import refuse_damaged
+from mtdlab.store import Claim
 from mtdlab.store.database import (
     creation_lock,
     engine_arguments,
-    explained,
     immediate,
+    lock_writers,
     report_errors,
+    translate_errors,
 )
-from mtdlab.store.owner import describe_end, is_ahead, is_dead, is_visible
 from mtdlab.store.restarts import outlast_restarts
-from mtdlab.sweep.samplers import distributions, pruner, sampler, suggest
+from mtdlab.sweep.samplers import distributions, draw, pruner, sampler
 
-_LOG = logging.getLogger(__name__)
 OPEN_ATTEMPTS = 20
-FOLDER = "folder"
-"""The study's user attribute with the folder of its file."""
+_INDEX = "CREATE INDEX IF NOT EXISTS ix_mtdlab_copies ON trials (study_id, number)"
 
 
 class OptunaStudy:
-    """One study in Optuna's tables. Open it inside the process that uses it."""
+    """A study as Optuna sees it. Open it inside the process that uses it.
+
+    A study of a grid without a pruner never reads it.
+    """
 
     def __init__(self, url: str, spec: StudySpec) -> None:
-        """Open the study, creating it where it is missing. May raise StorageError."""
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self.spec, self._url = spec, url
-        with explained(url):
-            database = open_storage(url)
-            self._engine = database.engine
-            # get_storage adds a cache, which has to see every trial that is created
-            self.storage = get_storage(database)
-            self.study = _create(self.storage, spec)
-        self.study_id = self.storage.get_study_id_from_name(spec.name)
+        self._url, self._spec = url, spec
 
-    def begin(self, claim: Claim) -> tuple[optuna.Trial, dict[str, Any]]:
-        """A running Optuna trial for a claim, and its parameters, drawn where they are missing."""
-        if claim.optuna_id is not None and claim.parameters is not None:
-            self.storage.set_trial_state_values(claim.optuna_id, TrialState.RUNNING)
-            return optuna.Trial(self.study, claim.optuna_id), claim.parameters
-        if claim.parameters is not None:
-            wanted = distributions(self.spec)
-            template = optuna.trial.create_trial(
-                state=TrialState.RUNNING,
-                params=claim.parameters,
-                distributions={name: wanted[name] for name in claim.parameters},
-            )
-            identity = self.storage.create_new_trial(self.study_id, template_trial=template)
-            self._describe(identity, claim.parameters, claim.seed)
-            return optuna.Trial(self.study, identity), claim.parameters
-        # not study.ask, which would first return a trial that an interrupt put back as waiting
-        self.study.sampler = sampler(self.spec, claim.setting)
-        trial = optuna.Trial(self.study, self.storage.create_new_trial(self.study_id))
-        parameters = suggest(trial, self.spec)
-        self._describe(trial._trial_id, parameters, claim.seed)
-        return trial, parameters
+    @property
+    def is_watched(self) -> bool:
+        """Whether a pruner compares the trials while they run."""
+        return self._spec.pruner != "none"
 
-    def _describe(self, optuna_id: int, parameters: dict[str, Any], seed: int) -> None:
-        """Record a new trial's user attributes: every resolved setting, and its MTD.
+    @property
+    def needs_running(self) -> bool:
+        """Whether trials have a copy in Optuna's tables while they run.
 
-        In one statement: Optuna's methods take two for each attribute, or a transaction.
+        TPE counts the parameters of running trials as bad ones, so that workers that draw at once
+        do not draw the same ("constant liar").
         """
-        try:
-            described = attributes(self.spec.settings(parameters, seed))
-        except ValueError:
-            described = {"seed": seed}
-        rows = [
-            {"trial_id": optuna_id, "key": name, "value_json": json.dumps(value)}
-            for name, value in described.items()
-        ]
-        with self._engine.begin() as connection:
-            connection.execute(insert(TrialUserAttributeModel), rows)
+        return self.is_watched or self._spec.sampler == "tpe"
 
-    @contextmanager
-    def noticing_deletion(self) -> Iterator[None]:
-        """Raise MtdlabError for an error in the block if Optuna's study is no longer there."""
-        try:
-            yield
-        except KeyError:
-            known = {each.study_name for each in open_storage(self._url).get_all_studies()}
-            if self.spec.name in known:
-                raise
-            raise MtdlabError(
-                f"study {self.spec.name} was deleted through Optuna while this sweep ran; rerun "
-                "it, which begins the study again"
-            ) from None
+    def draw(self, claim: Claim) -> dict[str, Any]:
+        """The parameters of a configuration, by the study's sampler.
 
-    def release(self, optuna_id: int) -> None:
-        """Put an interrupted trial back as waiting."""
-        with suppress(UpdateFinishedTrialError):
-            self.storage.set_trial_state_values(optuna_id, TrialState.WAITING)
-
-    def name_scores(self, select_by: str) -> None:
-        """Record which score the trials' values are, and which user attribute is the metric."""
-        known = self.study.user_attrs
-        for name, score in (("select_by", select_by), ("metric", self.spec.metric)):
-            if known.get(name) != score:
-                self.study.set_user_attr(name, score)
-
-    def record_folder(self, folder: Path | None) -> None:
-        """Record the folder of the study file, in which its relative paths are looked up."""
-        if folder is not None and self.study.user_attrs.get(FOLDER) != str(folder):
-            self.study.set_user_attr(FOLDER, str(folder))
-
-    def record(
-        self,
-        optuna_id: int,
-        state: str,
-        ranking: float | None = None,
-        score: float | None = None,
-        *,
-        reason: str = "",
-        note: str = "",
-    ) -> None:
-        """Record a trial's end; one that is finished already stays as it is.
-
-        ranking  the score that ranks it, which becomes its value; score  the study's metric.
+        Raises StorageError where the database fails, MtdlabError where the study was deleted
+        through Optuna.
         """
-        trial = self.storage.get_trial(optuna_id)
-        if trial.state.is_finished():
-            return
-        named: dict[str, str | float | None] = {"reason": reason, "note": note}
-        if state == "COMPLETE":
-            named[self.spec.metric] = score
-        value = ranking if state == "COMPLETE" else None
-        # another sweep that repairs the study may record the same end at the same time
-        with suppress(UpdateFinishedTrialError):
-            for name, content in named.items():
-                if content != "":
-                    self.storage.set_trial_user_attr(optuna_id, name, content)
-            self.study.tell(trial.number, value, state=TrialState[state], skip_if_finished=True)
+        with translate_errors(self._url):
+            return draw(self._load(), claim.number, sampler(self._spec, claim.setting), self._spec)
 
-    def synchronise(self, store: Store) -> None:
-        """Repair what dead processes left: their trials, results not recorded here.
+    def reported(self, number: int) -> dict[int, float]:
+        """The scores by step of a running trial that a pruner watches."""
+        trial = self._trial(number)
+        return {} if trial is None else dict(trial.intermediate_values)
 
-        A process that died on this machine since it was started counts as a death of its trial,
-        which may have caused it. One that ended with its machine or container, or is silent on
-        another machine, does not.
+    def report(self, number: int, step: int, score: float) -> bool:
+        """Record a score of a running trial for the pruner; whether it ends the trial.
 
-        A trial that is running in Optuna's tables and has no owner was lost between two
-        transactions: it failed, and its configuration runs again as another trial.
-
-        What another program recorded in Optuna's tables alone is replaced by mtdlab's record.
+        Another program may have deleted or ended the trial in Optuna's tables: then it goes on.
         """
-        # read first: a trial that is claimed now is not among these
-        before = store.unfinished_ids()
-        owned = store.owned()
-        dead = [trial for trial in owned if is_dead(trial.owner, trial.silent)]
-        for each in dead:
-            if is_ahead(each.silent):
-                _LOG.warning("a trial waits again: %s", describe_end(each.owner, each.silent))
-            if is_visible(each.owner):
-                state = store.record_death(each.row, each.owner, "it was found dead by a sweep")
-            else:
-                state = "WAITING" if store.release(each.row, each.owner) else None
-            if state == "WAITING" and each.optuna_id is not None:
-                self.release(each.optuna_id)
-        for identity, ended in store.finished(store.unfinished_ids()).items():
-            self.record(identity, ended.state, ended.ranking, ended.score)
-        if before and len(dead) == len(owned):
-            known = store.begun()
-            for identity in before:
-                if identity not in known:
-                    self.record(identity, "FAIL", reason="its worker ended before it began")
-        self._overwrite(store)
-
-    def _overwrite(self, store: Store) -> None:
-        """Write mtdlab's record of trials over one of Optuna's that differs."""
-        store.restart_ended()
-        if not (wrong := store.disagreements()):
-            return
-        _LOG.warning(
-            "study %s: Optuna's tables had another end of %d of its trials; mtdlab's record "
-            "decides, and was written over it",
-            self.spec.name,
-            len(wrong),
-        )
-        with self._engine.begin() as connection:
-            for identity, state, value in wrong:
-                mine = TrialModel.trial_id == identity
-                connection.execute(update(TrialModel).where(mine).values(state=TrialState[state]))
-                mine = TrialValueModel.trial_id == identity
-                connection.execute(delete(TrialValueModel).where(mine))
-                if state == "COMPLETE":
-                    finite = TrialValueModel.TrialValueType.FINITE
-                    row = {"trial_id": identity, "objective": 0, "value": value}
-                    connection.execute(insert(TrialValueModel).values(value_type=finite, **row))
-
-    def record_death(self, store: Store, process: int, how: str) -> bool:
-        """Release the trial of a worker that died, or fail it at its third; whether it had one.
-
-        process, how  its process id on this machine, and how it ended.
-        """
-        for trial in store.owned():
-            if trial.owner.get("pid") != process or not is_dead(trial.owner, 0.0):
-                continue
-            state = store.record_death(trial.row, trial.owner, how)
-            if state == "WAITING" and trial.optuna_id is not None:
-                self.release(trial.optuna_id)
-            return state is not None
+        trial = self._trial(number)
+        if trial is None or trial.state.is_finished():
+            return False
+        with translate_errors(self._url), suppress(UpdateFinishedTrialError, KeyError):
+            self._storage.set_trial_intermediate_value(trial._trial_id, step, score)
+            trial = self._storage.get_trial(trial._trial_id)
+            return pruner(self._spec).prune(self._load(), trial)
         return False
 
+    def _trial(self, number: int) -> optuna.trial.FrozenTrial | None:
+        with translate_errors(self._url), suppress(KeyError):
+            study = self._storage.get_study_id_from_name(self._spec.name)
+            found = self._storage.get_trial_id_from_study_id_trial_number(study, number)
+            return self._storage.get_trial(found)
+        return None
 
-def recorded_folder(study: str, url: str) -> Path | None:
-    """The folder of a study's file in its last sweep; None where none was recorded.
+    @cached_property
+    def _storage(self) -> optuna.storages.BaseStorage:
+        with translate_errors(self._url):
+            # get_storage adds a cache of the trials that have ended
+            return get_storage(open_storage(self._url))
 
-    May raise StorageError; the study is there.
+    def _load(self) -> optuna.Study:
+        """The study, which reads its trials once."""
+        try:
+            return optuna.load_study(
+                study_name=self._spec.name, storage=self._storage, pruner=pruner(self._spec)
+            )
+        except KeyError:
+            raise MtdlabError(
+                f"study {self._spec.name} was deleted through Optuna while this sweep ran; rerun "
+                "it, which writes it to Optuna's tables again"
+            ) from None
+
+
+def search_space(spec: StudySpec) -> Mapping[str, str]:
+    """Optuna's distribution of each searched parameter, as JSON."""
+    return {name: distribution_to_json(kind) for name, kind in distributions(spec).items()}
+
+
+def create_tables(url: str) -> None:
+    """Create Optuna's tables where they are missing, with an index of numbers.
+
+    By it the copy of a trial is found among 100,000. Raises StorageError.
     """
-    refuse_damaged(url)
-    with explained(url):
-        recorded = optuna.load_study(study_name=study, storage=open_storage(url)).user_attrs.get(
-            FOLDER
-        )
-    return None if recorded is None else Path(recorded)
-
-
-def attributes(settings: RunSettings) -> dict[str, Any]:
-    """A run's settings and its MTD by name."""
-    return settings.model_dump() | {"mtd": settings.mtd}
+    with translate_errors(url):
+        storage = open_storage(url)
+        with storage.engine.begin() as connection:
+            lock_writers(connection)
+            connection.execute(text(_INDEX))
+        storage.engine.dispose()
 
 
 def open_storage(url: str) -> RDBStorage:
-    """Optuna's storage with safe claims. Retries where two processes create the tables at once.
+    """Optuna's storage with safe transactions. Retries where two processes create its tables.
 
-    Its methods raise StorageError where the database fails; opening it raises what `explained`
-    converts.
+    Its methods raise StorageError where the database fails; opening it raises what
+    `translate_errors` converts.
     """
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
     for attempt in range(OPEN_ATTEMPTS):
         try:
             with creation_lock(url):
@@ -260,21 +151,3 @@ def open_storage(url: str) -> RDBStorage:
                 raise
             time.sleep(0.1)
     raise AssertionError("unreachable: the last attempt returns or raises")
-
-
-def _create(storage: BaseStorage, spec: StudySpec) -> optuna.Study:
-    try:
-        return optuna.create_study(
-            storage=storage,
-            study_name=spec.name,
-            direction="maximize",
-            sampler=sampler(spec, "sample-00000"),
-            pruner=pruner(spec),
-        )
-    except DuplicatedStudyError:
-        return optuna.load_study(
-            storage=storage,
-            study_name=spec.name,
-            sampler=sampler(spec, "sample-00000"),
-            pruner=pruner(spec),
-        )

@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from mtdlab.config import StudySpec, TrainerSettings
-from mtdlab.config.paths import INPUTS, locate_augmentations, located
+from mtdlab.config.paths import INPUTS, locate_augmentations, resolve_paths
 from mtdlab.config.program_study import ProgramSpec
 from mtdlab.config.search import Choices
 from mtdlab.config.study import has_own_pooling
 from mtdlab.encoders.folders import POOLING_FILE, declared_pooling
 from mtdlab.errors import MtdlabError, StorageError
+from mtdlab.store import Store
 from mtdlab.store.recorded import read_last_decision, read_states
+from mtdlab.sweep.machine import different_versions
 from mtdlab.terminal import print_text
 
 
@@ -38,22 +40,6 @@ def has_trials_left(spec: StudySpec, url: str, *, retry_failed: bool = False) ->
     return any((unit.setting, unit.seed) not in states for unit in spec.first_units())
 
 
-def check_requirements(spec: StudySpec, models: Path) -> dict[str, str]:
-    """Check everything that the trials of a study need. Writes nothing except token caches.
-
-    Checked are the tracking package, the folder of models and what the settings name: encoder,
-    texts, evaluation data, models of augmentations, device.
-
-    Returns digests of the inputs, by what they are of, and the versions (`same_inputs`).
-
-    Raises MtdlabError for the first of them that is missing or cannot be used.
-    """
-    # it imports optuna
-    from mtdlab.sweep.objective import objective_of
-
-    return objective_of(spec).check(spec, models)
-
-
 def check_training(spec: StudySpec, models: Path) -> dict[str, str]:
     """Check what trials of mtdlab's trainer need. Raises MtdlabError for the first mistake.
 
@@ -70,10 +56,10 @@ def check_training(spec: StudySpec, models: Path) -> dict[str, str]:
     check_writable(models)
     augmentations = locate_augmentations(spec.augmentations(), spec.places)
     trials, digests = _trials(spec), dict[str, str]()
-    check_present(located(settings, spec.places) for settings in _inputs(spec))
+    check_present(resolve_paths(settings, spec.places) for settings in _inputs(spec))
     for settings in _inputs(spec):
         found = check_inputs(
-            located(settings, spec.places),
+            resolve_paths(settings, spec.places),
             augmentations,
             spec.smallest_batch(),
             trials.get(_inputs_of(settings), []),
@@ -133,11 +119,11 @@ def selection_warnings(spec: StudySpec) -> list[str]:
     Raises MtdlabError for an evaluation folder that is not there.
     """
     # it imports transformers
-    from mtdlab.evaluation.sts_average import warn_of_missing_sets
+    from mtdlab.training.selection import warn_of_missing_sets
 
     if "sts_average" not in spec.selections():
         return []
-    sources = dict.fromkeys(located(each, spec.places).evaluation for each in _inputs(spec))
+    sources = dict.fromkeys(resolve_paths(each, spec.places).evaluation for each in _inputs(spec))
     return [warning for source in sources if (warning := warn_of_missing_sets(source))]
 
 
@@ -148,13 +134,14 @@ def shortfall_warnings(spec: StudySpec) -> list[str]:
     """
     # they import scikit-learn and torch
     from mtdlab.evaluation.pairs import evaluation_folder
-    from mtdlab.evaluation.sizes import describe_shortfall
-    from mtdlab.evaluation.tasks import load_task, task_folder
+    from mtdlab.evaluation.tasks import describe_shortfall, load_task, task_folder
     from mtdlab.settings.tasks import BUILTIN, published_tasks
 
     found: dict[str, None] = {}
     # once where methods differ alone
-    sources = {(located(each, spec.places).evaluation, each.tasks): None for each in _inputs(spec)}
+    sources = {
+        (resolve_paths(each, spec.places).evaluation, each.tasks): None for each in _inputs(spec)
+    }
     for evaluation, tasks in sources:
         data = evaluation_folder(evaluation)
         for name in published_tasks(tasks):
@@ -220,3 +207,36 @@ def _points(spec: StudySpec) -> list[dict[str, Any]]:
     return [
         dict(zip(searched, values, strict=True)) for values in itertools.product(*searched.values())
     ]
+
+
+VERSIONS = "versions"
+"""The one entry that may differ, at the price of equal bits."""
+
+
+def check_same_inputs(study: str, store: Store, found: Mapping[str, str]) -> str:
+    """Record the inputs that this process has found, unless another process has before it.
+
+    found  `Objective.check` of this process: digests by what they are of, and its versions.
+
+    Returns a sentence where versions differ, else an empty string. Raises MtdlabError where a text
+    or an encoder differs, since trials of one study would not be comparable.
+    """
+    recorded = store.record_inputs(found)
+    differ = [name for name, digest in found.items() if recorded[name] != digest]
+    others = [name for name in differ if name != VERSIONS]
+    if others:
+        listed = "; ".join(
+            f"{name}: SHA-256 {recorded[name][:12]} there, {found[name][:12]} here"
+            for name in others
+        )
+        raise MtdlabError(
+            f"study {study}: not the inputs that its first sweep found ({listed}); use the same "
+            "files on every machine, or run this file as another study with --set study=NAME"
+        )
+    if not differ:
+        return ""
+    before, here = different_versions(recorded[VERSIONS], found[VERSIONS])
+    return (
+        f"study {study} began with {before or 'fewer packages'}; here {here or 'fewer packages'}: "
+        "its numbers may differ in the last bits"
+    )

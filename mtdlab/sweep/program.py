@@ -17,26 +17,26 @@ from mtdlab.config import StudySpec
 from mtdlab.config.program_study import ProgramSpec
 from mtdlab.errors import StorageError, TrialError
 from mtdlab.evaluation.items import PER_ITEM, own_items
-from mtdlab.programs import ProgramSettings
-from mtdlab.programs.program import RETURNS
+from mtdlab.programs import RETURNS, ProgramSettings
 from mtdlab.settings import RunSettings
 from mtdlab.settings.limits import STEPS
 from mtdlab.store import Result, Store
 from mtdlab.sweep.heartbeat import ClaimLost
-from mtdlab.sweep.leftovers import folders_of_ended
 from mtdlab.sweep.machine import describe_processor, describe_versions
-from mtdlab.sweep.model_folders import CHECKPOINTS, remove_checkpoints_of
+from mtdlab.sweep.model_folders import CHECKPOINTS, folders_of_ended, remove_checkpoints_of
 from mtdlab.sweep.monitor import TrialRun, Watch
 from mtdlab.sweep.objective import Ended, Objective
 from mtdlab.sweep.preflight import check_writable
 from mtdlab.sweep.results import ended_early
-from mtdlab.sweep.signals import Interrupted, StopRequest
+from mtdlab.sweep.signals import Interrupted
 from mtdlab.sweep.spool import load_result, save_result
 
 FOLDER = "program"
 """The folder that a program receives, in that of its trial, where mtdlab keeps its own files."""
 _SECONDS = "seconds"
 """File of the seconds that interrupted calls took."""
+_REPORTS = "reports"
+"""File of the scores that interrupted calls reported, a line each: step and score."""
 _PACKAGES = ("mtdlab", "optuna", "numpy")
 _FRAMEWORKS = {
     "torch": "torch",
@@ -83,7 +83,7 @@ class ProgramObjective(Objective):
             raise
         except Exception as error:
             # code of the user can raise any exception, which ends this trial, not the study
-            return Ended(ended_early(error, reports.step), notes)
+            return Ended(ended_early(error, reports), notes)
         values = {**result.values, "wall_seconds": seconds.total()}
         arrays = reports.curve()
         facts = _environment(spec)
@@ -93,11 +93,8 @@ class ProgramObjective(Objective):
         save_result(run.folder, whole, identity)
         return Ended(whole, notes)
 
-    def restore(
-        self, spec: StudySpec, url: str, models: Path, store: Store, stop: StopRequest
-    ) -> None:
+    def restore(self, spec: StudySpec, models: Path, store: Store) -> None:
         """Remove the folders of trials that have ended."""
-        del url, stop
         for _, folder in folders_of_ended(store, models / CHECKPOINTS / spec.name):
             remove_checkpoints_of(folder)
 
@@ -106,7 +103,9 @@ class Reports(Watch):
     """`report(step, score)` of one trial: records the score, and ends the trial where asked to."""
 
     def __init__(self, run: TrialRun) -> None:
-        super().__init__(run.study, run.claim, run.trial, run.stop, run.heartbeat)
+        super().__init__(run.study, run.claim, run.stop, run.heartbeat)
+        self._file = run.folder / _REPORTS
+        self.reported |= _read_reports(self._file)
         self._furthest = max(self.reported, default=0)
         self._has_deaths = bool(run.claim.deaths)
 
@@ -121,6 +120,8 @@ class Reports(Watch):
             kind = type(score).__name__
             raise TrialError(f"report({step!r}, ...) got a score of type {kind}; expected a number")
         self.passed(_step(step), _step(step))
+        if math.isfinite(number):
+            _append(self._file, self.step, number)
         self.evaluated(self.step, number)
         if self._has_deaths and self.step > self._furthest:
             # it has come further than the processes that died
@@ -139,6 +140,24 @@ class Reports(Watch):
         steps, scores = ([point[column] for point in points] for column in (0, 1))
         found = {"curve/step": steps, "curve/score": scores}
         return {name: np.asarray(values, dtype=np.float32) for name, values in found.items()}
+
+
+def _append(file: Path, step: int, score: float) -> None:
+    """Write a report for the next call; a disk that fails is ignored."""
+    with suppress(OSError), file.open("a", encoding="utf-8") as lines:
+        lines.write(f"{step} {score!r}\n")
+
+
+def _read_reports(file: Path) -> dict[int, float]:
+    """The reports of earlier calls by step; a line that was not written to its end is left out."""
+    found = {}
+    with suppress(OSError, UnicodeDecodeError):
+        for line in file.read_text(encoding="utf-8").splitlines(keepends=True):
+            with suppress(ValueError):
+                step, score = line.split()
+                if line.endswith("\n"):
+                    found[int(step)] = float(score)
+    return found
 
 
 class _Seconds:

@@ -10,7 +10,7 @@ import torch
 from pydantic import ValidationError
 
 from mtdlab.config import TrainerSettings, make_settings
-from mtdlab.config.own_metric import with_evaluator
+from mtdlab.config.checks import with_evaluator
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.registry import is_builtin
 from mtdlab.settings import first_error
@@ -20,8 +20,7 @@ from mtdlab.sweep.environment import environment
 from mtdlab.sweep.machine import different_versions
 from mtdlab.training.export import locked, save_model
 from mtdlab.training.inputs import load_inputs
-from mtdlab.training.loop import OnStep, train
-from mtdlab.training.outcome import Outcome
+from mtdlab.training.loop import OnStep, Outcome, train
 from mtdlab.user_code import UserModule
 
 ENDED = ("COMPLETE", "FAIL", "PRUNED")

@@ -10,19 +10,29 @@ import optuna
 from mtdlab.errors import TrialError, describe
 from mtdlab.settings.tasks import needed
 from mtdlab.store import Result
+from mtdlab.store.optuna_copy import REPORTED_SCORE, REPORTED_STEP
 
 if TYPE_CHECKING:
+    from mtdlab.sweep.monitor import Watch
+
     # it imports transformers, which a program of the user does without
-    from mtdlab.training.outcome import Outcome
+    from mtdlab.training.loop import Outcome
 
 _MOST_TRACEBACK = 20_000
 """Characters of a traceback that are kept, its end."""
 
 
-def ended_early(error: Exception, step: int) -> Result:
-    """The result of a trial that `error` ended after `step` steps."""
+def ended_early(error: Exception, watch: "Watch") -> Result:
+    """The result of a trial that `error` ended, with what it had reported."""
+    points = sorted(watch.reported.items())
+    columns = (REPORTED_STEP, REPORTED_SCORE)
+    arrays = {
+        name: np.asarray([point[column] for point in points], dtype=np.float32)
+        for column, name in enumerate(columns)
+        if points
+    }
     if isinstance(error, optuna.TrialPruned):
-        return Result("PRUNED", f"pruned at step {step}")
+        return Result("PRUNED", f"pruned at step {watch.step}", arrays=arrays)
     out_of_memory = (
         isinstance(error, MemoryError)
         or "out of memory" in str(error).lower()
@@ -31,14 +41,13 @@ def ended_early(error: Exception, step: int) -> Result:
     reason = "oom: out of memory" if out_of_memory else describe(error)
     code = "oom" if out_of_memory else error.code if isinstance(error, TrialError) else "error"
     lines = traceback.format_exception(error)
-    return Result("FAIL", reason, traceback="".join(lines)[-_MOST_TRACEBACK:], reason_code=code)
+    kept = "".join(lines)[-_MOST_TRACEBACK:]
+    return Result("FAIL", reason, arrays=arrays, traceback=kept, reason_code=code)
 
 
-def complete(
-    metric: str, select_by: str | None, outcome: "Outcome", facts: dict[str, str]
-) -> Result:
+def complete(metric: str, select_by: str, outcome: "Outcome", facts: dict[str, str]) -> Result:
     """The result of a run that ended; failed where metric or select_by have no score."""
-    named = {name: outcome.score_of(name)[0] for name in (metric, select_by) if name}
+    named = {name: outcome.score_of(name)[0] for name in (metric, select_by)}
     for name, score in named.items():
         if not math.isfinite(score):
             reason = _reason(name, outcome)

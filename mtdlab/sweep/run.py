@@ -13,15 +13,13 @@ from mtdlab.config import StudySpec
 from mtdlab.config.program_study import ProgramSpec
 from mtdlab.files import has_leftovers
 from mtdlab.store import FinishedRow, Look, SavedModel, Store
-from mtdlab.store.restarts import retried
+from mtdlab.store.restarts import retry_lost
 from mtdlab.sweep.artifacts import Artifacts
 from mtdlab.sweep.heartbeat import recorded_sweep
 from mtdlab.sweep.model_folders import CHECKPOINTS
-from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.preflight import check_requirements, has_trials_left
+from mtdlab.sweep.open_study import as_begun, open_study
+from mtdlab.sweep.preflight import check_same_inputs, has_trials_left
 from mtdlab.sweep.progress import Phases
-from mtdlab.sweep.recorded_study import as_begun
-from mtdlab.sweep.same_inputs import check_same_inputs
 from mtdlab.sweep.shared_models import choose_artifacts, record_artifacts
 from mtdlab.sweep.signals import StopRequest, stop_on_signals
 from mtdlab.sweep.trials import Execution, Trials, early_server
@@ -98,7 +96,10 @@ def sweep(
         server, found = None, None
         if has_trials_left(spec, url, retry_failed=retry_failed):
             server = opened.enter_context(early_server(spec, execution))
-            found = check_requirements(spec, models.absolute())
+            # imported here, since it imports optuna, torch and transformers
+            from mtdlab.sweep.objectives import objective_of
+
+            found = objective_of(spec).check(spec, models.absolute())
         if place is not None and (found is not None or artifacts is not None):
             Artifacts(place).check()
         store = open_study(spec, url, command, notify=_warn)
@@ -106,9 +107,6 @@ def sweep(
             record_artifacts(spec.name, store, place)
         if retry_failed:
             store.retry_failed()
-        if found is None and store.counts().get("WAITING"):
-            # a complete study that was deleted through Optuna begins again
-            found = check_requirements(spec, models.absolute())
         if found:
             _warn(check_same_inputs(spec.name, store, found))
         _remove_leftovers(models.absolute() / spec.name)
@@ -121,11 +119,11 @@ def sweep(
         left = place or (models / CHECKPOINTS / spec.name).exists()
         if jobs != 0 and not stop.requested() and left:
             # imported here, since it imports optuna
-            from mtdlab.sweep.objective import objective_of
+            from mtdlab.sweep.objectives import objective_of
 
             restore = objective_of(spec).restore
-            retried(lambda: restore(spec, url, models.absolute(), store, stop))
-    return retried(lambda: _result(spec, url, store, trials, stop, started))
+            retry_lost(lambda: restore(spec, models.absolute(), store))
+    return retry_lost(lambda: _result(spec, url, store, trials, stop, started))
 
 
 def _result(

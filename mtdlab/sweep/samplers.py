@@ -1,6 +1,7 @@
 """A study's search space, sampler and pruner as Optuna's objects."""
 
 import warnings
+from typing import Any
 
 import optuna
 from optuna.distributions import (
@@ -8,7 +9,10 @@ from optuna.distributions import (
     CategoricalDistribution,
     FloatDistribution,
     IntDistribution,
+    _get_single_value,
 )
+from optuna.pruners import _filter_study
+from optuna.trial import TrialState, create_trial
 
 from mtdlab.config import StudySpec
 from mtdlab.config.search import Choices, Dimension, grid_values, parameter_name
@@ -45,28 +49,44 @@ def _drawn(_setting: Setting, dimension: Dimension) -> BaseDistribution:
     return FloatDistribution(low, high, log=log, step=step)
 
 
-def suggest(trial: optuna.Trial, spec: StudySpec) -> dict[str, object]:
-    """Draw a value for each parameter from the trial's sampler.
+def draw(
+    study: optuna.Study, number: int, drawing: optuna.samplers.BaseSampler, spec: StudySpec
+) -> dict[str, Any]:
+    """Draw the parameters of trial `number` from the trials of `study` that have ended.
 
-    The method is drawn first, then only what it has.
+    As `Study.ask`, which would record a trial. The method is drawn first, then only what it has.
     """
-    wanted = distributions(spec)
-    values: dict[str, object] = {}
-    if (methods := wanted.pop("method", None)) is not None:
-        values["method"] = _suggested(trial, "method", methods)
-    for name in spec.parameters_of(values | dict.fromkeys(wanted)):
-        if name in wanted:
-            values[name] = _suggested(trial, name, wanted[name])
-    return values
+    trial, wanted = create_trial(state=TrialState.RUNNING), distributions(spec)
+    trial.number = number
+    compared = _filter_study(study, trial)
+    compared._storage = _ReadOnly(study._storage)  # type: ignore[assignment]
+    drawing.before_trial(compared, trial)
+    space = drawing.infer_relative_search_space(compared, trial)
+    relative = drawing.sample_relative(compared, trial, space)
+
+    def value(name: str) -> Any:
+        if wanted[name].single():
+            return _get_single_value(wanted[name])
+        if name in relative:
+            return relative[name]
+        return drawing.sample_independent(compared, trial, name, wanted[name])
+
+    values = {"method": value("method")} if "method" in wanted else {}
+    names = spec.parameters_of(dict.fromkeys(wanted) | values)
+    return values | {name: value(name) for name in names if name not in values}
 
 
-def _suggested(trial: optuna.Trial, name: str, kind: BaseDistribution) -> object:
-    if isinstance(kind, IntDistribution):
-        return trial.suggest_int(name, kind.low, kind.high, step=kind.step, log=kind.log)
-    if isinstance(kind, FloatDistribution):
-        return trial.suggest_float(name, kind.low, kind.high, step=kind.step, log=kind.log)
-    assert isinstance(kind, CategoricalDistribution), "the third of Optuna's three kinds"
-    return trial.suggest_categorical(name, kind.choices)
+class _ReadOnly:
+    """A storage in which a trial that is only being drawn is not looked for."""
+
+    def __init__(self, storage: optuna.storages.BaseStorage) -> None:
+        self._storage = storage
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    def set_trial_system_attr(self, trial_id: int, key: str, value: Any) -> None:
+        """TPE records what it draws for other workers; the trial's copy has it when it begins."""
 
 
 def sampler(spec: StudySpec, setting: str) -> optuna.samplers.BaseSampler:

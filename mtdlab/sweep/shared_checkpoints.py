@@ -1,6 +1,7 @@
 """The checkpoints of one trial in the place that all machines share.
 
     STUDY/checkpoints/CONFIGURATION-SEED/step-0000000160/   the files of a checkpoint
+    STUDY/checkpoints/CONFIGURATION-SEED/model/             the model of a trial that has ended
 
 The manifest is uploaded last. A checkpoint without one is not read; what is read is verified as one
 of this machine.
@@ -10,9 +11,11 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
+from mtdlab.data_paths import RUN
 from mtdlab.files import new_folder
 from mtdlab.store import Store
 from mtdlab.sweep.artifacts import Artifacts, ArtifactsError
+from mtdlab.sweep.model_folders import STAGED
 from mtdlab.training.checkpoint import FILES, KEPT, MANIFEST, checkpoint_name
 
 _STEP = re.compile(r"step-(\d{10})")
@@ -62,6 +65,19 @@ class SharedCheckpoints:
         name = checkpoint_name(step)
         with new_folder(folder / name, replace=True) as building:
             self.artifacts.download(f"{self.name}/{name}", FILES, building)
+
+    def upload_model(self, folder: Path) -> None:
+        """Copy the staged model of the trial."""
+        self.artifacts.upload(folder, f"{self.name}/{STAGED}", last=str(RUN))
+
+    def download_model(self, folder: Path) -> None:
+        """Copy the staged model into a local folder, if there is a complete one."""
+        files = self.artifacts.files(f"{self.name}/{STAGED}")
+        if str(RUN) in files:
+            with new_folder(folder, replace=True) as building:
+                for each in files:
+                    (building / each).parent.mkdir(parents=True, exist_ok=True)
+                self.artifacts.download(f"{self.name}/{STAGED}", files, building)
 
     def remove(self) -> None:
         """Remove all of them."""

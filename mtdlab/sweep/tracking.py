@@ -12,7 +12,7 @@ from pathlib import Path
 from mtdlab.config import TrainerSettings
 from mtdlab.errors import MtdlabError, describe
 from mtdlab.settings.tasks import score_of_selection
-from mtdlab.training.outcome import Outcome
+from mtdlab.training.loop import Outcome
 
 FOLDER = Path("tensorboard")
 SCORE = "score"

@@ -5,23 +5,28 @@ from functools import partial
 from pathlib import Path
 
 from mtdlab.config import StudySpec, TrainerSettings
-from mtdlab.config.paths import located
+from mtdlab.config.paths import resolve_paths
+from mtdlab.config.search import Choices
+from mtdlab.device import choose_device
 from mtdlab.errors import StorageError
 from mtdlab.settings import RunSettings
 from mtdlab.store import Result, Store
-from mtdlab.sweep.best_model import Trained, save_if_best
+from mtdlab.sweep.best_model import (
+    Trained,
+    publish_left_models,
+    publish_model,
+    stage_model,
+)
 from mtdlab.sweep.checkpoints import SAME, TrialCheckpoints, describe_run
 from mtdlab.sweep.environment import PACKAGES, environment
 from mtdlab.sweep.heartbeat import ClaimLost
 from mtdlab.sweep.machine import describe_versions
 from mtdlab.sweep.monitor import TrialMonitor, TrialRun
-from mtdlab.sweep.objective import Ended, Objective, nothing
-from mtdlab.sweep.precision import fix_precision
-from mtdlab.sweep.preflight import check_training
+from mtdlab.sweep.objective import Ended, Objective
+from mtdlab.sweep.preflight import VERSIONS, check_training
 from mtdlab.sweep.results import complete, ended_early
-from mtdlab.sweep.same_inputs import VERSIONS
 from mtdlab.sweep.shared_checkpoints import shared_checkpoints
-from mtdlab.sweep.signals import Interrupted, StopRequest
+from mtdlab.sweep.signals import Interrupted
 from mtdlab.sweep.slots import take_gpu
 from mtdlab.sweep.spool import load_result, save_result
 from mtdlab.sweep.tracking import track
@@ -46,35 +51,29 @@ class Trainer(Objective):
         take_gpu()
         shared = shared_checkpoints(run.study.store, run.folder)
         checkpoints = TrialCheckpoints(run.folder, shared)
-        monitor = TrialMonitor(
-            run.study, run.claim, run.trial, run.stop, settings, checkpoints, run.heartbeat
-        )
+        monitor = TrialMonitor(run.study, run.claim, run.stop, settings, checkpoints, run.heartbeat)
         result, trained = train_trial(spec, settings, monitor)
-        if trained is None:
-            # a result that was kept is recorded before its model is saved
-            unsaved = result.state == "COMPLETE"
-            keep = nothing if unsaved else checkpoints.remove_shared
-            return Ended(result, tuple(checkpoints.notes), keep, leaves_folder=unsaved)
-        keep = partial(_keep, spec, run, trained, checkpoints)
-        return Ended(result, tuple(checkpoints.notes), keep)
+        notes = checkpoints.notes
+        if trained is not None:
+            ranking = result.scores[run.study.select_by]
+            notes += stage_model(run.folder, run.study.store, run.claim, ranking, trained, shared)
+            run.heartbeat.beat()
+            run.heartbeat.check()
+            save_result(run.folder, result, trained.identity)
+        return Ended(result, tuple(notes), partial(_keep, spec, run, trained, checkpoints))
 
-    def restore(
-        self, spec: StudySpec, url: str, models: Path, store: Store, stop: StopRequest
-    ) -> None:
-        """Save the best trial's model if a killed process left it unsaved."""
-        # it imports this module
-        from mtdlab.sweep.restore import restore_model
-
-        restore_model(spec, url, models, store, stop)
+    def restore(self, spec: StudySpec, models: Path, store: Store) -> None:
+        """Publish the best trial's model if a killed process left it staged."""
+        publish_left_models(spec, models, store)
 
 
 def _keep(
-    spec: StudySpec, run: TrialRun, trained: Trained, checkpoints: TrialCheckpoints
+    spec: StudySpec, run: TrialRun, trained: Trained | None, checkpoints: TrialCheckpoints
 ) -> list[str]:
-    """Save the model if it is the best, write the training curves, end the checkpoints."""
-    notes = [save_if_best(run.study.model, run.study.store, run.claim, trained)]
-    if spec.tracking == "tensorboard":
-        name, number = run.study.model.name, run.trial.number
+    """Publish the model if it is the best, write the training curves, end the checkpoints."""
+    notes = [publish_model(run.folder, run.study.model, run.study.store, run.claim)]
+    if trained is not None and spec.tracking == "tensorboard":
+        name, number = run.study.model.name, run.claim.number
         notes.append(track(name, number, trained.settings, trained.outcome))
     # after the model, as those of this machine
     return [*notes, *checkpoints.remove_shared()]
@@ -83,10 +82,11 @@ def _keep(
 def train_trial(
     spec: StudySpec, settings: TrainerSettings, monitor: TrialMonitor
 ) -> tuple[Result, Trained | None]:
+    """The result of a trial, with what saving its model needs if it was trained to its end here."""
     study = monitor.study
     settings = _with_precision(settings, study.precision)
     try:
-        inputs = load_inputs(located(settings, spec.places))
+        inputs = load_inputs(resolve_paths(settings, spec.places))
         run = describe_run(settings, inputs)
         identity = json.dumps([spec.metric, study.select_by, *(run[name] for name in SAME)])
         if (kept := load_result(monitor.checkpoints.folder, identity)) is not None:
@@ -101,20 +101,16 @@ def train_trial(
         raise
     except Exception as error:
         # any other error ends this trial, not the study
-        return ended_early(error, monitor.step), None
+        return ended_early(error, monitor), None
     if result.state != "COMPLETE":
         return result, None
-    monitor.heartbeat.beat()
-    monitor.heartbeat.check()
-    save_result(monitor.checkpoints.folder, result, identity)
-    select_by = study.select_by or spec.metric
     origin = {
         "study": spec.name,
-        "trial": monitor.trial.number,
-        "chosen": f"for the highest {select_by} of the study's trials",
+        "trial": monitor.claim.number,
+        "chosen": f"for the highest {study.select_by} of the study's trials",
         "file": spec.text,
     }
-    return result, Trained(settings, inputs, outcome, origin | facts)
+    return result, Trained(settings, inputs, outcome, origin | facts, identity)
 
 
 def _with_precision(settings: TrainerSettings, precision: str | None) -> TrainerSettings:
@@ -122,3 +118,29 @@ def _with_precision(settings: TrainerSettings, precision: str | None) -> Trainer
     if settings.precision != "auto" or precision is None:
         return settings
     return settings.model_copy(update={"precision": precision})
+
+
+def fix_precision(spec: StudySpec, store: Store) -> str:
+    """Record the precision of the study's `auto`, unless an earlier sweep has recorded it.
+
+    Returns a sentence where the recorded one is not what `auto` would choose on this machine,
+    else an empty string.
+    """
+    if not _uses_auto(spec):
+        return ""
+    device = choose_device(spec.fixed().model_copy(update={"precision": "auto"}))
+    here = str(device.dtype).removeprefix("torch.")
+    recorded = store.record_precision(here)
+    if recorded == here:
+        return ""
+    return (
+        f"study {spec.name}: precision {recorded}, as in its earlier trials; "
+        f"auto would choose {here} on this machine"
+    )
+
+
+def _uses_auto(spec: StudySpec) -> bool:
+    searched = spec.search.get("precision")
+    if isinstance(searched, Choices):
+        return "auto" in searched.values
+    return spec.fixed().precision == "auto"

@@ -4,21 +4,18 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtdlab.config import StudySpec
 from mtdlab.store import FINISHED, ProgressReader, Store
 from mtdlab.store.owner import HEARTBEAT_SECONDS, may_be_dead
-from mtdlab.store.restarts import retried
+from mtdlab.store.restarts import retry_lost
 from mtdlab.store.urls import absolute
-from mtdlab.sweep.finished import FinishedTrial
 from mtdlab.sweep.fork_server import ForkServer
-from mtdlab.sweep.open_study import describe_ranking
-from mtdlab.sweep.optuna_study import OptunaStudy
-from mtdlab.sweep.progress import Display, Tally
-from mtdlab.sweep.repeated import repeated
+from mtdlab.sweep.heartbeat import call_repeatedly
+from mtdlab.sweep.progress import Display, FinishedTrial, Tally
 from mtdlab.sweep.signals import StopRequest
 from mtdlab.sweep.workers import Workers
 from mtdlab.terminal import begin_phase
@@ -55,7 +52,7 @@ def early_server(spec: StudySpec, execution: Execution) -> Iterator[ForkServer |
     None where the trials will run in this process or on a cluster. Ended with the block.
     """
     begin_phase("importing the packages that train")
-    from mtdlab.sweep.objective import modules_of
+    from mtdlab.sweep.objectives import modules_of
     from mtdlab.sweep.slots import default_jobs, threads_each
 
     jobs = 1
@@ -118,23 +115,21 @@ class Trials:
                 time.sleep(HEARTBEAT_SECONDS)
 
     def _counts(self) -> dict[str, int]:
-        return retried(self.store.counts)
+        return retry_lost(self.store.counts)
 
     def _is_over(self) -> bool:
         return self.stop.requested() or self.too_many_failed
 
     def _repair(self) -> bool:
         """Release the trials of dead owners, and repair what they left; whether trials wait now."""
-        has_running = self._counts().get("RUNNING") or retried(self.store.unfinished_ids)
-        if self._worker_has_died or has_running:
+        if self._worker_has_died or self._counts().get("RUNNING"):
             self._worker_has_died = False
-            with self._optuna.noticing_deletion():
-                retried(lambda: self._optuna.synchronise(self.store))
+            retry_lost(self.store.release_dead)
         return bool(self._counts().get("WAITING"))
 
     def _must_wait(self) -> bool:
         """Whether trials that other processes run may still have to be run here."""
-        owned = retried(self.store.owned)
+        owned = retry_lost(self.store.owned)
         # a worker of a cluster may have died with its machine
         wait = self._execution.wait or self._execution.scheduler is not None
         return any(wait or may_be_dead(each.owner, each.silent) for each in owned)
@@ -150,7 +145,7 @@ class Trials:
 
     def _run_waiting(self) -> None:
         # torch takes seconds to import, and a complete study does not need it
-        from mtdlab.sweep.objective import objective_of
+        from mtdlab.sweep.objectives import objective_of
 
         difference = objective_of(self.spec).prepare(self.spec, self.store)
         counts = self._counts()
@@ -160,10 +155,10 @@ class Trials:
         tally = Tally(sum(counts.values()), finished, jobs, ranked_by, self.spec.known, self._best)
         with Display(tally) as display:
             self._display = display
-            for note in filter(None, (difference, describe_ranking(self.spec, self.store))):
-                display.message(note)
+            if difference:
+                display.message(difference)
             reader = ProgressReader(self.url, self.store.study_id)
-            with repeated(POLL_SECONDS, lambda: display.update(*reader.read())):
+            with call_repeatedly(POLL_SECONDS, lambda: display.update(*reader.read())):
                 self._show_trials(display, jobs)
             if self.stop.requested():
                 display.message("Interrupted. Rerun to resume.")
@@ -238,7 +233,7 @@ class Trials:
 
     def _taken_server(self, threads: int) -> ForkServer:
         """The server that was started early, or a new one where it has other threads."""
-        from mtdlab.sweep.objective import modules_of
+        from mtdlab.sweep.objectives import modules_of
 
         server, self._server = self._server, None
         if server is not None and server.threads == threads:
@@ -252,10 +247,6 @@ class Trials:
         self._worker_has_died = True
         if self._display is not None:
             self._display.message(f"a worker process died ({how})")
-        had_trial = self._optuna.record_death(self.store, process, how)
+        had_trial = self.store.record_worker_death(process, how)
         self._judge_failures()
         return had_trial
-
-    @cached_property
-    def _optuna(self) -> OptunaStudy:
-        return OptunaStudy(self.url, self.spec)

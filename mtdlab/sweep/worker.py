@@ -7,21 +7,22 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from optuna.exceptions import UpdateFinishedTrialError
 from pydantic import ValidationError
 
 from mtdlab.config import StudySpec
 from mtdlab.errors import ConnectionLost, MtdlabError, StorageError
 from mtdlab.settings import RunSettings, first_error
-from mtdlab.store import Claim, Result, Store
-from mtdlab.store.restarts import MOST_LOST, expect_server, retried
-from mtdlab.sweep.finished import FinishedTrial
+from mtdlab.store import Claim, Result
+from mtdlab.store.restarts import MOST_LOST, expect_server, retry_lost
+from mtdlab.store.store import open_store
 from mtdlab.sweep.heartbeat import ClaimLost, Heartbeat
 from mtdlab.sweep.model_folders import CHECKPOINTS, remove_checkpoints_of
 from mtdlab.sweep.monitor import OpenStudy, TrialRun
-from mtdlab.sweep.objective import Ended, Objective, objective_of
+from mtdlab.sweep.objective import Ended, Objective
+from mtdlab.sweep.objectives import objective_of
 from mtdlab.sweep.open_study import check_unchanged
-from mtdlab.sweep.optuna_study import OptunaStudy, attributes
+from mtdlab.sweep.optuna_study import OptunaStudy
+from mtdlab.sweep.progress import FinishedTrial
 from mtdlab.sweep.signals import Interrupted, StopRequest
 
 _LOG = logging.getLogger(__name__)
@@ -34,13 +35,12 @@ def open_in_process(url: str, spec: StudySpec, models: Path) -> OpenStudy:
     Raises MtdlabError if it is no longer in the database.
     """
     expect_server(url)
-    opened = OptunaStudy(url, spec)
-    store = Store(url, opened.study_id)
-    row = store.study()
-    if row is None:
+    store = open_store(url, spec.name)
+    row = None if store is None else store.study()
+    if store is None or row is None:
         raise MtdlabError(f"study {spec.name} was deleted or renamed while this sweep ran")
     return OpenStudy(
-        opened,
+        OptunaStudy(url, spec),
         store,
         row.precision,
         row.select_by,
@@ -63,8 +63,7 @@ def run_next(spec: StudySpec, url: str, models: Path, stop: StopRequest) -> Fini
     objective = objective_of(spec)
     study = open_in_process(url, spec, models)
     try:
-        with study.optuna.noticing_deletion():
-            ended = _claim_and_run(spec, objective, study, stop)
+        ended = _claim_and_run(spec, objective, study, stop)
     except ConnectionLost as error:
         study.lost += 1
         if study.lost == MOST_LOST:
@@ -84,7 +83,7 @@ def _claim_and_run(
         claim = study.store.claim(study.owner)
     except ConnectionLost:
         # it may have been committed
-        retried(lambda: study.store.release_unbegun(study.owner))
+        retry_lost(lambda: study.store.release_unbegun(study.owner))
         raise
     if claim is None:
         return None
@@ -95,7 +94,7 @@ def _claim_and_run(
     except ClaimLost:
         return None
     except ConnectionLost:
-        retried(lambda: study.store.release(claim.row, study.owner))
+        retry_lost(lambda: study.store.release(claim.row, study.owner))
         raise
     except BaseException:
         # this process may live on, as that of a notebook, and would own the trial for ever
@@ -113,45 +112,41 @@ def _run(
     heartbeat: Heartbeat,
 ) -> FinishedTrial | None:
     """Run a claimed trial; None if it was interrupted. Raises ClaimLost."""
-    try:
-        trial, parameters = study.optuna.begin(claim)
-    except UpdateFinishedTrialError:
-        # another worker ended it while this process was suspended after its claim, or it ended
-        # in Optuna's tables alone: then it begins anew
-        study.store.restart(claim)
-        raise ClaimLost from None
+    parameters = claim.parameters
+    if parameters is None:
+        parameters = study.optuna.draw(claim)
     settings, mistake = _settings(spec, parameters, claim.seed)
     known = (None, None) if settings is None else (attributes(settings), settings.mtd)
-    if not study.store.begin(claim, trial._trial_id, trial.number, parameters, *known):
+    if not study.store.begin(claim, parameters, *known, in_optuna=study.optuna.needs_running):
         raise ClaimLost
     folder = study.checkpoints / f"{claim.setting}-{claim.seed}"
     ended = Ended(Result("FAIL", mistake, reason_code="error"))
     if settings is not None:
-        run = TrialRun(study, claim, trial, stop, heartbeat, folder)
+        run = TrialRun(study, claim, stop, heartbeat, folder)
         try:
             ended = objective.run(spec, settings, run)
         except Interrupted:
-            if study.store.release(claim.row, study.owner):
-                study.optuna.release(trial._trial_id)
+            study.store.release(claim.row, study.owner)
             return None
     note, result = _record(study, claim, ended, folder), ended.result
     score = result.values.get("score", math.nan)
-    ranking = result.scores.get(study.select_by, math.nan) if study.select_by else score
-    study.optuna.record(
-        trial._trial_id, result.state, ranking, score, reason=result.reason, note=note
-    )
     return FinishedTrial(
-        trial.number,
+        claim.number,
         claim.seed,
         parameters,
         result.state,
         result.reason,
         math.nan if settings is None or settings.mtd is None else settings.mtd,
         score,
-        ranking,
+        result.scores.get(study.select_by, score),
         result.values.get("wall_seconds", math.nan),
         note,
     )
+
+
+def attributes(settings: RunSettings) -> dict[str, Any]:
+    """A run's settings and its MTD by name."""
+    return settings.model_dump() | {"mtd": settings.mtd}
 
 
 def _settings(
@@ -169,9 +164,8 @@ def _record(study: OpenStudy, claim: Claim, ended: Ended, folder: Path) -> str:
     if not study.store.finish(claim, study.owner, ended.result):
         raise ClaimLost
     notes = [*ended.notes, *ended.keep()]
-    if not ended.leaves_folder:
-        # after the model: `restore_model` finds by them that it was not saved
-        remove_checkpoints_of(folder)
+    # after the model, which is staged there
+    remove_checkpoints_of(folder)
     note = "; ".join(filter(None, notes))
     if note:
         study.store.add_note(claim, note)

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mtdlab.corpus.token_store import Batch, TokenStore
+from mtdlab.corpus.tokens import Batch, TokenStore
 from mtdlab.errors import MtdlabError
 
 Views = tuple[Batch, ...]

@@ -146,9 +146,11 @@ def _pack(value: Any, path: str, tensors: dict[str, Tensor], names: dict[Any, st
         tensors.setdefault(name, _alone(value.detach()))
         return {_TENSOR: name}
     if isinstance(value, Mapping):
-        return {_ITEMS: [[key, item] for key, item in _packed(value.items(), path, tensors, names)]}
+        return {
+            _ITEMS: [[key, item] for key, item in _pack_items(value.items(), path, tensors, names)]
+        }
     if isinstance(value, (list, tuple)):
-        return {_LIST: [item for _, item in _packed(enumerate(value), path, tensors, names)]}
+        return {_LIST: [item for _, item in _pack_items(enumerate(value), path, tensors, names)]}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TypeError(f"{path}: a checkpoint cannot hold a {type(value).__name__}")
@@ -160,7 +162,7 @@ def _alone(tensor: Tensor) -> Tensor:
     return tensor if whole else tensor.clone(memory_format=torch.contiguous_format)
 
 
-def _packed(
+def _pack_items(
     items: Any, path: str, tensors: dict[str, Tensor], names: dict[Any, str]
 ) -> Iterator[tuple[Any, Any]]:
     for key, item in items:

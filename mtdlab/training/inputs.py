@@ -11,37 +11,34 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from analysis.geometry import singular_values
+from analysis.measures.geometry import singular_values
 from mtdlab.corpus.augmented import augment
 from mtdlab.corpus.corpus import Corpus, open_corpus
 from mtdlab.corpus.documents import join_documents
-from mtdlab.corpus.token_store import TokenStore
-from mtdlab.corpus.tokens import tokenise
+from mtdlab.corpus.tokens import TokenStore, tokenise
 from mtdlab.device import Device, choose_device
 from mtdlab.encoders.adapters import add_adapters, check_adapters
-from mtdlab.encoders.digest import weights_digest
-from mtdlab.encoders.embed import MAX_LENGTH, Sentences, Vectors, tokenised
-from mtdlab.encoders.loading import Encoder, load_encoder
+from mtdlab.encoders.embed import MAX_LENGTH, Embedder, Sentences, Vectors, collect_with
+from mtdlab.encoders.loading import Encoder, load_encoder, weights_digest
 from mtdlab.encoders.pooling import embedding_block
 from mtdlab.encoders.tokenising import check_prompt
 from mtdlab.encoders.traits import check_pooling
 from mtdlab.errors import MtdlabError, nearest
-from mtdlab.evaluation.embedder import Embedder
 from mtdlab.evaluation.external import (
     ExternalTask,
     find_task,
     open_tasks,
     score_external,
 )
-from mtdlab.evaluation.pairs import Pairs, evaluation_folder, load_pairs
+from mtdlab.evaluation.pairs import evaluation_folder, load_pairs
 from mtdlab.evaluation.sts import Evaluation, StsTask
 from mtdlab.evaluation.suite import Suite, TaskScore, score_tasks
 from mtdlab.methods.base import View
-from mtdlab.methods.registry import find_method
+from mtdlab.methods.registry import BUILTIN, find_method
 from mtdlab.settings import TrainerSettings, settings_of
 from mtdlab.settings.augmentation import parse_augmentation
 from mtdlab.settings.tasks import DEV, EVALUATOR, external_tasks, published_tasks, task_of
-from mtdlab.settings.texts import is_pairs
+from mtdlab.settings.trainer import is_pairs
 from mtdlab.terminal import begin_phase
 from mtdlab.training.batches import BatchOrder
 
@@ -72,12 +69,13 @@ class EncoderScores:
 
 @dataclass(frozen=True)
 class OpenedInputs:
-    """The inputs that settings name, read but not yet processed."""
+    """The inputs that settings name, read but not yet processed.
+
+    external  tasks besides the published ones.
+    """
 
     encoder: Encoder
     corpus: Corpus
-    dev_pairs: Pairs
-    test_pairs: Pairs
     dev: StsTask
     test: StsTask
     suite: Suite[Sentences]
@@ -85,27 +83,18 @@ class OpenedInputs:
 
 
 @dataclass(frozen=True)
-class RunInputs:
-    """Encoder before training, corpus, tokens, graded pairs, tasks, and the encoder's scores.
+class RunInputs(OpenedInputs):
+    """The inputs of a run, with tokens, and scores of the encoder before training.
 
-    external               tasks besides the published ones.
-
-    before, scores_before  scores of the encoder before training: on dev and test, and on the tasks
-                           of the suite.
+    before, scores_before  on the dev and test pairs, and on the tasks.
     views                  tokens of the views that the method reads; row i of each is the same
                            sentence as in `tokens`, or the other text of its pair, or in all views
                            the same document.
     """
 
-    encoder: Encoder
-    corpus: Corpus
     tokens: TokenStore
-    dev: StsTask
-    test: StsTask
-    suite: Suite[Sentences]
     before: EncoderScores
     scores_before: tuple[TaskScore, ...]
-    external: tuple[ExternalTask, ...] = ()
     views: tuple[TokenStore, ...] = ()
 
     def batches(self, size: int, seed: int) -> BatchOrder:
@@ -121,22 +110,19 @@ def open_inputs(settings: TrainerSettings) -> OpenedInputs:
 
     Raises MtdlabError if one of them is missing or cannot be used.
     """
-    dev_pairs, test_pairs = (load_pairs(settings.evaluation, split) for split in ("dev", "test"))
+    pairs = [load_pairs(settings.evaluation, split) for split in ("dev", "test")]
     corpus = open_corpus(settings.corpus)
     begin_phase(f"loading encoder {settings.encoder}")
     encoder = load_encoder(settings.encoder, settings.dropout, settings.dropout_fields)
     add_adapters(encoder.model, settings)
     limit = encoder.token_limit(MAX_LENGTH)
     check_prompt(encoder.tokenizer, settings.representation)
-    dev, test = (
-        StsTask(pairs, encoder.tokenizer, limit, settings.prompt)
-        for pairs in (dev_pairs, test_pairs)
-    )
+    dev, test = (StsTask(each, encoder.tokenizer, limit, settings.prompt) for each in pairs)
     suite = _open_suite(settings, encoder)
     external = open_tasks(external_tasks(settings.tasks), encoder, settings.prompt)
     if settings.select_on.endswith(DEV):
         find_task(settings.select_on, external)
-    return OpenedInputs(encoder, corpus, dev_pairs, test_pairs, dev, test, suite, external)
+    return OpenedInputs(encoder, corpus, dev, test, suite, external)
 
 
 def load_inputs(settings: TrainerSettings) -> RunInputs:
@@ -196,17 +182,14 @@ def check_inputs(
     BatchOrder([tokens], batch_size or settings.batch_size, seed=0)
     for augmentation in augmentations or (settings.augmentation,):
         changed = settings.model_copy(update={"augmentation": augmentation})
-        views = [
-            _tokens_of(view, settings, opened.corpus, opened.encoder, device)
-            for view in views_of(changed)
-        ]
+        views = [_tokens_of(view, settings, opened) for view in views_of(changed)]
         BatchOrder(views, batch_size or settings.batch_size, seed=0)
     return _digests(opened)
 
 
 def _digests(opened: OpenedInputs) -> dict[str, str]:
     pairs = hashlib.sha256()
-    for split in (opened.dev_pairs, opened.test_pairs):
+    for split in (opened.dev.pairs, opened.test.pairs):
         pairs.update(json.dumps([split.first, split.second, split.gold.tolist()]).encode())
     return {
         "corpus": opened.corpus.fingerprint,
@@ -222,7 +205,7 @@ def views_of(settings: TrainerSettings) -> tuple[View, ...]:
         raise MtdlabError(
             f"method {settings.method} makes its views of a single text, so it cannot train on "
             f"corpus {settings.corpus}; name a corpus of sentences, or another method, such as "
-            "mocose or simcse"
+            f"{' or '.join([*BUILTIN][:2])}"
         )
     return views
 
@@ -254,39 +237,25 @@ def _load(settings: TrainerSettings) -> RunInputs:
     tokens = _tokens(opened.corpus, encoder, settings.max_length, settings.prompt)
     nn.Module.to(encoder.model, device.device)
     begin_phase("scoring the untrained encoder")
-    dev_vectors, test_vectors = (
-        task.embed(encoder.model, representation, device) for task in (dev, test)
-    )
-    before = EncoderScores.of(dev, dev_vectors, test, test_vectors)
     embedder = Embedder(encoder.model, representation, device)
+    before = EncoderScores.of(dev, dev.embed(embedder), test, test.embed(embedder))
     scores = score_tasks(embedder, opened.suite) + score_external(embedder, opened.external)
-    return RunInputs(
-        encoder,
-        opened.corpus,
-        tokens,
-        dev,
-        test,
-        opened.suite,
-        before,
-        tuple(scores),
-        opened.external,
-    )
+    return RunInputs(**vars(opened), tokens=tokens, before=before, scores_before=tuple(scores))
 
 
 @lru_cache(maxsize=8)
 def _view_tokens(view: View, settings: TrainerSettings) -> TokenStore:
     """Cached separately from `_load`, so that a study of augmentations loads its encoder once."""
-    inputs, device = _load(settings), choose_device(settings)
+    inputs = _load(settings)
     if view == View(prompt=settings.prompt):
         return inputs.tokens
-    return _tokens_of(view, settings, inputs.corpus, inputs.encoder, device)
+    return _tokens_of(view, settings, inputs)
 
 
-def _tokens_of(
-    view: View, settings: TrainerSettings, corpus: Corpus, encoder: Encoder, device: Device
-) -> TokenStore:
+def _tokens_of(view: View, settings: TrainerSettings, opened: OpenedInputs) -> TokenStore:
+    encoder, device = opened.encoder, choose_device(settings)
     check_prompt(encoder.tokenizer, replace(settings.representation, prompt=view.prompt))
-    viewed = view_corpus(view, settings, corpus, encoder, device)
+    viewed = view_corpus(view, settings, opened.corpus, encoder, device)
     return _tokens(viewed, encoder, settings.max_length, view.prompt)
 
 
@@ -308,7 +277,7 @@ def _tokens(corpus: Corpus, encoder: Encoder, max_length: int, prompt: str) -> T
 def _open_suite(settings: TrainerSettings, encoder: Encoder) -> Suite[Sentences]:
     """The tasks of a run. Raises MtdlabError if data of a task are missing."""
     data, limit = evaluation_folder(settings.evaluation), encoder.token_limit(MAX_LENGTH)
-    collect = tokenised(encoder.tokenizer, limit, settings.prompt)
+    collect = collect_with(encoder.tokenizer, limit, settings.prompt)
     suite = Suite(published_tasks(settings.tasks), data, collect)
     if suite.missing:
         lacking = "; ".join(f"{task}: {reason}" for task, reason in suite.missing.items())

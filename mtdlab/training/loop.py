@@ -5,27 +5,96 @@ MoCoSE, algorithm 1. The views, loss and updates of a method are in its file in 
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
+import numpy as np
 import torch
 
 from mtdlab.device import Device, choose_device
 from mtdlab.encoders.adapters import copy_to_train, load_own_state
+from mtdlab.encoders.embed import Embedder
 from mtdlab.errors import TrialError
-from mtdlab.evaluation.embedder import Embedder
 from mtdlab.evaluation.external import score_external
+from mtdlab.evaluation.items import Items
 from mtdlab.evaluation.sts import Evaluation
-from mtdlab.evaluation.suite import score_tasks
+from mtdlab.evaluation.suite import TaskScore, score_tasks
 from mtdlab.methods.base import Tokens
 from mtdlab.methods.registry import find_method
 from mtdlab.settings import TrainerSettings
 from mtdlab.settings.schedules import learning_rate_at
+from mtdlab.settings.tasks import PAIR_SCORES, needed
 from mtdlab.training.inputs import EncoderScores, RunInputs
-from mtdlab.training.optimizer import clip_gradients
-from mtdlab.training.outcome import Outcome
 from mtdlab.training.probe import Probe
 from mtdlab.training.selection import selection_of
-from mtdlab.training.state import RunState
+from mtdlab.training.state import Column, RunState, State, clip_gradients
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished run. `best_step` counts from 1; `before` is the encoder before training.
+
+    probes  `Probe.columns`; empty without probes.
+    peak_memory
+            in bytes, since the run began or was resumed (`Device.peak_memory`); NaN where a peak
+            from before cannot be told from it.
+    scores  on each of the settings' tasks, of the best checkpoint; scores_before: before training.
+    """
+
+    best_step: int
+    before: EncoderScores
+    after: EncoderScores
+    curve: dict[str, Column]
+    states: dict[str, State]
+    scores: tuple[TaskScore, ...]
+    scores_before: tuple[TaskScore, ...]
+    wall_seconds: float
+    peak_memory: float = np.nan
+    probes: dict[str, Column] = field(default_factory=dict)
+
+    def score_of(self, metric: str) -> tuple[float, float]:
+        """A metric of the best checkpoint and of the encoder before training, x 100; NaN for none.
+
+        An average is NaN unless all of its tasks have a score.
+        """
+        if metric in PAIR_SCORES:
+            split = metric.removeprefix("sts_")
+            return getattr(self.after, split).score, getattr(self.before, split).score
+        return _mean(metric, self.scores), _mean(metric, self.scores_before)
+
+    def items_of(self, metric: str) -> dict[str, Items]:
+        """The items of a metric of the best checkpoint, by task; none unless each task has some."""
+        if metric in PAIR_SCORES:
+            found = {metric: getattr(self.after, metric.removeprefix("sts_")).items}
+        else:
+            by_task = {each.task: each.items for each in self.scores}
+            found = {task: by_task.get(task) for task in needed(metric)}
+        items = {task: each for task, each in found.items() if each is not None}
+        return items if len(items) == len(found) else {}
+
+    def all_scores(self) -> dict[str, float]:
+        """All scores of the best checkpoint by name, x 100; NaN for none."""
+        return _by_name(self.after, self.scores)
+
+    def all_scores_before(self) -> dict[str, float]:
+        """As `all_scores`, of the encoder before training."""
+        return _by_name(self.before, self.scores_before)
+
+    @property
+    def weights(self) -> State:
+        """The encoder's weights in the best checkpoint."""
+        return self.states["encoder"]
+
+
+def _by_name(pairs: EncoderScores, tasks: tuple[TaskScore, ...]) -> dict[str, float]:
+    found = {"sts_dev": pairs.dev.score, "sts_test": pairs.test.score}
+    return found | {each.task: np.nan if each.score is None else each.score for each in tasks}
+
+
+def _mean(metric: str, scores: tuple[TaskScore, ...]) -> float:
+    found = {each.task: each.score for each in scores}
+    values = [found.get(task) for task in needed(metric)]
+    return float(np.mean([np.nan if value is None else value for value in values]))
+
 
 OnStep = Callable[[int, Evaluation | None], None]
 
@@ -76,7 +145,7 @@ def train(
             probe.record(step, method)
         for group in optimizer.param_groups:
             group["lr"] = learning_rate_at(step, settings)
-        result = method(step, _moved(next(state.batches), device))
+        result = method(step, _move(next(state.batches), device))
         result.loss.backward()
         clip_gradients(optimizer, settings)
         optimizer.step()
@@ -94,11 +163,11 @@ def train(
         state.seconds = time.perf_counter() - began
         on_step(state.step, evaluation)
 
-    outcome = _finish(settings, inputs, device, state, began)
+    outcome = _finish(settings, inputs, embedder, state, began)
     return replace(outcome, peak_memory=device.peak_memory()) if from_here else outcome
 
 
-def _moved(views: Iterable[Tokens], device: Device) -> list[Tokens]:
+def _move(views: Iterable[Tokens], device: Device) -> list[Tokens]:
     """Token ids and masks (N, L) of a batch's views, on the device."""
     target = device.device
     return [
@@ -110,7 +179,7 @@ def _moved(views: Iterable[Tokens], device: Device) -> list[Tokens]:
 def _finish(
     settings: TrainerSettings,
     inputs: RunInputs,
-    device: Device,
+    embedder: Embedder,
     state: RunState,
     began: float,
 ) -> Outcome:
@@ -120,16 +189,12 @@ def _finish(
         raise TrialError(
             "collapsed: all cosines are equal, so no checkpoint has a score", "collapsed"
         )
-    encoder = state.method.encoder
-    load_own_state(encoder, best.states["encoder"])
+    load_own_state(embedder.model, best.states["encoder"])
     dev_vectors, test_vectors = (
-        best.vectors
-        if split == settings.select_on
-        else pairs.embed(encoder, settings.representation, device)
+        best.vectors if split == settings.select_on else pairs.embed(embedder)
         for split, pairs in (("dev", inputs.dev), ("test", inputs.test))
     )
     after = EncoderScores.of(inputs.dev, dev_vectors, inputs.test, test_vectors)
-    embedder = Embedder(encoder, settings.representation, device)
     scores = score_tasks(embedder, inputs.suite) + score_external(embedder, inputs.external)
     return Outcome(
         best_step=best.step + 1,

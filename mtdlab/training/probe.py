@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mtdlab.corpus.token_store import TokenStore
+from mtdlab.corpus.tokens import TokenStore
 from mtdlab.methods.base import Method, Tokens
 
 SENTENCES = 64

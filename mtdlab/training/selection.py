@@ -1,15 +1,112 @@
-"""The data on which a run's checkpoint is selected."""
+"""The data on which a run's checkpoint is selected: graded pairs, several sets of them, dev data.
 
+Letters: S distinct sentences, D dimension.
+"""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Protocol
 
-from mtdlab.encoders.embed import Vectors
-from mtdlab.evaluation.embedder import Embedder
+import numpy as np
+from transformers import PreTrainedTokenizerBase
+
+from analysis.data.tasks import STS
+from mtdlab.encoders.embed import MAX_LENGTH, Embedder, Sentences, Vectors, collect_with
+from mtdlab.encoders.loading import Encoder
 from mtdlab.evaluation.external import DevSelection
-from mtdlab.evaluation.sts import Evaluation
-from mtdlab.evaluation.sts_average import StsAverage
+from mtdlab.evaluation.pairs import evaluation_folder, load_pairs
+from mtdlab.evaluation.sts import NAN, Evaluation, StsTask
+from mtdlab.evaluation.suite import Suite
+from mtdlab.evaluation.tasks import task_folder
 from mtdlab.settings import TrainerSettings
 from mtdlab.settings.tasks import DEV
 from mtdlab.training.inputs import RunInputs
+
+_PAIRS = "test"
+
+
+@dataclass(frozen=True)
+class AveragedSets:
+    """The STS sets in a folder in SentEval's layout; none for pairs in another layout."""
+
+    found: tuple[str, ...]
+    missing: tuple[str, ...]
+
+    def describe(self) -> str:
+        """Which sets the average is over, such as `STS12 and STSB (STS13 is missing)`."""
+        if not self.found:
+            return "the test pairs of `evaluation`, which holds none of the seven STS sets"
+        lacking = f" ({', '.join(self.missing)} missing)" if self.missing else ""
+        return f"{', '.join(self.found)}{lacking}"
+
+
+def averaged_sets(evaluation: str) -> AveragedSets:
+    """The sets that `sts_average` averages for a value of `evaluation`.
+
+    Raises MtdlabError for a folder that is not there.
+    """
+    folder = evaluation_folder(evaluation)
+    found = tuple(name for name in STS if _has(name, folder))
+    return AveragedSets(found, tuple(name for name in STS if name not in found))
+
+
+def warn_of_missing_sets(evaluation: str) -> str:
+    """A sentence that names the sets that the average lacks; empty where all seven are there."""
+    sets = averaged_sets(evaluation)
+    if not sets.missing:
+        return ""
+    return (
+        f"select_on: sts_average with evaluation {evaluation}: checkpoints are selected on "
+        f"{sets.describe()}; published programs average all seven"
+    )
+
+
+class StsAverage(StsTask):
+    """The pairs of several STS sets, each sentence encoded once; the score is their mean.
+
+    Alignment, uniformity and mean cosine are those of the test pairs of `evaluation`. Without any
+    STS set the score is that of these pairs too.
+    """
+
+    def __init__(self, evaluation: str, encoder: Encoder, test: StsTask, prompt: str = "") -> None:
+        """`test`: the test pairs of `evaluation`, read before; `prompt`: around each sentence.
+
+        Raises MtdlabError for a damaged file.
+        """
+        limit = encoder.token_limit(MAX_LENGTH)
+        folder = evaluation_folder(evaluation)
+        self._suite = _suite(evaluation, folder, encoder.tokenizer, limit, prompt)
+        self.sentences, self._test = self._suite.sentences, test
+        self._test_rows = self.sentences.rows(test.sentences.texts)
+
+    def evaluate(self, vectors: Vectors) -> Evaluation:
+        """The mean of the sets' Spearman correlations x 100; NaN where one has none."""
+        geometry = self._test.evaluate(vectors[self._test_rows])
+        if not self._suite.tasks:
+            return geometry
+        scores = [each.score for each in self._suite.score_all(vectors, None)]
+        mean = float(np.mean([NAN if score is None else score for score in scores]))
+        return replace(geometry, score=mean, items=None)
+
+
+def _has(name: str, folder: Path | None) -> bool:
+    path = task_folder(name, folder)
+    return path is not None and path.is_dir()
+
+
+@lru_cache(maxsize=1)
+def _suite(
+    evaluation: str,
+    folder: Path | None,
+    tokenizer: PreTrainedTokenizerBase,
+    limit: int,
+    prompt: str,
+) -> Suite[Sentences]:
+    """Cached, since every trial of a study reads the same sets."""
+    found = [name for name in STS if _has(name, folder)]
+    pairs = {_PAIRS: load_pairs(evaluation, "test")}
+    return Suite(found, folder, collect_with(tokenizer, limit, prompt), pairs)
 
 
 class Selection(Protocol):

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.frames import Setting, Settings, StudyFrames
-from analysis.trace import d_trace
+from analysis.data.frames import Setting, Settings, StudyFrames
+from analysis.measures.trace import d_trace
+from analysis.notebook import Study
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -110,7 +111,7 @@ def make_scores(trials: pd.DataFrame) -> pd.DataFrame:
 def build_study(trials: pd.DataFrame, *, planned: int | None = None) -> StudyFrames:
     """The trials as a study with all frames and facts."""
     done = trials[trials["state"] == "COMPLETE"]
-    return StudyFrames(
+    return Study(
         name="mtd",
         metric="sts_average",
         planned=len(trials) if planned is None else planned,

@@ -30,7 +30,7 @@ from sweep_overhead import Cost
 from training_speed import SIZES, Size
 from worker_speed import Work, together
 
-from mtdlab.corpus.token_store import TokenStore
+from mtdlab.corpus.tokens import TokenStore
 from mtdlab.device import Device, choose_device
 from mtdlab.training.inputs import RunInputs
 

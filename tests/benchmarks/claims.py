@@ -19,7 +19,8 @@ from sqlalchemy import MetaData, create_engine
 from mtdlab.config import StudySpec
 from mtdlab.store import Claim, Result, Store
 from mtdlab.store.owner import this_process
-from mtdlab.sweep.optuna_study import OptunaStudy, attributes
+from mtdlab.store.store import open_store
+from mtdlab.sweep.worker import attributes
 
 TRIALS = 40
 """That are measured: all seeds of two levels."""
@@ -36,28 +37,24 @@ RESULT = Result(
 Timer = Callable[[str], None]
 
 
-def run_trial(spec: StudySpec, optuna: OptunaStudy, store: Store, lap: Timer) -> None:
+def run_trial(spec: StudySpec, store: Store, lap: Timer) -> None:
     """What a worker asks the database for one trial, in its order."""
     claim = store.claim(OWNER)
     assert isinstance(claim, Claim)
     lap("claim")
-    trial, parameters = optuna.begin(claim)
-    settings = spec.settings(parameters, claim.seed)
-    known = attributes(settings), settings.mtd
-    assert store.begin(claim, trial._trial_id, trial.number, parameters, *known)
+    assert claim.parameters is not None
+    settings = spec.settings(claim.parameters, claim.seed)
+    assert store.begin(claim, claim.parameters, attributes(settings), settings.mtd)
     lap("begin")
     assert store.finish(claim, OWNER, RESULT)
-    optuna.record(trial._trial_id, "COMPLETE", 40.0, 40.0)
     lap("result")
 
 
 def measure(spec: StudySpec, url: str) -> dict[str, float]:
     """Median seconds of each part; every trial but `TRIALS` is recorded."""
-    OptunaStudy(url, spec)
     fill(spec, url, waiting=TRIALS)
-    # opened again, as a worker opens a study that has trials
-    optuna = OptunaStudy(url, spec)
-    store = Store(url, optuna.study_id)
+    store = open_store(url, spec.name)
+    assert store is not None
     seconds: dict[str, list[float]] = {}
     for _ in range(TRIALS):
         last = time.perf_counter()
@@ -68,7 +65,7 @@ def measure(spec: StudySpec, url: str) -> dict[str, float]:
             seconds.setdefault(part, []).append(now - last)
             last = now
 
-        run_trial(spec, optuna, store, lap)
+        run_trial(spec, store, lap)
     return {part: median(each) for part, each in seconds.items()}
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from training_speed import MINILM
 
-from analysis.tasks import STS
+from analysis.data.tasks import STS
 from mtdlab.device import choose_device
-from mtdlab.encoders.embed import MAX_LENGTH, Sentences
+from mtdlab.encoders.embed import MAX_LENGTH, Embedder, Sentences
 from mtdlab.encoders.folders import encoder_path
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.evaluation.evaluate import senteval_folder
@@ -70,7 +70,7 @@ class Embedding:
         """Seconds from sentences to vectors, tokenising included."""
         started = time.perf_counter()
         sentences = Sentences(self.sentences, self.encoder.tokenizer, self.limit)
-        sentences.embed(self.encoder.model, Representation("mean"), self.device)
+        sentences.embed(Embedder(self.encoder.model, Representation("mean"), self.device))
         return time.perf_counter() - started
 
     def theirs(self) -> float:

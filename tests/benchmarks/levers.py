@@ -22,7 +22,7 @@ from torch.nn.functional import dropout, scaled_dot_product_attention
 from training_speed import SIZES, UNCOUNTED
 
 from mtdlab.device import choose_device
-from mtdlab.encoders import fast, packing, pooling
+from mtdlab.encoders import fast, pooling
 from mtdlab.encoders.dropout import Dropout
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.methods import mocose as model
@@ -69,7 +69,7 @@ def _unfused(*arguments: object, **named: object) -> torch.optim.AdamW:
 
 WITHOUT: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "nothing (noise)": nullcontext,
-    "packing of real tokens": lambda: patch.object(packing, "ROWS", 1 << 40),
+    "packing of real tokens": lambda: patch.object(fast, "ROWS", 1 << 40),
     "[CLS] alone in the last layer": lambda: patch.object(pooling, "first_tokens", _first_of_all),
     "dropout from SFC64": _slow_dropout,
     "attention as plain products": lambda: patch.object(fast, "_attend", _fused_attention),

@@ -11,7 +11,7 @@ import torch
 import training_speed
 from training_speed import SIZES
 
-from mtdlab.corpus.token_store import TokenStore
+from mtdlab.corpus.tokens import TokenStore
 from mtdlab.device import BFLOAT16_FEATURES, Device
 from mtdlab.sweep.environment import PACKAGES
 from mtdlab.sweep.machine import describe_versions

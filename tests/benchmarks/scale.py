@@ -1,10 +1,9 @@
 """Seconds and memory of the commands by the number of recorded trials: python FILE [TRIALS ...].
 
 The study has the levels of `mtd` and as many seeds as needed. Its trials are recorded with made-up
-results: every table is filled as by a sweep of mtdlab's trainer, Optuna's user attributes included.
+results: every table is filled as by a sweep of mtdlab's trainer.
 """
 
-import json
 import multiprocessing
 import os
 import resource
@@ -13,21 +12,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from optuna.distributions import distribution_to_json
-from sqlalchemy import Connection, MetaData, insert, select, text, update
+from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
 from mtdlab.config import StudySpec, read_study
 from mtdlab.store.database import writing_engine
-from mtdlab.store.tables import ArrayRow, ScoreRow, TrialRow
+from mtdlab.store.tables import ArrayRow, ScoreRow, StudyRow, TrialRow
 from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.optuna_study import OptunaStudy
-from mtdlab.sweep.samplers import distributions
+from mtdlab.sweep.worker import attributes
 
 COUNTS = (1_000, 10_000, 100_000)
 LEVELS = [0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.875, 0.9, 0.92, 0.94]
@@ -51,51 +47,39 @@ def write_study(folder: Path, trials: int) -> StudySpec:
 def fill(spec: StudySpec, url: str, waiting: int = 0) -> None:
     """Record every planned trial but the last `waiting` ones as complete."""
     store = open_study(spec, url, "mtdlab sweep many.yaml")
-    study_id, random = store.study_id, np.random.default_rng(0)
-    with writing_engine(url).begin() as connection:
-        tables = MetaData()
-        tables.reflect(connection)
-        rows = connection.execute(
+    random = np.random.default_rng(0)
+    with Session(writing_engine(url)) as session, session.begin():
+        rows = session.execute(
             select(TrialRow.id, TrialRow.seed, TrialRow.parameters).order_by(TrialRow.position)
         ).all()
         rows = rows[: len(rows) - waiting]
         for first in range(0, len(rows), PIECE):
-            _fill(connection, tables.tables, spec, study_id, first, rows[first:][:PIECE], random)
-        if connection.dialect.name == "postgresql":
-            # the ids above were given, not taken from the sequence
-            last = text("SELECT setval('trials_trial_id_seq', :last)")
-            connection.execute(last, {"last": max(len(rows), 1)})
+            _fill(session, spec, first, rows[first:][:PIECE], random)
+        session.execute(update(StudyRow).values(next_number=len(rows)))
+    store.repair_copy()
 
 
 def _fill(
-    connection: Connection,
-    tables: Any,
-    spec: StudySpec,
-    study_id: int,
-    first: int,
-    rows: Any,
-    random: np.random.Generator,
+    session: Session, spec: StudySpec, first: int, rows: Any, random: np.random.Generator
 ) -> None:
     known: dict[float, dict[str, Any]] = {}
-    distribution = distributions(spec)["ema_decay"]
-    now = datetime.now()
-    ours, optuna, parameters, values, attributes = [], [], [], [], []
-    scores, arrays = [], []
+    now = time.time()
+    trials, scores, arrays = [], [], []
     curve = {name: random.random(STEPS, np.float32) for name in CURVES}
     for number, row in enumerate(rows, start=first):
         decay = row.parameters["ema_decay"]
         if decay not in known:
-            found = spec.settings(row.parameters, 0)
-            known[decay] = found.model_dump(mode="json") | {"mtd": found.mtd}
+            known[decay] = attributes(spec.settings(row.parameters, 0))
         settings = known[decay] | {"seed": row.seed}
         score = 40 + 5 * decay + float(random.normal())
-        ours.append(
+        trials.append(
             {
                 "id": row.id,
-                "optuna_id": number + 1,
                 "number": number,
                 "state": "COMPLETE",
-                "settings": {name: each for name, each in settings.items() if name != "mtd"},
+                "began": now,
+                "ended": now,
+                "settings": settings,
                 "mtd": settings["mtd"],
                 "score": score,
                 "score_before": 30.0,
@@ -120,28 +104,9 @@ def _fill(
             {"trial_id": row.id, "name": f"spectrum/{when}", "values": spectrum}
             for when in ("before", "after")
         ]
-        trial = {"trial_id": number + 1}
-        dates = {"datetime_start": now, "datetime_complete": now}
-        optuna.append(trial | {"number": number, "study_id": study_id, "state": "COMPLETE"} | dates)
-        parameters.append(
-            trial
-            | {"param_name": "ema_decay", "param_value": distribution.to_internal_repr(decay)}
-            | {"distribution_json": distribution_to_json(distribution)}
-        )
-        values.append(trial | {"objective": 0, "value": score, "value_type": "FINITE"})
-        attributes += [
-            trial | {"key": name, "value_json": json.dumps(each)} for name, each in settings.items()
-        ]
-    Session(connection).execute(update(TrialRow), ours)
-    connection.execute(insert(ScoreRow), scores)
-    connection.execute(insert(ArrayRow), arrays)
-    for name, records in (
-        ("trials", optuna),
-        ("trial_params", parameters),
-        ("trial_values", values),
-        ("trial_user_attributes", attributes),
-    ):
-        connection.execute(insert(tables[name]), records)
+    session.execute(update(TrialRow), trials)
+    session.execute(insert(ScoreRow), scores)
+    session.execute(insert(ArrayRow), arrays)
 
 
 def measure(folder: Path, url: str) -> Iterator[tuple[str, float, float]]:
@@ -171,9 +136,7 @@ def run(words: list[str], folder: Path) -> tuple[int, float]:
 
 def make(folder: Path, trials: int) -> None:
     """Make the study file and its database in a folder."""
-    spec, url = write_study(folder, trials), f"sqlite:///{folder / 'many.db'}"
-    OptunaStudy(url, spec)
-    fill(spec, url)
+    fill(write_study(folder, trials), f"sqlite:///{folder / 'many.db'}")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from mtdlab.store import Result
 from mtdlab.sweep import trainer, worker
 from mtdlab.sweep.monitor import TrialMonitor
 from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.samplers import suggest
+from mtdlab.sweep.samplers import distributions
 from mtdlab.sweep.signals import StopRequest
 
 CURVE_STEPS, SPECTRUM = 500, 128
@@ -98,7 +98,8 @@ def optuna_trials(folder: Path, trials: int) -> Cost:
     )
 
     def objective(trial: optuna.Trial) -> float:
-        suggest(trial, spec)
+        for name, kind in distributions(spec).items():
+            trial._suggest(name, kind)
         return 0.0
 
     with WriteCounter() as writes:

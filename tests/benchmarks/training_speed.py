@@ -15,11 +15,10 @@ from transformers import BertConfig, BertModel, BertTokenizer
 
 from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.corpus.corpus import Corpus, open_corpus
-from mtdlab.corpus.token_store import TokenStore
-from mtdlab.corpus.tokens import tokenise
+from mtdlab.corpus.tokens import TokenStore, tokenise
 from mtdlab.device import Device, choose_device
 from mtdlab.encoders import pooling
-from mtdlab.encoders.embed import tokenised
+from mtdlab.encoders.embed import Embedder, collect_with
 from mtdlab.encoders.loading import Encoder, load_tokenizer
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.sts import Evaluation, StsTask
@@ -111,7 +110,7 @@ def inputs_of(size: Size, tokens: TokenStore, device: Device) -> RunInputs:
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     tokenizer = BertTokenizer(vocab={word: at for at, word in enumerate(special + words)})
     task = StsTask(Pairs(words[:PAIRS], words[PAIRS:], np.linspace(0, 5, PAIRS)), tokenizer, LENGTH)
-    vectors = task.embed(model, Representation("cls"), device)
+    vectors = task.embed(Embedder(model, Representation("cls"), device))
     before = EncoderScores.of(task, vectors, task, vectors)
     return RunInputs(
         encoder=Encoder(model, tokenizer),
@@ -119,7 +118,8 @@ def inputs_of(size: Size, tokens: TokenStore, device: Device) -> RunInputs:
         tokens=tokens,
         dev=task,
         test=task,
-        suite=Suite((), None, tokenised(tokenizer, LENGTH)),
+        suite=Suite((), None, collect_with(tokenizer, LENGTH)),
+        external=(),
         before=before,
         scores_before=(),
     )

@@ -8,7 +8,7 @@ import torch
 import training_speed
 from training_speed import Size
 
-from mtdlab.corpus.token_store import TokenStore
+from mtdlab.corpus.tokens import TokenStore
 from mtdlab.device import choose_device, peak_memory
 
 

@@ -13,11 +13,10 @@ from scipy.stats import spearmanr
 
 from mtdlab.builtin import builtin_pairs, builtin_sentences, data_file
 from mtdlab.builtin.concepts import actions, concepts_under, details, nearness, nouns
-from mtdlab.builtin.definitions import defining_sentences
-from mtdlab.builtin.events import Event, draw_event, similarity
+from mtdlab.builtin.events import Event, draw_event, scenes, similarity
 from mtdlab.builtin.generate import generate_files
+from mtdlab.builtin.pretrain import defining_sentences
 from mtdlab.builtin.render import conjugate, draw_wording, render, reword
-from mtdlab.builtin.scenes import scenes
 from mtdlab.settings import Representation
 
 SPLITS = ("dev", "test")

@@ -9,8 +9,15 @@ import torch
 from transformers import AutoModel, AutoTokenizer, BertModel
 
 from mtdlab.builtin import builtin_pairs, builtin_sentences
-from mtdlab.builtin.definitions import defining_sentences
-from mtdlab.builtin.pretrain import PretrainSettings, build, main, mask_words, new_model, pretrain
+from mtdlab.builtin.pretrain import (
+    PretrainSettings,
+    build,
+    defining_sentences,
+    main,
+    mask_words,
+    new_model,
+    pretrain,
+)
 
 FOLDER = Path(str(files("mtdlab.builtin") / "encoder"))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mtdlab.commands.new_study import VALUES
+from mtdlab.commands.init import VALUES
 from mtdlab.config import read_study
 from mtdlab.packaged import packaged_studies
 from tests.commands.conftest import Command
@@ -167,7 +167,7 @@ def test_a_packaged_study_is_used_by_its_name_where_no_file_has_it(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "mtdlab.commands.training_run.run_once",
+        "mtdlab.api.run.run_once",
         lambda settings, *_, **__: {"steps": settings.steps},
     )
     assert json.loads(command("train mtd --json").stdout)["steps"] == 160

@@ -7,7 +7,7 @@ import pytest
 from forked_commands import ForkedCommand
 
 from mtdlab import load_study
-from mtdlab.methods.user_evaluator import import_evaluator
+from mtdlab.methods.user_modules import import_evaluator
 from tests.commands.conftest import Command
 
 FUNCTION = """

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mtdlab.commands import plan as plans
-from mtdlab.commands.plan_cost import cost_lines, find_costs
+from mtdlab.api.plan import find_costs, find_ended
+from mtdlab.commands.plan import cost_lines, describe_size
 from mtdlab.config import StudySpec, read_study
 from mtdlab.cost import copies
 from mtdlab.cost.estimate import Estimate, Smaller, trials_of
@@ -48,17 +48,17 @@ def spec(tmp_path: Path) -> StudySpec:
 
 def test_finished_trials_are_not_planned_again(spec: StudySpec, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'a.db'}"
-    assert plans.ended_trials(spec, url) == {}
+    assert find_ended(spec, url) == {}
     store = open_study(spec, url, "")
-    assert plans.ended_trials(spec, url) == {}
-    for number, state in enumerate(("COMPLETE", "FAIL")):
+    assert find_ended(spec, url) == {}
+    for state in ("COMPLETE", "FAIL"):
         claim = store.claim(this_process())
         assert claim is not None
-        store.begin(claim, number + 1, number, claim.parameters or {}, {}, 10.0)
+        store.begin(claim, claim.parameters or {}, {}, 10.0)
         assert store.finish(claim, this_process(), Result(state))
-    ended = plans.ended_trials(spec, url)
+    ended = find_ended(spec, url)
     assert sorted(ended.values()) == ["COMPLETE", "FAIL"]
-    size = plans.describe_size(spec, 2, ended)
+    size = describe_size(spec, 2, ended)
     assert size == "study a: 2 configurations x 2 seeds = 4 trials; 1 done, 1 failed, 2 left"
     left = [(trial.model_dump()["ema_decay"], trial.seed) for trial in trials_of(spec, ended)]
     assert left == [(0.5, 1), (0.75, 1)]
@@ -130,9 +130,9 @@ def test_what_cannot_be_estimated_is_said(spec: StudySpec, monkeypatch: pytest.M
 
 @pytest.mark.skipif(not copies.can_copy(), reason="needs Linux and two cores")
 def test_a_copy_of_the_process_returns_a_result_or_raises() -> None:
-    wait = copies.begin(os.getpid)
+    wait = copies.begin_in_copy(os.getpid)
     assert wait() != os.getpid()
     assert wait() == wait()
-    failing = copies.begin(int, "many")
+    failing = copies.begin_in_copy(int, "many")
     with pytest.raises(ValueError, match="many"):
         failing()

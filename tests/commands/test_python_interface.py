@@ -12,7 +12,7 @@ import pytest
 
 import mtdlab
 from analysis.report import MultiStudyReport, Report
-from mtdlab import api
+from mtdlab.api.given import Given, assign
 from mtdlab.errors import MtdlabError
 from tests.commands.conftest import Recorded
 
@@ -43,10 +43,10 @@ def _arguments(function: typing.Any) -> int:
 
 
 def _types() -> dict[str, typing.Any]:
-    from analysis.report import MultiStudyReport, Report
-    from mtdlab.evaluation.table import Report as Evaluation
+    from analysis.data.frames import StudyFrames
+    from mtdlab.sweep.run import SweepResult
 
-    return {"MultiStudyReport": MultiStudyReport, "Report": Report, "Evaluation": Evaluation}
+    return {each.__name__: each for each in (StudyFrames, MultiStudyReport, Report, SweepResult)}
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
@@ -75,7 +75,7 @@ def test_a_study_may_hold_arrays_ranges_and_paths(recorded: Recorded, tmp_path: 
     }
     found = mtdlab.plan(values, storage=str(tmp_path / "a.db"), measure=False, record=False)
     assert (found.trials, found.configurations["temperature"].tolist()[::2]) == (8, [0.1, 0.2])
-    assert api._assignments({"seeds": range(2), "trainer.steps": np.int64(5)}) == [
+    assert assign({"seeds": range(2), "trainer.steps": np.int64(5)}) == [
         "seeds=[0, 1]",
         "trainer.steps=5",
     ]
@@ -126,21 +126,19 @@ def test_a_file_with_overrides_is_planned_trained_and_recorded_by_its_command(
 
 
 def test_the_recorded_command_has_every_option() -> None:
-    command = api._command(
-        "a b.yaml",
+    given = Given(
+        study="a b.yaml",
         profile="two",
         set_=["seeds=[0]"],
         import_=["own.py", "other"],
         evaluator="e:f",
         objective="o:g",
-        storage=None,
-        artifacts="file:///runs",
     )
-    assert command == (
+    assert given.command(artifacts="file:///runs") == (
         "mtdlab sweep 'a b.yaml' --profile two --set 'seeds=[0]' --import own.py --import other "
         "--evaluator e:f --objective o:g --artifacts file:///runs"
     )
-    assert api._command({"study": "values"}, profile="two") == ""
+    assert Given(study={"study": "values"}, profile="two").command() == ""
 
 
 @pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")
@@ -154,11 +152,15 @@ def test_a_report_is_written_of_names_and_of_frames(
     study = mtdlab.load_study("tiny", storage)
     monkeypatch.setattr(
         "analysis.report.write_multi_study",
-        lambda studies, out, *, name, version, **_: (studies, out / name, version),
+        lambda studies, out, *, name, generated, **_: (studies, out / name, generated),
     )
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     several: typing.Any = mtdlab.report([study, "tiny"], storage=storage, out=tmp_path)
     assert [frames.name for frames in several[0]] == ["tiny", "tiny"]
-    assert several[1:] == (tmp_path / "tiny+tiny", mtdlab.__version__)
+    assert several[1:] == (tmp_path / "tiny+tiny", "1970-01-01 00:00 UTC")
+    for given in ("tiny", ["tiny"]):
+        with pytest.raises(MtdlabError, match="not a name that a folder can have"):
+            mtdlab.report(given, storage=storage, out=tmp_path, name="a/b")
 
 
 def test_an_evaluation_returns_its_scores(tiny_encoder: Path) -> None:

@@ -11,10 +11,9 @@ import pandas as pd
 import pytest
 
 from analysis import compute_verdict
-from analysis.frames import StudyFrames
+from analysis.data.frames import StudyFrames
 from mtdlab.cli import main
-from mtdlab.commands.report import verdict_fields
-from mtdlab.commands.report_watch import PAUSE, watch
+from mtdlab.commands.report import PAUSE, verdict_fields, write_on_changes
 
 Run = Callable[..., tuple[str, str]]
 FIELDS = {
@@ -94,7 +93,7 @@ def test_watching_writes_when_trials_change_and_ends_with_the_study() -> None:
     ended = trials.assign(state="COMPLETE")
     readings = iter([trials, trials, ended])
     writings, pauses = [], []
-    watch(
+    write_on_changes(
         lambda: [StudyFrames("toy", "sts_test", 2, next(readings))],
         lambda: writings.append(len(writings)),
         sleep=pauses.append,

@@ -1,12 +1,10 @@
 """`mtdlab show` and `mtdlab studies`."""
 
 import json
-import shutil
 from pathlib import Path
 
 from tests.commands.conftest import Command, Recorded
-
-OLD = Path(__file__).parents[1] / "store" / "data" / "schema-1.db"
+from tests.store.make_database import restore
 
 
 def fields(text: str) -> dict[str, str]:
@@ -89,7 +87,7 @@ def test_an_unknown_study_names_the_nearest(command: Command, recorded: Recorded
 
 
 def test_a_database_of_an_older_schema_is_shown(command: Command, tmp_path: Path) -> None:
-    shutil.copy(OLD, tmp_path / "mtdlab.db")
+    restore(tmp_path / "mtdlab.db")
     text = command("show grid").stdout
     assert "paused, 5 of 8 trials done" in text
     assert fields(text)["next"] == "mtdlab sweep grid.yaml"
@@ -99,7 +97,7 @@ def test_a_database_of_an_older_schema_is_shown(command: Command, tmp_path: Path
 def test_studies_are_listed_with_state_best_score_and_date(
     command: Command, tmp_path: Path, recorded: Recorded
 ) -> None:
-    shutil.copy(OLD, tmp_path / "mtdlab.db")
+    restore(tmp_path / "mtdlab.db")
     lines = command("studies").stdout.splitlines()
     assert lines[0].split() == ["study", "state", "trials", "metric", "best", "trial", "last"]
     assert lines[1].split()[:5] == ["drawn", "paused", "1/6", "sts_dev", "47.20"]

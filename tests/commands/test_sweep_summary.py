@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mtdlab.commands.printing import rounded_mtd
+from mtdlab.api.plan import mtd_value
 from mtdlab.commands.sweep_summary import summary_fields, summary_lines
 from mtdlab.store import FinishedRow
 from mtdlab.sweep.run import SweepResult
@@ -120,4 +120,4 @@ def test_another_database_is_part_of_the_next_command(tmp_path: Path) -> None:
 
 
 def test_an_mtd_is_printed_without_the_last_bits() -> None:
-    assert [rounded_mtd(value) for value in (None, 14.000000000000002, 26 / 3)] == [None, 14, 8.67]
+    assert [mtd_value(value) for value in (None, 14.000000000000002, 26 / 3)] == [None, 14, 8.67]

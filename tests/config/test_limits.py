@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.trace import d_trace
+from analysis.measures.trace import d_trace
 from mtdlab.config import StudySpec, make_settings
 from mtdlab.config.search import Choices, grid
 from mtdlab.config.source import SpecError
@@ -93,10 +93,10 @@ TOO_LARGE = {
         "profiles:\n" + numbered("  p{}: {{seeds: [1]}}\n", 1500),
         r":2:1: profiles: 1500 profiles; at most 20",
     ),
-    "keys that stand twice": ("x: 1\n" * 8_000, "50 or more mistakes in .*study.yaml"),
-    "unknown keys": (numbered("x{}: 1\n", 5000), "50 or more mistakes"),
-    "unknown settings": ("search:\n" + numbered("  x{}: [1]\n", 3500), "50 or more mistakes"),
-    "wrong seeds": ("seeds: [" + "x, " * 15_000 + "1]\n", "50 or more mistakes"),
+    "keys that stand twice": ("x: 1\n" * 3_000, "50 or more mistakes in .*study.yaml"),
+    "unknown keys": (numbered("x{}: 1\n", 2000), "50 or more mistakes"),
+    "unknown settings": ("search:\n" + numbered("  x{}: [1]\n", 1500), "50 or more mistakes"),
+    "wrong seeds": ("seeds: [" + "x, " * 6_000 + "1]\n", "50 or more mistakes"),
     "skipped": (
         f"search: {{{TENTHS}}}\nskip: [{{temperature: [{numbered('{}.001, ', 4000)}0.2]}}]\n",
         r":3:9: skip\.0\.temperature: 0\.001 matches no point of the grid",

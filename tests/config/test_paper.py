@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.published import __file__ as published
+from analysis.data.published import __file__ as published
 from mtdlab.config import StudySpec, TrainerSettings, read_study
 
 PAPER = Path(__file__).parents[2] / "studies" / "paper"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mtdlab.config import read_settings, read_study
-from mtdlab.config.paths import Places, locate_augmentations, located
+from mtdlab.config.paths import Places, locate_augmentations, resolve_paths
 from mtdlab.config.reader import parse_study
 from mtdlab.corpus.corpus import open_corpus
 
@@ -31,7 +31,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
 def test_paths_of_a_study_are_found_beside_its_file(folders: tuple[Path, Path]) -> None:
     beside, _ = folders
     spec = read_study(Path("../studies/own.yaml"))
-    found = located(spec.fixed(), spec.places)
+    found = resolve_paths(spec.fixed(), spec.places)
     assert found.corpus == str(Path.cwd() / "../studies/text.txt")
     assert Path(found.evaluation).samefile(beside / "pairs")
     assert Path(found.encoder).samefile(beside / "model")
@@ -45,12 +45,12 @@ def test_a_study_is_the_same_from_every_working_folder(
 ) -> None:
     beside, _ = folders
     elsewhere = read_study(beside / "own.yaml")
-    assert located(elsewhere.fixed(), elsewhere.places).corpus == str(beside / "text.txt")
+    assert resolve_paths(elsewhere.fixed(), elsewhere.places).corpus == str(beside / "text.txt")
     monkeypatch.chdir(beside)
     here = read_study(Path("own.yaml"))
     assert here.identity() == elsewhere.identity()
     assert here.identity()["trainer"]["corpus"] == "text.txt"
-    assert located(here.fixed(), here.places).corpus == "text.txt"
+    assert resolve_paths(here.fixed(), here.places).corpus == "text.txt"
 
 
 def test_what_is_not_beside_the_file_is_looked_up_in_the_working_folder_and_under_the_variable(
@@ -59,11 +59,11 @@ def test_what_is_not_beside_the_file_is_looked_up_in_the_working_folder_and_unde
     beside, here = folders
     (beside / "text.txt").rename(here / "text.txt")
     spec = read_study(beside / "own.yaml")
-    assert located(spec.fixed(), spec.places).corpus == "text.txt"
+    assert resolve_paths(spec.fixed(), spec.places).corpus == "text.txt"
     (here / "data").mkdir()
     (here / "text.txt").rename(here / "data" / "text.txt")
     monkeypatch.setenv("MTDLAB_DATA", "data")
-    name = located(spec.fixed(), spec.places).corpus
+    name = resolve_paths(spec.fixed(), spec.places).corpus
     assert name == "text.txt"
     assert list(open_corpus(name).sentences()) == ["a sentence beside the study"]
 
@@ -74,9 +74,9 @@ def test_a_path_of_the_command_line_is_looked_up_in_the_working_folder_first(
     beside, here = folders
     (here / "text.txt").write_text("a sentence of the working folder\n")
     given = read_study(beside / "own.yaml", ["trainer.corpus=text.txt"])
-    assert located(given.fixed(), given.places).corpus == "text.txt"
+    assert resolve_paths(given.fixed(), given.places).corpus == "text.txt"
     written = read_study(beside / "own.yaml")
-    assert located(written.fixed(), written.places).corpus == str(beside / "text.txt")
+    assert resolve_paths(written.fixed(), written.places).corpus == str(beside / "text.txt")
 
 
 def test_names_that_are_no_paths_stay(folders: tuple[Path, Path]) -> None:
@@ -84,7 +84,7 @@ def test_names_that_are_no_paths_stay(folders: tuple[Path, Path]) -> None:
     text = "study: a\ntrainer: {encoder: bert-base-uncased, corpus: 'dataset:wiki:en#text'}\n"
     for name in ("builtin", "bert-base-uncased"):
         spec = parse_study("a", text.replace("bert-base-uncased", name), folder=beside)
-        found = located(spec.fixed(), spec.places)
+        found = resolve_paths(spec.fixed(), spec.places)
         assert (found.encoder, found.corpus) == (name, "dataset:wiki:en#text")
         assert found.evaluation == "builtin"
 
@@ -96,7 +96,7 @@ def test_folders_of_datasets_and_of_augmentations_are_found_too(
     (beside / "saved").mkdir()
     text = "study: a\ntrainer: {corpus: 'dataset:saved#column'}\n"
     spec = parse_study("a", text, folder=beside)
-    assert located(spec.fixed(), spec.places).corpus == f"dataset:{beside / 'saved'}#column"
+    assert resolve_paths(spec.fixed(), spec.places).corpus == f"dataset:{beside / 'saved'}#column"
     written = ("typos:0.1+synonyms:model", "back-translation:model,other", "none")
     assert locate_augmentations(written, Places(beside)) == (
         f"typos:0.1+synonyms:{beside / 'model'}",

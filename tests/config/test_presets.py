@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from mtdlab.config import make_settings, read_settings, read_study
 from mtdlab.config.reference import presets_markdown
 from mtdlab.config.source import SpecError
-from mtdlab.methods.mocose_presets import PRESETS, SOURCES
+from mtdlab.methods.mocose_settings import PRESETS, SOURCES
 
 
 def changed(**given: Any) -> dict[str, Any]:

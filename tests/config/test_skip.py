@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mtdlab.commands.plan import planned
+from mtdlab.api.plan import list_configurations
 from mtdlab.config import StudySpec, read_study
 from mtdlab.config.source import SpecError
 
@@ -57,7 +57,7 @@ def test_what_matches_any_entry_is_not_run(path: Path, skip: str, left_out) -> N
     spec = read(path, skip)
     assert run(spec) == [point for point in ALL if not left_out(*point)]
     assert len(spec.units()) == 2 * len(run(spec))
-    assert len(planned(spec)) == len(run(spec))
+    assert len(list_configurations(spec)) == len(run(spec))
 
 
 def test_a_point_that_cannot_be_trained_may_be_left_out(path: Path) -> None:

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from mtdlab.config import StudySpec, read_study
-from mtdlab.config.plan import plan_of, sha256_of
 from mtdlab.config.source import SpecError
-from mtdlab.config.until import default_looks
+from mtdlab.config.study import default_looks, plan_of, sha256_of
 
 STUDY = """\
 study: a

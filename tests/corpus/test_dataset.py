@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from mtdlab.corpus import dataset as module
-from mtdlab.corpus.corpus import open_corpus
-from mtdlab.corpus.dataset import Source
+from mtdlab.corpus import corpus as module
+from mtdlab.corpus.corpus import DatasetColumn, open_corpus
 from mtdlab.corpus.lines import Tally
 from mtdlab.errors import MtdlabError
 
@@ -22,12 +21,12 @@ def datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_a_name_says_where_and_which() -> None:
-    assert Source.of("dataset:me/it") == Source("me/it", None, "train", "text")
-    assert Source.of("dataset:it:en:test#body") == Source("it", "en", "test", "body")
-    assert Source.of("dataset:./it::test") == Source("./it", None, "test", "text")
+    assert DatasetColumn.of("dataset:me/it") == DatasetColumn("me/it", None, "train", "text")
+    assert DatasetColumn.of("dataset:it:en:test#body") == DatasetColumn("it", "en", "test", "body")
+    assert DatasetColumn.of("dataset:./it::test") == DatasetColumn("./it", None, "test", "text")
     for name in ("dataset:", "dataset:#text", "dataset:a:b:c:d"):
         with pytest.raises(MtdlabError, match="it is spelled dataset:NAME:CONFIG:SPLIT#COLUMN"):
-            Source.of(name)
+            DatasetColumn.of(name)
 
 
 ROWS = {"body": [" one", None, "two\0", "", "three\nlines"], "label": [0, 1, 0, 1, 0]}
@@ -36,7 +35,7 @@ ROWS = {"body": [" one", None, "two\0", "", "three\nlines"], "label": [0, 1, 0, 
 def test_a_saved_dataset_is_its_columns_rows(
     datasets: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "ROWS", 2)
+    monkeypatch.setattr(module, "DATASET_ROWS", 2)
     saved = datasets.Dataset.from_dict(ROWS)
     saved.save_to_disk(tmp_path / "one")
     datasets.DatasetDict({"dev": saved}).save_to_disk(tmp_path / "splits")

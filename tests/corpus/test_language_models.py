@@ -26,11 +26,10 @@ from transformers import (
     T5Tokenizer,
 )
 
-from mtdlab.corpus import rewrite, synonyms
+from mtdlab.corpus import language
 from mtdlab.corpus.augmented import augment
 from mtdlab.corpus.corpus import open_corpus
-from mtdlab.corpus.rewrite import Rewriter
-from mtdlab.corpus.synonyms import Synonyms
+from mtdlab.corpus.language import Rewriter, Synonyms
 from mtdlab.corpus.tokens import tokenise
 from mtdlab.device import Device
 from mtdlab.errors import MtdlabError
@@ -248,7 +247,7 @@ def test_a_rewriter_is_greedy_whatever_its_batch(
     assert len(set(expected)) > 6
     assert any(expected)
     for size in (128, 5):
-        monkeypatch.setattr(rewrite, "BATCH", size)
+        monkeypatch.setattr(language, "REWRITTEN", size)
         assert Rewriter.load(str(bart), CPU, "paraphrase")(texts) == expected
 
 
@@ -359,7 +358,7 @@ def test_a_tokenizer_of_sentencepiece_names_the_extra(
 def test_batches_of_synonyms_do_not_show(
     bert: Path, tiny_sentences: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    language = Synonyms.load(str(bert), CPU)
-    expected = language(tiny_sentences, draws(60))
-    monkeypatch.setattr(synonyms, "BATCH", 7)
-    assert language(tiny_sentences, draws(60)) == expected
+    synonyms = Synonyms.load(str(bert), CPU)
+    expected = synonyms(tiny_sentences, draws(60))
+    monkeypatch.setattr(language, "MASKED", 7)
+    assert synonyms(tiny_sentences, draws(60)) == expected

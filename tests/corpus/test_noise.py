@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from mtdlab.corpus.noise import NEIGHBOURS, repetition, typos
+from mtdlab.corpus.augmented import NEIGHBOURS, repetition, typos
 
 WORDS = "the old dog sleeps near a small happy house and 3 children sing".split()  # noqa: SIM905
 

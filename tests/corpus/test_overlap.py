@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mtdlab.corpus.overlap import EvaluationSet, Overlap, normalised
-from mtdlab.corpus.survey import survey
+from mtdlab.corpus.survey import EvaluationSet, Overlap, normalise, survey
 
 
 @pytest.mark.parametrize(
@@ -18,8 +17,8 @@ from mtdlab.corpus.survey import survey
     ],
 )
 def test_case_punctuation_and_space_do_not_count(one: str, other: str) -> None:
-    assert normalised(one) == normalised(other)
-    assert normalised("a dog runs") != normalised("a dog ran")
+    assert normalise(one) == normalise(other)
+    assert normalise("a dog runs") != normalise("a dog ran")
 
 
 def test_an_overlap_counts_different_sentences() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from transformers import AutoTokenizer
 
-from mtdlab.corpus import chunks
+from mtdlab.corpus import corpus
 from mtdlab.corpus.corpus import open_corpus
 from mtdlab.corpus.survey import Bin, survey
 from mtdlab.errors import MtdlabError
@@ -22,7 +22,7 @@ def test_counts_are_those_of_counting_by_hand(
     monkeypatch: pytest.MonkeyPatch,
     size: int,
 ) -> None:
-    monkeypatch.setattr(chunks, "SENTENCES", size)
+    monkeypatch.setattr(corpus, "CHUNK_SENTENCES", size)
     sentences = [*tiny_sentences, " ".join(tiny_sentences), tiny_sentences[3], tiny_sentences[3]]
     path = tmp_path / "corpus.txt"
     path.write_bytes("\n\n".join(sentences).encode() + b"\na \xff\0\n")

@@ -8,11 +8,10 @@ import pandas as pd
 import pytest
 import torch
 
-from mtdlab.config.paths import Places, located
-from mtdlab.corpus.corpus import open_corpus
+from mtdlab.config.paths import Places, resolve_paths
+from mtdlab.corpus.corpus import PairCorpus, open_corpus
 from mtdlab.corpus.lines import Tally
 from mtdlab.corpus.survey import survey
-from mtdlab.corpus.text_pairs import PairCorpus
 from mtdlab.corpus.tokens import tokenise
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.base import View
@@ -137,7 +136,7 @@ def test_the_fingerprint_is_that_of_content_and_columns(tmp_path: Path) -> None:
 
 def test_a_path_is_looked_up_beside_the_study_file(tmp_path: Path, settings_of: Settings) -> None:
     (tmp_path / "my.tsv").write_text(lines_of(PAIRS))
-    found = located(settings_of(corpus="pairs:my.tsv#x,y"), Places(tmp_path))
+    found = resolve_paths(settings_of(corpus="pairs:my.tsv#x,y"), Places(tmp_path))
     assert found.corpus == f"pairs:{tmp_path / 'my.tsv'}#x,y"
 
 

@@ -15,12 +15,10 @@ import pytest
 import torch
 from transformers import AutoTokenizer, BertTokenizer, PreTrainedTokenizerBase
 
-from mtdlab.corpus import chunks, token_store
+from mtdlab.corpus import corpus as corpora
 from mtdlab.corpus import tokens as module
-from mtdlab.corpus.abandoned import held
 from mtdlab.corpus.corpus import Corpus, open_corpus
-from mtdlab.corpus.token_store import TokenStore
-from mtdlab.corpus.tokens import tokenise
+from mtdlab.corpus.tokens import TokenStore, hold, tokenise
 from mtdlab.errors import MtdlabError
 
 
@@ -63,7 +61,7 @@ def test_what_killed_processes_left_is_removed_and_what_others_write_is_kept(
         (path / "ids.npy").write_bytes(b"x")
         os.utime(path, (1, 1))
     os.utime(young)
-    with held(written):
+    with hold(written):
         tokenise(corpus, tokenizer, 8)
         assert [path.exists() for path in (left, written, young)] == [False, True, True]
     tokenise(corpus, tokenizer, 8)
@@ -80,7 +78,7 @@ def test_chunks_do_not_show(
     name: str,
     size: int,
 ) -> None:
-    monkeypatch.setattr(chunks, name, size)
+    monkeypatch.setattr(corpora, f"CHUNK_{name}", size)
     monkeypatch.setenv("MTDLAB_CACHE", str(tmp_path / "other"))
     again = tokenise(corpus, tokenizer, 8)
     assert np.array_equal(store.ids, again.ids)
@@ -148,7 +146,7 @@ def test_a_large_file_is_not_kept_in_memory(
     before, share = store.batch(rows), store.share_of(2)
     assert kept() > 0
     store.ids.base.madvise(mmap.MADV_DONTNEED)  # type: ignore[union-attr]
-    monkeypatch.setattr(token_store, "MAPPED", 0)
+    monkeypatch.setattr(module, "MAPPED", 0)
     large = tokenise(corpus, tokenizer, 8)
     assert all(map(torch.equal, before, large.batch(rows)))
     assert kept() == 0

@@ -16,17 +16,13 @@ import torch
 from mtdlab.config import StudySpec, TrainerSettings, make_settings, read_study
 from mtdlab.corpus import tokens
 from mtdlab.corpus.corpus import Corpus, open_corpus
-from mtdlab.corpus.token_store import TokenStore
-from mtdlab.corpus.tokens import tokenise
+from mtdlab.corpus.tokens import TokenStore, tokenise
 from mtdlab.cost import estimate as estimates
+from mtdlab.cost import measure as measures
 from mtdlab.cost import sample as samples
-from mtdlab.cost import step_timer
-from mtdlab.cost.estimate import trials_of
-from mtdlab.cost.measure import Measured, measure
+from mtdlab.cost.estimate import smaller_studies, trials_of
+from mtdlab.cost.measure import Measured, _line, family_of, kind_of, measure, operations
 from mtdlab.cost.sample import Sample, take_sample
-from mtdlab.cost.smaller import smaller_studies
-from mtdlab.cost.step_kinds import family_of, kind_of, operations
-from mtdlab.cost.step_timer import _line
 from mtdlab.device import Device
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError
@@ -239,7 +235,7 @@ def timed(monkeypatch: pytest.MonkeyPatch, cost: Any) -> list[int]:
         time.sleep(min(0.05, cost(settings)))
         return float(cost(settings))
 
-    monkeypatch.setattr(step_timer, "_seconds_a_step", seconds)
+    monkeypatch.setattr(measures, "_seconds_a_step", seconds)
     return asked
 
 
@@ -251,7 +247,7 @@ def test_fast_steps_are_measured_as_they_are(
     found = measure(kinds, take_sample([tiny], tmp_path), 4.0)
     assert found.steps == pytest.approx([4e-4, 8e-4, 16e-4])
     assert found.direct == 3
-    assert set(asked) == {*step_timer.FIRST_BATCHES, 4, 8, 16}
+    assert set(asked) == {*measures.FIRST_BATCHES, 4, 8, 16}
 
 
 def test_slow_steps_are_derived_from_smaller_batches(

@@ -6,7 +6,7 @@ import jinja2
 import pytest
 
 from tests.analysis.conftest import study_of, trials_of
-from tests.analysis.test_report import (
+from tests.analysis.report.test_report import (
     MakeStudy,
     MakeTrials,
     assert_names_are_text,

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from markdown_blocks import ROOT, blocks_of
 
-from analysis.frames import StudyFrames
+from analysis.data.frames import StudyFrames
 from analysis.report import write_report
 from mtdlab.testing import Check, method_checks, run_check
 

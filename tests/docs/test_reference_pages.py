@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from markdown_blocks import ROOT
 
-from analysis.report.column_meanings import COLUMN_MEANINGS
-from analysis.report.reference import example_columns, files_markdown
+from analysis.report.reference import COLUMN_MEANINGS, example_columns, files_markdown
 from analysis.report.topics import TOPICS
 from mtdlab.cli import app
 from mtdlab.methods.registry import BUILTIN, find_method
@@ -44,7 +43,7 @@ def test_every_table_is_listed_and_every_column_has_a_meaning() -> None:
     settings = {name for method in BUILTIN for name in settings_of(find_method(method).Settings)}
     columns = {name for names in example_columns().values() for name in names}
     unknown = {name for name in columns - settings - set(COLUMN_MEANINGS) if not name.isdecimal()}
-    assert not unknown, "describe them in analysis/report/column_meanings.py"
+    assert not unknown, "describe them in analysis/report/reference.py"
 
 
 def test_what_stands_around_a_region_is_kept(tmp_path: Path) -> None:

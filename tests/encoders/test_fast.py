@@ -16,8 +16,7 @@ from transformers import (
 )
 
 from mtdlab.encoders.dropout import Dropout
-from mtdlab.encoders.fast import all_tokens, first_tokens, first_tokens_of_ids, is_fast
-from mtdlab.encoders.packing import Packing
+from mtdlab.encoders.fast import Packing, all_tokens, first_tokens, first_tokens_of_ids, is_fast
 
 NONE = Dropout(0.0, 0)
 

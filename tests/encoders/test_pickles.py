@@ -14,8 +14,9 @@ import torch
 
 import analysis
 import mtdlab
-from analysis.run_tables import TableError, open_table
-from analysis.stored_frames import StoredFramesError, from_parquet
+from analysis.data.cells import TableError
+from analysis.data.run_tables import open_table
+from analysis.data.stored_frames import StoredFramesError, from_parquet
 from mtdlab.config import read_study
 from mtdlab.config.source import SpecError
 from mtdlab.corpus.corpus import open_corpus

@@ -15,9 +15,8 @@ from mtdlab.config import make_settings
 from mtdlab.config.reader import parse_study, read_settings
 from mtdlab.encoders.folders import declared_pooling
 from mtdlab.encoders.loading import Encoder, load_encoder
-from mtdlab.encoders.pooling import encode
+from mtdlab.encoders.pooling import cut, encode
 from mtdlab.encoders.saved import SentenceEncoder, saved_representation
-from mtdlab.encoders.segments import cut
 from mtdlab.encoders.tokenising import check_prompt, token_ids
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Representation

@@ -7,13 +7,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from mtdlab.evaluation.flow import Flow, Step, apply_flow, fit_flow
+from mtdlab.evaluation.processing import FlowNetwork, FlowStep, apply_flow, fit_flow
 
 
-def trained(dimension: int) -> tuple[Flow, Tensor]:
+def trained(dimension: int) -> tuple[FlowNetwork, Tensor]:
     """A flow of random weights, in float64, and vectors of a narrow cone."""
     torch.manual_seed(1)
-    flow = Flow(dimension).double()
+    flow = FlowNetwork(dimension).double()
     rows = torch.randn(40, dimension).double() * torch.linspace(0.1, 3, dimension).double() + 2
     flow.initialise(rows)
     with torch.no_grad():
@@ -54,7 +54,7 @@ def test_the_likelihood_is_its_formula() -> None:
 
 def test_a_step_is_actnorm_permutation_and_coupling() -> None:
     torch.manual_seed(0)
-    step = Step(5).double()
+    step = FlowStep(5).double()
     with torch.no_grad():
         for parameter in step.parameters():
             parameter.add_(torch.randn_like(parameter))
@@ -72,7 +72,7 @@ def test_a_step_is_actnorm_permutation_and_coupling() -> None:
 
 def test_the_first_batch_initialises_actnorm() -> None:
     torch.manual_seed(0)
-    step = Step(4)
+    step = FlowStep(4)
     rows = torch.randn(32, 4) * torch.tensor([1.0, 5.0, 0.1, 0.0]) + 3
     step.initialise(rows)
     mapped, _ = step(rows)
@@ -91,7 +91,7 @@ def test_training_raises_the_likelihood_and_repeats_itself() -> None:
     flow = fit_flow(vectors, seed=3)
     assert torch.equal(torch.get_rng_state(), state), "other random draws are not affected"
     torch.manual_seed(3)
-    untrained = Flow(8)
+    untrained = FlowNetwork(8)
     untrained.initialise(rows[torch.randperm(len(rows))][:32])
     with torch.no_grad():
         gain = flow.log_likelihood(rows) - untrained.log_likelihood(rows)

@@ -9,11 +9,10 @@ import pytest
 import torch
 
 from mtdlab.device import Device
-from mtdlab.encoders.embed import MAX_LENGTH
+from mtdlab.encoders.embed import MAX_LENGTH, Embedder
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError
-from mtdlab.evaluation.embedder import Embedder
-from mtdlab.evaluation.mteb_task import MtebTask
+from mtdlab.evaluation.mteb import MtebTask
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.sts import StsTask
 from mtdlab.settings import Representation

@@ -10,11 +10,10 @@ import torch
 from mtdlab.config import read_study
 from mtdlab.config.source import SpecError
 from mtdlab.device import Device
+from mtdlab.encoders.embed import Embedder
 from mtdlab.errors import MtdlabError
-from mtdlab.evaluation.embedder import Embedder
 from mtdlab.evaluation.external import score_external
-from mtdlab.methods.user_evaluator import import_evaluator, present_evaluator
-from mtdlab.methods.user_modules import ensure_imported
+from mtdlab.methods.user_modules import ensure_imported, import_evaluator, present_evaluator
 from mtdlab.training.inputs import check_inputs, load_inputs
 from mtdlab.training.loop import train
 from tests.conftest import Settings

@@ -14,10 +14,10 @@ from mtdlab.config import TrainerSettings
 from mtdlab.config.reader import parse_study
 from mtdlab.config.source import SpecError
 from mtdlab.device import Device
+from mtdlab.encoders.embed import Embedder
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError
-from mtdlab.evaluation.embedder import Embedder
-from mtdlab.evaluation.retrieval import RetrievalTask, ndcg, ranked, read_folder
+from mtdlab.evaluation.retrieval import RetrievalTask, ndcg, rank_documents, read_folder
 from mtdlab.settings import Representation
 from mtdlab.training.inputs import check_inputs, load_inputs
 from mtdlab.training.loop import train
@@ -75,7 +75,7 @@ def test_against_the_oracle() -> None:
     queries = random.standard_normal((30, 3)).astype(np.float32)
     names = [f"q{number}" for number in range(29)] + ["d5"]
     unit = documents / np.linalg.norm(documents, axis=1, keepdims=True)
-    found = dict(ranked(queries, documents, names, ids))
+    found = dict(rank_documents(queries, documents, names, ids))
     values = []
     lengths = np.linalg.norm(queries, axis=1, keepdims=True)
     for name, query in zip(names, queries / lengths, strict=True):
@@ -103,7 +103,7 @@ def test_closed_forms() -> None:
 def test_equal_similarities_rank_by_descending_id() -> None:
     same = np.ones((12, 4), np.float32)
     ids = np.array([f"d{number:02}" for number in range(12)])
-    [(_, found)] = ranked(same[:1], same, ["q"], ids)
+    [(_, found)] = rank_documents(same[:1], same, ["q"], ids)
     assert found == [f"d{number:02}" for number in range(11, 1, -1)]
 
 

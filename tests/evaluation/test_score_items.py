@@ -9,8 +9,8 @@ import pytest
 from test_retrieval import write
 from test_senteval import lay_out
 
-from analysis.items import ItemScores, scores_of
-from analysis.tasks import STS
+from analysis.data.items import ItemScores, scores_of
+from analysis.data.tasks import STS
 from mtdlab.evaluation.items import MOST, Items, own_items
 from mtdlab.evaluation.pairs import SUBSETS, Pairs
 from mtdlab.evaluation.retrieval import read_folder
@@ -67,7 +67,7 @@ def test_a_reported_score_is_that_of_its_items(settings_of: Settings, tmp_path: 
         "sts_average": {**{year: 12 * len(SUBSETS[year]) for year in SUBSETS}, **OTHERS},
     }
     for metric, counts in expected.items():
-        result = complete(metric, None, outcome, {})
+        result = complete(metric, metric, outcome, {})
         assert result.items.keys() == counts.keys(), metric
         assert score_of(dict(result.items)) == pytest.approx(result.values["score"], abs=1e-3)
         for task, count in counts.items():

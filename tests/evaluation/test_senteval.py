@@ -7,11 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from analysis.tasks import STS, TRANSFER
+from analysis.data.tasks import STS, TRANSFER
 from mtdlab.errors import MtdlabError
-from mtdlab.evaluation.labels import Transfer
 from mtdlab.evaluation.pairs import SUBSETS, Pairs
-from mtdlab.evaluation.tasks import load_task, parts_of, sts_benchmark_pairs, task_folder
+from mtdlab.evaluation.tasks import Transfer, load_task, parts_of, sts_benchmark_pairs, task_folder
 from mtdlab.settings.tasks import KNOWN, parse_tasks
 
 

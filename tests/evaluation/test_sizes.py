@@ -9,13 +9,18 @@ from test_senteval import lay_out
 
 from mtdlab.config import read_study
 from mtdlab.device import Device
-from mtdlab.encoders.embed import tokenised
+from mtdlab.encoders.embed import Embedder, collect_with
 from mtdlab.encoders.loading import load_encoder
-from mtdlab.evaluation.embedder import Embedder
-from mtdlab.evaluation.sizes import BY_CLASS, BY_SPLIT, PAIRS, describe_shortfall
 from mtdlab.evaluation.suite import Suite, score_tasks
-from mtdlab.evaluation.table import Report, as_json, as_text
-from mtdlab.evaluation.tasks import load_task, task_folder
+from mtdlab.evaluation.table import ScoreReport, as_fields, as_text
+from mtdlab.evaluation.tasks import (
+    BY_CLASS,
+    BY_SPLIT,
+    PUBLISHED_PAIRS,
+    describe_shortfall,
+    load_task,
+    task_folder,
+)
 from mtdlab.settings import Representation
 from mtdlab.sweep.preflight import shortfall_warnings
 
@@ -51,7 +56,7 @@ def test_splits_are_counted_where_their_size_is_known(
     assert bool(found) == bool(expected)
 
 
-@pytest.mark.parametrize("task", [*BY_CLASS, *BY_SPLIT, *PAIRS])
+@pytest.mark.parametrize("task", [*BY_CLASS, *BY_SPLIT, *PUBLISHED_PAIRS])
 def test_published_files_are_complete(task: str) -> None:
     folder = task_folder(task, SHARED)
     if folder is None or not folder.is_dir():
@@ -62,14 +67,14 @@ def test_published_files_are_complete(task: str) -> None:
 def test_the_score_carries_the_warning(tiny_encoder: Path, tmp_path: Path) -> None:
     lay_out(tmp_path, "STSB")
     encoder = load_encoder(str(tiny_encoder), 0.1)
-    suite = Suite(["STSB"], tmp_path, tokenised(encoder.tokenizer, 32))
+    suite = Suite(["STSB"], tmp_path, collect_with(encoder.tokenizer, 32))
     device = Device(torch.device("cpu"), torch.float32)
     scores = score_tasks(Embedder(encoder.model, Representation("cls"), device), suite)
-    report = Report("m", Representation("cls"), None, "cpu", scores, [], [])
+    report = ScoreReport("m", Representation("cls"), None, "cpu", scores, [], [])
     warning = "its test split has 12 of the 1,379 published pairs"
     assert scores[0].score is not None
     assert f"warning: STSB: {warning}" in as_text(report)
-    assert as_json(report)["tasks"][0]["warning"] == warning
+    assert as_fields(report)["tasks"][0]["warning"] == warning
 
 
 def test_a_sweep_names_short_tasks(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 
 from mtdlab.device import Device
 from mtdlab.encoders import embed
-from mtdlab.encoders.embed import MAX_LENGTH
+from mtdlab.encoders.embed import MAX_LENGTH, Embedder
 from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.encoders.pooling import encode
 from mtdlab.errors import TrialError
@@ -60,7 +60,7 @@ def test_the_score_is_scipys_spearman_of_cosines(pairs: Pairs, encoder: Encoder)
         [pairs.first[at] for at in keep], [pairs.second[at] for at in keep], pairs.gold[keep]
     )
     task = StsTask(chosen, encoder.tokenizer, 32)
-    vectors = task.embed(encoder.model, Representation("cls"), CPU).astype(np.float64)
+    vectors = task.embed(Embedder(encoder.model, Representation("cls"), CPU)).astype(np.float64)
     cosines = [
         float(vectors[a] @ vectors[b] / np.linalg.norm(vectors[a]) / np.linalg.norm(vectors[b]))
         for a, b in zip(task.first, task.second, strict=True)
@@ -102,7 +102,7 @@ def test_vectors_that_are_not_finite_end_the_trial(task: StsTask, encoder: Encod
     with torch.no_grad():
         list(encoder.model.parameters())[-1][0] = float("nan")
     with pytest.raises(TrialError, match="sentence vectors are not finite"):
-        task.embed(encoder.model, Representation("cls"), CPU)
+        task.embed(Embedder(encoder.model, Representation("cls"), CPU))
 
 
 @pytest.mark.parametrize("pooling", get_args(Pooling))
@@ -116,7 +116,7 @@ def test_batches_do_not_change_vectors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(embed, "TOKENS_PER_BATCH", tokens)
-    vectors = task.embed(encoder.model, Representation(pooling), CPU)
+    vectors = task.embed(Embedder(encoder.model, Representation(pooling), CPU))
     encoder.model.eval()
     for row, sentence in enumerate(sorted({*pairs.first, *pairs.second})):
         batch = encoder.tokenizer(sentence, return_tensors="pt")
@@ -145,9 +145,9 @@ def test_the_models_mode_is_kept_and_dropout_is_off(
     task: StsTask, encoder: Encoder, training: bool
 ) -> None:
     encoder.model.train(training)
-    first = task.embed(encoder.model, Representation("cls"), CPU)
+    first = task.embed(Embedder(encoder.model, Representation("cls"), CPU))
     assert encoder.model.training is training
-    assert np.array_equal(first, task.embed(encoder.model, Representation("cls"), CPU))
+    assert np.array_equal(first, task.embed(Embedder(encoder.model, Representation("cls"), CPU)))
 
 
 def test_long_sentences_are_cut(pairs: Pairs, encoder: Encoder) -> None:
@@ -164,5 +164,5 @@ def test_minilm_scores_what_is_published() -> None:
     """Mean pooling scores 82.03 on STS-B's test split, as sentence-transformers reports."""
     encoder = load_encoder(MINILM, 0.1)
     task = StsTask(load_pairs(str(STS_BENCHMARK), "test"), encoder.tokenizer, MAX_LENGTH)
-    vectors = task.embed(encoder.model, Representation("mean"), CPU)
+    vectors = task.embed(Embedder(encoder.model, Representation("mean"), CPU))
     assert task.evaluate(vectors).score == pytest.approx(82.03, abs=0.02)

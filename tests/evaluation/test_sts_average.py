@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 from test_senteval import lay_out
 
-from analysis.tasks import STS
+from analysis.data.tasks import STS
 from mtdlab.config import TrainerSettings, read_study
 from mtdlab.device import choose_device
-from mtdlab.evaluation.embedder import Embedder
+from mtdlab.encoders.embed import Embedder
 from mtdlab.evaluation.sts import Evaluation
-from mtdlab.evaluation.sts_average import StsAverage, averaged_sets, warn_of_missing_sets
 from mtdlab.evaluation.suite import score_tasks
 from mtdlab.settings import Representation
 from mtdlab.sweep.environment import environment
 from mtdlab.sweep.preflight import selection_warnings
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
+from mtdlab.training.selection import StsAverage, averaged_sets, warn_of_missing_sets
 
 Settings = Callable[..., TrainerSettings]
 SOME = ("STS12", "STSB", "SICKR")
@@ -74,8 +74,10 @@ def test_other_pairs_than_sentevals_are_their_test_pairs(
     inputs = load_inputs(settings)
     average = StsAverage(evaluation, inputs.encoder, inputs.test)
     device, model = choose_device(settings), inputs.encoder.model
-    found = average.evaluate(average.embed(model, Representation("cls"), device))
-    assert found == inputs.test.evaluate(inputs.test.embed(model, Representation("cls"), device))
+    found = average.evaluate(average.embed(Embedder(model, Representation("cls"), device)))
+    assert found == inputs.test.evaluate(
+        inputs.test.embed(Embedder(model, Representation("cls"), device))
+    )
 
 
 def test_the_score_is_the_mean_of_the_tasks(settings_of: Settings, senteval: Path) -> None:
@@ -83,13 +85,13 @@ def test_the_score_is_the_mean_of_the_tasks(settings_of: Settings, senteval: Pat
     inputs = load_inputs(settings)
     device, model = choose_device(settings), inputs.encoder.model
     average = StsAverage(str(senteval), inputs.encoder, inputs.test)
-    found = average.evaluate(average.embed(model, Representation("cls"), device))
+    found = average.evaluate(average.embed(Embedder(model, Representation("cls"), device)))
     scores: list[Any] = [
         each.score
         for each in score_tasks(Embedder(model, Representation("cls"), device), inputs.suite)
     ]
     assert found.score == pytest.approx(np.mean(scores))
-    test = inputs.test.evaluate(inputs.test.embed(model, Representation("cls"), device))
+    test = inputs.test.evaluate(inputs.test.embed(Embedder(model, Representation("cls"), device)))
     assert dataclasses.replace(found, score=test.score) == test
 
 

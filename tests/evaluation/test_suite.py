@@ -14,21 +14,19 @@ from sklearn.model_selection import StratifiedKFold
 from test_senteval import lay_out
 from threadpoolctl import threadpool_limits
 
-from analysis.geometry import alignment, normalise_rows, uniformity
-from analysis.tasks import STS
-from analysis.whitening import fit_whitening
+from analysis.data.tasks import STS
+from analysis.measures.geometry import alignment, fit_whitening, normalise_rows, uniformity
 from mtdlab.device import Device
-from mtdlab.encoders.embed import Sentences, tokenised
+from mtdlab.encoders.embed import Embedder, Sentences, collect_with
 from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation import transfer
-from mtdlab.evaluation.embedder import Embedder
 from mtdlab.evaluation.evaluate import evaluate
-from mtdlab.evaluation.mteb_tree import write_mteb
+from mtdlab.evaluation.mteb import write_mteb
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.processing import Whiten
-from mtdlab.evaluation.suite import Suite, TaskScore, embed_suite, nothing, score_tasks
-from mtdlab.evaluation.table import Report, as_json, as_text
+from mtdlab.evaluation.suite import Suite, TaskScore, embed_suite, score_tasks
+from mtdlab.evaluation.table import ScoreReport, as_fields, as_text
 from mtdlab.evaluation.transfer import Examples, nested_accuracy, split_accuracy
 from mtdlab.settings import Representation
 
@@ -52,7 +50,9 @@ def suite_of(encoder: Encoder, tmp_path: Path) -> Callable[..., Suite[Sentences]
     def make(*tasks: str) -> Suite[Sentences]:
         for task in tasks:
             lay_out(tmp_path, task)
-        return Suite((*tasks, "STS14"), tmp_path, tokenised(encoder.tokenizer, 32), {"mine": PAIRS})
+        return Suite(
+            (*tasks, "STS14"), tmp_path, collect_with(encoder.tokenizer, 32), {"mine": PAIRS}
+        )
 
     return make
 
@@ -252,8 +252,8 @@ def test_nested_folds_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert correct.tolist() == right.tolist()
 
 
-def report(scores: list[TaskScore]) -> Report:
-    return Report("some/model", Representation("cls"), None, "cpu", scores, [], [])
+def report(scores: list[TaskScore]) -> ScoreReport:
+    return ScoreReport("some/model", Representation("cls"), None, "cpu", scores, [], [])
 
 
 def test_the_table_is_simcses() -> None:
@@ -261,7 +261,7 @@ def test_the_table_is_simcses() -> None:
     lines = as_text(report(scores))
     assert lines[3].split() == [*STS, "Avg."]
     assert lines[4].split() == [f"{70 + at + 0.125:.2f}" for at in range(7)] + ["73.12"]
-    averages = as_json(report(scores))["averages"]["STS, Spearman x 100"]
+    averages = as_fields(report(scores))["averages"]["STS, Spearman x 100"]
     assert averages == {"mean": pytest.approx(73.125), "n": 7, "of": 7, "complete": True}
 
 
@@ -275,7 +275,7 @@ def test_an_average_over_a_part_says_so() -> None:
     assert "Avg." not in text
     assert "average of 2 of 7: 75.00" in text
     assert "STS13 has no score: no folder x" in text
-    assert not as_json(report(scores))["averages"]["STS, Spearman x 100"]["complete"]
+    assert not as_fields(report(scores))["averages"]["STS, Spearman x 100"]["complete"]
     alone = "\n".join(as_text(report(scores[1:2])))
     assert "average" not in alone
     assert " 0.00" not in alone
@@ -283,7 +283,7 @@ def test_an_average_over_a_part_says_so() -> None:
     assert not report([TaskScore("STSB", None, "collapsed", 9)]).complete
 
 
-def run(model: Path | str, **changed: object) -> Report:
+def run(model: Path | str, **changed: object) -> ScoreReport:
     asked: dict[str, object] = {
         "tasks": None,
         "data": None,
@@ -291,7 +291,6 @@ def run(model: Path | str, **changed: object) -> Report:
         "whiten": None,
         "pairs": None,
         "mteb": None,
-        "advance": nothing,
     }
     return evaluate(str(model), **asked | changed)  # type: ignore[arg-type]
 
@@ -311,7 +310,7 @@ def test_all_of_it(tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.Monke
         (str(pairs), 1),
     ]
     assert [path.name for path in found.files] == ["model_meta.json", "STSBenchmark.json"]
-    json.dumps(as_json(found), allow_nan=False)
+    json.dumps(as_fields(found), allow_nan=False)
 
 
 def test_mistakes(tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -363,6 +362,6 @@ needs_data = pytest.mark.skipif(not SHARED.is_dir(), reason=f"no SentEval data a
 def test_published_scores() -> None:
     """all-MiniLM-L6-v2, mean pooling: 72.37, 82.03, 77.15 as sentence-transformers has them."""
     encoder = load_encoder(MINILM, 0.1)
-    suite = Suite(("STS12", "STSB", "SICKR"), SHARED, tokenised(encoder.tokenizer, 512))
+    suite = Suite(("STS12", "STSB", "SICKR"), SHARED, collect_with(encoder.tokenizer, 512))
     scores = score_tasks(Embedder(encoder.model, Representation("mean"), CPU), suite)
     assert [f"{score.score:.2f}" for score in scores] == ["72.37", "82.03", "77.15"]

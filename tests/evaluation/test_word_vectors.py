@@ -7,8 +7,7 @@ import pytest
 
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.evaluate import evaluate
-from mtdlab.evaluation.suite import nothing
-from mtdlab.evaluation.table import Report, as_json, as_text
+from mtdlab.evaluation.table import ScoreReport, as_fields, as_text
 from mtdlab.evaluation.word_vectors import WordAverages, read_vectors, words_of
 
 GLOVE = "dog 1 0 2\nthe 0 1 0\n. . . 9 9 9\ncat -1 0.5 1e-1\ndog 7 7 7\n"
@@ -79,7 +78,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         read_vectors(tmp_path / "absent.txt", {"dog"})
 
 
-def run(model: str, whiten: int | None = None, flow: int | None = None) -> Report:
+def run(model: str, whiten: int | None = None, flow: int | None = None) -> ScoreReport:
     return evaluate(
         model,
         tasks="builtin",
@@ -89,7 +88,6 @@ def run(model: str, whiten: int | None = None, flow: int | None = None) -> Repor
         flow=flow,
         pairs=None,
         mteb=None,
-        advance=nothing,
     )
 
 
@@ -108,7 +106,7 @@ def test_word_vectors_are_evaluated_like_an_encoder(
     assert run(f"vectors:{path}", flow=1).scores == flowed.scores
     assert "have no vector" in as_text(plain)[1]
     assert "mapped by a flow (seed 1)" in as_text(flowed)[0]
-    described = as_json(flowed)
+    described = as_fields(flowed)
     assert (described["flow"], described["whiten"]) == (1, None)
     with pytest.raises(MtdlabError, match="whitening and a flow cannot be combined"):
         run("builtin", whiten=3, flow=0)
@@ -121,5 +119,4 @@ def test_word_vectors_are_evaluated_like_an_encoder(
             whiten=None,
             pairs=None,
             mteb=None,
-            advance=nothing,
         )

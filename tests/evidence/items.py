@@ -15,10 +15,11 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
-from analysis.blocks import Blocks, Floats
-from analysis.inference import shape_tests
-from analysis.intervals import estimate, estimate_over_items
-from analysis.items import ItemScores, influences, scores_of
+from analysis.data.items import ItemScores, influences, scores_of
+from analysis.inference.blocks import Blocks
+from analysis.inference.intervals import estimate, estimate_over_items
+from analysis.inference.shapes import shape_tests
+from analysis.measures import Floats
 
 SEEDS, ITEMS = (3, 5, 8, 12, 20), (70, 500, 1379, 3000)
 _SLOPES = np.array([0.60, 0.62, 0.63])

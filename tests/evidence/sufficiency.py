@@ -13,8 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.nested import fit_blocks, model_weights, p_added
-from analysis.sufficiency import Models, build_models
+from analysis.statistics.sufficiency import Models, build_models, fit_blocks, model_weights, p_added
 
 Floats = NDArray[np.float64]
 Design = tuple[Floats, Floats]

@@ -17,8 +17,9 @@ from errors import ERRORS
 from joblib import Parallel, delayed
 from scipy import stats
 
-from analysis.blocks import Floats, connected_table
-from analysis.inference import design_tests, slope_contrasts
+from analysis.inference.blocks import connected_table
+from analysis.inference.shapes import design_tests, slope_contrasts
+from analysis.measures import Floats
 
 ALPHA, MARGIN = 0.05, 0.5
 SEEDS, LEVELS = (3, 5, 8, 10), (5, 7, 9, 20)

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from tests.many_machines.conftest import TRIALS, Runs, Started, ended
+from tests.many_machines.conftest import INTERVALS, TRIALS, Runs, Started, ended
 
 pytestmark = pytest.mark.skipif(
     find_spec("distributed") is None, reason="the extra dask is not installed"
@@ -102,7 +102,8 @@ def test_a_scheduler_that_is_started_again_goes_on(runs: Runs) -> None:
     runs.assert_complete(killed=1)
 
 
-def test_options_that_do_not_fit_are_refused(runs: Runs) -> None:
+def test_options_that_do_not_fit_are_refused(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(INTERVALS, "mtdlab.sweep.cluster.CONNECT_SECONDS", 0.2)
     runs.run("sweep", "own.yaml", "--jobs", "0")
     for words, sentence in (
         ("--backend dask", "--backend dask: name --scheduler too"),

@@ -36,7 +36,7 @@ def test_a_worker_takes_the_profile_and_set_of_the_sweep(runs: Runs) -> None:
 
 def test_a_killed_worker_loses_no_trial(runs_on_server: Runs) -> None:
     runs = runs_on_server
-    runs.write(seconds=0.1)
+    runs.write(seconds=0.1, seeds=2)
     runs.run("sweep", "own.yaml", "--jobs", "0")
     first, second = (runs.mtdlab("worker", "--study", "own", "--wait") for _ in range(2))
     runs.wait_for(lambda: len(runs.events("end")) >= 3)
@@ -45,12 +45,12 @@ def test_a_killed_worker_loses_no_trial(runs_on_server: Runs) -> None:
     ended(first, -signal.SIGKILL)
     ended(second)
     runs.assert_complete(killed=1)
-    assert sum(runs.events("begin").values()) in (TRIALS, TRIALS + 1)
+    assert sum(runs.events("begin").values()) in (runs.trials, runs.trials + 1)
 
 
 def test_stop_reaches_every_worker_through_the_database(runs_on_server: Runs) -> None:
     runs = runs_on_server
-    runs.write(seconds=0.2)
+    runs.write(seconds=0.2, seeds=1)
     runs.run("sweep", "own.yaml", "--jobs", "0")
     assert "no sweep or worker runs study own" in ended(runs.start("mtdlab", "stop", "own"))
     workers = [runs.mtdlab("worker", "--study", "own") for _ in range(2)]
@@ -69,4 +69,4 @@ def test_stop_reaches_every_worker_through_the_database(runs_on_server: Runs) ->
     runs.run("worker", "--study", "own")
     runs.assert_complete()
     # a trial that was stopped went on from its checkpoint
-    assert sum(runs.events("begin 0").values()) == TRIALS
+    assert sum(runs.events("begin 0").values()) == runs.trials

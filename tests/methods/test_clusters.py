@@ -6,7 +6,7 @@ from sklearn.cluster import KMeans
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from mtdlab.methods.clusters import ROUNDS, centroids
+from mtdlab.methods.queue import ROUNDS, centroids
 
 
 def draw(*shape: int, seed: int = 0) -> Tensor:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity, cross_entropy, pad
 
-from analysis.trace import d_trace
+from analysis.measures.trace import d_trace
 from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.device import Device
 from mtdlab.evaluation.sts import Evaluation

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from mtdlab.config import make_settings
 from mtdlab.evaluation.sts import Evaluation
-from mtdlab.methods.hicl import HiCL, Pass, entailment_loss, local_loss, recorded
+from mtdlab.methods.hicl import HiCL, Pass, entailment_loss, local_loss, record_passes
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start, train
 
@@ -177,7 +177,7 @@ def test_the_first_two_passes_of_a_step_are_the_positive_pair(
     method = state.method
     assert isinstance(method, HiCL)
     views = next(state.batches)
-    with recorded(method.backbone) as found:
+    with record_passes(method.backbone) as found:
         method.backbone(0, views)
     assert len(found) == passes
     assert found[0].segments.requires_grad

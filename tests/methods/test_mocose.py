@@ -13,11 +13,12 @@ from torch import Tensor, nn
 
 from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.device import Device
+from mtdlab.encoders.embed import Embedder
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.methods.base import Tokens, View
-from mtdlab.methods.clusters import centroids
 from mtdlab.methods.losses import info_nce
 from mtdlab.methods.mocose import MoCoSE
+from mtdlab.methods.queue import centroids
 from mtdlab.methods.simcse import SimCSE
 from mtdlab.training.batches import BatchOrder
 from mtdlab.training.inputs import RunInputs, load_inputs
@@ -230,7 +231,7 @@ def test_augmentations_are_on_in_training_only(settings_of: Settings, augmentati
     assert not outcome.curve["fgsm_changed"].any()
     encoder = copy.deepcopy(inputs.encoder.model)
     encoder.load_state_dict(outcome.weights)
-    vectors = inputs.test.embed(encoder, settings.representation, CPU)
+    vectors = inputs.test.embed(Embedder(encoder, settings.representation, CPU))
     assert inputs.test.evaluate(vectors) == outcome.after.test
     assert plain.before == outcome.before
 

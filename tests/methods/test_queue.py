@@ -80,11 +80,13 @@ def test_the_fill_of_the_papers_queue() -> None:
 
 
 def test_the_first_keys_are_unit_vectors_in_all_directions() -> None:
-    queue = KeyQueue(300, 8, initial=300, generator=torch.Generator().manual_seed(1))
+    torch.manual_seed(1)
+    queue = KeyQueue(300, 8, initial=300)
     rows = queue.ordered()
     assert torch.allclose(rows.norm(dim=1), torch.ones(300))
     assert rows.mean(dim=0).abs().max() < 0.1
-    again = KeyQueue(300, 8, initial=300, generator=torch.Generator().manual_seed(1))
+    torch.manual_seed(1)
+    again = KeyQueue(300, 8, initial=300)
     assert torch.equal(again.ordered(), rows)
 
 

@@ -16,7 +16,7 @@ from mtdlab.config import read_study
 from mtdlab.errors import MtdlabError
 from mtdlab.methods import registry, user_modules
 from mtdlab.methods.registry import BUILTIN, find_method, method_names
-from mtdlab.methods.user_modules import ensure_imported, import_modules, named_modules
+from mtdlab.methods.user_modules import ensure_imported, import_modules, list_modules
 from mtdlab.store import Store
 from mtdlab.store.owner import this_process
 from mtdlab.store.urls import storage_url
@@ -73,7 +73,7 @@ Write = Callable[[str], Path]
 def isolated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """An empty registry, restored afterwards."""
     monkeypatch.setattr(registry, "_imported", {})
-    monkeypatch.delenv(user_modules.VARIABLE, raising=False)
+    monkeypatch.delenv(user_modules.IMPORT_VARIABLE, raising=False)
     monkeypatch.chdir(tmp_path)
     yield
     forget()
@@ -221,8 +221,8 @@ def test_an_invalid_module_file_is_refused(tmp_path: Path, content: str, message
 
 
 def test_names_come_from_the_option_and_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(user_modules.VARIABLE, "b, c.py,,a")
-    assert named_modules(["a"]) == ("a", "b", "c.py")
+    monkeypatch.setenv(user_modules.IMPORT_VARIABLE, "b, c.py,,a")
+    assert list_modules(["a"]) == ("a", "b", "c.py")
     with pytest.raises(MtdlabError, match=r"--import c.py: no such file"):
         import_modules(["c.py"])
     with pytest.raises(MtdlabError, match="--import no_such_module: ModuleNotFoundError"):

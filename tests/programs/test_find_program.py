@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from mtdlab.errors import MtdlabError
-from mtdlab.programs import ProgramSettings, find_program
-from mtdlab.programs.program import Program
+from mtdlab.programs import Program, ProgramSettings, find_program
 
 FUNCTIONS = """
 import collections

@@ -16,8 +16,8 @@ from mtdlab.slurm.resources import (
     UNKNOWN_MINUTES,
     UNKNOWN_TIMEOUTS,
     derive,
+    format_time,
     parse_time,
-    written_time,
 )
 
 MEGABYTE = 2**20
@@ -97,7 +97,7 @@ def test_without_an_estimate_nothing_is_invented() -> None:
 )
 def test_time_limits_are_read_as_slurm_reads_them(text: str, seconds: int) -> None:
     assert parse_time(text) == seconds
-    assert parse_time(written_time(seconds)) == seconds
+    assert parse_time(format_time(seconds)) == seconds
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from mtdlab.cli import main
-from mtdlab.commands import slurm_job
 
 PROGRAM = """
 def train(settings, *, seed, checkpoints, report):
@@ -115,7 +114,7 @@ def test_the_recorded_command_is_that_of_a_sweep(command: Command) -> None:
     command(f"{OWN} --set trainer.steps=2 --storage other.db --models kept --tasks 2")
     [(recorded,)] = query("SELECT command FROM mtdlab_studies", "other.db")
     assert recorded == (
-        "mtdlab sweep own.yaml --set trainer.steps=2 --storage other.db --objective own:train "
+        "mtdlab sweep own.yaml --set trainer.steps=2 --objective own:train --storage other.db "
         "--models kept"
     )
 
@@ -149,7 +148,7 @@ def test_options_reach_the_script(command: Command, tmp_path: Path) -> None:
 def test_a_password_is_neither_printed_nor_written(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slurm_job, "sweep", lambda *_, **__: None)
+    monkeypatch.setattr("mtdlab.sweep.run.sweep", lambda *_, **__: None)
     for given in ("option", "variable"):
         if given == "variable":
             monkeypatch.setenv("MTDLAB_STORAGE", SECRET)

@@ -1,12 +1,11 @@
-"""Make a small database of the present schema version, without training: python FILE OUT.
+"""A small database as this schema version has it, as SQL: python FILE writes it anew.
 
-With a change of the schema, the new version's database goes to `data/`; older ones stay as they
-were made, by the code of their time. Two studies, both interrupted: `grid` with a failed trial
-and with one whose model could not be saved, `drawn` with a pruned one.
+Two studies, both interrupted: `grid` with a failed trial and with one whose model could not be
+saved, `drawn` with a pruned one. Nothing was trained for them.
 """
 
+import re
 import sqlite3
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -19,9 +18,11 @@ import numpy as np
 from mtdlab.config import TrainerSettings, read_study
 from mtdlab.evaluation.items import similarities
 from mtdlab.store import Result
+from mtdlab.store.tables import SCHEMA_VERSION
 from mtdlab.sweep import run, trainer, worker
 from mtdlab.sweep.signals import Interrupted
 
+SQL = Path(__file__).parent / "data" / f"schema-{SCHEMA_VERSION}.sql"
 GRID = """
 study: grid
 metric: sts_test
@@ -114,7 +115,7 @@ def replacement_of_training(runs: Iterator[tuple[int, Run]]) -> Any:
 
 
 def make(out: Path) -> None:
-    """Write the database to `out`, in small pages, since Optuna has many small tables."""
+    """Write the database to `out`."""
     with (
         tempfile.TemporaryDirectory() as folder,
         patch("mtdlab.training.inputs.check_inputs"),
@@ -132,10 +133,18 @@ def make(out: Path) -> None:
                     command=f"mtdlab sweep {name}.yaml",
                 )
             worker.open_in_process.cache_clear()
-    with closing(sqlite3.connect(out)) as database:
-        database.execute("PRAGMA page_size = 1024")
-        database.execute("VACUUM")
+
+
+def restore(path: Path) -> Path:
+    """Write the recorded database to `path`, which it returns."""
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(SQL.read_text(encoding="utf-8"))
+    return path
 
 
 if __name__ == "__main__":
-    make(Path(sys.argv[1]))
+    with tempfile.TemporaryDirectory() as made:
+        make(Path(made) / "made.db")
+        with closing(sqlite3.connect(Path(made) / "made.db")) as database:
+            text = "\n".join(database.iterdump()) + "\n"
+        SQL.write_text(re.sub(r"/[\w/]*tmp\w+", "/studies", text), encoding="utf-8")

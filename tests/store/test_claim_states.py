@@ -73,7 +73,7 @@ class ClaimStates(RuleBasedStateMachine):
         if worker in self.held:
             claim = self.held[worker]
             assert self.store.heartbeat(claim, self.owner(worker), 3)
-            assert self.store.begin(claim, claim.row, claim.row, {"x": 0}, {"steps": 4}, 3.0)
+            assert self.store.begin(claim, {"x": 0}, {"steps": 4}, 3.0)
 
     @rule(worker=WORKERS)
     @precondition(lambda self: self.held)
@@ -127,7 +127,7 @@ class ClaimStates(RuleBasedStateMachine):
         """A worker that lost its trial changes nothing, whoever has it now."""
         claim, owner = self.lost[index % len(self.lost)]
         assert not self.store.heartbeat(claim, owner, 9)
-        assert not self.store.begin(claim, 99, 99, {"x": 9}, {"steps": 9}, 9.0)
+        assert not self.store.begin(claim, {"x": 9}, {"steps": 9}, 9.0)
         assert not self.store.finish(claim, owner, Result("COMPLETE", values={"score": 9.0}))
         assert not self.store.release(claim.row, owner)
         assert self.store.record_death(claim.row, owner, "late") is None

@@ -16,14 +16,12 @@ import pytest
 from mtdlab.cli import main
 from mtdlab.errors import StorageError
 from mtdlab.store import Store, list_studies
-from mtdlab.store.damage import refuse_damaged
-from mtdlab.store.tables import SCHEMA_VERSION
+from mtdlab.store.database import refuse_damaged
 from mtdlab.sweep import trainer
 from mtdlab.sweep import worker as workers
 from tests.store import damaging
-from tests.store.make_database import GRID, replacement_of_training
+from tests.store.make_database import GRID, replacement_of_training, restore
 
-RECORDED = Path(__file__).parent / "data" / f"schema-{SCHEMA_VERSION}.db"
 COMMANDS = ("sweep study.yaml --jobs 1", "studies", "show grid", "report grid")
 LONG = int(os.environ.get("MTDLAB_DAMAGED", "500"))
 
@@ -72,7 +70,7 @@ def test_a_damaged_database_is_refused_in_a_sentence_and_not_changed(
     damage: Callable[[Path, Random], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "damaged.db"
-    shutil.copy(RECORDED, path)
+    restore(path)
     damage(path, Random(1))
     assert try_commands(path, ("sweep study.yaml --jobs 1", "studies"), monkeypatch) == []
 
@@ -85,7 +83,7 @@ def test_a_sweep_does_not_create_a_lost_table_anew(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     path = tmp_path / "damaged.db"
-    shutil.copy(RECORDED, path)
+    restore(path)
     monkeypatch.setattr(damaging, "TABLES", (table,))
     damaging.drop_table(path, Random(0))
     before = path.read_bytes()
@@ -104,10 +102,10 @@ def test_a_value_that_cannot_be_read_is_named(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     path = tmp_path / "damaged.db"
-    shutil.copy(RECORDED, path)
+    restore(path)
     statement, command = {
         "{": ("UPDATE mtdlab_trials SET settings = ?", "report grid"),
-        "no date": ("UPDATE trials SET datetime_complete = ?", "studies"),
+        "no date": ("UPDATE mtdlab_trials SET ended = ?", "studies"),
         "x": ('UPDATE mtdlab_arrays SET "values" = CAST(? AS BLOB)', "report grid"),
     }[value]
     with closing(sqlite3.connect(path)) as database:
@@ -124,7 +122,7 @@ def test_a_database_that_another_process_locks_is_named_with_the_time(
 ) -> None:
     """F9: less than the timeout, and more."""
     path = tmp_path / "held.db"
-    shutil.copy(RECORDED, path)
+    restore(path)
     monkeypatch.setattr("mtdlab.store.database.LOCK_TIMEOUT_SECONDS", 0.5)
     store = Store(f"sqlite:///{path}", study_id=1)
     before = store.counts()
@@ -143,7 +141,7 @@ def test_a_schema_that_is_not_text_is_named(
 ) -> None:
     """SQLite's message quotes the damaged schema, which is then no UTF-8 either."""
     path = tmp_path / "damaged.db"
-    shutil.copy(RECORDED, path)
+    restore(path)
     content = path.read_bytes()
     assert b"CREATE TABLE studies" in content
     path.write_bytes(content.replace(b"CREATE TABLE studies", b"CREATE TABL\xe3 studies"))
@@ -161,7 +159,7 @@ def test_many_damaged_databases(
     for number in range(LONG):
         random = Random(number)
         path = tmp_path / f"{number}.db"
-        shutil.copy(RECORDED, path)
+        restore(path)
         damage = random.choice([*damaging.DAMAGES, *damaging.COMMON * 3])
         damage(path, random)
         for each in try_commands(path, COMMANDS, monkeypatch):
@@ -176,7 +174,7 @@ def test_many_damaged_databases(
 def test_a_transaction_of_a_killed_process_is_rolled_back(tmp_path: Path) -> None:
     """Its journal is left, which no read-only connection can undo."""
     path = tmp_path / "studies.db"
-    shutil.copy(RECORDED, path)
+    restore(path)
     before = list_studies(f"sqlite:///{path}")
     script = f"""
 import os, signal, sqlite3

@@ -36,17 +36,17 @@ def mine(url: str) -> Store:
 def other(url: str) -> Store:
     """Another study with trials of the same names: one complete, one failed, one running."""
     store = begin_study(url, 2, "abcd")
-    run_trial(store, Result("COMPLETE", values={"score": 90.0}), optuna_id=201)
-    run_trial(store, Result("FAIL", "the loss is nan"), optuna_id=202)
-    run_trial(store, None, optuna_id=203)
+    run_trial(store, Result("COMPLETE", values={"score": 90.0}))
+    run_trial(store, Result("FAIL", "the loss is nan"))
+    run_trial(store, None)
     return store
 
 
-def run_trial(store: Store, result: Result | None, *, optuna_id: int) -> None:
+def run_trial(store: Store, result: Result | None) -> None:
     """Claim and begin the next trial, and finish it unless it is to stay running."""
     claim = store.claim(OWNER)
     assert claim is not None
-    store.begin(claim, optuna_id, optuna_id % 100, claim.parameters or {}, SETTINGS, 8.667)
+    store.begin(claim, claim.parameters or {}, SETTINGS, 8.667)
     if result is not None:
         assert store.finish(claim, OWNER, result)
 
@@ -65,8 +65,8 @@ def has_a_best_trial(store: Store) -> bool:
     return store.best_trial() is not None
 
 
-def endings(store: Store) -> dict[int, tuple[str, float | None]]:
-    return {key: (row.state, row.ranking) for key, row in store.finished(store.begun()).items()}
+def failed(store: Store) -> list[int]:
+    return [row.number for row in store.failures()]
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,7 @@ def endings(store: Store) -> dict[int, tuple[str, float | None]]:
     [
         (Store.counts, {"WAITING": 3}, {"COMPLETE": 1, "FAIL": 1, "RUNNING": 1, "WAITING": 1}),
         (has_a_best_trial, False, True),
-        (Store.begun, set(), {201, 202, 203}),
-        (endings, {}, {201: ("COMPLETE", 90.0), 202: ("FAIL", None)}),
+        (failed, [], [1]),
         (Store.retry_failed, 0, 1),
         (next_setting, "a", "d"),
         (study_name, "study-1", "study-2"),
@@ -90,18 +89,17 @@ def test_each_study_reads_its_own_trials(
 
 def test_running_trials_carry_their_owner_and_heartbeat(mine: Store, other: Store) -> None:
     [running] = other.owned()
-    assert (running.optuna_id, running.owner) == (203, OWNER)
+    assert running.owner == OWNER
     assert running.silent is not None
     assert mine.owned() == []
 
 
 def test_retry_failed_affects_one_study_only(mine: Store, other: Store) -> None:
-    run_trial(mine, Result("FAIL", "out of memory"), optuna_id=101)
+    run_trial(mine, Result("FAIL", "out of memory"))
     assert other.retry_failed() == 1
     assert other.counts() == {"COMPLETE": 1, "RUNNING": 1, "WAITING": 2}
-    assert other.begun() == {201, 203}
     assert mine.counts() == {"FAIL": 1, "WAITING": 2}
-    assert endings(mine) == {101: ("FAIL", None)}
+    assert (failed(mine), failed(other)) == ([0], [])
 
 
 def test_sampled_parameters_do_not_affect_another_study(url: str) -> None:
@@ -111,7 +109,7 @@ def test_sampled_parameters_do_not_affect_another_study(url: str) -> None:
         store.add_units(
             [Unit("s-0", 0, None), Unit("s-0", 1, None), Unit("s-1", 0, None), Unit("s-1", 1, None)]
         )
-    run_trial(Store(url, 1), None, optuna_id=101)
+    run_trial(Store(url, 1), None)
     claim = Store(url, 1).claim(OWNER)
     assert claim is not None
     assert (claim.setting, claim.seed, claim.parameters) == ("s-0", 1, {})
@@ -132,36 +130,9 @@ def test_planning_more_trials_counts_only_the_studys_own(mine: Store, url: str) 
     assert late.add_units(units[1:]) == [("a", 0)]
 
 
-@pytest.mark.parametrize(
-    ("optuna_ids", "is_forgotten"), [({201, 7}, False), ({7}, True), (set(), True)]
-)
-def test_only_a_study_deleted_through_optuna_is_deleted(
-    mine: Store,
-    other: Store,
-    optuna_ids: set[int],
-    is_forgotten: bool,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(other, "optuna_ids", lambda: optuna_ids)
-    other.forget_deleted("study-2")
-    assert (other.study() is None) == is_forgotten
-    assert other.counts() == (
-        {} if is_forgotten else {"COMPLETE": 1, "FAIL": 1, "RUNNING": 1, "WAITING": 1}
-    )
-    assert mine.counts() == {"WAITING": 3}
-
-
-def test_a_study_without_started_trials_is_never_deleted(
-    mine: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(mine, "optuna_ids", lambda: {7})
-    mine.forget_deleted("study-1")
-    assert mine.counts() == {"WAITING": 3}
-
-
 @pytest.mark.usefixtures("mine", "other")
 def test_a_page_shows_its_own_trials(url: str) -> None:
     frames = load_study("study-2", url)
     assert frames.planned == 4
-    assert sorted(frames.trials["number"]) == [1, 2, 3]
+    assert sorted(frames.trials["number"]) == [0, 1, 2]
     assert load_study("study-1", url).trials.empty

@@ -10,17 +10,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import optuna
-import pandas as pd
 import pytest
 from pytest_postgresql.executors import PostgreSQLExecutor
-from sqlalchemy import Engine, MetaData, create_engine, event, text
+from sqlalchemy import Engine, event, text
 
 from mtdlab import load_study
 from mtdlab.config import Unit, read_study
 from mtdlab.errors import ConnectionLost, StorageError
 from mtdlab.store import ProgressReader, Store, list_studies, restarts
 from mtdlab.store.database import reading_engine, writing_engine
-from mtdlab.store.tables import SCHEMA_VERSION
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import trainer
 from mtdlab.sweep import worker as workers
@@ -28,11 +26,11 @@ from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.optuna_study import open_storage
 from tests.postgresql import cut_connections, wait_until_ready
 from tests.store.claiming import claim_all
-from tests.store.make_database import DRAWN, GRID, replacement_of_training
+from tests.store.make_database import DRAWN, GRID, replacement_of_training, restore
 
-DATA = Path(__file__).parent / "data"
 # where the number of trials does not matter: each takes dozens of connections
-SHORT = GRID.replace("[0.5, 0.75]", "[0.5]").replace("values: [1, 2]", "values: [1]")
+FOUR = GRID.replace("[0.5, 0.75]", "[0.5]")
+SHORT = FOUR.replace("values: [1, 2]", "values: [1]")
 PROCESSES = multiprocessing.get_context("forkserver")
 
 
@@ -53,15 +51,17 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     workers.open_in_process.cache_clear()
 
 
-@pytest.mark.parametrize(("contents", "count"), [(GRID, 8), (DRAWN, 6)])
+@pytest.mark.parametrize(
+    ("contents", "count"), [(SHORT, 2), (DRAWN.replace("trials: 3", "trials: 1"), 2)]
+)
 def test_a_sweep_on_a_server_is_read_like_one_on_a_file(
-    study: Callable[[str], Path], contents: str, count: int, postgresql_url: str
+    study: Callable[[str], Path], contents: str, count: int, postgresql_url: str, tmp_path: Path
 ) -> None:
     spec = read_study(study(contents))
     result = runs.sweep(spec, postgresql_url, jobs=1)
     assert (result.exit_code, sum(result.counts.values())) == (0, count)
     on_server = load_study(spec.name, postgresql_url)
-    on_file = load_study(spec.name, str(DATA / f"schema-{SCHEMA_VERSION}.db"))
+    on_file = load_study(spec.name, str(restore(tmp_path / "recorded.db")))
     assert list(on_server.trials) == [name for name in on_file.trials if name != "note"]
     assert on_server.curves.dtypes.to_dict() == on_file.curves.dtypes.to_dict()
     assert len(on_server.curves) == 4 * count
@@ -123,7 +123,7 @@ def test_connections_that_are_cut_during_trials_do_not_end_a_sweep(
         cut_connections(postgresql_url)
         assert monitor.study.store.heartbeat(monitor.claim, monitor.study.owner, 1)
         cut_connections(postgresql_url)
-        monitor.trial.report(40.0, 1)
+        monitor.study.store.counts()
         cut_connections(postgresql_url)
         return train(spec, settings, monitor)
 
@@ -156,8 +156,8 @@ def lose(method: Callable[..., Any], times: int) -> Callable[..., Any]:
     """A method whose connection is lost after its commit, so many times."""
     left = [True] * times
 
-    def losing(*arguments: Any) -> Any:
-        found = method(*arguments)
+    def losing(*arguments: Any, **named: Any) -> Any:
+        found = method(*arguments, **named)
         if left:
             left.pop()
             raise ConnectionLost("the connection was lost")
@@ -183,20 +183,22 @@ def test_a_claim_that_may_be_committed_is_released(
 def test_a_connection_that_is_always_lost_ends_the_sweep_and_leaves_no_trial_running(
     study: Callable[[str], Path], postgresql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec, begin = read_study(study(GRID)), Store.begin
+    spec, begin = read_study(study(FOUR)), Store.begin
+    for module in (restarts, workers):
+        monkeypatch.setattr(module, "MOST_LOST", 2)
     for method in ("claim", "begin", "finish"):
         with monkeypatch.context() as patch:
-            patch.setattr(Store, method, lose(getattr(Store, method), 5))
+            patch.setattr(Store, method, lose(getattr(Store, method), 2))
             with pytest.raises(StorageError, match="the connection was lost"):
                 runs.sweep(spec, postgresql_url, jobs=1)
         counts = open_study(spec, postgresql_url, "").counts()
         assert "RUNNING" not in counts
-        assert counts["WAITING"] == (3 if method == "finish" else 8)
+        assert counts["WAITING"] == (2 if method == "finish" else 4)
     assert begin is Store.begin
     # the count of lost connections begins anew
-    monkeypatch.setattr(Store, "claim", lose(Store.claim, 4))
+    monkeypatch.setattr(Store, "claim", lose(Store.claim, 1))
     result = runs.sweep(spec, postgresql_url, jobs=1)
-    assert (result.exit_code, result.counts) == (0, {"COMPLETE": 8})
+    assert (result.exit_code, result.counts) == (0, {"COMPLETE": 4})
 
 
 def test_the_end_of_a_sweep_outlasts_a_lost_connection(
@@ -214,15 +216,14 @@ def test_a_server_that_stops_ends_the_sweep_in_a_sentence_and_nothing_is_lost(
     postgresql_server: PostgreSQLExecutor,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    spec, train = read_study(study(GRID)), trainer.train_trial
+    spec, train = read_study(study(FOUR)), trainer.train_trial
     trained: list[tuple[Any, ...]] = []
 
     def stop(spec: Any, settings: Any, monitor: Any) -> Any:
         result = train(spec, settings, monitor)
         trained.append((settings.ema_decay, settings.queue_size, settings.seed))
-        if len(trained) == 3:
+        if len(trained) == 2:
             postgresql_server.stop()
-            monitor.trial.report(40.0, 1)
         return result
 
     monkeypatch.setattr(trainer, "train_trial", stop)
@@ -235,10 +236,10 @@ def test_a_server_that_stops_ends_the_sweep_in_a_sentence_and_nothing_is_lost(
         wait_until_ready(postgresql_url)
     assert caught.value.exit_code == 4
     # the process that ran the trial would have ended
-    monkeypatch.setattr("mtdlab.sweep.optuna_study.is_dead", lambda *_: True)
+    monkeypatch.setattr("mtdlab.store.claims.is_dead", lambda *_: True)
     result = runs.sweep(spec, postgresql_url, jobs=1)
-    assert (result.exit_code, result.counts, result.ran) == (0, {"COMPLETE": 8}, 6)
-    assert len(set(trained)) == 8
+    assert (result.exit_code, result.counts, result.ran) == (0, {"COMPLETE": 4}, 3)
+    assert len(set(trained)) == 4
 
 
 def test_a_server_that_is_started_again_is_waited_for(
@@ -260,7 +261,7 @@ def test_a_server_that_is_started_again_is_waited_for(
         with restarts.without_waiting():
             assert waits(store.counts) == 0
         with ThreadPoolExecutor(1) as pool:
-            started = pool.submit(lambda: (time.sleep(2), postgresql_server.start()))
+            started = pool.submit(lambda: (time.sleep(0.5), postgresql_server.start()))
             assert store.counts() == {}
             assert reading.read() == ([], 0)
             assert storage.get_all_studies() == []
@@ -317,48 +318,12 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], i
     return waits_of
 
 
-def older_database(version: int, url: str) -> None:
-    """Copy the SQLite database of a schema version to a server, with the tables of its time."""
-    tables = MetaData()
-    source, target = create_engine(f"sqlite:///{DATA}/schema-{version}.db"), create_engine(url)
-    tables.reflect(source)
-    for table in tables.tables.values():
-        for column in table.columns:
-            column.type = column.type.as_generic()
-            # SQLite's default of a boolean is a number
-            column.server_default = None
-    tables.create_all(target)
-    with source.connect() as reading, target.begin() as writing:
-        for table in tables.sorted_tables:
-            if rows := reading.execute(table.select()).mappings().all():
-                writing.execute(table.insert(), [dict(row) for row in rows])
-    source.dispose()
-    target.dispose()
-
-
-@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION))
-def test_an_older_schema_on_a_server_is_migrated_by_the_first_sweep(
-    version: int, empty_postgresql_url: str
-) -> None:
-    url = empty_postgresql_url
-    older_database(version, url)
-    with pytest.raises(StorageError, match=rf"has schema {version}.*run mtdlab sweep on one"):
-        load_study("grid", url)
-    writing_engine(url).dispose()
-    on_file = load_study("grid", str(DATA / f"schema-{version}.db"))
-    on_server = load_study("grid", url)
-    pd.testing.assert_frame_equal(on_server.trials, on_file.trials)
-    pd.testing.assert_frame_equal(on_server.curves, on_file.curves)
-    pd.testing.assert_frame_equal(on_server.scores, on_file.scores)
-    assert on_server.methods == on_file.methods
-
-
-def test_a_newer_schema_on_a_server_is_refused(postgresql_url: str) -> None:
+def test_another_schema_on_a_server_is_refused(postgresql_url: str) -> None:
     engine = writing_engine(postgresql_url)
     with engine.begin() as connection:
         connection.execute(text("UPDATE mtdlab_schema SET version = 99"))
     for opened in (reading_engine, writing_engine):
-        with pytest.raises(StorageError, match=r"has schema 99.*newer version of mtdlab"):
+        with pytest.raises(StorageError, match=r"has schema 99.*install the version of mtdlab"):
             opened(postgresql_url)
 
 

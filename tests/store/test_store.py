@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from sqlalchemy import insert
 
-from analysis.frames import (
+from analysis.data.frames import (
     CURVE_COLUMNS,
     PROBE_COLUMNS,
     SCORE_COLUMNS,
@@ -20,7 +20,7 @@ from mtdlab import load_study
 from mtdlab.config import Unit
 from mtdlab.errors import NothingToReport, StorageError
 from mtdlab.store import ProgressReader, Result, Store, list_studies
-from mtdlab.store.database import explained, writing_engine
+from mtdlab.store.database import translate_errors, writing_engine
 from mtdlab.store.plans import record_plan
 from mtdlab.store.tables import ArrayRow, TrialRow
 from mtdlab.store.urls import storage_url
@@ -46,10 +46,10 @@ def store(url: str) -> Store:
     return store
 
 
-def finish(store: Store, result: Result, number: int) -> None:
+def finish(store: Store, result: Result) -> None:
     claim = store.claim(OWNER)
     assert claim is not None
-    store.begin(claim, 100 + number, number, claim.parameters or {}, SETTINGS, 8.667)
+    store.begin(claim, claim.parameters or {}, SETTINGS, 8.667)
     assert store.finish(claim, OWNER, result)
 
 
@@ -68,7 +68,6 @@ def test_a_result_is_read_back_completely(store: Store, url: str) -> None:
     finish(
         store,
         Result("COMPLETE", "", values, scores, arrays, {"device": "cpu"}),
-        number=0,
     )
     study = load_study("small", url)
     assert (study.planned, study.metric, study.facts) == (3, "sts_test", {"device": "cpu"})
@@ -84,7 +83,7 @@ def test_a_result_is_read_back_completely(store: Store, url: str) -> None:
 
 
 def test_probes_are_read_back_by_trial_step_and_lag(store: Store, url: str) -> None:
-    for number, lowest in enumerate((0.5, 0.25)):
+    for lowest in (0.5, 0.25):
         arrays = {
             "probe/step": np.array([0, 2, 4]),
             "probe/baseline": np.array([0.375, 0.25, 0.125]),
@@ -92,8 +91,8 @@ def test_probes_are_read_back_by_trial_step_and_lag(store: Store, url: str) -> N
             "probe/cosine/4": np.array([np.nan, np.nan, lowest]),
         }
         arrays = {name: values.astype(np.float32) for name, values in arrays.items()}
-        finish(store, Result("COMPLETE", values={"score": 1.0}, arrays=arrays), number=number)
-    finish(store, Result("COMPLETE", values={"score": 1.0}), number=2)
+        finish(store, Result("COMPLETE", values={"score": 1.0}, arrays=arrays))
+    finish(store, Result("COMPLETE", values={"score": 1.0}))
     probes = load_study("small", url, curves=False).probes
     assert probes.dtypes.astype(str).to_dict() == dict(PROBE_COLUMNS)
     assert probes.fillna(-1).to_numpy().tolist() == [
@@ -123,8 +122,8 @@ def test_a_study_without_trials_has_empty_frames_with_the_right_columns(
 
 
 def test_a_missing_or_infinite_score_is_missing(store: Store, url: str) -> None:
-    finish(store, Result("COMPLETE", values={"score": float("inf")}), number=0)
-    finish(store, Result("FAIL", "the loss is nan at step 1"), number=1)
+    finish(store, Result("COMPLETE", values={"score": float("inf")}))
+    finish(store, Result("FAIL", "the loss is nan at step 1"))
     trials = load_study("small", url).trials
     assert trials["score"].isna().all()
     assert trials["reason"].tolist() == ["", "the loss is nan at step 1"]
@@ -153,7 +152,7 @@ def test_other_seeds_wait_for_the_parameters_of_the_first(url: str) -> None:
     first = store.claim(OWNER)
     assert first is not None
     assert store.claim(OWNER) is None
-    store.begin(first, 1, 0, {"x": 0.3}, SETTINGS, 5.0)
+    store.begin(first, {"x": 0.3}, SETTINGS, 5.0)
     second = store.claim(OWNER)
     assert second is not None
     assert (second.seed, second.parameters) == (1, {"x": 0.3})
@@ -162,7 +161,7 @@ def test_other_seeds_wait_for_the_parameters_of_the_first(url: str) -> None:
 def test_progress_is_read_by_step_without_writing(store: Store, url: str) -> None:
     claim = store.claim(OWNER)
     assert claim is not None
-    store.begin(claim, 1, 0, {"x": 1}, SETTINGS, 5.0)
+    store.begin(claim, {"x": 1}, SETTINGS, 5.0)
     store.heartbeat(claim, OWNER, 2)
     (running,), finished = ProgressReader(url, 1).read()
     assert (running.step, running.steps, finished) == (2, 3, 0)
@@ -199,7 +198,7 @@ def test_another_programs_database_is_refused(tmp_path: Path) -> None:
 def test_an_error_of_the_driver_is_one_sentence_with_the_storage() -> None:
     """Copies are made by the database driver, whose errors SQLAlchemy does not wrap."""
     expected = pytest.raises(StorageError, match=r"studies\.db: disk I/O error$")
-    with expected, explained("sqlite:///studies.db"):
+    with expected, translate_errors("sqlite:///studies.db"):
         raise sqlite3.OperationalError("disk I/O error")
 
 
@@ -235,7 +234,8 @@ def record_many(url: str, count: int, steps: int, width: int) -> None:
                 "leads": False,
                 "parameters": {},
                 "state": "COMPLETE",
-                "optuna_id": number,
+                "began": 0.0,
+                "ended": 0.0,
                 "number": number,
                 "settings": settings,
                 "mtd": 1 / (1 - decay) + factor,
@@ -288,6 +288,6 @@ def test_a_plan_that_is_recorded_again_keeps_when_it_was_recorded(store: Store, 
     assert record_plan(url, "small", {"margin": 0.5}, "one") == 0
     claim = store.claim(OWNER)
     assert claim is not None
-    store.begin(claim, 100, 0, claim.parameters or {}, SETTINGS, 8.667)
+    store.begin(claim, claim.parameters or {}, SETTINGS, 8.667)
     assert record_plan(url, "small", {"margin": 0.5}, "one") == 0  # though a trial has started
     assert record_plan(url, "small", {"margin": 1.0}, "two") == 1

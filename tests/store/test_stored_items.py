@@ -5,15 +5,15 @@ import pytest
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from analysis.items import ItemScores, scores_of
+from analysis.data.items import ItemScores, scores_of
 from mtdlab import load_study
 from mtdlab.config import Unit
 from mtdlab.errors import StorageError
 from mtdlab.evaluation.items import Items, similarities, values_in_points
 from mtdlab.store import Result, Store
 from mtdlab.store.database import writing_engine
+from mtdlab.store.exchange import delete_records
 from mtdlab.store.tables import ArrayRow, ItemsRow
-from mtdlab.store.transfer import delete_records
 
 OWNER = {"host": "here", "boot": "1", "pid": 1, "started": "1"}
 GOLD = np.array([0.5, 1, 4.8, np.nextafter(4.8, 5)])
@@ -36,10 +36,10 @@ def store_of(url: str) -> Store:
     return store
 
 
-def finish(store: Store, number: int, items: dict[str, Items], state: str = "COMPLETE") -> None:
+def finish(store: Store, items: dict[str, Items], state: str = "COMPLETE") -> None:
     claim = store.claim(OWNER)
     assert claim is not None
-    assert store.begin(claim, 100 + number, number, claim.parameters or {}, {}, 8.0)
+    assert store.begin(claim, claim.parameters or {}, {}, 8.0)
     assert store.finish(claim, OWNER, Result(state, values={"score": 1.0}, items=items))
 
 
@@ -50,11 +50,11 @@ def pairs(number: int, digest: str = "abc") -> Items:
 def test_items_are_read_back_by_trial(url: str) -> None:
     store = store_of(url)
     assert load_study("small", url).items is None
-    finish(store, 0, {"sts_test": pairs(0)})
-    finish(store, 1, {})
-    finish(store, 2, {"sts_test": pairs(2)})
+    finish(store, {"sts_test": pairs(0)})
+    finish(store, {})
+    finish(store, {"sts_test": pairs(2)})
     study = load_study("small", url)
-    finish(store, 3, {"sts_test": pairs(3)})
+    finish(store, {"sts_test": pairs(3)})
     items = study.items
     assert items is not None
     # those of the frames, which are of an earlier moment
@@ -72,7 +72,7 @@ def test_items_are_read_back_by_trial(url: str) -> None:
 def test_what_all_trials_share_is_recorded_once(url: str) -> None:
     store = store_of(url)
     for number in range(3):
-        finish(store, number, {"sts_test": pairs(number)})
+        finish(store, {"sts_test": pairs(number)})
     with Session(writing_engine(url)) as session:
         assert len(session.scalars(select(ItemsRow)).all()) == 1
         assert len(session.scalars(select(ArrayRow)).all()) == 3
@@ -81,7 +81,7 @@ def test_what_all_trials_share_is_recorded_once(url: str) -> None:
 def test_trials_on_other_items_are_not_mixed_with_those_of_most(url: str) -> None:
     store = store_of(url)
     for number, digest in enumerate(("abc", "def", "def", "abc", "def")):
-        finish(store, number, {"sts_test": pairs(number, digest)})
+        finish(store, {"sts_test": pairs(number, digest)})
     items = load_study("small", url).items
     assert items is not None
     assert (items.digest, items.numbers.tolist()) == ("def", [1, 2, 4])
@@ -93,7 +93,7 @@ def test_the_tasks_of_an_average_stand_side_by_side(url: str) -> None:
         "TREC": values_in_points([100, 0], "trec"),
         "MR": values_in_points([0, 100, 100], "mr"),
     }
-    finish(store, 0, accuracies)
+    finish(store, accuracies)
     items = load_study("small", url).items
     assert items is not None
     assert (items.kind, items.gold, items.tasks) == ("mean", None, {"MR": 3, "TREC": 2})
@@ -110,7 +110,7 @@ def test_the_tasks_of_an_average_stand_side_by_side(url: str) -> None:
 )
 def test_damaged_values_are_refused(url: str, values: np.ndarray, message: str) -> None:
     store = store_of(url)
-    finish(store, 0, {"sts_test": pairs(0)})
+    finish(store, {"sts_test": pairs(0)})
     with Session(writing_engine(url)) as session, session.begin():
         session.execute(update(ArrayRow).values(values=values))
     study = load_study("small", url)
@@ -119,7 +119,7 @@ def test_damaged_values_are_refused(url: str, values: np.ndarray, message: str) 
 
 
 def test_damaged_gold_scores_are_refused(url: str) -> None:
-    finish(store_of(url), 0, {"sts_test": pairs(0)})
+    finish(store_of(url), {"sts_test": pairs(0)})
     with Session(writing_engine(url)) as session, session.begin():
         session.execute(update(ItemsRow).values(gold=np.ones(2)))
     study = load_study("small", url)
@@ -129,12 +129,12 @@ def test_damaged_gold_scores_are_refused(url: str) -> None:
 
 def test_only_complete_trials_have_rows(url: str) -> None:
     store = store_of(url)
-    finish(store, 0, {"sts_test": pairs(0)}, state="PRUNED")
+    finish(store, {"sts_test": pairs(0)}, state="PRUNED")
     assert load_study("small", url).items is None
 
 
 def test_they_are_deleted_with_the_study(url: str) -> None:
-    finish(store_of(url), 0, {"sts_test": pairs(0)})
+    finish(store_of(url), {"sts_test": pairs(0)})
     delete_records(url, "small")
     with Session(writing_engine(url)) as session:
         assert session.scalars(select(ItemsRow)).all() == []

@@ -13,7 +13,7 @@ def test_reasons_and_notes_may_hold_any_character(url: str) -> None:
     owner = {"pid": 1}
     claim = store.claim(owner)
     assert claim is not None
-    store.begin(claim, 1, 0, {"corpus": "a\0b"}, {"corpus": "a\0b"}, 2.0)
+    store.begin(claim, {"corpus": "a\0b"}, {"corpus": "a\0b"}, 2.0)
     reason = "OSError: bad\0file \udcff"
     assert store.finish(claim, owner, Result("FAIL", reason, traceback=f"Traceback\0{reason}"))
     store.add_note(claim, f"note\0{reason}")

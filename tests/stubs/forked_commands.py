@@ -29,7 +29,7 @@ import quick_databases
 
 IMPORTED = (
     *("mtdlab.commands.sweep", "mtdlab.sweep.run", "mtdlab.sweep.worker", "mtdlab.sweep.trainer"),
-    *("mtdlab.training.loop", "analysis.frames", "alembic.command"),
+    *("mtdlab.training.loop", "analysis.data.frames", "alembic.command"),
 )
 
 

@@ -35,7 +35,6 @@ from mtdlab.store.claims import Claims
 from mtdlab.sweep import best_model, checkpoints, trainer
 from mtdlab.sweep.best_model import Trained
 from mtdlab.sweep.heartbeat import ClaimLost
-from mtdlab.sweep.optuna_study import OptunaStudy
 from mtdlab.sweep.results import ended_early
 from mtdlab.sweep.signals import Interrupted
 from mtdlab.training import checkpoint, inputs
@@ -122,7 +121,7 @@ def train(_spec: Any, settings: Any, monitor: Any) -> tuple[Result, Trained | No
         except (Interrupted, ClaimLost):
             raise
         except Exception as error:
-            return ended_early(error, state.step), None
+            return ended_early(error, monitor), None
     score = float(state.total)
     scores = {"sts_dev": score, "sts_test": score}
     values = {"score": score, "wall_seconds": 0.1}
@@ -136,6 +135,8 @@ def save_model(folder: Path, *_: object) -> None:
         (building / "mtdlab").mkdir()
         time.sleep(options().get("export_seconds", 0))
         die_once("export")
+        if options().get("die_in_export"):
+            os.kill(os.getpid(), KILLED)
         (building / "mtdlab" / "run.json").write_text("{}")
 
 
@@ -146,8 +147,6 @@ owner.SILENT_SECONDS = options().get("silent_seconds", owner.SILENT_SECONDS)
 best_model.save_model = save_model
 inputs.check_inputs = lambda *_: {}
 dying(Store, "claim", after="claim")
-dying(OptunaStudy, "begin", after="optuna")
-dying(OptunaStudy, "record", after="tell")
 dying(Claims, "begin", after="begin")
 dying(Claims, "finish", after="after finish")
 dying(checkpoint, "save_file", after="inside checkpoint")

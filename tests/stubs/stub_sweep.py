@@ -25,7 +25,6 @@ PARENT, GROUP = 1, 2
 """Fields of /proc/PID/stat after the name of the process; the first is its state."""
 POINTS = (
     "claim",
-    "optuna",
     "begin",
     "first heartbeat",
     "inside checkpoint",
@@ -33,7 +32,6 @@ POINTS = (
     "after manifest",
     "before finish",
     "after finish",
-    "tell",
     "export",
 )
 """At which `stub_method` ends a process."""

@@ -10,16 +10,14 @@ import pandas as pd
 import pytest
 from forked_commands import ForkedCommand
 
-from analysis.frames import StudyFrames
-from analysis.looks import SPENDING
-from analysis.sequential import compute_boundaries
+from analysis.data.frames import StudyFrames
+from analysis.inference.looks import SPENDING, compute_boundaries
 from mtdlab import load_study
 from mtdlab.config import TrainerSettings, read_study
 from mtdlab.errors import MtdlabError
 from mtdlab.store import Look, Result, owner
 from mtdlab.sweep import looks, run, trainer, worker
 from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.optuna_study import OptunaStudy
 from mtdlab.sweep.signals import Interrupted, StopRequest
 
 STUDY = """
@@ -163,11 +161,9 @@ def test_a_look_counts_the_trials_of_sweeps_that_still_run(
     other = open_study(spec, url, "")
     claim = other.claim(owner.this_process())
     assert claim is not None
-    optuna_study = OptunaStudy(url, spec)
-    trial, parameters = optuna_study.begin(claim)
+    parameters = claim.parameters or {}
     settings = spec.settings(parameters, claim.seed)
-    dumped = settings.model_dump()
-    other.begin(claim, trial._trial_id, trial.number, parameters, dumped, settings.mtd)
+    other.begin(claim, parameters, settings.model_dump(), settings.mtd)
 
     def finish(_seconds: float) -> None:
         if other.counts() == {"COMPLETE": 14, "RUNNING": 1}:
@@ -190,7 +186,7 @@ def test_a_trial_of_a_killed_sweep_is_run_before_the_look(url: str, tmp_path: Pa
     assert store.claim(dead) is not None
     stop = StopRequest()
     while (claim := store.claim(owner.this_process())) is not None:
-        store.begin(claim, 100 + claim.row, claim.row, claim.parameters or {}, {}, 10.0)
+        store.begin(claim, claim.parameters or {}, {}, 10.0)
         assert store.finish(claim, owner.this_process(), Result("FAIL", "not trained"))
     assert looks.advance(read_study(path), url, store, stop)
     assert store.counts() == {"FAIL": 14, "WAITING": 1}

@@ -1,5 +1,6 @@
 """The best trial's model, kept in a folder while the sweep runs."""
 
+import json
 import platform
 from pathlib import Path
 from typing import Any
@@ -7,15 +8,15 @@ from typing import Any
 import optuna
 import pytest
 
-from analysis.report.kept_model import place_of_model
+from analysis.report.study_facts import place_of_model
 from mtdlab import load_study
-from mtdlab.commands import training_run
+from mtdlab.api.run import run_once
 from mtdlab.commands.show import _describe_study
 from mtdlab.commands.sweep_summary import summary_lines
 from mtdlab.config import Unit, make_settings, read_study
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.store import Claim, Result, SavedModel, Store, list_studies
-from mtdlab.sweep import best_model
+from mtdlab.sweep import best_model, trainer
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import worker as workers
 from mtdlab.sweep.model_folders import kept_trial
@@ -77,43 +78,47 @@ class Killed(BaseException):
     """The end of the process."""
 
 
-def test_a_model_that_a_killed_process_did_not_save_is_saved_by_the_next_sweep(
-    spec, tmp_path, monkeypatch, capsys
+@pytest.mark.parametrize("killed_in", ["finish", "publish_model", "replace_folder"])
+def test_the_model_of_a_trial_whose_process_was_killed_is_published_without_training(
+    spec, tmp_path, monkeypatch, killed_in: str
 ) -> None:
     (tmp_path / "straight").mkdir()
     best = sweep(spec, tmp_path / "straight").best
     workers.open_in_process.cache_clear()
-    save, saved = best_model.save_model, []
+    place = {"finish": Store, "publish_model": trainer, "replace_folder": best_model}[killed_in]
+    whole = getattr(place, killed_in)
 
-    def killed(folder: Path, *arguments: Any) -> None:
-        saved.append(arguments[-1]["trial"])
-        if arguments[-1]["trial"] == best.number and saved.count(best.number) == 1:
+    def killed(*arguments: Any) -> Any:
+        staged = (tmp_path / "models" / ".checkpoints").rglob("run.json")
+        if any(json.loads(path.read_text())["trial"] == best.number for path in staged):
             raise Killed
-        save(folder, *arguments)
+        return whole(*arguments)
 
-    monkeypatch.setattr(best_model, "save_model", killed)
-    with pytest.raises(Killed, match=r"^$"):
-        sweep(spec, tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(place, killed_in, killed)
+        with pytest.raises(Killed, match=r"^$"):
+            sweep(spec, tmp_path)
     workers.open_in_process.cache_clear()
-    before = load_study("kept", f"sqlite:///{tmp_path / 's.db'}").trials
-    assert before["state"][best.number] == "COMPLETE"
+    trained = []
+    start = trainer.train
+
+    def train(settings: Any, *others: Any) -> Any:
+        trained.append((settings.ema_decay, settings.seed))
+        return start(settings, *others)
+
+    monkeypatch.setattr(trainer, "train", train)
     result = sweep(spec, tmp_path)
     assert (result.counts, result.best.number) == ({"COMPLETE": 6}, best.number)
+    assert (best.parameters["ema_decay"], best.seed) not in trained
     assert kept_trial(tmp_path / "models" / "kept") == best.number
     weights = "kept/model.safetensors"
     again, straight = (path / "models" / weights for path in (tmp_path, tmp_path / "straight"))
     assert again.read_bytes() == straight.read_bytes()
-    assert f"trial {best.number} is the best, but its process ended" in capsys.readouterr().err
     assert not (tmp_path / "models" / ".checkpoints").exists()
-    trials = load_study("kept", f"sqlite:///{tmp_path / 's.db'}").trials
-    assert trials["score"][best.number] == before["score"][best.number]
-    # it is recorded where the model is, and nothing is left to do
     assert result.model == SavedModel(
         best.number, platform.node(), str(tmp_path / "models" / "kept")
     )
-    count = len(saved)
     assert sweep(spec, tmp_path).ran == 0
-    assert len(saved) == count
 
 
 def test_a_model_that_is_missing_here_is_named_with_its_host(
@@ -157,8 +162,8 @@ def test_a_model_that_cannot_be_saved_is_a_note_on_its_trial(
     assert trials["note"][0] == f"model not saved: {note}"
     assert (trials["reason"] == "").all()
     assert trials["score"].notna().all()
-    # the result was in the database before the model was saved
-    assert set(recorded) == {"COMPLETE"}
+    # before the result, so that a killed process leaves it
+    assert set(recorded) == {"RUNNING"}
     assert f"trial 0: model not saved: {note}" in capsys.readouterr().err
     trial = optuna.load_study(study_name="kept", storage=url).trials[0]
     assert trial.user_attrs["note"] == f"model not saved: {note}"
@@ -167,8 +172,7 @@ def test_a_model_that_cannot_be_saved_is_a_note_on_its_trial(
 def test_a_models_folder_that_cannot_be_made_is_a_note_too(store: Store, tmp_path: Path) -> None:
     (tmp_path / "models").write_text("a file where the folder would be")
     claim = finished(store, 40.0)
-    trained = best_model.Trained(*[None] * 4)  # type: ignore[arg-type]
-    note = best_model.save_if_best(tmp_path / "models" / "kept", store, claim, trained)
+    note = best_model.publish_model(tmp_path / "a-0", tmp_path / "models" / "kept", store, claim)
     assert note.startswith("model not saved: ")
     assert store.counts() == {"COMPLETE": 1, "WAITING": 1}
 
@@ -185,25 +189,24 @@ def finished(store: Store, score: float) -> Claim:
     owner = {"pid": score}
     claim = store.claim(owner)
     assert claim is not None
-    store.begin(claim, claim.row, claim.row, {}, {}, 1.0)
+    store.begin(claim, {}, {}, 1.0)
     assert store.finish(claim, owner, Result("COMPLETE", values={"score": score}))
     return claim
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_of_two_workers_that_finish_at_once_the_better_one_saves(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int
+def test_of_two_workers_that_finish_at_once_the_better_one_publishes(
+    store: Store, tmp_path: Path, first: int
 ) -> None:
     """Whichever of them gets the folder's lock first."""
-    saved: list[float] = []
-    monkeypatch.setattr(
-        best_model, "save_model", lambda _folder, score, *_others: saved.append(score)
-    )
-    claims = [(finished(store, score), score) for score in (41.0, 40.0)]
-    for claim, score in (claims[first], claims[1 - first]):
-        trained = best_model.Trained(score, None, None, {})  # type: ignore[arg-type]
-        assert best_model.save_if_best(tmp_path / "two", store, claim, trained) == ""
-    assert saved == [41.0]
+    claims = [finished(store, score) for score in (41.0, 40.0)]
+    for claim in (claims[first], claims[1 - first]):
+        staged = tmp_path / str(claim.number) / "model" / "mtdlab"
+        staged.mkdir(parents=True)
+        (staged / "run.json").write_text(json.dumps({"trial": claim.number}))
+        folder = tmp_path / str(claim.number)
+        assert best_model.publish_model(folder, tmp_path / "two", store, claim) == ""
+    assert kept_trial(tmp_path / "two") == claims[0].number
 
 
 def test_a_folder_with_something_else_is_refused_before_anything_runs(spec, tmp_path) -> None:
@@ -218,7 +221,7 @@ def test_a_single_run_refuses_such_a_folder_before_it_trains(tmp_path, monkeypat
     def trained(*_arguments: Any) -> None:
         raise AssertionError("it trained first")
 
-    monkeypatch.setattr(training_run, "load_inputs", trained)
+    monkeypatch.setattr("mtdlab.training.inputs.load_inputs", trained)
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(MtdlabError, match="exists and is not a saved model"):
-        training_run.run_once(make_settings(), tmp_path)
+        run_once(make_settings(), tmp_path)

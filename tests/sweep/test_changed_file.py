@@ -10,10 +10,9 @@ from mtdlab.config import read_study
 from mtdlab.errors import MtdlabError
 from mtdlab.store import list_studies
 from mtdlab.store.owner import this_process
+from mtdlab.store.recorded import read_recorded
 from mtdlab.sweep import worker
-from mtdlab.sweep.open_study import check_unchanged, open_study
-from mtdlab.sweep.optuna_study import OptunaStudy, recorded_folder
-from mtdlab.sweep.recorded_study import as_begun, read_defined
+from mtdlab.sweep.open_study import as_begun, check_unchanged, open_study, read_defined
 from mtdlab.sweep.signals import stop_on_signals
 
 BEGUN = "study: a\ntrainer: {steps: 4, pooling: mean}\nsearch: {ema_decay: [0.5, 0.75]}\n"
@@ -29,7 +28,7 @@ def refused(tmp_path: Path) -> Refused:
     def refuse(other: str, *overrides: str, begun: str = BEGUN) -> list[str]:
         path.write_text(begun)
         open_study(read_study(path), url, COMMAND).claim(this_process())
-        assert recorded_folder("a", url) == tmp_path
+        assert read_recorded(url, "a").folder == tmp_path
         path.write_text(other)
         with pytest.raises(MtdlabError, match="study a") as caught:
             open_study(read_study(path, overrides), url, COMMAND)
@@ -108,13 +107,11 @@ def test_a_trial_that_an_interrupted_sweep_began_keeps_the_study(tmp_path: Path)
     url, path = f"sqlite:///{tmp_path / 'a.db'}", tmp_path / "a.yaml"
     path.write_text(BEGUN)
     spec, owner = read_study(path), this_process()
-    store, optuna_study = open_study(spec, url, COMMAND), OptunaStudy(url, spec)
+    store = open_study(spec, url, COMMAND)
     claim = store.claim(owner)
     assert claim is not None
-    trial, parameters = optuna_study.begin(claim)
-    store.begin(claim, trial._trial_id, trial.number, parameters, {}, 2.0)
+    store.begin(claim, claim.parameters or {}, {}, 2.0)
     store.release(claim.row, owner)
-    optuna_study.release(trial._trial_id)
     path.write_text(BEGUN.replace("steps: 4", "steps: 5"))
     with pytest.raises(MtdlabError, match=r"trainer.steps: was 4, now 5"):
         open_study(read_study(path), url, COMMAND)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from analysis.confirmation import Difference
-from analysis.intervals import Estimate
-from analysis.runs import MTD_DECIMALS
+from analysis.data.runs import MTD_DECIMALS
+from analysis.inference.intervals import Estimate
+from analysis.statistics.contrasts import Difference
 from mtdlab import load_study
 from mtdlab.cli import app
 from mtdlab.commands.confirm import _sentence

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
+import optuna
 import pytest
 
 from mtdlab.config.reader import parse_study
+from mtdlab.store.exchange import read_records
 from mtdlab.store.owner import this_process
 from mtdlab.store.tables import TrialRow
-from mtdlab.store.transfer import read_records
 from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.optuna_study import OptunaStudy
 
 SPEC = parse_study("a", "study: a\ntrainer: {steps: 4}\nsearch: {ema_decay: [0.5]}\n", [])
 MINE = this_process()
@@ -28,23 +28,22 @@ def test_a_death_that_another_sweep_finds_is_counted(
     tmp_path: Path, owner: dict[str, object], counted: int
 ) -> None:
     url = f"sqlite:///{tmp_path / 'a.db'}"
-    store, opened = open_study(SPEC, url, ""), OptunaStudy(url, SPEC)
+    store = open_study(SPEC, url, "")
     for times in (1, 2, 3):
         claim = store.claim(owner)
         assert claim is not None
         assert claim.deaths == counted * (times - 1)
-        trial, parameters = opened.begin(claim)
-        store.begin(claim, trial._trial_id, trial.number, parameters, {"steps": 4}, 2.0)
+        store.begin(claim, claim.parameters or {}, {"steps": 4}, 2.0)
         with store._engine.begin() as connection:
             connection.exec_driver_sql("UPDATE mtdlab_trials SET heartbeat = heartbeat - 700")
-        opened.synchronise(store)
+        store.release_dead()
         [row] = read_records(url, "a").trials
         assert row["deaths"] == counted * times
     assert (row["state"], row["reason_code"]) == (
         ("FAIL", "interrupted") if counted else ("WAITING", "")
     )
-    states = {each.state.name for each in opened.study.get_trials(deepcopy=False)}
-    assert states == {row["state"]}
+    copies = optuna.load_study(study_name="a", storage=url).get_trials(deepcopy=False)
+    assert [each.state.name for each in copies] == (["FAIL"] if counted else [])
 
 
 def test_a_later_checkpoint_forgets_the_deaths(tmp_path: Path) -> None:

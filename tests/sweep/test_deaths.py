@@ -24,8 +24,16 @@ def test_a_killed_worker_is_replaced_and_its_trial_resumed(tmp_path: Path) -> No
     assert len({process for process, _, _ in attempts}) >= 3
     assert [row for _, row, step in attempts if step > 0] != []
     assert printed.count("a worker process died (signal 9: Killed)") == 2
-    # forgotten with the next checkpoint
-    assert study.query("SELECT sum(deaths) FROM mtdlab_trials") == [(0,)]
+    # forgotten with the next checkpoint, of which there is none after a model
+    assert study.query("SELECT sum(deaths) FROM mtdlab_trials") == [(1,)]
+
+
+def test_a_model_whose_saving_kills_the_process_does_not_cost_the_result(tmp_path: Path) -> None:
+    study = StubSweep(tmp_path, configurations=2, seeds=1, options={"die_in_export": True})
+    study.run("--jobs", "2")
+    study.assert_complete()
+    notes = [note for (note,) in study.query("SELECT note FROM mtdlab_trials")]
+    assert any("model not saved: the trial's process has died 2 times" in note for note in notes)
 
 
 @pytest.mark.slow
@@ -106,6 +114,8 @@ def test_a_worker_that_returns_after_it_was_presumed_dead_discards_its_result(
         # its first heartbeat has ended: a stopped process would keep the lock of the database
         time.sleep(0.5)
         os.kill(first.pid, signal.SIGSTOP)
+        # until it has been silent for longer than that
+        time.sleep(1)
         study.set_options({"seconds": 0.02, "silent_seconds": 1})
         second = study.start("--jobs", "1")
         with ended_at_last(second):

@@ -90,7 +90,6 @@ def rows(url: str) -> list[tuple[str]]:
             r"is running, and its owner, process \d+ on .*, has ended",
         ),
         (f"{TRIALS} score = NULL WHERE number = 0", r"\(trial 0\) is complete without score"),
-        (f"{TRIALS} number = 0 WHERE number = 1", "number 0 stands for 2 planned trials"),
         (
             "UPDATE trials SET state = 'RUNNING' WHERE number = 0",
             r"\(trial 0\) is COMPLETE, in Optuna RUNNING",

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from optuna.exceptions import UpdateFinishedTrialError
 
 from mtdlab.config import make_settings
 from mtdlab.errors import StorageError
@@ -55,12 +54,9 @@ class Checkpoints:
 def watch() -> tuple[TrialMonitor, Recorder, Checkpoints]:
     """The monitor of a run of 10 steps, evaluated every 5."""
     store, checkpoints = Recorder(), Checkpoints()
-    trial = SimpleNamespace(_trial_id=1, report=lambda *_: None, should_prune=lambda: False)
-    recorded = SimpleNamespace(intermediate_values={})
-    storage = SimpleNamespace(get_trial=lambda _: recorded)
-    study = SimpleNamespace(store=store, owner={}, optuna=SimpleNamespace(storage=storage))
+    study = SimpleNamespace(store=store, owner={}, optuna=SimpleNamespace(is_watched=False))
     settings = make_settings(steps=10, evaluate_every=5)
-    arguments = [cast(Any, each) for each in (study, None, trial, StopRequest(), settings)]
+    arguments = [cast(Any, each) for each in (study, None, StopRequest(), settings)]
     beat = Heartbeat(cast(Any, store), cast(Any, None), {})
     return TrialMonitor(*arguments, cast(Any, checkpoints), beat), store, checkpoints
 
@@ -72,17 +68,6 @@ def test_an_evaluation_is_reported_when_it_begins() -> None:
         monitor(step, EVALUATION if step % 5 == 0 else None)
         reported.append(monitor.heartbeat.step)
     assert reported == [1, 2, 3, 5, 5, 6, 7, 8, 10, 10]
-
-
-def test_a_trial_that_ended_in_optunas_tables_alone_goes_on() -> None:
-    monitor, _, _ = watch()
-
-    def refuse(*_: object) -> None:
-        raise UpdateFinishedTrialError("it was told elsewhere")
-
-    monitor.trial.report = refuse  # type: ignore[method-assign]
-    monitor.evaluated(5, 40.0)
-    assert monitor.reported == {5: 40.0}
 
 
 def test_a_checkpoint_is_saved_when_it_is_due_and_before_a_stop() -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import optuna
 import pytest
 
 from mtdlab.config import StudySpec, read_study
@@ -12,10 +11,9 @@ from mtdlab.errors import MtdlabError
 from mtdlab.store import Result, list_studies
 from mtdlab.store.owner import this_process
 from mtdlab.sweep import run as runs
+from mtdlab.sweep.objectives import objective_of
 from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.optuna_study import OptunaStudy
 from mtdlab.sweep.preflight import (
-    check_requirements,
     check_writable,
     has_trials_left,
     setting_warnings,
@@ -138,17 +136,15 @@ def test_every_searched_input_is_checked(write: Write, tiny_encoder: Path, tmp_p
     search = f"search: {{encoder: [{tiny_encoder}, second-encoder], ema_decay"
     path.write_text(text.replace("search: {ema_decay", search))
     with pytest.raises(MtdlabError, match="encoder second-encoder: neither a folder here"):
-        check_requirements(read_study(path), tmp_path / "models")
+        objective_of(read_study(path)).check(read_study(path), tmp_path / "models")
 
 
 def finish(spec: StudySpec, url: str, state: str = "COMPLETE") -> None:
     """Claim every waiting trial and record how it ended."""
-    store, optuna_study = open_study(spec, url, ""), OptunaStudy(url, spec)
+    store = open_study(spec, url, "")
     while claim := store.claim(this_process()):
-        trial, parameters = optuna_study.begin(claim)
-        store.begin(claim, trial._trial_id, trial.number, parameters, {}, 2.0)
+        store.begin(claim, claim.parameters or {}, {}, 2.0)
         store.finish(claim, this_process(), Result(state, values={"score": 1.0}))
-        optuna_study.record(trial._trial_id, state, 1.0, 1.0)
 
 
 def test_trials_are_left_until_all_have_ended(write: Write, tmp_path: Path) -> None:
@@ -173,17 +169,6 @@ def test_a_complete_study_answers_without_its_inputs(write: Write, tmp_path: Pat
     assert runs.sweep(spec, url, jobs=1).counts == {"COMPLETE": 2}
 
 
-def test_a_study_that_was_deleted_through_optuna_is_checked_as_a_new_one(
-    write: Write, tmp_path: Path
-) -> None:
-    url = f"sqlite:///{tmp_path / 'a.db'}"
-    spec = write(corpus="gone.txt")
-    finish(spec, url)
-    optuna.delete_study(study_name="a", storage=url)
-    with pytest.raises(MtdlabError, match=r"gone.txt"):
-        runs.sweep(spec, url, jobs=1)
-
-
 def test_a_queue_below_a_batch_is_warned_of(write: Write) -> None:
     [warning] = setting_warnings(write(queue_size=3, batch_size=4))
     assert warning == (
@@ -203,6 +188,6 @@ def test_every_missing_input_is_reported_at_once(write: Write, tmp_path: Path) -
         r"  evaluation .*sts-dev.csv: .*$",
     ]
     with pytest.raises(MtdlabError, match="".join(sentences)):
-        check_requirements(spec, tmp_path / "models")
+        objective_of(spec).check(spec, tmp_path / "models")
     with pytest.raises(MtdlabError, match="".join(sentences)):
         estimate(spec)

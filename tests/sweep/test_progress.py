@@ -11,8 +11,7 @@ from rich.console import Console
 from mtdlab.config.study import known_settings
 from mtdlab.store import RunningTrial
 from mtdlab.sweep import progress
-from mtdlab.sweep.finished import WIDTH, FinishedTrial, describe, line
-from mtdlab.sweep.progress import Display, Phases, Tally
+from mtdlab.sweep.progress import WIDTH, Display, FinishedTrial, Phases, Tally, describe, line
 
 KNOWN = known_settings(("mocose",))
 PARAMETERS = {

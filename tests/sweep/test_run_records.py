@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from stub_sweep import StubSweep, ended_at_last
 
-from analysis.report.status import describe_status
+from analysis.report.study_facts import describe_status
 from mtdlab import load_study
 from mtdlab.config import Unit
 from mtdlab.store import Store, list_studies
@@ -36,10 +36,10 @@ def test_a_trial_whose_process_was_killed_is_shown_as_waiting(url: str) -> None:
     store = make_study(url)
     assert states(url) == ("planned", "planned", {"WAITING": 3})
     mine = this_process()
-    for number, owner in enumerate((mine, mine | {"started": "0"})):
+    for owner in (mine, mine | {"started": "0"}):
         claim = store.claim(owner)
         assert claim is not None
-        store.begin(claim, number, number, {}, {"steps": 4}, 2.0)
+        store.begin(claim, {}, {"steps": 4}, 2.0)
     assert states(url) == ("running", "running", {"RUNNING": 1, "WAITING": 2})
     assert load_study("a", url).trials["state"].tolist() == ["RUNNING", "WAITING"]
     assert (read_trial(url, "a", 0).state, read_trial(url, "a", 1).state) == ("RUNNING", "WAITING")

@@ -15,9 +15,8 @@ from mtdlab.store import Result, Store
 from mtdlab.store.owner import this_process
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import worker as workers
-from mtdlab.sweep.finished import FinishedTrial
 from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.progress import Tally
+from mtdlab.sweep.progress import FinishedTrial, Tally
 
 STUDY = """
 study: ranked
@@ -98,7 +97,7 @@ def test_a_pruner_compares_the_scores_that_rank_the_trials(
     for trial in done:
         # the checkpoint's dev score is the highest of those that the pruner saw
         assert list(trial.intermediate_values) == [2, 4, 6]
-        assert trial.value == max(trial.intermediate_values.values())
+        assert trial.value == pytest.approx(max(trial.intermediate_values.values()), rel=1e-6)
     assert {trial.number for trial in done} == set(trials["number"])
 
 
@@ -126,14 +125,13 @@ def test_an_average_ranks_trials_too(tmp_path: Path) -> None:
     for number, average in enumerate([50.0, 60.0, 60.0]):
         claim = store.claim({"pid": 1})
         assert claim is not None
-        store.begin(claim, 10 + number, number, {}, {}, 1.0)
+        store.begin(claim, {}, {}, 1.0)
         scores = {"sts_average": average, "sts_test": 40.0 - number}
         result = Result("COMPLETE", values={"score": 40.0 - number}, scores=scores)
         assert store.finish(claim, {"pid": 1}, result)
     best = store.best_trial()
     assert best is not None
     assert (best.number, best.score, best.ranking) == (1, 39.0, 60.0)
-    assert store.finished([12])[12].ranking == 60.0
     assert store.select_by("sts_test") == "sts_average"
 
 

@@ -19,8 +19,7 @@ from mtdlab.sweep.checkpoints import TrialCheckpoints, describe_run
 from mtdlab.sweep.shared_checkpoints import SharedCheckpoints
 from mtdlab.training.checkpoint import save_checkpoint
 from mtdlab.training.inputs import RunInputs, load_inputs
-from mtdlab.training.loop import start, train
-from mtdlab.training.outcome import Outcome
+from mtdlab.training.loop import Outcome, start, train
 
 STEPS = 8
 TRIAL = Path("study") / "setting-0"

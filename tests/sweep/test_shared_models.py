@@ -8,24 +8,23 @@ from typing import Any
 
 import pytest
 
-from analysis.report.kept_model import place_of_model
+from analysis.report.study_facts import place_of_model
 from mtdlab import load_study, run_study
 from mtdlab.commands.show import _describe_study
 from mtdlab.commands.sweep_summary import summary_fields, summary_lines
+from mtdlab.commands.transfer import export_study, import_study
 from mtdlab.config import StudySpec, Unit, read_study
 from mtdlab.data_paths import RUN
 from mtdlab.errors import MtdlabError
 from mtdlab.store import Claim, Result, SavedModel, Store, list_studies
-from mtdlab.store.owner import this_process
-from mtdlab.sweep import best_model
 from mtdlab.sweep import run as runs
+from mtdlab.sweep import trainer
 from mtdlab.sweep import worker as workers
 from mtdlab.sweep.artifacts import Artifacts
 from mtdlab.sweep.doctor import examine
 from mtdlab.sweep.model_folders import CHECKPOINTS, kept_trial
 from mtdlab.sweep.monitor import TrialMonitor
 from mtdlab.sweep.shared_models import share_model
-from mtdlab.sweep.transfer import export_study, import_study
 
 STUDY = """
 study: kept
@@ -42,6 +41,8 @@ trainer:
 search: {ema_decay: [0.5, 0.9]}
 seeds: [0]
 """
+# memory is as remote as S3; `test_artifacts.py` and `test_shared_checkpoints.py` have all three
+LOCAL_AND_REMOTE = pytest.mark.parametrize("shared_url", ["file", "s3"], indirect=True)
 
 
 @pytest.fixture
@@ -76,13 +77,14 @@ def stop_in(monkeypatch: pytest.MonkeyPatch, number: int, step: int) -> None:
     passed = TrialMonitor.passed
 
     def stopping(self: TrialMonitor, at: int, shown: int) -> None:
-        if self.trial.number == number and at == step:
+        if self.claim.number == number and at == step:
             self.stop.request()
         passed(self, at, shown)
 
     monkeypatch.setattr(TrialMonitor, "passed", stopping)
 
 
+@LOCAL_AND_REMOTE
 def test_a_trial_interrupted_on_one_machine_ends_on_another_as_one_that_was_not(
     spec, sweep, url, shared_url, tmp_path, monkeypatch, capsys
 ) -> None:
@@ -113,6 +115,7 @@ def test_a_trial_interrupted_on_one_machine_ends_on_another_as_one_that_was_not(
     assert "its process ended before its model" not in capsys.readouterr().err
 
 
+@LOCAL_AND_REMOTE
 def test_the_best_model_is_shared_and_named_on_every_machine(
     sweep, url, shared_url, tmp_path
 ) -> None:
@@ -185,28 +188,26 @@ class Killed(BaseException):
     """The end of the process."""
 
 
-def test_a_model_that_a_killed_machine_did_not_share_is_shared_by_another(
-    sweep, shared_url, tmp_path, monkeypatch, capsys
+@LOCAL_AND_REMOTE
+def test_a_model_that_a_killed_machine_staged_is_published_by_another(
+    sweep, shared_url, tmp_path, monkeypatch
 ) -> None:
     best = sweep("straight", f"file://{tmp_path / 'straight-shared'}").best.number
     (tmp_path / "s.db").unlink()
-    save = best_model.save_model
-    monkeypatch.setattr("mtdlab.sweep.checkpoints.LEAST_SECONDS", 0)
-    monkeypatch.setattr("mtdlab.sweep.checkpoints.COST", 1e9)
+    publish = trainer.publish_model
 
-    def killed(folder: Path, *arguments: Any) -> None:
-        if arguments[-1]["trial"] == best:
+    def killed(folder: Path, model: Path, store: Store, claim: Claim) -> str:
+        if claim.number == best:
             raise Killed
-        save(folder, *arguments)
+        return publish(folder, model, store, claim)
 
     with monkeypatch.context() as patch:
-        patch.setattr(best_model, "save_model", killed)
+        patch.setattr(trainer, "publish_model", killed)
         with pytest.raises(Killed, match=r"^$"):
             sweep("a", shared_url)
     assert Artifacts(shared_url).files("kept/checkpoints")
     result = sweep("b")
     assert result.counts == {"COMPLETE": 2}
-    assert f"trial {best} is the best, but its process ended" in capsys.readouterr().err
     assert (result.model.trial, result.model.is_shared) == (best, True)
     weights = Path("kept") / "model.safetensors"
     straight = tmp_path / "straight" / weights
@@ -214,6 +215,7 @@ def test_a_model_that_a_killed_machine_did_not_share_is_shared_by_another(
     assert Artifacts(shared_url).files("kept/checkpoints") == []
 
 
+@LOCAL_AND_REMOTE
 def test_the_shared_checkpoints_of_a_failed_trial_are_removed(
     sweep, shared_url, monkeypatch
 ) -> None:
@@ -233,24 +235,6 @@ def test_the_shared_checkpoints_of_a_failed_trial_are_removed(
     assert artifacts.files("kept/checkpoints") == []
 
 
-def test_while_another_sweep_runs_its_checkpoints_stay(sweep, url, shared_url, tmp_path) -> None:
-    sweep("a", shared_url)
-    store = Store(url, 1)
-    ended = store.ended()[0]
-    (tmp_path / "one.json").write_text("{}")
-    name = f"kept/checkpoints/{ended.setting}-{ended.seed}"
-    artifacts = Artifacts(shared_url)
-    (tmp_path / "left").mkdir()
-    (tmp_path / "left" / "manifest.json").write_text("{}")
-    artifacts.upload(tmp_path / "left", f"{name}/step-0000000002", last="manifest.json")
-    other = store.begin_sweep(this_process())
-    sweep("b")
-    assert artifacts.files(name)
-    store.end_sweep(other)
-    sweep("b")
-    assert artifacts.files(name) == []
-
-
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     store = Store(f"sqlite:///{tmp_path / 'two.db'}", study_id=1)
@@ -263,7 +247,7 @@ def finished(store: Store, score: float) -> Claim:
     owner = {"pid": score}
     claim = store.claim(owner)
     assert claim is not None
-    store.begin(claim, claim.row, claim.row, {}, {}, 1.0)
+    store.begin(claim, {}, {}, 1.0)
     assert store.finish(claim, owner, Result("COMPLETE", values={"score": score}))
     return claim
 
@@ -282,19 +266,19 @@ def test_of_two_machines_that_share_at_once_the_better_model_stays(
     """The first one has uploaded its model, but not recorded it, when the second one ends."""
     artifacts = Artifacts(shared_url)
     worse = finished(store, 40.0)
-    first, upload = a_model(tmp_path / "a", worse.row), Artifacts.upload
+    first, upload = a_model(tmp_path / "a", worse.number), Artifacts.upload
 
     def overtake(self: Artifacts, folder: Path, name: str, last: str) -> None:
         upload(self, folder, name, last)
         if folder == first and overtaken:
             better = finished(store, 41.0)
-            share_model(a_model(tmp_path / "b", better.row), store, artifacts)
+            share_model(a_model(tmp_path / "b", better.number), store, artifacts)
 
     monkeypatch.setattr(Artifacts, "upload", overtake)
     share_model(first, store, artifacts)
     if not overtaken:
         better = finished(store, 41.0)
-        share_model(a_model(tmp_path / "b", better.row), store, artifacts)
+        share_model(a_model(tmp_path / "b", better.number), store, artifacts)
     best = store.best_trial()
     assert best.score == 41.0
     model = store.saved_model()
@@ -309,12 +293,12 @@ def test_of_two_machines_that_share_at_once_the_better_model_stays(
 
 def test_a_worse_model_does_not_replace_the_record_of_the_best_one(store: Store) -> None:
     finished(store, 40.0)
-    assert store.record_model(1, "a", "/a") is None
+    assert store.record_model(0, "a", "/a") is None
     finished(store, 41.0)
-    assert store.record_model(2, "b", "file:///b") == SavedModel(1, "a", "/a")
-    assert store.record_model(1, "a", "/a") == SavedModel(1, "a", "/a")
-    assert store.saved_model() == SavedModel(2, "b", "file:///b")
-    assert store.record_model(2, "b", "file:///c") == SavedModel(2, "b", "file:///b")
+    assert store.record_model(1, "b", "file:///b") == SavedModel(0, "a", "/a")
+    assert store.record_model(0, "a", "/a") == SavedModel(0, "a", "/a")
+    assert store.saved_model() == SavedModel(1, "b", "file:///b")
+    assert store.record_model(1, "b", "file:///c") == SavedModel(1, "b", "file:///b")
 
 
 def test_another_place_than_the_recorded_one_is_refused(sweep, url, tmp_path) -> None:

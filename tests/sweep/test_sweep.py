@@ -11,22 +11,22 @@ import optuna
 import pytest
 from sqlalchemy import Engine, event
 
-from analysis.tasks import STS
+from analysis.data.tasks import STS
 from mtdlab import load_study
 from mtdlab.config import TrainerSettings, read_study
 from mtdlab.errors import MtdlabError, StorageError, TrialError
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.evaluation.suite import TaskScore
-from mtdlab.store import Result, Store, database
+from mtdlab.store import Result, database
 from mtdlab.store import owner as owners
+from mtdlab.store.store import open_store
 from mtdlab.sweep import results, trainer
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import worker as workers
 from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.optuna_study import OptunaStudy
 from mtdlab.sweep.signals import Interrupted
 from mtdlab.training.inputs import EncoderScores
-from mtdlab.training.outcome import Outcome
+from mtdlab.training.loop import Outcome
 
 GRID = """
 study: small
@@ -240,40 +240,10 @@ def test_an_interrupted_trial_goes_back_to_waiting_and_is_taken_again(
     assert (stopped.ran, stopped.exit_code) == (2, 130)
     assert stopped.counts == {"COMPLETE": 2, "WAITING": 6}
     states = [t.state.name for t in optuna.load_study(study_name="small", storage=url).trials]
-    assert states == ["COMPLETE", "COMPLETE", "WAITING"]
+    assert states == ["COMPLETE", "COMPLETE"]
     assert sweep(study(GRID), url).counts == {"COMPLETE": 8}
     assert settings_done(url) == ALL
     assert len(optuna.load_study(study_name="small", storage=url).trials) == 8
-
-
-@pytest.mark.usefixtures("objective")
-def test_a_trial_that_has_ended_in_optunas_tables_alone_begins_anew(study, url) -> None:
-    spec = read_study(study(GRID))
-    open_study(spec, url, "")
-    optuna_study = OptunaStudy(url, spec)
-    store = Store(url, optuna_study.study_id)
-    claim = store.claim(owners.this_process())
-    trial, parameters = optuna_study.begin(claim)
-    settings = {"steps": 4, "evaluate_every": 2}
-    store.begin(claim, trial._trial_id, trial.number, parameters, settings, None)
-    store.release(claim.row, claim.owner)
-    optuna_study.record(trial._trial_id, "FAIL", reason="ended by another process")
-    assert sweep(study(GRID), url).counts == {"COMPLETE": 8}
-    assert len(optuna.load_study(study_name="small", storage=url).trials) == 9
-
-
-def test_an_end_that_another_sweep_recorded_first_is_no_error(study, url, monkeypatch) -> None:
-    spec = read_study(study(GRID))
-    store = open_study(spec, url, "")
-    optuna_study = OptunaStudy(url, spec)
-    trial, _ = optuna_study.begin(store.claim(owners.this_process()))
-    before = optuna_study.storage.get_trial(trial._trial_id)
-    optuna_study.record(trial._trial_id, "COMPLETE", 1.0, 2.0)
-    monkeypatch.setattr(optuna_study.storage, "get_trial", lambda _: before)
-    optuna_study.record(trial._trial_id, "COMPLETE", 1.0, 2.0, note="later")
-    optuna_study.release(trial._trial_id)
-    [recorded] = optuna.load_study(study_name="small", storage=url).trials
-    assert (recorded.state.name, recorded.value) == ("COMPLETE", 1.0)
 
 
 def test_an_error_that_ends_a_sweep_releases_its_trial(study, url, objective) -> None:
@@ -289,23 +259,20 @@ def test_an_error_that_ends_a_sweep_releases_its_trial(study, url, objective) ->
     assert sweep(study(GRID), url).counts == {"COMPLETE": 8}
 
 
-@pytest.mark.parametrize("killed_after", ["claim", "ask", "begin", "finish"])
+@pytest.mark.parametrize("killed_after", ["claim", "begin", "finish"])
 @pytest.mark.usefixtures("objective")
 def test_what_a_killed_worker_left_is_repaired(study, url, killed_after: str) -> None:
     """A process that ends between any two transactions costs nothing but its own trial."""
     spec = read_study(study(GRID))
     dead = owners.this_process() | {"started": "0"}
-    open_study(spec, url, "")
-    optuna_study = OptunaStudy(url, spec)
-    store = Store(url, optuna_study.study_id)
+    store = open_study(spec, url, "")
     claim = store.claim(dead)
     assert claim is not None
-    if killed_after != "claim":
-        trial, parameters = optuna_study.begin(claim)
     if killed_after in ("begin", "finish"):
-        store.begin(claim, trial._trial_id, trial.number, parameters, {"steps": 4}, 3.0)
+        store.begin(claim, claim.parameters or {}, {"steps": 4}, 3.0)
     if killed_after == "finish":
-        ended = Result("COMPLETE", values={"score": 9.0}, scores={"sts_dev": 70.0})
+        scores = {"sts_dev": 70.0, "sts_test": 9.0}
+        ended = Result("COMPLETE", values={"score": 9.0}, scores=scores)
         assert store.finish(claim, dead, ended)
 
     assert sweep(study(GRID), url).counts == {"COMPLETE": 8}
@@ -315,8 +282,7 @@ def test_what_a_killed_worker_left_is_repaired(study, url, killed_after: str) ->
     assert settings_done(url) == ALL or killed_after == "finish"
     trials = optuna.load_study(study_name="small", storage=url).trials
     assert sum(t.state.name == "COMPLETE" for t in trials) == 8
-    assert not any(t.state.name in ("RUNNING", "WAITING") for t in trials)
-    assert len(trials) == (9 if killed_after == "ask" else 8)
+    assert len(trials) == 8
 
 
 @pytest.mark.usefixtures("objective")
@@ -370,7 +336,7 @@ def test_a_sampled_study_draws_once_for_all_seeds(study, url, sampler: str) -> N
     "text", [GRID, SAMPLED.replace("SAMPLER", "random")], ids=["grid", "drawn"]
 )
 @pytest.mark.usefixtures("objective")
-def test_the_settings_of_a_trial_are_recorded_in_one_statement(study, url, text: str) -> None:
+def test_the_attributes_of_a_trial_are_recorded_in_one_statement(study, url, text: str) -> None:
     written: list[str] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
@@ -382,8 +348,7 @@ def test_the_settings_of_a_trial_are_recorded_in_one_statement(study, url, text:
         result = sweep(study(text), url)
     finally:
         event.remove(Engine, "before_cursor_execute", note)
-    # and its score when it ends
-    assert len(written) == 2 * result.ran > 0
+    assert len(written) == result.ran > 0
 
 
 @pytest.mark.usefixtures("objective")
@@ -436,7 +401,7 @@ def test_a_setting_that_is_newer_than_the_study_has_its_default(study, url) -> N
     path = study(GRID)
     sweep(path, url)
     spec = read_study(path)
-    store = Store(url, OptunaStudy(url, spec).study_id)
+    store = open_store(url, spec.name)
     identity = spec.identity()
     del identity["trainer"]["in_batch_negatives"]
     store.write_study(spec.name, spec.metric, identity, spec.text, "")
@@ -448,12 +413,23 @@ def test_a_setting_that_is_newer_than_the_study_has_its_default(study, url) -> N
 
 
 @pytest.mark.usefixtures("objective")
-def test_a_study_deleted_through_optuna_starts_anew(study, url) -> None:
+def test_a_study_deleted_through_optuna_is_written_there_again(study, url) -> None:
     sweep(study(GRID), url)
+    before = optuna.load_study(study_name="small", storage=url)
     optuna.delete_study(study_name="small", storage=url)
-    workers.open_in_process.cache_clear()
     again = sweep(study(GRID), url)
-    assert (again.ran, again.counts) == (8, {"COMPLETE": 8})
+    assert (again.ran, again.counts) == (0, {"COMPLETE": 8})
+    after = optuna.load_study(study_name="small", storage=url)
+    for first, second in zip(before.trials, after.trials, strict=True):
+        assert (first.number, first.values, first.params) == (
+            second.number,
+            second.values,
+            second.params,
+        )
+        assert (first.user_attrs, first.intermediate_values) == (
+            second.user_attrs,
+            second.intermediate_values,
+        )
 
 
 def outcome_of(scores: list[TaskScore]) -> Outcome:

@@ -13,18 +13,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from optuna.storages._rdb.models import BaseModel
 
 from mtdlab.cli import main
+from mtdlab.commands.transfer import export_study
 from mtdlab.config import read_study
 from mtdlab.evaluation.items import similarities
 from mtdlab.store import Result, Store
 from mtdlab.store.imported import COLUMNS
-from mtdlab.store.optuna_rows import OF_STUDY, OF_TRIAL
 from mtdlab.store.tables import Base, Schema, SweepRow
 from mtdlab.sweep import trainer
 from mtdlab.sweep.run import sweep
-from mtdlab.sweep.transfer import export_study
 from mtdlab.sweep.worker import open_in_process
 
 STUDY = """\
@@ -266,8 +264,7 @@ def test_every_column_has_its_shape() -> None:
     own = {table.name: table for table in Base.metadata.sorted_tables}
     for without in (Schema, SweepRow):
         del own[without.__tablename__]
-    optunas = {name: BaseModel.metadata.tables[name] for name in (*OF_STUDY, *OF_TRIAL)}
-    found = {name: set(table.columns.keys()) for name, table in {**own, **optunas}.items()}
+    found = {name: set(table.columns.keys()) for name, table in own.items()}
     assert found == {name: set(columns) for name, columns in COLUMNS.items()}
 
 
@@ -278,7 +275,7 @@ def test_an_export_that_was_not_changed_is_imported(
     words = ("import-study", str(folder / "export.db"), "--storage", str(tmp_path / "target.db"))
     assert call(monkeypatch, *words) == 0
     filled = {table for table, rows in contents(tmp_path / "target.db").items() if rows}
-    assert filled >= COLUMNS.keys() - {"study_system_attributes", "trial_system_attributes"}
+    assert filled >= COLUMNS.keys()
 
 
 @pytest.mark.usefixtures("few_simulated_tables")

@@ -11,7 +11,7 @@ from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.sweep.tracking import check_tracking, track, write_events
 from mtdlab.training.inputs import EncoderScores
-from mtdlab.training.outcome import Outcome
+from mtdlab.training.loop import Outcome
 
 NAN = float("nan")
 

@@ -1,6 +1,5 @@
 """Whole studies deleted, renamed, exported and imported, on both databases."""
 
-import dataclasses
 import platform
 import shutil
 import sqlite3
@@ -17,28 +16,32 @@ import pandas as pd
 import pytest
 from pytest_postgresql.executors import PostgreSQLExecutor
 
-from analysis.frames import StudyFrames
+from analysis.data.frames import StudyFrames
 from mtdlab import load_study
 from mtdlab.cli import main
 from mtdlab.config.reader import parse_study
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError
-from mtdlab.store import Result, Store, study_names, transfer
+from mtdlab.store import Result, Store, imported, study_names
+from mtdlab.store.exchange import read_records
 from mtdlab.store.names import names_in
 from mtdlab.store.owner import this_process
 from mtdlab.store.plans import record_plan
-from mtdlab.store.tables import SCHEMA_VERSION, TrialRow
-from mtdlab.store.transfer import read_records
+from mtdlab.store.tables import TrialRow
 from mtdlab.sweep.doctor import examine
+from mtdlab.sweep.exchange import (
+    adapt_command,
+    delete_study,
+    export_study,
+    import_study,
+    rename_study,
+)
 from mtdlab.sweep.heartbeat import recorded_sweep
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.optuna_study import open_storage
-from mtdlab.sweep.recorded_command import adapt_command
 from mtdlab.sweep.signals import StopRequest
-from mtdlab.sweep.transfer import delete_study, export_study, import_study, rename_study
 from tests.postgresql import janitor, url_of
+from tests.store.make_database import restore
 from tests.store.test_stored_items import assert_same_items
-
-RECORDED = Path(__file__).parents[1] / "store" / "data" / f"schema-{SCHEMA_VERSION}.db"
 
 
 def assert_equal(first: StudyFrames, second: StudyFrames) -> None:
@@ -60,7 +63,7 @@ def assert_equal(first: StudyFrames, second: StudyFrames) -> None:
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with GRID.db and DRAWN.db, exported, and the database that they come from."""
     folder = tmp_path_factory.mktemp("exported")
-    shutil.copy(RECORDED, folder / "recorded.db")
+    restore(folder / "recorded.db")
     for name in ("grid", "drawn"):
         export_study(name, f"sqlite:///{folder / 'recorded.db'}", folder / f"{name}.db")
     return folder
@@ -98,14 +101,15 @@ def test_a_study_is_the_same_after_export_and_import(
     two: str, exported: Path, tmp_path: Path
 ) -> None:
     for name in ("grid", "drawn"):
-        before = load_study(name, str(RECORDED))
+        before = load_study(name, str(exported / "recorded.db"))
         assert_equal(load_study(name, two), before)
         assert study_names(str(exported / f"{name}.db")) == [name]
         assert_equal(load_study(name, str(exported / f"{name}.db")), before)
         old = optuna_study(name, f"sqlite:///{exported / 'recorded.db'}")
         new = optuna_study(name, two)
         assert new.user_attrs == old.user_attrs
-        for first, second in zip(old.trials, new.trials, strict=True):
+        ended = ([each for each in of.trials if each.state.is_finished()] for of in (old, new))
+        for first, second in zip(*ended, strict=True):
             assert (first.number, first.state, first.values) == (
                 second.number,
                 second.state,
@@ -117,10 +121,6 @@ def test_a_study_is_the_same_after_export_and_import(
     export_study("grid", two, tmp_path / "out.db")
     import_study(tmp_path / "out.db", f"sqlite:///{tmp_path / 'again.db'}")
     assert_equal(load_study("grid", str(tmp_path / "again.db")), load_study("grid", two))
-    # the rows refer to Optuna's trials of the new database
-    ids = {trial._trial_id: trial.number for trial in optuna_study("grid", two).trials}
-    for trial in read_records(two, "grid").trials:
-        assert ids.get(trial["optuna_id"]) == trial["number"]
 
 
 def test_items_that_do_not_fit_are_neither_exported_nor_imported(
@@ -212,7 +212,8 @@ def test_a_renamed_study_keeps_everything(two: str, tmp_path: Path) -> None:
         "mtdlab sweep grid.yaml --set study=other"
     )
     pd.testing.assert_frame_equal(after.trials, before.trials)
-    assert len(optuna_study("other", two).trials) == len(before.trials)
+    ended = before.trials["state"].isin(["COMPLETE", "FAIL", "PRUNED"]).sum()
+    assert len(optuna_study("other", two).trials) == ended
     assert names_in(two) == {"other", "drawn"}
     assert after.plans == before.plans
 
@@ -281,9 +282,9 @@ def test_a_heartbeat_in_the_future_keeps_no_study(two: str, tmp_path: Path) -> N
 def test_an_export_reads_one_moment_and_locks_nobody(
     two: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A trial begins and ends after its row was read, before its scores and Optuna's rows are."""
+    """A trial begins and ends after its row was read, before its scores are."""
     store = Store(two, read_records(two, "grid").study["id"])
-    read, ended = transfer._records, []
+    read, ended = imported._records, []
 
     def end_a_trial() -> None:
         claim = store.claim(this_process())
@@ -306,7 +307,7 @@ def test_an_export_reads_one_moment_and_locks_nobody(
 
     threads: list[threading.Thread] = []
     before = load_study("grid", two)
-    monkeypatch.setattr(transfer, "_records", interrupted)
+    monkeypatch.setattr(imported, "_records", interrupted)
     export_study("grid", two, tmp_path / "out.db")
     [thread] = threads
     thread.join(30)
@@ -327,24 +328,17 @@ def test_a_reader_of_an_export_takes_no_write_lock(
     assert load_study("grid", str(tmp_path / "out.db")).planned == 8
 
 
-def test_a_study_that_was_deleted_through_optuna_is_neither_exported_nor_taken_over(
+def test_a_study_that_was_deleted_through_optuna_is_exported_and_stays_what_it_is(
     two: str, exported: Path, tmp_path: Path
 ) -> None:
-    """SQLite gives the id of the deleted study, the last one, to the imported one."""
-    last = max(("grid", "drawn"), key=lambda name: read_records(two, name).study["id"])
-    optuna.delete_study(study_name=last, storage=open_storage(two))
-    with pytest.raises(MtdlabError, match=rf"study {last} was deleted through Optuna; there is no"):
-        export_study(last, two, tmp_path / "a.db")
-    assert not list(tmp_path.glob("a.db")) + list(tmp_path.glob(".*writing*"))
+    """Optuna's tables have a copy; SQLite gives the id of the deleted one to the imported one."""
+    before = load_study("drawn", two)
+    optuna.delete_study(study_name="drawn", storage=open_storage(two))
+    export_study("drawn", two, tmp_path / "a.db")
     assert import_study(exported / "grid.db", two, "third") == "third"
-    assert_equal(
-        dataclasses.replace(
-            load_study("third", two), name="grid", command="mtdlab sweep grid.yaml"
-        ),
-        load_study("grid", str(exported / "grid.db")),
-    )
-    if two.startswith("sqlite"):
-        assert last not in study_names(two)
+    assert_equal(load_study("drawn", two), before)
+    assert_equal(load_study("drawn", str(tmp_path / "a.db")), before)
+    assert len(optuna_study("drawn", f"sqlite:///{tmp_path / 'a.db'}").trials) == 2
 
 
 def test_names_that_differ_in_case_only_are_refused(two: str, exported: Path) -> None:
@@ -447,7 +441,7 @@ def test_the_commands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    shutil.copy(RECORDED, tmp_path / "mtdlab.db")
+    restore(tmp_path / "mtdlab.db")
     assert run(["export-study", "grid", "--out", "g.db"], monkeypatch) == 0
     assert run(["import-study", "g.db"], monkeypatch) == 2
     assert run(["import-study", "g.db", "--name", "again"], monkeypatch) == 0

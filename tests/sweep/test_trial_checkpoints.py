@@ -12,8 +12,7 @@ from mtdlab.sweep.checkpoints import TrialCheckpoints, describe_run
 from mtdlab.sweep.model_folders import remove_checkpoints_of
 from mtdlab.training.checkpoint import find_checkpoint, save_checkpoint
 from mtdlab.training.inputs import RunInputs, load_inputs
-from mtdlab.training.loop import start, train
-from mtdlab.training.outcome import Outcome
+from mtdlab.training.loop import Outcome, start, train
 
 STEPS = 8
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from mtdlab.corpus.token_store import TokenStore
+from mtdlab.corpus.tokens import TokenStore
 from mtdlab.errors import MtdlabError
 from mtdlab.training.batches import BatchOrder
 

@@ -18,6 +18,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.device import Device
+from mtdlab.encoders.embed import Embedder
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.evaluation.pairs import load_pairs
@@ -25,11 +26,9 @@ from mtdlab.methods.heads import predictor
 from mtdlab.methods.queue import KeyQueue, PublishedQueue
 from mtdlab.settings import Representation
 from mtdlab.training import export
-from mtdlab.training.card import MethodText, model_card
-from mtdlab.training.export import locked, save_model
+from mtdlab.training.export import MethodText, locked, model_card, save_model
 from mtdlab.training.inputs import RunInputs, load_inputs
-from mtdlab.training.loop import train
-from mtdlab.training.outcome import Outcome
+from mtdlab.training.loop import Outcome, train
 from tests.conftest import branch_of
 
 CPU = Device(torch.device("cpu"), torch.float32)
@@ -80,7 +79,7 @@ def test_the_exported_model_has_the_trained_score(
 ) -> None:
     settings, inputs, outcome = run
     encoder = load_encoder(str(folder), settings.dropout)
-    vectors = inputs.test.embed(encoder.model, Representation("cls"), CPU)
+    vectors = inputs.test.embed(Embedder(encoder.model, Representation("cls"), CPU))
     assert inputs.test.evaluate(vectors).score == pytest.approx(outcome.after.test.score)
     assert outcome.after.test != outcome.before.test
     assert capfd.readouterr().err == ""
@@ -138,7 +137,7 @@ def test_sentence_transformer_loads_the_model_with_the_same_pooling(
     pairs = load_pairs(settings.evaluation, "test")
     theirs = library.SentenceTransformer(str(tmp_path / pooling), device="cpu")
     encoder = load_encoder(str(tmp_path / pooling), 0.1)
-    ours = inputs.test.embed(encoder.model, Representation(pooling), CPU)
+    ours = inputs.test.embed(Embedder(encoder.model, Representation(pooling), CPU))
     assert np.allclose(theirs.encode(sorted({*pairs.first, *pairs.second})), ours, atol=1e-5)
 
 

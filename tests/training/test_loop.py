@@ -16,6 +16,7 @@ from torch.nn.functional import normalize
 
 from mtdlab.config import TrainerSettings
 from mtdlab.device import Device
+from mtdlab.encoders.embed import Embedder
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.methods.heads import embedding_block, predictor, word_table
@@ -25,8 +26,7 @@ from mtdlab.methods.momentum import averaged_pairs, ema_update, make_target
 from mtdlab.methods.queue import KeyQueue
 from mtdlab.settings import Representation
 from mtdlab.training.inputs import RunInputs, check_inputs, load_inputs
-from mtdlab.training.loop import train
-from mtdlab.training.outcome import Outcome
+from mtdlab.training.loop import Outcome, train
 from tests.conftest import branch_of
 
 Settings = Callable[..., TrainerSettings]
@@ -245,7 +245,7 @@ def test_the_best_checkpoint_is_the_best_dev_step(settings_of: Settings) -> None
     assert outcome.after.dev == seen[outcome.best_step]
     model = copy.deepcopy(inputs.encoder.model)
     model.load_state_dict(outcome.weights)
-    again = inputs.test.evaluate(inputs.test.embed(model, Representation("cls"), CPU))
+    again = inputs.test.evaluate(inputs.test.embed(Embedder(model, Representation("cls"), CPU)))
     assert again == outcome.after.test
 
 
@@ -351,7 +351,7 @@ def test_inputs_are_loaded_once(settings_of: Settings) -> None:
 
 def test_the_scores_before_training_are_those_of_the_loaded_encoder(settings_of: Settings) -> None:
     inputs = load_inputs(settings_of())
-    vectors = inputs.dev.embed(inputs.encoder.model, Representation("cls"), CPU)
+    vectors = inputs.dev.embed(Embedder(inputs.encoder.model, Representation("cls"), CPU))
     assert inputs.before.dev == inputs.dev.evaluate(vectors)
     assert inputs.before.spectrum.shape == (16,)
 

@@ -12,12 +12,11 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from mtdlab.config import TrainerSettings
-from mtdlab.corpus.token_store import TokenStore
+from mtdlab.corpus.tokens import TokenStore
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.methods.base import Method
 from mtdlab.training.inputs import load_inputs
-from mtdlab.training.loop import start, train
-from mtdlab.training.outcome import Outcome
+from mtdlab.training.loop import Outcome, start, train
 from mtdlab.training.probe import LAGS, Probe, mean_cosine_of_others, probed_rows
 
 Settings = Callable[..., TrainerSettings]

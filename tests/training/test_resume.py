@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from mtdlab.config import TrainerSettings
-from mtdlab.testing import _assert_equal, _assert_same_run, _ignore, _stopped_at
+from mtdlab.testing import _assert_equal, _assert_same_run, _ignore, _stop_at
 from mtdlab.training.checkpoint import find_checkpoint, save_checkpoint
 from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import start, train
@@ -53,7 +53,7 @@ def assert_resumes(settings: TrainerSettings, stops: Sequence[int], folder: Path
     # now, since the state of torch's global generator is a part of it
     end = copy.deepcopy(without_time(state))
     for stop in stops:
-        stopped = _stopped_at(settings, inputs, stop)
+        stopped = _stop_at(settings, inputs, stop)
         continued = saved_and_loaded(settings, inputs, stopped, folder / str(stop))
         following = next(copy.deepcopy(continued.batches))
         _assert_equal(next(stopped.batches), following, f"the batch after step {stop}")

@@ -9,7 +9,7 @@ import pytest
 import mtdlab
 from mtdlab.config import make_settings
 from mtdlab.device import choose_device
-from mtdlab.encoders.embed import MAX_LENGTH, Sentences
+from mtdlab.encoders.embed import MAX_LENGTH, Embedder, Sentences
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.training.export import save_model
 from mtdlab.training.inputs import load_inputs
@@ -54,7 +54,7 @@ def test_a_saved_model_gives_the_vectors_that_were_evaluated(
     device = choose_device(settings.model_copy(update={"precision": "auto"}))
     sentences = ["the dog runs", "a cat sleeps in the garden again today", "the"]
     own = Sentences(sentences, inputs.encoder.tokenizer, MAX_LENGTH, settings.prompt)
-    evaluated = own.embed(state.method.encoder, settings.representation, device)
+    evaluated = own.embed(Embedder(state.method.encoder, settings.representation, device))
     vectors = mtdlab.load_encoder(str(folder), device="cpu").encode(sentences)
     assert np.allclose(vectors, evaluated[own.rows(sentences)], atol=1e-6)
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from analysis.report.context import StudyContext
 from analysis.report.topics import (
     batches,
     best_trial,
@@ -25,7 +26,7 @@ from analysis.report.topics import (
 from analysis.report.topics.base import Topic
 from analysis.report.topics.experiment import EXPERIMENT_TOPICS
 
-TOPICS: tuple[Topic[Any], ...] = (
+TOPICS: tuple[Topic[StudyContext, Any], ...] = (
     score.TOPIC,
     looks.TOPIC,
     sufficiency.TOPIC,

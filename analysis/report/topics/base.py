@@ -5,15 +5,15 @@ figures, tables of the page and text by separate functions. `topics/__init__.py`
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
 
 import pandas as pd
 
-from analysis.report.context import StudyContext
 from analysis.report.drawing import Drawing
 from analysis.report.page import Table
 
+Context = TypeVar("Context")
 Info = TypeVar("Info")
 
 
@@ -26,8 +26,10 @@ def _no_text(_: object) -> str:
 
 
 @dataclass(frozen=True)
-class Topic(Generic[Info]):
-    """One topic of the page, in the order in which its parts stand there.
+class Topic(Generic[Context, Info]):
+    """One topic of a page, in the order in which its parts stand there.
+
+    Its context is what the page is about: a study, several studies, or level means.
 
     name     anchor of its section, unique on the page.
     title    heading of its section.
@@ -45,7 +47,7 @@ class Topic(Generic[Info]):
 
     name: str
     title: str
-    compute: Callable[[StudyContext], Info | None]
+    compute: Callable[[Context], Info | None]
     csv: Mapping[str, Callable[[Info], pd.DataFrame]]
     figures: Mapping[str, Callable[[Info], Drawing | None]] = field(default_factory=dict)
     text: Callable[[Info], Sequence[str]] = _nothing
@@ -54,3 +56,49 @@ class Topic(Generic[Info]):
     tables: Callable[[Info], Sequence[Table]] = _nothing
     keep_empty: bool = False
     group: str = "Results"
+
+
+MAIN_FIGURE = "main"
+"""Name of the figure where it is one panel of several."""
+_HEIGHT = 3.0
+"""In inches at a width of 8."""
+
+
+@dataclass(frozen=True)
+class MainFigure:
+    """The main figure before it is drawn.
+
+    name  `MAIN_FIGURE`, or that of the topic's figure where all of it is shown, which is then not
+          repeated in its section.
+    """
+
+    name: str
+    drawing: Drawing
+
+
+def choose_main_figure(
+    name: str, found: Sequence[tuple[Topic[Any, Any], Any]]
+) -> MainFigure | None:
+    """A topic's first figure, or its first panel where there are several rows of panels.
+
+    name   of the topic; found: topics with what they computed.
+
+    Low, so that the first screen shows it, unless rows of text need their height. None where the
+    topic has no figure.
+    """
+    for topic, info in found:
+        if topic.name != name:
+            continue
+        for key, draw in topic.figures.items():
+            if (drawing := draw(info)) is None:
+                continue
+            low = drawing
+            if not drawing.rigid:
+                low = replace(drawing, height=min(drawing.height, _HEIGHT))
+            if drawing.rows == 1:
+                return MainFigure(key, low)
+            panel, first = drawing.panels[0]
+            more = f"{panel[:1].upper()}{panel[1:]}; more in the section “{topic.title}”."
+            low = replace(low, panels=[("", first)], columns=1, caption=more)
+            return MainFigure(MAIN_FIGURE, low)
+    return None

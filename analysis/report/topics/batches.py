@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from analysis.curves import compute_batch_curves
-from analysis.pairing import compute_paired_batch_curves
-from analysis.points import describe_means
-from analysis.published import SCORE, SOURCE, load_curve
-from analysis.report.cells import make_table, thin_rows
+from analysis import figures
+from analysis.data.points import describe_means
+from analysis.data.published import SCORE, SOURCE, load_curve
+from analysis.data.runs import format_mtd
+from analysis.inference.pairing import compute_paired_curve, level_scores
+from analysis.inference.verdict import Verdict, judge_levels
+from analysis.report.cells import BAND, make_table, thin_rows
 from analysis.report.context import StudyContext
 from analysis.report.drawing import Draw, Drawing
 from analysis.report.page import Table
-from analysis.report.text import BAND, LEVEL
 from analysis.report.topics.base import Topic
-from analysis.runs import format_mtd
-from analysis.verdict import Verdict, compute_verdict
+from analysis.statistics.curves import compute_batch_curves
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 
 @dataclass(frozen=True)
@@ -41,23 +41,20 @@ def compute(context: StudyContext) -> Batches | None:
     """None unless there are several batch sizes, one of them at several levels of MTD."""
     runs, settings, items = context.traced, context.study.settings, context.study.items
     sizes = sorted(runs["batch_size"].unique())
-    curves = compute_batch_curves(context.curve_trials, level=LEVEL)
+    curves = compute_batch_curves(context.curve_trials)
     labels = describe_means(curves, runs, by=["batch_size", "mtd"])
     # a study of batch sizes alone has one MTD for each of them
     curved = (curves.groupby("batch_size")["mtd"].nunique() > 1).any()
     if len(sizes) < 2 or not curved:
         return None
+    levels = {
+        int(size): level_scores(runs[runs["batch_size"] == size], settings, items) for size in sizes
+    }
+    paired = [compute_paired_curve(each).assign(batch_size=size) for size, each in levels.items()]
     return Batches(
         curves=curves.join(labels),
-        paired=compute_paired_batch_curves(
-            context.curve_trials, settings, items=items, level=LEVEL
-        ),
-        verdicts={
-            int(size): compute_verdict(
-                runs[runs["batch_size"] == size], settings, items=items, level=LEVEL
-            )
-            for size in sizes
-        },
+        paired=pd.concat(paired, ignore_index=True),
+        verdicts={size: judge_levels(each) for size, each in levels.items()},
         labels=context.labels,
         score=context.score_label,
     )
@@ -111,12 +108,7 @@ def draw(info: Batches) -> Drawing:
 
 
 def _panel(curves: pd.DataFrame, sizes: Sequence[int], label: str) -> Draw:
-    def panel(ax: "Axes") -> None:
-        from analysis import figures
-
-        figures.draw_batch_curves(curves, ax, sizes=sizes, name=label)
-
-    return panel
+    return lambda ax: figures.draw_batch_curves(curves, ax, sizes=sizes, name=label)
 
 
 TOPIC = Topic(

@@ -6,17 +6,14 @@ from dataclasses import asdict, dataclass
 
 import pandas as pd
 
-from analysis.best_trial import DEV, Choice, compute_choices, find_scores
-from analysis.frames import StudyFrames
-from analysis.report.cells import clean, make_table
-from analysis.report.commands import model_folder
-from analysis.report.configuration import format_seconds
+from analysis.data.frames import StudyFrames
+from analysis.data.runs import format_mtd
+from analysis.report.cells import clean, count, make_table
 from analysis.report.context import StudyContext
-from analysis.report.kept_model import place_of_model
 from analysis.report.page import Table
-from analysis.report.text import count
+from analysis.report.study_facts import format_seconds, model_folder, place_of_model
 from analysis.report.topics.base import Topic
-from analysis.runs import format_mtd
+from analysis.statistics.best_trial import DEV, Choice, compute_choices, find_scores
 
 _SHOWN = (
     "chosen_by",
@@ -28,7 +25,7 @@ _SHOWN = (
     "score",
     "score_optimism",
     "configuration_mean",
-    "configuration_runs",
+    "configuration_trials",
 )
 
 
@@ -108,7 +105,7 @@ def _describe_best(info: BestTrial) -> str:
     return (
         f"{ranked} The best of {count(best.n, 'trial')} is trial {best.number} "
         f"(seed {best.seed}{where}), whose {scores}. The mean {metric} of its configuration is "
-        f"{best.configuration_mean:.2f} over {count(best.configuration_runs, 'trial')}."
+        f"{best.configuration_mean:.2f} over {count(best.configuration_trials, 'trial')}."
     )
 
 
@@ -156,7 +153,7 @@ def _describe_optimism(info: BestTrial) -> str:
         f"would be expected {best.optimism:.2f} points above it; if the means differ, less. This "
         "is the expected maximum of normal values (Tippett, Biometrika 1925) with standard "
         "deviations "
-        f"of {best.seed_sd:.2f} between seeds and {best.run_sd:.2f} between trials of a seed, "
+        f"of {best.seed_sd:.2f} between seeds and {best.trial_sd:.2f} between trials of a seed, "
         "estimated within configurations."
     )
     if best.chosen_by == info.metric or not math.isfinite(best.slope):

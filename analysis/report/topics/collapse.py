@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from analysis import figures
 from analysis.experiments import compute_collapse, detect_collapse
-from analysis.experiments.collapse import COLLAPSE_COSINE
-from analysis.report.cells import make_table
+from analysis.report.cells import PERCENT, count, make_table
 from analysis.report.context import StudyContext
 from analysis.report.drawing import Drawing
 from analysis.report.page import Table
-from analysis.report.text import LEVEL, PERCENT, count
 from analysis.report.topics.base import Topic
+from analysis.statistics.training import COLLAPSE_COSINE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,7 +48,7 @@ def compute(context: StudyContext) -> Collapse | None:
     detected = detect_collapse(context.study)
     if not len(detected):
         return None
-    curves = compute_collapse(context.study, level=LEVEL)
+    curves = compute_collapse(context.study)
     return Collapse(curves, detected, context.labels, context.score_label)
 
 
@@ -90,14 +90,10 @@ def draw(info: Collapse) -> Drawing | None:
     table = info.curves.assign(structure=_name_structure(info.curves))
 
     def draw_score(ax: "Axes") -> None:
-        from analysis import figures
-
         figures.draw_structures(table, ax, value="mean", label=info.score)
         figures.add_legend(ax)
 
     def draw_cosine(ax: "Axes") -> None:
-        from analysis import figures
-
         figures.draw_structures(table, ax, value="mean_cosine", label="mean cosine")
         figures.add_legend(ax)
 

@@ -6,20 +6,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from analysis.comparison import COLUMNS, compute_configurations, name_configuration
-from analysis.effects import Effects, compute_effects
-from analysis.experiments.settings import format_value
-from analysis.intervals import Estimate
-from analysis.report.cells import clean, make_table, thin_rows
+from analysis import figures
+from analysis.data.settings import format_value
+from analysis.inference.intervals import Estimate
+from analysis.inference.verdict import describe_points
+from analysis.report.cells import LEVEL, PERCENT, clean, count, make_table, thin_rows
 from analysis.report.context import StudyContext
 from analysis.report.drawing import Drawing
 from analysis.report.page import Table
-from analysis.report.text import LEVEL, PERCENT, count
 from analysis.report.topics.base import Topic
-from analysis.verdict import describe_points
+from analysis.statistics.configurations import (
+    COLUMNS,
+    Effects,
+    compute_configurations,
+    compute_effects,
+    name_configuration,
+)
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 _MOST_DRAWN = 12
 _MOST_LETTERS = 60
@@ -44,7 +49,7 @@ def compute(context: StudyContext) -> Configurations | None:
     if context.verdict.levels_run > 1 or len(context.methods):
         return None
     table = compute_configurations(
-        context.trials, context.study.settings, items=context.study.items, level=LEVEL
+        context.trials, context.study.settings, items=context.study.items
     )
     if len(table) < 2:
         return None
@@ -53,9 +58,7 @@ def compute(context: StudyContext) -> Configurations | None:
         clean(name_configuration(row), most=_MOST_LETTERS)
         for _, row in table[varied].astype("object").iterrows()
     ]
-    effects = compute_effects(
-        context.trials, context.study.settings, items=context.study.items, level=LEVEL
-    )
+    effects = compute_effects(context.trials, context.study.settings, items=context.study.items)
     return Configurations(table, effects, tuple(names), dict(context.labels), context.score_label)
 
 
@@ -131,17 +134,19 @@ def draw(info: Configurations) -> Drawing:
     """The mean and interval of the best configurations."""
     table = info.table.head(_MOST_DRAWN)
 
-    def panel(ax: "Axes") -> None:
-        from analysis import figures
-
-        figures.draw_rows(table, ax, names=info.names[: len(table)], label="", name=info.score)
-
     part = (
         "" if len(table) == len(info.table) else f" The {len(table)} best of {len(info.table):,}."
     )
     return Drawing(
         "Score by configuration",
-        [("", panel)],
+        [
+            (
+                "",
+                lambda ax: figures.draw_rows(
+                    table, ax, names=info.names[: len(table)], label="", name=info.score
+                ),
+            )
+        ],
         height=1.1 + 0.4 * len(table),
         rigid=True,
         caption=f"Mean over seeds; bars are {PERCENT} t intervals over seeds.{part}",

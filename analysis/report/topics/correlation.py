@@ -2,17 +2,16 @@
 
 import pandas as pd
 
-from analysis.correlation import compute_correlations
-from analysis.report.cells import make_table
+from analysis.report.cells import PERCENT, count, make_table
 from analysis.report.context import StudyContext
 from analysis.report.page import Table
-from analysis.report.text import LEVEL, PERCENT, count
 from analysis.report.topics.base import Topic
+from analysis.statistics.curves import compute_correlations
 
 
 def compute(context: StudyContext) -> pd.DataFrame | None:
     """None where no seed has three levels of MTD."""
-    table = compute_correlations(context.curve_trials, level=LEVEL)
+    table = compute_correlations(context.curve_trials)
     return table if len(table) else None
 
 

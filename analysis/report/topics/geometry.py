@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from analysis.curves import CONFIGURATION, GEOMETRY, compute_distances, compute_geometry
-from analysis.report.cells import make_table, thin_rows
+from analysis import figures
+from analysis.data.runs import format_mtd
+from analysis.report.cells import BAND, describe_curve, make_table, thin_rows
 from analysis.report.context import StudyContext
 from analysis.report.drawing import Draw, Drawing
 from analysis.report.page import Table
-from analysis.report.text import BAND, LEVEL, describe_curve
 from analysis.report.topics.base import Topic
-from analysis.runs import format_mtd
+from analysis.statistics.curves import CONFIGURATION, GEOMETRY, compute_distances, compute_geometry
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +40,7 @@ def compute(context: StudyContext) -> Geometry | None:
     if not len(runs):
         return None
     known = context.curve_trials[["number", *CONFIGURATION[1:], "score"]]
-    return Geometry(runs, compute_geometry(runs, level=LEVEL), runs.merge(known, on="number"))
+    return Geometry(runs, compute_geometry(runs), runs.merge(known, on="number"))
 
 
 def show(info: Geometry) -> tuple[Table, ...]:
@@ -125,8 +125,6 @@ def _highest(info: Geometry, measure: str, label: str) -> str:
 
 def _curve(info: Geometry, measure: str, label: str) -> Draw:
     def panel(ax: "Axes") -> None:
-        from analysis import figures
-
         figures.draw_mtd_curve(
             info.curve(measure), ax, runs=info.described, value=measure, name=label
         )
@@ -136,12 +134,7 @@ def _curve(info: Geometry, measure: str, label: str) -> Draw:
 
 
 def _plane(info: Geometry) -> Draw:
-    def panel(ax: "Axes") -> None:
-        from analysis import figures
-
-        figures.draw_plane(info.described, ax)
-
-    return panel
+    return lambda ax: figures.draw_plane(info.described, ax)
 
 
 TOPIC = Topic(
@@ -149,7 +142,7 @@ TOPIC = Topic(
     title="Alignment and uniformity",
     group="Representation",
     compute=compute,
-    csv={"runs_geometry": lambda info: info.runs, "geometry": lambda info: info.curves},
+    csv={"trials_geometry": lambda info: info.runs, "geometry": lambda info: info.curves},
     figures={
         "alignment_uniformity": draw_measures,
         "alignment_uniformity_plane": draw_plane,

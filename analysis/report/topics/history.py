@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from analysis.history import (
+from analysis import figures
+from analysis.data.runs import choose_evenly, completed_runs, format_mtd, has_mtd
+from analysis.report.cells import BAND, PERCENT, count, make_table, thin_rows
+from analysis.report.context import StudyContext
+from analysis.report.drawing import Drawing
+from analysis.report.page import Table
+from analysis.report.topics.base import Topic
+from analysis.statistics.history import (
     compute_half_lives,
     compute_history_runs,
     compute_retained,
@@ -15,21 +22,14 @@ from analysis.history import (
     correlate_history,
     summarise_half_lives,
 )
-from analysis.report.cells import make_table, thin_rows
-from analysis.report.context import StudyContext
-from analysis.report.drawing import Drawing, choose_evenly
-from analysis.report.page import Table
-from analysis.report.text import BAND, LEVEL, PERCENT, count
-from analysis.report.topics.base import Topic
-from analysis.runs import completed_runs, format_mtd, has_mtd
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 _MOST_LINES = 24
 _NAMES = {"half_life": "half-life", "mtd": "MTD"}
 _DEFINITION = (
-    "MTD is a formula; this section measures what it stands for. During each run the same "
+    "MTD is a formula; this section measures what it stands for. During each trial the same "
     "sentences of the corpus are encoded again by the branch that encodes keys, in evaluation "
     "mode. c is the mean cosine of a sentence's key now and some steps (the lag) ago, b that of "
     "different sentences' keys now, and (c − b)/(1 − b) is what is retained: 1 where keys do not "
@@ -77,10 +77,10 @@ def compute(context: StudyContext) -> History | None:
     return History(
         every=every,
         runs=runs,
-        retained=compute_retained_curves(runs, retained, level=LEVEL),
-        curve=summarise_half_lives(runs, level=LEVEL),
-        configurations=summarise_half_lives(runs, context.study.settings, level=LEVEL),
-        correlations=correlate_history(runs, level=LEVEL),
+        retained=compute_retained_curves(runs, retained),
+        curve=summarise_half_lives(runs),
+        configurations=summarise_half_lives(runs, context.study.settings),
+        correlations=correlate_history(runs),
         untraced=_of_untraced(context, every),
         labels=context.labels,
         score=context.score_label,
@@ -105,7 +105,7 @@ def describe(info: History) -> tuple[str, ...]:
 def _finding(info: History) -> str:
     """Where the half-life is longest and shortest."""
     if not len(info.runs):
-        return "No completed run with an MTD has a half-life."
+        return "No completed trial with an MTD has a half-life."
     medians = info.curve["median"]
     lowest, highest = (
         info.curve.iloc[int(place)] for place in (medians.argmin(), medians.argmax())
@@ -162,7 +162,7 @@ def show(info: History) -> tuple[Table, ...]:
         return ()
     rows, remark = thin_rows(info.configurations, "configurations")
     half_lives = make_table(
-        rows.rename(columns={"beyond": "runs beyond the longest lag"}),
+        rows.rename(columns={"beyond": "trials beyond the longest lag"}),
         caption=f"Mean half-life in steps, with its {PERCENT} t interval over seeds.{remark}",
         csv="half_life",
         labels=info.labels,
@@ -172,7 +172,7 @@ def show(info: History) -> tuple[Table, ...]:
     names = {**info.labels, **_NAMES}
     named = info.correlations.replace({"first": names, "second": names})
     correlations = make_table(
-        named.rename(columns={"runs": "runs of a seed"}),
+        named.rename(columns={"trials": "trials of a seed"}),
         caption=(
             "Spearman's rank correlation over the trials of a seed: mean over seeds, and its "
             f"{PERCENT} t interval over seeds, cut at −1 and 1. Half-lives longer than the longest "
@@ -190,28 +190,19 @@ def draw(info: History) -> Drawing | None:
     levels = choose_evenly(info.curve, _MOST_LINES)["mtd"]
     drawn = info.retained[info.retained["mtd"].isin(levels)]
 
-    def draw_retained(ax: "Axes") -> None:
-        from analysis import figures
-
-        figures.draw_retained(drawn, ax)
-
-    def draw_half_lives(ax: "Axes") -> None:
-        from analysis import figures
-
-        figures.draw_half_lives(info.runs, info.curve, ax)
-
-    def draw_score(ax: "Axes") -> None:
-        from analysis import figures
-
-        figures.draw_score_by_half_life(info.runs, ax, name=info.score)
-
     some = "" if len(levels) == len(info.curve) else f" Drawn: {len(levels)} levels, evenly chosen."
     return Drawing(
         "Measured history of the keys",
         [
-            ("what is retained of a key, by lag", draw_retained),
-            ("half-life of keys against MTD", draw_half_lives),
-            ("score against half-life", draw_score),
+            ("what is retained of a key, by lag", lambda ax: figures.draw_retained(drawn, ax)),
+            (
+                "half-life of keys against MTD",
+                lambda ax: figures.draw_half_lives(info.runs, info.curve, ax),
+            ),
+            (
+                "score against half-life",
+                lambda ax: figures.draw_score_by_half_life(info.runs, ax, name=info.score),
+            ),
         ],
         height=7.0,
         columns=2,
@@ -232,7 +223,7 @@ TOPIC = Topic(
     compute=compute,
     csv={
         "half_life": lambda info: info.configurations,
-        "runs_half_life": lambda info: info.every,
+        "trials_half_life": lambda info: info.every,
         "retained": lambda info: info.retained,
         "history_correlations": lambda info: info.correlations,
     },

@@ -4,22 +4,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
-from analysis.importances import MOST_RUNS, compute_importances, independent_settings
-from analysis.intervals import summarise
-from analysis.points import describe_means
+from analysis import figures
+from analysis.data.points import describe_means
+from analysis.data.runs import choose_evenly, completed_runs, varied_settings
+from analysis.inference.intervals import summarise
+from analysis.measures.trace import PARTS
 from analysis.report.cells import clean, make_table
 from analysis.report.context import StudyContext
 from analysis.report.drawing import Drawing
 from analysis.report.page import Table
-from analysis.report.text import LEVEL
 from analysis.report.topics.base import Topic
-from analysis.runs import completed_runs, varied_settings
+from analysis.statistics.configurations import MOST_RUNS, compute_importances, independent_settings
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 _FEWEST_LINES = 3
 _MOST_LINES = 200
@@ -50,7 +50,7 @@ def compute(context: StudyContext) -> Importances | None:
     names = independent_settings(runs, settings)[:_MOST_COLUMNS]
     if len(names) < 2:
         return None
-    means = summarise(runs, by=names, level=LEVEL)
+    means = summarise(runs, by=names)
     if len(means) < _FEWEST_LINES:
         return None
     labels = {name: _shorten(context.labels.get(name, name)) for name in names}
@@ -75,7 +75,7 @@ def _describe_lines(
 ) -> pd.DataFrame:
     """What each line states: its mean, and the settings that are no part of MTD."""
     described = describe_means(means, runs, by=list(labels))
-    others = [name for name in labels if name not in ("ema_decay", "queue_size", "batch_size")]
+    others = [name for name in labels if name not in PARTS]
     extra = [
         "".join(f", {labels[name]} {clean(str(row[name]))}" for name in others)
         for row in means.to_dict("records")
@@ -115,14 +115,9 @@ def draw_importances(info: Importances) -> Drawing | None:
     if not len(info.table):
         return None
 
-    def panel(ax: "Axes") -> None:
-        from analysis import figures
-
-        figures.draw_importances(info.table, ax)
-
     return Drawing(
         "Hyperparameter importances",
-        [("", panel)],
+        [("", lambda ax: figures.draw_importances(info.table, ax))],
         height=0.8 + 0.36 * len(info.table),
         caption="Share of the variance of the score; grey: the seed.",
         alt=describe(info)[0],
@@ -135,19 +130,20 @@ def draw_parallel(info: Importances) -> Drawing:
     table = info.configurations
     drawn, some = table, ""
     if len(table) > _MOST_LINES:
-        places = np.linspace(0, len(table) - 1, _MOST_LINES).round().astype(int)
-        drawn = table.sort_values("mean", kind="stable").iloc[places]
+        drawn = choose_evenly(table.sort_values("mean", kind="stable"), _MOST_LINES)
         some = f" Drawn: {_MOST_LINES} of {len(table):,}, evenly chosen in the order of the score."
     best = table.iloc[int(table["mean"].argmax())]
 
-    def panel(ax: "Axes") -> None:
-        from analysis import figures
-
-        figures.draw_parallel(drawn, ax, names=info.names, name=info.label, labels=drawn)
-
     return Drawing(
         "Configurations as parallel coordinates",
-        [("", panel)],
+        [
+            (
+                "",
+                lambda ax: figures.draw_parallel(
+                    drawn, ax, names=info.names, name=info.label, labels=drawn
+                ),
+            )
+        ],
         height=3.8,
         caption=f"A line per configuration, coloured by its mean score over seeds.{some}",
         alt=best["text"],

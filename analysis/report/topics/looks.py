@@ -5,16 +5,16 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from analysis.frames import Plan, StudyFrames
-from analysis.looks import describe_recorded
-from analysis.report.cells import clean, make_table
+from analysis.data.frames import Plan, StudyFrames
+from analysis.inference.looks import describe_recorded
+from analysis.inference.verdict import format_p
+from analysis.report.cells import clean, count, make_table
 from analysis.report.context import StudyContext
 from analysis.report.page import Table
-from analysis.report.text import count
 from analysis.report.topics.base import Topic
-from analysis.verdict import format_p
 
 _LABELS = {
+    "runs": "trials",
     "alpha": "nominal level",
     "spent": "error probability spent so far",
     "p_value": "p",

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from analysis.methods import compute_method_properties, with_methods
-from analysis.points import describe_means
-from analysis.reference_rows import published_sts, published_transfer
-from analysis.report.cells import clean, make_table
+from analysis import figures
+from analysis.data.points import describe_means
+from analysis.data.published import published_sts, published_transfer
+from analysis.data.runs import MTD_DECIMALS, completed_runs, format_mtd, has_mtd
+from analysis.report.cells import PERCENT, clean, make_table
 from analysis.report.context import StudyContext
 from analysis.report.drawing import Drawing
 from analysis.report.page import Table
-from analysis.report.text import LEVEL, PERCENT
 from analysis.report.topics.base import Topic
-from analysis.runs import MTD_DECIMALS, completed_runs, format_mtd, has_mtd
+from analysis.statistics.methods import compute_method_properties, with_methods
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,7 +58,7 @@ def compute(context: StudyContext) -> Methods | None:
     names = [clean(context.study.methods.get(str(name), str(name))) for name in table["method"]]
     labels["text"] = [f"{name}. {text}" for name, text in zip(names, labels["text"], strict=True)]
     properties = compute_method_properties(
-        context.trials, context.study.spectra, context.study.settings, level=LEVEL
+        context.trials, context.study.spectra, context.study.settings
     )
     return Methods(table, context.study.methods, context.score_label, labels, properties)
 
@@ -142,8 +142,6 @@ def draw(info: Methods) -> Drawing:
     traced = bool(has_distance.any()) and info.table["method"].nunique() <= MOST_CURVES
 
     def panel(ax: "Axes") -> None:
-        from analysis import figures
-
         if traced:
             table = info.table.join(info.labels)
             figures.draw_methods(table, ax, names=info.names, name=info.label)

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from analysis.history import compute_half_lives, compute_retained
-from analysis.points import describe_means
-from analysis.report.cells import make_table, thin_rows
+from analysis import figures
+from analysis.data.points import describe_means
+from analysis.data.runs import format_mtd
+from analysis.report.cells import BAND, PERCENT, make_table, thin_rows
 from analysis.report.context import StudyContext
 from analysis.report.drawing import Draw, Drawing
 from analysis.report.page import Table
-from analysis.report.text import BAND, LEVEL, PERCENT
 from analysis.report.topics.base import Topic
-from analysis.robustness import Condition, compute_conditions
-from analysis.runs import format_mtd
+from analysis.statistics.history import compute_half_lives, compute_retained
+from analysis.statistics.robustness import Condition, compute_conditions
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,6 @@ def compute(context: StudyContext) -> Robustness | None:
         study.settings,
         items=study.items,
         half_lives=compute_half_lives(compute_retained(study.probes)),
-        level=LEVEL,
     )
     return Robustness(found, context.score_label) if found else None
 
@@ -132,12 +131,7 @@ def _describe(each: Condition, curve: pd.DataFrame) -> pd.DataFrame:
 
 
 def _panel(curves: dict[str, pd.DataFrame], name: str) -> Draw:
-    def panel(ax: "Axes") -> None:
-        from analysis import figures
-
-        figures.draw_conditions(curves, ax, name=name)
-
-    return panel
+    return lambda ax: figures.draw_conditions(curves, ax, name=name)
 
 
 TOPIC = Topic(

@@ -7,25 +7,24 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from analysis.curves import CONFIGURATION, compute_cells
-from analysis.pairing import (
+from analysis import figures
+from analysis.data.points import describe_means
+from analysis.data.published import SOURCE, load_curve
+from analysis.data.runs import MTD_DECIMALS, format_mtd
+from analysis.inference.pairing import (
     compute_paired_curve,
-    item_covariance,
+    compute_smooth,
     merge_levels,
-    score_table,
 )
-from analysis.points import SYMBOLS, describe_means
-from analysis.published import SOURCE, load_curve
-from analysis.report.cells import make_table, thin_rows
-from analysis.report.collapses import count_collapsed
+from analysis.inference.verdict import Verdict
+from analysis.measures.trace import PARTS
+from analysis.report.cells import BAND, LEVEL, PERCENT, count, describe_curve, make_table, thin_rows
 from analysis.report.context import StudyContext
 from analysis.report.drawing import Draw, Drawing
 from analysis.report.page import Table
-from analysis.report.text import BAND, LEVEL, PERCENT, count, describe_curve
 from analysis.report.topics.base import Topic
-from analysis.runs import MTD_DECIMALS, format_mtd
-from analysis.smooth import compute_smooth
-from analysis.verdict import Verdict
+from analysis.report.warnings import count_collapsed
+from analysis.statistics.curves import CONFIGURATION, compute_cells
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,15 +37,15 @@ _TITLE = "Score against maximum traceable distance"
 class Score:
     """The curve with its runs; paired: each level less the mean of all, seeds as blocks.
 
-    collapsed  share of collapsed trials at each level of `curve`, in percent; NaN: not recorded.
-    table     `score_table`; smooth: `compute_smooth` of it; cells: `compute_cells`.
+    collapsed  `count_collapsed` at each level of `curve`; NaN where it is not known.
+    table     of `LevelScores`; smooth: `compute_smooth`; cells: `compute_cells`.
     untraced  the runs without an MTD by the name of their method.
     baseline  mean score of the untrained encoder, NaN where it is not known; label: of scores.
     program   whether a program of the user made the runs, on other data than the published ones.
     """
 
     curve: pd.DataFrame
-    collapsed: pd.Series
+    collapsed: pd.DataFrame
     cells: pd.DataFrame
     table: pd.DataFrame
     paired: pd.DataFrame
@@ -61,22 +60,13 @@ class Score:
 
 def compute(context: StudyContext) -> Score:
     """The curve of any study, also an empty one."""
-    table = score_table(context.curve_trials, context.study.settings)
-    items = context.study.items
     return Score(
         curve=context.curve,
-        collapsed=count_collapsed(context)["share"].reindex(context.curve["mtd"]),
-        cells=compute_cells(context.curve_trials, level=LEVEL),
-        smooth=compute_smooth(
-            table.to_numpy(),
-            table.columns.to_numpy(dtype=float),
-            item_covariance(context.curve_trials, context.study.settings, items),
-            level=LEVEL,
-        ),
-        table=table,
-        paired=compute_paired_curve(
-            context.curve_trials, context.study.settings, items=items, level=LEVEL
-        ),
+        collapsed=count_collapsed(context).reindex(context.curve["mtd"]),
+        cells=compute_cells(context.curve_trials),
+        smooth=compute_smooth(context.levels),
+        table=context.levels.table,
+        paired=compute_paired_curve(context.levels),
         traced=context.traced,
         untraced=context.untraced_by_method,
         verdict=context.verdict,
@@ -93,7 +83,7 @@ def tabulate(info: Score) -> pd.DataFrame:
     median = runs.groupby("mtd")["score"].median().reindex(info.curve["mtd"]).to_numpy()
     merged = info.curve.assign(
         median=median,
-        collapsed_share=info.collapsed.to_numpy(),
+        collapsed_share=info.collapsed["share"].to_numpy(),
         paired_mtd=merge_levels(info.curve["mtd"]),
     )
     curve = merged.merge(paired, on="paired_mtd", how="left").assign(level=LEVEL)
@@ -108,11 +98,11 @@ def show(info: Score) -> tuple[Table, ...]:
     if not len(info.curve):
         return ()
     hidden = ["level", "seeds", "paired_seeds", "paired_mtd", "paired_low", "paired_high"]
-    if info.collapsed.isna().all():
+    if info.collapsed["share"].isna().all():
         hidden.append("collapsed_share")
     shown = tabulate(info).drop(columns=hidden, errors="ignore")
     if info.cells["mtd"].tolist() == info.curve["mtd"].tolist():
-        for name, symbol in SYMBOLS.items():
+        for name, symbol in PARTS.items():
             if info.cells[name].nunique() > 1:
                 shown.insert(1, symbol, info.cells[name].to_numpy())
     rows, remark = thin_rows(shown, "levels")
@@ -142,8 +132,9 @@ def describe(info: Score) -> tuple[str, ...]:
 
 def _bound(info: Score) -> str:
     """What levels without a collapse do not show."""
-    seeds = int(info.curve["seeds"].max())
-    if info.collapsed.isna().all() or info.collapsed.any() or seeds < 2:
+    known = info.collapsed[info.collapsed["share"].notna()]
+    seeds = int(min(info.curve["seeds"].max(), known["assessed"].max())) if len(known) else 0
+    if known["collapsed"].any() or seeds < 2:
         return ""
     return (
         f"No collapse was detected. That does not bound the mean: with {seeds} trials of a level, "
@@ -202,8 +193,6 @@ def _marks(info: Score) -> bool:
 
 def _study(info: Score) -> Draw:
     def panel(ax: "Axes") -> None:
-        from analysis import figures
-
         figures.draw_mtd_curve(info.curve, ax, runs=info.traced, value="score", name=info.label)
         entries = None
         if _marks(info):
@@ -222,14 +211,9 @@ def _study(info: Score) -> Draw:
 def _paired(info: Score) -> Draw:
     labels = _describe_paired(info)
 
-    def panel(ax: "Axes") -> None:
-        from analysis import figures
-
-        figures.draw_paired_curve(
-            info.paired, ax, smooth=info.smooth, optimal=info.verdict.optimal_range, labels=labels
-        )
-
-    return panel
+    return lambda ax: figures.draw_paired_curve(
+        info.paired, ax, smooth=info.smooth, optimal=info.verdict.optimal_range, labels=labels
+    )
 
 
 def _describe_paired(info: Score) -> pd.DataFrame:
@@ -278,15 +262,10 @@ def draw_seeds(info: Score) -> Drawing | None:
     if not len(differences):
         return None
 
-    def panel(ax: "Axes") -> None:
-        from analysis import figures
-
-        figures.draw_seed_differences(differences, ax)
-
     best = format_mtd(info.verdict.peak_mtd)
     return Drawing(
         f"MTD {best} less the ends of the range, seed by seed",
-        [("", panel)],
+        [("", lambda ax: figures.draw_seed_differences(differences, ax))],
         height=0.9 + 0.45 * differences["end"].nunique(),
         rigid=True,
         caption=f"A point per seed: its score at MTD {best} less that at the end of the range.",
@@ -300,14 +279,9 @@ def draw_published(info: Score) -> Drawing | None:
         return None
     published = load_curve("figure2_mtd")
 
-    def panel(ax: "Axes") -> None:
-        from analysis import figures
-
-        figures.draw_deviations(info.paired, published, ax)
-
     return Drawing(
         "Shape of the curve beside that of the paper",
-        [("", panel)],
+        [("", lambda ax: figures.draw_deviations(info.paired, published, ax))],
         height=3.2,
         caption=(
             f"Each curve less its mean over its own levels, which differ; the paper's is figure 2 "

@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from analysis.report.cells import make_table, thin_rows
+from analysis import figures
+from analysis.data.runs import choose_evenly
+from analysis.report.cells import describe_curve, make_table, thin_rows
 from analysis.report.context import StudyContext
-from analysis.report.drawing import Drawing, choose_evenly
+from analysis.report.drawing import Draw, Drawing
 from analysis.report.page import Table
-from analysis.report.text import LEVEL, describe_curve
 from analysis.report.topics.base import Topic
-from analysis.spectrum import compute_effective_ranks, compute_spectra
+from analysis.statistics.curves import compute_effective_ranks, compute_spectra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +38,7 @@ def compute(context: StudyContext) -> Spectra | None:
     spectra = compute_spectra(trials, recorded)
     if not len(spectra):
         return None
-    return Spectra(spectra, compute_effective_ranks(trials, recorded, level=LEVEL))
+    return Spectra(spectra, compute_effective_ranks(trials, recorded))
 
 
 def show(info: Spectra) -> tuple[Table, ...]:
@@ -76,19 +77,13 @@ def draw(info: Spectra) -> Drawing:
         caption += f" Drawn: {drawn} of {levels} levels of MTD, evenly chosen."
 
     def panel(ax: "Axes") -> None:
-        from analysis import figures
-
         before = info.spectra[info.spectra.index.get_level_values("moment") == "before"]
         figures.draw_spectra(before, _drawn(info), ax)
 
-    def ratios(ax: "Axes") -> None:
-        from analysis import figures
-
-        figures.draw_spectrum_ratios(_drawn(info), ax)
-
-    panels = [("", panel)]
+    panels: list[tuple[str, Draw]] = [("spectra" if drawn > 1 else "", panel)]
     if drawn > 1:
-        panels = [("spectra", panel), ("after training, to the mean over levels", ratios)]
+        title = "after training, to the mean over levels"
+        panels.append((title, lambda ax: figures.draw_spectrum_ratios(_drawn(info), ax)))
     return Drawing(
         "Singular values before and after training",
         panels,

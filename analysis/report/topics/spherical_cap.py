@@ -4,21 +4,21 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from analysis import figures
+from analysis.data.runs import completed_runs
+from analysis.measures.spherical_cap import (
+    DIMENSIONS,
+    compute_spherical_cap,
+    describe_spherical_cap,
+)
 from analysis.report.cells import make_table
 from analysis.report.context import StudyContext
 from analysis.report.drawing import Drawing
 from analysis.report.page import Table
 from analysis.report.topics.base import Topic
-from analysis.runs import completed_runs
-from analysis.spherical_cap import (
-    DIMENSIONS,
-    compute_spherical_cap,
-    describe_spherical_cap,
-    draw_spherical_cap,
-)
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 MIXING = "mixing_weight"
 
@@ -47,12 +47,9 @@ def describe(frame: pd.DataFrame) -> tuple[str, ...]:
 def draw(frame: pd.DataFrame) -> Drawing:
     """Mean and standard deviation of the cosine by dimension and angle."""
 
-    def panel(ax: "Axes") -> None:
-        draw_spherical_cap(frame, ax)
-
     return Drawing(
         "Cosine of random pairs on a spherical cap",
-        [("", panel)],
+        [("", lambda ax: figures.draw_spherical_cap(frame, ax))],
         height=4.2,
         caption=(
             "Lines and bands: mean and standard deviation in closed form; crosses with bars: the "

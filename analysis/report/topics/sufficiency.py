@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from analysis.confounding import describe_confounding
-from analysis.intervals import summarise
-from analysis.points import describe_means
-from analysis.report.cells import make_table
+from analysis import figures
+from analysis.data.points import describe_means
+from analysis.data.runs import format_mtd
+from analysis.inference.design import describe_confounding
+from analysis.inference.intervals import summarise
+from analysis.inference.verdict import format_p
+from analysis.report.cells import PERCENT, count, make_table
 from analysis.report.context import StudyContext
 from analysis.report.drawing import Drawing
 from analysis.report.page import Table
-from analysis.report.text import LEVEL, PERCENT, count
 from analysis.report.topics.base import Topic
-from analysis.runs import format_mtd
-from analysis.sufficiency import NEAR, Sufficiency
-from analysis.verdict import format_p
+from analysis.statistics.sufficiency import NEAR, Sufficiency
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 _TITLE = "Does MTD alone determine the score?"
 _MOST_LEVELS = 20
@@ -44,11 +44,11 @@ def compute(context: StudyContext) -> Sufficiency | None:
     if found is None or len(found.varied) < 2:
         return found
     runs = context.traced.assign(ratio=context.traced["queue_size"] / context.traced["batch_size"])
-    means = summarise(runs, by=_CELL, level=LEVEL)
+    means = summarise(runs, by=_CELL)
     if means.duplicated(["ratio", "ema_decay"]).any():
         return found
     if not len(found.cells):
-        plain = means.rename(columns={"n": "runs"})[[*_CELL, "mean", "runs"]]
+        plain = means.rename(columns={"n": "trials"})[[*_CELL, "mean", "trials"]]
         return replace(found, cells=plain.join(describe_means(means, runs, by=_CELL)))
     # the interval of an adjusted mean is not that of the plain one
     cells = found.cells.merge(means[[*_CELL, "seeds"]], on=_CELL).assign(low=np.nan, high=np.nan)
@@ -66,7 +66,7 @@ def describe(info: Sufficiency) -> tuple[str, ...]:
         return (_cannot(info),)
     basis = (
         f"{format_p(info.p_value)}; {count(len(info.cells), 'configuration')}, "
-        f"{count(info.seeds, 'seed')}, {count(info.runs, 'trial')}"
+        f"{count(info.seeds, 'seed')}, {count(info.trials, 'trial')}"
     )
     if info.answer == "rejected":
         first = (
@@ -179,24 +179,24 @@ def draw(info: Sufficiency) -> Drawing | None:
     if max(len(decays), cells["ratio"].nunique()) > _MOST_LEVELS:
         return None
 
-    def panel(ax: "Axes") -> None:
-        from analysis import figures
-
-        figures.draw_grid(
-            cells,
-            ax,
-            by=("ema_decay", "ratio"),
-            value="mean",
-            labels=("EMA decay η", "queue size in batches, K/N"),
-            names=[f"{decay:g}" for decay in decays],
-            spots=cells if "text" in cells else None,
-        )
-
     tested = info.answer != "cannot be tested"
     adjusted = ", adjusted for seeds that are missing" if tested else ""
     return Drawing(
         "Score by EMA decay and queue size",
-        [("", panel)],
+        [
+            (
+                "",
+                lambda ax: figures.draw_grid(
+                    cells,
+                    ax,
+                    by=("ema_decay", "ratio"),
+                    value="mean",
+                    labels=("EMA decay η", "queue size in batches, K/N"),
+                    names=[f"{decay:g}" for decay in decays],
+                    spots=cells if "text" in cells else None,
+                ),
+            )
+        ],
         height=1.1 + 0.4 * len(decays),
         rigid=True,
         caption=(

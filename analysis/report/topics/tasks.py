@@ -2,14 +2,13 @@
 
 import pandas as pd
 
-from analysis.methods import varies_method, with_methods
+from analysis.data.tasks import STS
 from analysis.report.cells import make_table, thin_rows
 from analysis.report.context import StudyContext
 from analysis.report.page import Table
-from analysis.report.text import LEVEL
 from analysis.report.topics.base import Topic
-from analysis.tables import compute_tasks
-from analysis.tasks import STS
+from analysis.statistics.curves import compute_tasks
+from analysis.statistics.methods import varies_method, with_methods
 
 
 def compute(context: StudyContext) -> pd.DataFrame | None:
@@ -17,7 +16,7 @@ def compute(context: StudyContext) -> pd.DataFrame | None:
     study = context.study
     trials = with_methods(study.trials, study.settings)
     by = ["method"] if varies_method(trials, study.settings) else []
-    table = compute_tasks(trials, study.scores, by=by, level=LEVEL)
+    table = compute_tasks(trials, study.scores, by=by)
     return table if len(table) else None
 
 

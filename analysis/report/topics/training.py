@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from analysis.methods import with_methods
-from analysis.points import describe_runs
-from analysis.report.cells import clean
+from analysis import figures
+from analysis.data.points import describe_runs
+from analysis.data.runs import has_mtd
+from analysis.report.cells import clean, count
 from analysis.report.context import StudyContext
 from analysis.report.drawing import Draw, Drawing
-from analysis.report.text import count
 from analysis.report.topics.base import Topic
-from analysis.runs import has_mtd
-from analysis.training import (
+from analysis.statistics.methods import with_methods
+from analysis.statistics.training import (
     MOST_POINTS,
     MOST_TRIALS,
     choose_curves,
@@ -22,7 +22,7 @@ from analysis.training import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 
 @dataclass(frozen=True)
@@ -112,12 +112,7 @@ def draw(info: Training) -> Drawing:
 
 
 def _panel(info: Training, value: str, label: str) -> Draw:
-    def panel(ax: "Axes") -> None:
-        from analysis import figures
-
-        figures.draw_training(info.curves, ax, value=value, label=label)
-
-    return panel
+    return lambda ax: figures.draw_training(info.curves, ax, value=value, label=label)
 
 
 TOPIC = Topic(

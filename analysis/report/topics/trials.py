@@ -5,16 +5,29 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from analysis.best_trial import DEV, find_scores
-from analysis.report.cells import clean, make_table
+from analysis.data.frames import TRIAL_COLUMNS
+from analysis.data.runs import varied_settings
+from analysis.report.cells import clean, count, make_table
 from analysis.report.context import StudyContext
-from analysis.report.page import Table
-from analysis.report.text import count
+from analysis.report.page import Table, trial_anchor
 from analysis.report.topics.base import Topic
-from analysis.report.trial_links import trial_anchor
-from analysis.runs import varied_settings
-from analysis.tables import compute_trials_table
+from analysis.statistics.best_trial import DEV, find_scores
 
+FIRST_COLUMNS = (
+    "number",
+    "state",
+    "seed",
+    "ema_decay",
+    "queue_size",
+    "batch_size",
+    "initial_queue_size",
+    "mtd",
+    "score",
+    "alignment",
+    "uniformity",
+    "reason",
+)
+"""First columns of the table of trials, in this order."""
 _MOST_ROWS = 1_000
 _MOST_REASONS = 20
 
@@ -44,6 +57,13 @@ def compute(context: StudyContext) -> Trials:
     varied = varied_settings(trials, study.settings)
     columns = _choose_columns(trials, varied, [name for name in added if name in trials])
     return Trials(compute_trials_table(trials), context.labels, ranking, columns)
+
+
+def compute_trials_table(trials: pd.DataFrame) -> pd.DataFrame:
+    """All trials by number: `FIRST_COLUMNS`, then other `TRIAL_COLUMNS`, then other settings."""
+    known = [name for name in TRIAL_COLUMNS if name in trials and name not in FIRST_COLUMNS]
+    rest = [name for name in trials if name not in FIRST_COLUMNS and name not in known]
+    return trials[[*FIRST_COLUMNS, *known, *rest]].sort_values("number", ignore_index=True)
 
 
 def _choose_columns(

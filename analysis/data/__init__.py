@@ -1,0 +1,1 @@
+"""What the analysis knows of a study: frames, evaluation items, tables, published values."""

@@ -1,0 +1,223 @@
+"""A study as pandas frames: the input of the analysis, from a database or from other sources.
+
+Letters: R trials, D dimension of the sentence embedding.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from analysis.data import defaults
+from analysis.data.items import ItemScores, no_items
+
+SettingValue = float | str | bool | None
+
+TRIAL_COLUMNS: Mapping[str, str] = {
+    "number": "int64",
+    "state": "str",
+    "reason": "str",
+    "reason_code": "str",
+    "seed": "int64",
+    "ema_decay": "float64",
+    "queue_size": "int64",
+    "batch_size": "int64",
+    "initial_queue_size": "int64",
+    "queue_slice": "str",
+    "mtd": "float64",
+    "score": "float64",
+    "alignment": "float64",
+    "uniformity": "float64",
+    "mean_cosine": "float64",
+    "score_before": "float64",
+    "best_step": "float64",
+    "wall_seconds": "float64",
+    "peak_memory": "float64",
+}
+CURVE_COLUMNS: Mapping[str, str] = {
+    "number": "int64",
+    "step": "int64",
+    "loss": "float64",
+    "ema_decay": "float64",
+    "queue_fill": "float64",
+    "fgsm_changed": "float64",
+    "score": "float64",
+    "alignment": "float64",
+    "uniformity": "float64",
+    "mean_cosine": "float64",
+}
+PROBE_COLUMNS: Mapping[str, str] = {
+    "number": "int64",
+    "step": "int64",
+    "lag": "int64",
+    "cosine": "float64",
+    "baseline": "float64",
+}
+SCORE_COLUMNS: Mapping[str, str] = {"number": "int64", "task": "str", "score": "float64"}
+LOOK_COLUMNS: Mapping[str, str] = {
+    "look": "int64",
+    "seeds": "int64",
+    "runs": "int64",
+    "alpha": "float64",
+    "spent": "float64",
+    "p_value": "float64",
+    "verdict": "str",
+    "decision": "str",
+    "added": "int64",
+    "trials": "object",
+}
+ENVIRONMENT_COLUMNS: Mapping[str, str] = {
+    "number": "int64",
+    "device": "str",
+    "precision": "str",
+    "threads": "str",
+    "processor": "str",
+    "versions": "str",
+}
+
+
+def empty(columns: Mapping[str, str]) -> pd.DataFrame:
+    """A frame of no rows with the given columns and types."""
+    return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in columns.items()})
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One hyperparameter: its notation, and the value of a run that did not record it.
+
+    symbol and unit are empty where there is none; a default of None means that there is none.
+    """
+
+    name: str
+    symbol: str = ""
+    unit: str = ""
+    description: str = ""
+    default: SettingValue = None
+
+    @property
+    def label(self) -> str:
+        """The name with its symbol, for a column or an axis."""
+        return f"{self.name} {self.symbol}".rstrip()
+
+
+Settings = Mapping[str, Setting]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The specification of a verdict as recorded.
+
+    trials  how many trials had started when it was recorded; 0: specified before the first.
+    values  study, metric, margin (points), alpha, and looks: the numbers of seeds at which the
+            verdict is computed.
+    sha256  of the values as JSON with sorted keys.
+    """
+
+    trials: int
+    values: Mapping[str, Any]
+    sha256: str
+
+
+@dataclass(frozen=True)
+class StudyFrames:
+    """One study, complete or still running.
+
+    trials   a row per trial (R rows, `TRIAL_COLUMNS` first, then every other setting).
+             state is COMPLETE, FAIL, PRUNED, RUNNING or WAITING (also of a trial that was
+             interrupted, whose process has died); reason is why a trial
+             failed and reason_code its kind (nan_loss, collapsed, oom, error, interrupted),
+             both empty otherwise; values that are not known yet are NaN. score is the
+             study's metric x 100 at the checkpoint chosen on the dev split; score_before
+             is the same for the encoder before training; best_step is that checkpoint's step;
+             mean_cosine is that of random sentence pairs; queue_slice is "all" or positions
+             such as "0-256,768-1024", 0 the newest. mtd is in steps, at least 1; missing or 0
+             where the method has none.
+    curves   `CURVE_COLUMNS`, a row per trial and step; NaN where a step was not evaluated. Of a
+             program of the user a row per report, with a score alone.
+    spectra  indexed by (number, moment), moment "before" or "after"; column i holds the
+             i-th largest singular value of the evaluation sentences' embeddings (D columns).
+    scores   a row per trial and task, x 100.
+    probes   `PROBE_COLUMNS`, a row per trial, step and lag (both in steps) at which the keys of
+             fixed sentences were encoded again: cosine is the mean cosine of a sentence's key
+             now and `lag` steps ago; baseline that of different sentences' keys now.
+    planned  how many trials the study file plans.
+    sampler  Optuna's sampler that suggested the settings: grid, random, tpe or qmc.
+    facts    what was run, as text, in the order to print it: corpus, encoder, device,
+             versions, commit.
+    environment  `ENVIRONMENT_COLUMNS`, a row per trial that recorded its environment; empty text
+             where a value is not known. versions are separated by a comma and a space.
+    settings the hyperparameters by name: they define which columns of trials are settings. The
+             seed and the MTD are not settings. It may hold settings that no trial recorded.
+    methods  display names of methods, such as mocose: MoCoSE; other methods are displayed as
+             recorded.
+    description  the purpose of the study, or empty.
+    looks    `LOOK_COLUMNS`, a row per interim look of a study that adds seeds until its verdict is
+             decided: seeds of the leading levels; runs, and trials: the numbers of the completed
+             trials that it was computed from; alpha: the nominal significance level; spent: error
+             probability up to it; decision: continue, or why the study ended (decided, flat,
+             max_seeds, no scores); added: how many trials it added. No rows for other studies.
+    plans    the recorded specifications of the verdict: the one before the first trial, then every
+             later change. Empty for a study that recorded none.
+    select_by  the score, one of the tasks of `scores`, that ranked the trials and selected the
+             saved model; empty where none was recorded: then it was the metric.
+    model    where the best trial's model was last saved: trial (its number), host (name of the
+             machine) and folder there; empty where it is not recorded.
+    load_items  reads `items`, which are large and needed by few.
+    """
+
+    name: str
+    metric: str
+    planned: int
+    trials: pd.DataFrame
+    curves: pd.DataFrame = field(default_factory=lambda: empty(CURVE_COLUMNS))
+    spectra: pd.DataFrame = field(default_factory=pd.DataFrame)
+    scores: pd.DataFrame = field(default_factory=lambda: empty(SCORE_COLUMNS))
+    probes: pd.DataFrame = field(default_factory=lambda: empty(PROBE_COLUMNS))
+    sampler: str = "grid"
+    study_file: str = ""
+    command: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    environment: pd.DataFrame = field(default_factory=lambda: empty(ENVIRONMENT_COLUMNS))
+    settings: Settings = field(default_factory=dict)
+    methods: Mapping[str, str] = field(default_factory=dict)
+    description: str = ""
+    select_by: str = ""
+    looks: pd.DataFrame = field(default_factory=lambda: empty(LOOK_COLUMNS))
+    plans: tuple[Plan, ...] = ()
+    model: Mapping[str, Any] = field(default_factory=dict)
+    load_items: Callable[[], ItemScores | None] = no_items
+
+    @cached_property
+    def items(self) -> ItemScores | None:
+        """What the trials' scores were computed from, item by item; None where none were recorded.
+
+        Read at the first use. Trials without items have no row.
+        """
+        return self.load_items()
+
+    @property
+    def margin(self) -> float:
+        """Points (score x 100) below which a difference is treated as no difference."""
+        return float(self.plans[-1].values["margin"]) if self.plans else defaults.MARGIN
+
+    @property
+    def alpha(self) -> float:
+        """Error rate of the verdict."""
+        return float(self.plans[-1].values["alpha"]) if self.plans else defaults.ALPHA
+
+    @property
+    def program(self) -> str:
+        """The training program that made the runs, MODULE:FUNCTION; empty for mtdlab's trainer."""
+        return next((name for name in self.methods if ":" in name), "")
+
+    def __repr__(self) -> str:
+        """What it holds, in two lines: frames would fill the terminal."""
+        done = int((self.trials["state"] == "COMPLETE").sum())
+        frames = ("trials", "curves", "spectra", "scores", "probes")
+        rows = ", ".join(f"{name} {len(getattr(self, name)):,}" for name in frames)
+        return (
+            f"study {self.name}: {done} of {self.planned} trials complete, metric {self.metric}\n"
+            f"rows: {rows}"
+        )

@@ -1,0 +1,170 @@
+"""What scores were computed from, item by item, and how much each item contributes.
+
+An item is a graded pair, a query or an example of the evaluation data. All trials of a study share
+them, so that a score holds for these items; influence values say how it would vary with others.
+
+Letters: N trials, P items.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.measures import Floats
+
+Singles = NDArray[np.float32]
+Kind = Literal["spearman", "mean"]
+"""spearman: the score is 100 times the rank correlation of values and gold; mean: that of values,
+which are in points."""
+
+
+@dataclass(frozen=True, eq=False)
+class ItemScores:
+    """The items of a study's metric, in the same order for every trial.
+
+    numbers  (N,) of the trials, ascending: complete ones for which items were recorded.
+    values   (N, P): similarities of pairs, or values in points.
+    gold     (P,) what the similarities are compared with; None for means.
+    tasks    how many items each task has, in the order of the columns: one, or those that the
+             metric is the average of.
+    digest   SHA-256 of the items: studies with the same one share theirs.
+    """
+
+    numbers: NDArray[np.int64]
+    values: Singles
+    kind: Kind
+    gold: Floats | None
+    tasks: Mapping[str, int]
+    digest: str
+
+    def of(self, numbers: Collection[int]) -> "ItemScores":
+        """The items of these trials, in their order. Raises ValueError for one without items."""
+        row = {number: at for at, number in enumerate(self.numbers.tolist())}
+        if lacking := [number for number in numbers if number not in row]:
+            raise ValueError(f"trial {lacking[0]} has no items; {len(row)} trials have")
+        rows = np.array([row[number] for number in numbers], dtype=np.intp)
+        return replace(self, numbers=self.numbers[rows], values=self.values[rows])
+
+
+def no_items() -> ItemScores | None:
+    """Of a study that recorded none."""
+    return None
+
+
+def digest_of_tasks(digests: Sequence[str]) -> str:
+    """The SHA-256 of the items of several tasks from that of each; of one task its own."""
+    [first, *others] = digests
+    return hashlib.sha256("\n".join(digests).encode()).hexdigest() if others else first
+
+
+def scores_of(items: ItemScores) -> Floats:
+    """Scores x 100 (N,), the mean over the tasks; those of the trials but for the rounding of
+    similarities to float32, by which nearly equal ones become equal.
+
+    NaN where all similarities, or all gold scores, are the same.
+    """
+    scores = [
+        values.mean(axis=1, dtype=np.float64)
+        if gold is None
+        else [_Spearman(_Ranks(row), gold).score for row in values]
+        for values, gold in _tasks(items)
+    ]
+    return np.asarray(np.mean(scores, axis=0), dtype=np.float64)
+
+
+def influences(items: ItemScores) -> Floats:
+    """The influence of each item on each trial's score, (N, P) in points.
+
+    For items drawn again (P of them, from each task its own number), the score changes by nearly
+    the mean of the influences of those drawn. Their mean is 0, and the variance of the score over
+    drawn items is nearly sum(influences**2) / P**2; that of a difference of trials is the same of
+    the difference of their rows.
+
+    For a mean they are values - mean. For Spearman's correlation they are those of Croux and Dehon
+    (2010, Statistical Methods and Applications 19, 497-515), of the sample in place of its
+    distribution and with ties; NaN where the correlation is. The influences on a task of P' items
+    among T tasks are multiplied by P / (T P'), by which the statements above hold for the average.
+    """
+    count, found = items.values.shape[1], []
+    for values, gold in _tasks(items):
+        if gold is None:
+            part = values - values.mean(axis=1, keepdims=True, dtype=np.float64)
+        else:
+            part = np.array([_Spearman(_Ranks(row), gold).influences() for row in values])
+        found.append(part * (count / (len(items.tasks) * values.shape[1])))
+    return np.concatenate(found, axis=1)
+
+
+def _tasks(items: ItemScores) -> "Iterator[tuple[Singles, _Ranks | None]]":
+    """The values of each task, (N, P'), and its gold scores, ranked; None for means."""
+    ends = np.cumsum(list(items.tasks.values()))
+    for begin, end in pairwise([0, *ends]):
+        gold = None if items.gold is None else _Ranks(items.gold[begin:end])
+        yield items.values[:, begin:end], gold
+
+
+class _Ranks:
+    """A column (P,) as ranks.
+
+    centred   (P,) share of the items below, with half of the equal ones and of the item itself,
+              less 1/2; its mean is 0.
+    variance  of `centred`, 0 where all values are the same.
+    """
+
+    def __init__(self, values: Singles | Floats) -> None:
+        _, self._group, counts = np.unique(values, return_inverse=True, return_counts=True)
+        self.centred: Floats = ((counts.cumsum() - counts / 2) / len(values) - 0.5)[self._group]
+        self.variance = float(np.mean(self.centred**2))
+
+    def mean_above(self, weights: Floats) -> Floats:
+        """For each item the sum of weights (P,) of larger items, and half of equal ones, over P."""
+        totals = np.bincount(self._group, weights)
+        above = totals.sum() - totals.cumsum() + totals / 2
+        return np.asarray(above[self._group] / len(weights))
+
+    def influences_on_variance(self) -> Floats:
+        """(P,), not 0 only where values are the same."""
+        return self.centred**2 + 2 * self.mean_above(self.centred) - 3 * self.variance
+
+
+@dataclass(frozen=True)
+class _Spearman:
+    """The covariance of two columns of ranks over the root of the product of their variances."""
+
+    first: _Ranks
+    second: _Ranks
+
+    @property
+    def covariance(self) -> float:
+        return float(np.mean(self.first.centred * self.second.centred))
+
+    @property
+    def scale(self) -> float:
+        """By which the correlation x 100 is larger than the covariance; NaN without any."""
+        product = self.first.variance * self.second.variance
+        return 100 / float(np.sqrt(product)) if product else float("nan")
+
+    @property
+    def score(self) -> float:
+        return self.scale * self.covariance
+
+    def influences(self) -> Floats:
+        """(P,): an item counts by its own ranks and by those that it changes of the others."""
+        first, second = self.first, self.second
+        of_covariance = (
+            first.centred * second.centred
+            + first.mean_above(second.centred)
+            + second.mean_above(first.centred)
+            - 3 * self.covariance
+        )
+        if np.isnan(self.scale):
+            return np.full_like(of_covariance, np.nan)
+        of_variances = sum(
+            each.influences_on_variance() / each.variance for each in (first, second)
+        )
+        return self.scale * of_covariance - self.score / 2 * of_variances

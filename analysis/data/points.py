@@ -1,0 +1,105 @@
+"""What a point of a figure stands for, as one line of text, and the trial that it leads to."""
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.data.runs import MTD_DECIMALS, format_mtd
+from analysis.measures.trace import PARTS
+
+_NAMES = {
+    "half_life": "half-life",
+    "longest_lag": "half-life above",
+    "l1": "L1 distance",
+    "l2": "L2 distance",
+}
+_DECIMALS = {"score": 2, "half_life": 1}
+_MOST_VALUES = 4
+
+Row = Mapping[Hashable, Any]
+
+
+def format_component(value: float) -> str:
+    """A value of η, K or N as it is written in a figure, such as 0.9643 or 1,024."""
+    whole = value == round(value) and abs(value) >= 1000
+    return f"{value:,.0f}" if whole else f"{value:.4g}"
+
+
+def describe_runs(runs: pd.DataFrame, *, value: str = "score") -> pd.DataFrame:
+    """A line of text and a trial for each run: text, trial, with the index of `runs`.
+
+    runs   a row per run with number, `value`, and what is known of mtd, ema_decay, queue_size,
+           batch_size, score and seed.
+    """
+    known = [name for name in ("number", value, "score", "mtd", *PARTS, "seed") if name in runs]
+    rows = runs[list(dict.fromkeys(known))].to_dict("records")
+    texts = [_describe_run(row, value) for row in rows]
+    return pd.DataFrame({"text": texts, "trial": runs["number"].astype("int64")}, index=runs.index)
+
+
+def _describe_run(row: Row, value: str) -> str:
+    names = dict.fromkeys((value, "score"))
+    values = [_format_value(name, row[name]) for name in names if name in row]
+    components = [_format_component(name, [row[name]]) for name in ("mtd", *PARTS) if name in row]
+    seed = [f"seed {row['seed']:.0f}"] if "seed" in row else []
+    parts = [part for part in (*values, *components, *seed) if part]
+    return f"Trial {row['number']:.0f}: {', '.join(parts)}"
+
+
+def _format_value(name: str, value: float) -> str:
+    shown = f"{value:.{_DECIMALS.get(name, 3)}f}" if math.isfinite(value) else "unknown"
+    return f"{_NAMES.get(name, name)} {shown}"
+
+
+def _format_component(name: str, values: Sequence[float]) -> str:
+    """MTD, η, K or N with its values; empty where there is none, as of a method without it."""
+    known = sorted({value for value in values if math.isfinite(value)})
+    if name == "mtd":
+        return f"MTD {format_mtd(known[0])}" if known and known[0] > 0 else ""
+    shown = ", ".join(format_component(value) for value in known[:_MOST_VALUES])
+    more = " …" if len(known) > _MOST_VALUES else ""
+    return f"{PARTS[name]} {shown}{more}" if known else ""
+
+
+def describe_means(
+    means: pd.DataFrame, runs: pd.DataFrame, *, by: Sequence[str] = ("mtd",), value: str = "score"
+) -> pd.DataFrame:
+    """A line of text and a trial for each mean: text, trial, with the index of `means`.
+
+    means  the columns `by`, mean, low, high and seeds, a row per mean.
+    runs   the runs that the means are of, with the columns `by` and those of `describe_runs`.
+
+    The trial is the one with the highest score of the runs of a mean, the first of several.
+    """
+    if "mtd" in runs:
+        runs = runs.assign(mtd=runs["mtd"].astype("float64").round(MTD_DECIMALS))
+    groups = dict(list(runs.groupby(list(by), dropna=False)))
+    keys = means[list(by)].itertuples(index=False, name=None)
+    rows = [
+        (_describe_mean(mean, groups[key], value), _best(groups[key], value))
+        for key, mean in zip(keys, means.to_dict("records"), strict=True)
+    ]
+    return pd.DataFrame(rows, columns=["text", "trial"], index=means.index)
+
+
+def _best(runs: pd.DataFrame, value: str) -> int:
+    ranked = runs["score" if "score" in runs else value].to_numpy(dtype=np.float64)
+    return int(runs["number"].iloc[int(np.nanargmax(ranked))])
+
+
+def _describe_mean(mean: Row, runs: pd.DataFrame, value: str) -> str:
+    seeds, decimals = int(mean["seeds"]), _DECIMALS.get(value, 3)
+    interval = ""
+    if math.isfinite(mean["low"]):
+        interval = f" (95 % CI {mean['low']:.{decimals}f} to {mean['high']:.{decimals}f})"
+    components = [
+        _format_component(name, runs[name].astype("float64").tolist())
+        for name in ("mtd", *PARTS)
+        if name in runs
+    ]
+    parts = [f"{_format_value(value, mean['mean'])}{interval}", *components]
+    of = f"{seeds} seed{'' if seeds == 1 else 's'}"
+    return f"Mean of {of}: {', '.join(part for part in parts if part)}"

@@ -1,0 +1,80 @@
+"""Published values as frames, and rows of published results for comparison with a study's.
+
+Spearman correlations and accuracies are x 100. README.md in this folder lists the source of each
+file.
+"""
+
+from importlib.resources import files
+
+import pandas as pd
+
+from analysis.data.tasks import STS, TRANSFER
+
+SOURCE = "published: BERT-base, 10⁶ Wikipedia sentences, other data"
+METHOD = "mocose"
+"""The method of the published trials."""
+SCORE = "Spearman ρ × 100 (mean of 7 STS tasks)"
+
+
+def published_names() -> tuple[str, ...]:
+    """The names that `load_published` knows, in alphabetical order."""
+    folder = files(__package__).iterdir()
+    return tuple(sorted(item.name[:-4] for item in folder if item.name.endswith(".csv")))
+
+
+def load_published(name: str) -> pd.DataFrame:
+    """One published table or figure, one row per row of its file.
+
+    name  the file's name without `.csv`, for example `figure2_mtd`.
+
+    Raises ValueError for a name that is not in `published_names()`.
+    """
+    if name not in published_names():
+        known = ", ".join(published_names())
+        raise ValueError(f"unknown published values {name!r}; choose from {known}")
+    with files(__package__).joinpath(f"{name}.csv").open(encoding="utf-8") as handle:
+        return pd.read_csv(handle)
+
+
+def load_curve(name: str) -> pd.DataFrame:
+    """A published curve with the column names of a study: mtd, mean, low, high.
+
+    Raises ValueError for an unknown name, as `load_published` does.
+    """
+    names = {"correlation": "mean", "band_low": "low", "band_high": "high"}
+    return load_published(name).rename(columns=names)
+
+
+_RENAMED = {"SST": "SST2"}
+
+
+def published_sts() -> pd.DataFrame:
+    """model, size, the seven STS tasks and their average, x 100; NaN where a value is unknown.
+
+    From MoCoSE's table 1, the papers and programs of related methods, and MixCSE's slides, of which
+    only its own rows are taken (means over runs).
+    """
+    mixcse = load_published("mixcse_sts")
+    mixcse = mixcse[mixcse["model"].str.startswith("MixCSE")]
+    names = mixcse["model"].str.rsplit("-", n=1)
+    values = mixcse.drop(columns="model").apply(_means)
+    mixcse = values.assign(model=names.str[0], size=names.str[1])
+    tables = [load_published("table1_sts"), load_published("related_sts"), mixcse]
+    return _rows(pd.concat(tables, ignore_index=True), STS)
+
+
+def published_transfer() -> pd.DataFrame:
+    """model, size, the seven transfer tasks and their average, x 100: MoCoSE's table 2."""
+    return _rows(load_published("table2_transfer").rename(columns=_RENAMED), TRANSFER)
+
+
+def _means(column: pd.Series) -> pd.Series:
+    """The means of cells such as 71.71±4.04."""
+    means: pd.Series = column.astype("str").str.partition("±")[0].astype("float64")
+    return means
+
+
+def _rows(table: pd.DataFrame, tasks: tuple[str, ...]) -> pd.DataFrame:
+    """By size, then by average."""
+    ordered = table.sort_values(["size", "average"], ascending=[True, False], kind="stable")
+    return ordered[["model", "size", *tasks, "average"]].reset_index(drop=True)

@@ -1,0 +1,99 @@
+"""Selection of runs: completed, with an MTD, without one; which hyperparameters varied."""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    # half a second, which the commands that only write an MTD do without
+    import pandas as pd
+
+
+# MTDs of different settings that are mathematically equal may differ by a rounding error.
+MTD_DECIMALS = 3
+_SHOWN_DECIMALS = 1
+# Below it one decimal does not tell the levels of a study apart.
+_SMALL = 10
+
+
+def round_mtd(distance: float) -> float:
+    """An MTD as it is written for people: one decimal, two below 10. NaN stays NaN."""
+    decimals = _SHOWN_DECIMALS + (round(distance, _SHOWN_DECIMALS) < _SMALL)
+    return round(float(distance), decimals)
+
+
+def format_mtd(distance: float) -> str:
+    """An MTD as text, such as 41.3, 12 or 7.67; a dash for one that is not finite."""
+    return f"{round_mtd(distance):.10g}" if np.isfinite(distance) else "–"
+
+
+def completed_runs(trials: "pd.DataFrame", *, value: str = "score") -> "pd.DataFrame":
+    """The rows of COMPLETE trials with a finite `value`, whatever their method.
+
+    In a frame without a column `state`, all runs count as completed.
+    """
+    finite = np.isfinite(trials[value].astype("float64"))
+    done = finite & (trials["state"] == "COMPLETE") if "state" in trials else finite
+    return trials[done]
+
+
+def has_mtd(trials: "pd.DataFrame") -> "pd.Series":
+    """Whether each trial has an MTD: recorded, finite and above 0; 0 is recorded for none."""
+    distance = trials["mtd"].astype("float64")
+    return distance.gt(0) & distance.lt(np.inf)
+
+
+def traced_runs(trials: "pd.DataFrame", *, value: str = "score") -> "pd.DataFrame":
+    """The completed runs that have an MTD, with MTD rounded to `MTD_DECIMALS`."""
+    runs = completed_runs(trials, value=value)
+    runs = runs.assign(mtd=runs["mtd"].astype("float64").round(MTD_DECIMALS))
+    return runs[has_mtd(runs)]
+
+
+def untraced_runs(trials: "pd.DataFrame") -> "pd.DataFrame":
+    """The completed runs without an MTD; their column mtd is set to 0."""
+    runs = completed_runs(trials)
+    return runs[~has_mtd(runs)].assign(mtd=0.0)
+
+
+def is_missing(values: "pd.Series") -> "pd.Series":
+    """Whether each value of a setting is missing: NaN, or empty text."""
+    missing = values.isna()
+    # this is asked of every setting of a study, most of them numbers
+    return missing if values.dtype.kind in "biuf" else missing | (values == "")
+
+
+def varied_settings(trials: "pd.DataFrame", settings: Collection[str]) -> list[str]:
+    """The columns that are settings and differ between these trials, in the order of the frame.
+
+    A missing value counts as a separate value, unless all trials of a method lack the setting: then
+    the method does not have it.
+    """
+    names = [str(name) for name in trials if name in settings]
+    return [
+        name
+        for name in names
+        if _differ(trials[name]) and _values_of(trials, name).nunique(dropna=False) > 1
+    ]
+
+
+def _differ(values: "pd.Series") -> bool:
+    """Whether values differ: one comparison, as this is asked of every setting of a study."""
+    return len(values) > 1 and bool((values != values.iloc[0]).any())
+
+
+def _values_of(trials: "pd.DataFrame", name: str) -> "pd.Series":
+    """The column `name` of the trials whose method has that setting."""
+    values = trials[name]
+    missing = is_missing(values)
+    if "method" not in trials or not missing.any():
+        return values
+    return values[~missing.groupby(trials["method"], dropna=False).transform("all")]
+
+
+def choose_evenly(table: "pd.DataFrame", most: int) -> "pd.DataFrame":
+    """At most so many rows at even steps, the first and the last among them."""
+    if len(table) <= most:
+        return table
+    return table.iloc[np.linspace(0, len(table) - 1, most).round().astype(int)]

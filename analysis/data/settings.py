@@ -1,0 +1,65 @@
+"""Settings of trials: filled with defaults, and formatted as text."""
+
+import math
+import re
+
+import numpy as np
+import pandas as pd
+
+from analysis.data.frames import Settings, SettingValue
+from analysis.data.runs import is_missing
+
+# The default is another dimension, recorded as a missing value; here it is 0.
+_DEFAULT_DIMS = {"prediction_dim": "the encoder's", "predictor_hidden_dim": "its output's"}
+
+
+def with_defaults(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
+    """The trials with defaults in place of settings that were not recorded.
+
+    A study recorded before a setting existed has no column for it, or missing values. Defaults
+    are filled in for trials of the default method and for trials without a recorded method. Other
+    methods may lack the setting, so their missing values are kept.
+    """
+    defaults = {name: setting.default for name, setting in settings.items()}
+    defaults |= {name: 0 for name in _DEFAULT_DIMS if name in defaults}
+    known = {name: value for name, value in defaults.items() if value is not None}
+    fillable = pd.Series(True, index=trials.index)
+    if "method" in known and "method" in trials:
+        fillable = trials["method"].isna() | (trials["method"] == known["method"])
+    return trials.assign(
+        **{name: _fill(trials, name, value, fillable) for name, value in known.items()}
+    )
+
+
+def _fill(trials: pd.DataFrame, name: str, value: SettingValue, fillable: pd.Series) -> pd.Series:
+    """A column with its missing values replaced by the default, by NaN where not `fillable`.
+
+    Of a numeric type where the default is a number.
+    """
+    if name not in trials:
+        default = pd.Series(value, index=trials.index)
+        return default if fillable.all() else default.where(fillable)
+    column = trials[name]
+    missing = is_missing(column)
+    if missing.any():
+        column = column.mask(missing & fillable, value).mask(missing & ~fillable)
+    return pd.to_numeric(column) if type(value) in (int, float) else column
+
+
+def format_setting(value: float) -> str:
+    """A number to five significant digits, such as 0.85 or 5e-9."""
+    return re.sub(r"e-0*", "e-", f"{value:.5g}")
+
+
+def format_value(name: str, value: object) -> str:
+    """The value of a setting as text, such as 0.85, true, none or first-last."""
+    missing = value in (None, "") or (isinstance(value, float) and math.isnan(value))
+    if name in _DEFAULT_DIMS and (missing or value == 0):
+        return _DEFAULT_DIMS[name]
+    if missing:
+        return "none"
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value)).lower()
+    if isinstance(value, int | float | np.number):
+        return format_setting(float(value))
+    return str(value)

@@ -1,0 +1,153 @@
+"""A study's frames as Parquet files in one folder, and read back the same.
+
+`study.parquet` holds the trials; its schema's metadata hold everything that is no frame, as JSON.
+The other frames and the evaluation items, `items.parquet` with a row per trial, are files beside
+it, with their SHA-256 in the same metadata, so that files of different studies are not mixed.
+Columns of mixed types are written as JSON text.
+"""
+
+import dataclasses
+import hashlib
+import io
+import json
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as parquet
+
+from analysis.data.frames import Plan, Setting, StudyFrames
+from analysis.data.items import ItemScores
+
+MAIN, ITEMS = "study.parquet", "items.parquet"
+FRAMES = ("curves", "spectra", "scores", "probes", "looks", "environment")
+_KEY = b"mtdlab"
+_FORMAT = 1
+_TEXTS = ("name", "metric", "planned", "sampler", "study_file", "command", "facts", "methods")
+_FIELDS = (*_TEXTS, "description", "select_by", "model")
+
+
+class StoredFramesError(ValueError):
+    """A file that holds no study, or only a part of one."""
+
+
+def to_parquet(study: StudyFrames, *, generated: str) -> dict[str, bytes]:
+    """The files of a study by name, `study.parquet` last; the same study gives the same bytes.
+
+    generated  when its page was made, as it is printed there.
+    """
+    files = {
+        f"{name}.parquet": _write(frame, {})
+        for name in FRAMES
+        if len(frame := getattr(study, name))
+    }
+    if study.items is not None:
+        files[ITEMS] = _write_items(study.items)
+    about = {
+        "format": _FORMAT,
+        "generated": generated,
+        "files": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
+        "study": {name: getattr(study, name) for name in _FIELDS},
+        "settings": [dataclasses.asdict(setting) for setting in study.settings.values()],
+        "plans": [dataclasses.asdict(plan) for plan in study.plans],
+    }
+    return files | {MAIN: _write(study.trials, about)}
+
+
+def _write(frame: pd.DataFrame, about: Mapping[str, Any]) -> bytes:
+    mixed = [str(name) for name in frame if frame[name].dtype == object]
+    plain = frame.assign(**{name: frame[name].map(_to_json) for name in mixed})
+    return _to_bytes(pa.Table.from_pandas(plain), {**about, "mixed": mixed})
+
+
+def _write_items(items: ItemScores) -> bytes:
+    values = pa.FixedSizeListArray.from_arrays(items.values.ravel(), items.values.shape[1])
+    table = pa.table({"number": items.numbers, "values": values})
+    gold = None if items.gold is None else items.gold.tolist()
+    about = {"kind": items.kind, "gold": gold, "tasks": items.tasks, "digest": items.digest}
+    return _to_bytes(table, about)
+
+
+def _to_bytes(table: Any, about: Mapping[str, Any]) -> bytes:
+    content = json.dumps(about, default=_plain).encode()
+    table = table.replace_schema_metadata({**(table.schema.metadata or {}), _KEY: content})
+    buffer = io.BytesIO()
+    parquet.write_table(table, buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def _to_json(value: Any) -> str:
+    return json.dumps(value, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    """A NumPy number as JSON holds it, a mapping as a dictionary."""
+    return dict(value) if isinstance(value, Mapping) else value.item()
+
+
+def from_parquet(path: Path) -> tuple[StudyFrames, str]:
+    """The study of a file `study.parquet`, or of the folder that holds it, and when it was made.
+
+    Raises StoredFramesError, with the file and what to do, for one that is missing or damaged, was
+    not written by `to_parquet`, or does not belong to the files beside it.
+    """
+    main = path / MAIN if path.is_dir() else path
+    trials, about = _read(main, main)
+    if about.get("format") != _FORMAT:
+        raise StoredFramesError(
+            f"{main}: not a study that `mtdlab report` wrote; its file is data/{MAIN} beside the "
+            "page. For a table of runs use --table"
+        )
+    frames: dict[str, Any] = {}
+    for name, digest in about["files"].items():
+        beside = main.parent / name
+        if name == ITEMS:
+            frames["load_items"] = partial(_read_items, beside, main, digest)
+        else:
+            frames[beside.stem], _ = _read(beside, main, digest)
+    study = StudyFrames(
+        trials=trials,
+        settings={each["name"]: Setting(**each) for each in about["settings"]},
+        plans=tuple(Plan(**each) for each in about["plans"]),
+        **about["study"],
+        **frames,
+    )
+    return study, about["generated"]
+
+
+def _read(path: Path, main: Path, digest: str = "") -> tuple[pd.DataFrame, dict[str, Any]]:
+    """A frame with the metadata beside it."""
+    table, about = _read_table(path, main, digest)
+    frame = table.to_pandas()
+    for name in about.get("mixed", ()):
+        frame[name] = frame[name].map(json.loads).astype(object)
+    return frame, about
+
+
+def _read_items(path: Path, main: Path, digest: str) -> ItemScores:
+    table, about = _read_table(path, main, digest)
+    numbers = table["number"].to_numpy()
+    values = table["values"].combine_chunks().flatten().to_numpy().reshape(len(numbers), -1)
+    gold = None if about["gold"] is None else np.array(about["gold"], dtype=np.float64)
+    return ItemScores(numbers, values, about["kind"], gold, about["tasks"], about["digest"])
+
+
+def _read_table(path: Path, main: Path, digest: str) -> tuple[Any, dict[str, Any]]:
+    try:
+        content = path.read_bytes()
+        table = parquet.read_table(io.BytesIO(content))
+    except FileNotFoundError:
+        needed = "" if path == main else f", which {main.name} needs; copy the whole folder"
+        raise StoredFramesError(f"{path}: no such file{needed}") from None
+    except (OSError, pa.ArrowException) as error:
+        reason = str(error).splitlines()[0]
+        raise StoredFramesError(f"{path}: not a Parquet file that can be read: {reason}") from None
+    if digest and hashlib.sha256(content).hexdigest() != digest:
+        raise StoredFramesError(
+            f"{path}: not the file that {main.name} was written with; write the report again"
+        )
+    return table, json.loads((table.schema.metadata or {}).get(_KEY, b"{}"))

@@ -1,0 +1,213 @@
+"""Figures of the settings: importances, parallel coordinates, and the parts of an MTD on points."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.colors import Normalize
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from analysis.data.points import format_component
+from analysis.figures.spots import add_spots
+from analysis.figures.style import (
+    ACCENT,
+    COLOURS,
+    INK,
+    LEAST_SPAN,
+    LEGEND_SIZE,
+    MARKERS,
+    RUN,
+    add_top_axis,
+)
+from analysis.measures import Floats
+from analysis.measures.trace import PARTS
+
+
+def varied_components(cells: pd.DataFrame) -> list[str]:
+    """Which of ema_decay, queue_size and batch_size differ between configurations."""
+    return [name for name in PARTS if name in cells and cells[name].nunique() > 1]
+
+
+def draw_component_axis(cells: pd.DataFrame, ax: Axes) -> None:
+    """The one component that varies as a second axis above; call it once limits are known.
+
+    cells  mtd and the components, a row per configuration; nothing is drawn for several.
+    """
+    varied = varied_components(cells)
+    if len(varied) != 1 or cells["mtd"].nunique() < len(cells):
+        return
+    fixed = [
+        f"{symbol} = {format_component(float(cells[name].iloc[0]))}"
+        for name, symbol in PARTS.items()
+        if name in cells and name not in varied and np.isfinite(cells[name].iloc[0])
+    ]
+    texts = [format_component(float(value)) for value in cells[varied[0]]]
+    name = f"{PARTS[varied[0]]} ({', '.join(fixed)})" if fixed else PARTS[varied[0]]
+    add_top_axis(ax, cells["mtd"].tolist(), texts, name)
+
+
+def draw_configurations(cells: pd.DataFrame, ax: Axes, *, labels: pd.DataFrame) -> list[Artist]:
+    """The mean of each configuration: colour by the first component, marker by the second.
+
+    cells   mtd, the components and mean, a row per configuration, of which two vary.
+    labels  what the means state, a row each, as `add_spots` takes it.
+
+    Returns the entries of a legend.
+    """
+    first, second = varied_components(cells)
+    values = sorted(cells[first].unique())
+    colours = dict(zip(values, COLOURS(np.linspace(0, 1, len(values))), strict=True))
+    markers = dict(zip(sorted(cells[second].unique()), MARKERS, strict=False))
+    for row in cells.to_dict("records"):
+        marker, colour = markers[row[second]], colours[row[first]]
+        ax.plot(row["mtd"], row["mean"], marker, color=colour, markersize=6.5, zorder=5)
+    add_spots(ax, cells["mtd"], cells["mean"], labels)
+    by_colour = [
+        Line2D([], [], color=colour, linewidth=5, label=f"{PARTS[first]} {format_component(value)}")
+        for value, colour in colours.items()
+    ]
+    by_marker = [
+        Line2D(
+            [],
+            [],
+            color=INK,
+            marker=marker,
+            linestyle="",
+            label=f"{PARTS[second]} {format_component(value)}",
+        )
+        for value, marker in markers.items()
+    ]
+    return [*by_colour, *by_marker]
+
+
+# Not seaborn: its `barplot` aggregates, and these are single values.
+
+
+def draw_importances(table: pd.DataFrame, ax: Axes) -> None:
+    """A bar for each setting, the largest on top; the seed's is grey.
+
+    table  `compute_importances` with the column label: how a setting is written.
+    """
+    rows = np.arange(len(table))
+    colours = [RUN if name == "seed" else ACCENT for name in table["setting"]]
+    bars = ax.barh(rows, table["importance"], color=colours, height=0.6)
+    ax.bar_label(bars, [f"{share:.2f}" for share in table["importance"]], padding=3)
+    ax.set_yticks(rows, table["label"].tolist(), parse_math=False)
+    ax.set_ylim(len(table) - 0.5, -0.5)
+    ax.set_xlim(0, max(1.15 * float(table["importance"].max()), 0.1))
+    ax.set_xlabel("importance (share)")
+    ax.grid(visible=False, axis="y")
+
+
+# Not seaborn: it has no parallel coordinates.
+
+_MOST_VALUES = 8
+_WIDE = 10.0
+_BAND = 0.17
+_LETTERS = 14
+
+
+@dataclass(frozen=True)
+class _Column:
+    """Heights of the values, 0 to 1, and the heights at which texts stand."""
+
+    heights: Floats
+    ticks: dict[str, float]
+
+
+def draw_parallel(
+    table: pd.DataFrame, ax: Axes, *, names: Mapping[str, str], name: str, labels: pd.DataFrame
+) -> None:
+    """A line for each configuration, coloured by its mean score, which stands at the right.
+
+    table   a column per setting and mean, a row per configuration.
+    names   setting -> the text above its column, in the order of the columns.
+    name    of the score; labels  what the lines state, a row each, as `add_spots` takes it.
+
+    The values of a setting stand in a gap of the lines, which they would cover otherwise.
+    """
+    scores = table["mean"].to_numpy(dtype=np.float64)
+    norm = _score_norm(scores)
+    columns = [_place(table[setting]) for setting in names]
+    right = np.asarray(norm(scores), dtype=np.float64)
+    heights = [column.heights for column in columns]
+    segments = []
+    for at, (left, here) in enumerate(zip(heights, [*heights[1:], right], strict=True)):
+        end = at + 1 - (_BAND if at + 1 < len(heights) else 0)
+        ends = np.full(len(table), end)
+        starts = np.full(len(table), at + _BAND)
+        segments.append(
+            np.stack([np.column_stack([starts, left]), np.column_stack([ends, here])], 1)
+        )
+    order = np.argsort(scores)
+    for part in segments:
+        lines = LineCollection(
+            list(part[order]), colors=COLOURS(norm(scores[order])), linewidths=1.2
+        )
+        ax.add_collection(lines)
+    for at, column in enumerate(columns):
+        for text, height in column.ticks.items():
+            ax.text(
+                at, height, text, ha="center", va="center", fontsize=LEGEND_SIZE, parse_math=False
+            )
+    add_spots(ax, np.full(len(table), float(len(columns))), right, labels)
+    _finish(ax, norm, list(names.values()), name)
+
+
+def _score_norm(scores: Floats) -> Normalize:
+    low, high = float(scores.min()), float(scores.max())
+    middle = (low + high) / 2
+    half = max(high - low, LEAST_SPAN) / 2
+    return Normalize(middle - half, middle + half)
+
+
+def _place(values: pd.Series) -> _Column:
+    """Few values evenly spaced; many numbers on a linear or logarithmic scale."""
+    numeric = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
+    distinct = sorted(values.unique()) if numeric else sorted({str(value) for value in values})
+    if not numeric or len(distinct) <= _MOST_VALUES:
+        places = {value: at / max(len(distinct) - 1, 1) for at, value in enumerate(distinct)}
+        heights = values.map(places) if numeric else values.astype("str").map(places)
+        shown = distinct[:: -(-len(distinct) // _MOST_VALUES)]
+        ticks = {_name(value): places[value] for value in shown}
+        return _Column(heights.to_numpy(dtype=np.float64), ticks)
+    low, high = float(distinct[0]), float(distinct[-1])
+    scale = np.log if low > 0 and high > _WIDE * low else np.asarray
+    first, last = float(scale(low)), float(scale(high))
+    scaled = np.asarray(scale(values.to_numpy(dtype=np.float64)))
+    middle = (first + last) / 2
+    between = float(np.exp(middle)) if scale is np.log else middle
+    ticks = {_name(low): 0.0, _name(float(f"{between:.2g}")): 0.5, _name(high): 1.0}
+    return _Column((scaled - first) / (last - first), ticks)
+
+
+def _name(value: object) -> str:
+    text = (
+        format_component(float(value)) if isinstance(value, (int, float, np.number)) else str(value)
+    )
+    plain = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return plain if len(plain) <= _LETTERS else plain[: _LETTERS - 1] + "…"
+
+
+def _finish(ax: Axes, norm: Normalize, names: list[str], name: str) -> None:
+    last = len(names)
+    ax.set_xlim(-0.4, last)
+    ax.set_ylim(-0.08, 1.08)
+    ax.set_xticks(range(last), [text.replace(" ", "\n") for text in names], parse_math=False)
+    ax.tick_params(axis="x", length=0)
+    ax.grid(visible=False)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_visible(False)
+    ax.spines["right"].set_visible(True)
+    ax.yaxis.tick_right()
+    ax.yaxis.set_label_position("right")
+    low, high = float(norm.vmin or 0), float(norm.vmax or 0)
+    ticks = np.asarray(MaxNLocator(nbins=5).tick_values(low, high))
+    ticks = ticks[(ticks >= low) & (ticks <= high)]
+    ax.set_yticks(np.asarray(norm(ticks)), [f"{tick:g}" for tick in ticks])
+    ax.set_ylabel(name.replace(" (", "\n(", 1), color=INK, parse_math=False)

@@ -1,0 +1,96 @@
+"""Figures of several studies: score against MTD, and spectra of their best models."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from analysis.figures.distance import draw_curve, draw_level
+from analysis.figures.representation import ROUNDING, spectrum_points
+from analysis.figures.spots import add_spots
+from analysis.figures.style import (
+    INK,
+    LINES,
+    add_legend,
+    label_mtd_axis,
+    label_score,
+    look_of,
+    make_log_y,
+    printable,
+)
+
+# Not seaborn, for the reason that analysis.figures.distance gives: intervals are not its own.
+
+_APART = ": "
+_MARKED = 12
+
+
+def _study_of(name: str, studies: Sequence[str]) -> str:
+    """The study that a curve is of; that of one of its methods is called STUDY: METHOD."""
+    return name if name in studies else name.rpartition(_APART)[0]
+
+
+def draw_studies(
+    curves: pd.DataFrame,
+    ax: Axes,
+    *,
+    studies: Sequence[str],
+    untraced: Mapping[str, str],
+    name: str,
+) -> None:
+    """A line and a band per study, and a horizontal line for runs without an MTD.
+
+    curves    study, mtd, mean, low, high: `compute_curves` of one metric; text and href too where
+              the means state them.
+    studies   the names of all studies of the page: a study has its colour in every figure, and its
+              methods differ in marker and line.
+    untraced  study -> the methods of its runs without an MTD; name  of the vertical axis.
+    """
+    parts: dict[str, int] = {}
+    for text, study in curves.groupby("study", sort=False):
+        owner = _study_of(str(text), studies)
+        place, part = studies.index(owner), parts.setdefault(owner, 0)
+        parts[owner] += 1
+        colour, _ = look_of(place)
+        _, marker = look_of(place + part)
+        label = printable(str(text))
+        curve, points = study[study["mtd"] > 0], study[study["mtd"] == 0]
+        if len(curve):
+            draw_curve(curve, ax, label=label, colour=colour, marker=marker)
+            label = f"{label}: {untraced.get(str(text), '')}"
+        for _, row in points.iterrows():
+            line, edge = LINES[part % len(LINES)], ax.get_yaxis_transform()
+            draw_level(float(row["mean"]), ax, label=f"{label} (no MTD)", colour=colour, line=line)
+            ax.plot(1, row["mean"], marker, color=colour, transform=edge, clip_on=False)
+            if "text" in row:
+                add_spots(ax, [1.0], [row["mean"]], row.to_frame().T, transform=edge)
+    distances = curves.loc[curves["mtd"] > 0, "mtd"]
+    if len(distances):
+        label_mtd_axis(ax, distances)
+    label_score(ax, name)
+    add_legend(ax)
+
+
+def draw_models(spectra: pd.DataFrame, ax: Axes, *, studies: Sequence[str]) -> None:
+    """Singular values relative to the largest: a line per model, dashed before training.
+
+    spectra  `compute_best_spectra`; studies  the names of all studies of the page, as for
+             `draw_studies`.
+    """
+    for name, moment in spectra.index:
+        values = spectra.loc[(name, moment)].dropna().to_numpy(dtype=np.float64)
+        at = spectrum_points(len(values))
+        shown = np.where(values > ROUNDING, values, np.nan)[at]
+        if moment == "after":
+            colour, marker = look_of(studies.index(name))
+            every = max(len(at) // _MARKED, 1)
+            ax.plot(
+                at + 1, shown, color=colour, marker=marker, markevery=every, label=printable(name)
+            )
+        else:
+            ax.plot(at + 1, shown, "--", color=INK, linewidth=1.6, label=printable(name))
+    make_log_y(ax)
+    ax.set_xlabel("index of the singular value, largest first")
+    ax.set_ylabel("singular value / largest")
+    add_legend(ax)

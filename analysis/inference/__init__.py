@@ -1,0 +1,1 @@
+"""Inference: seeds as blocks, intervals, tests of a shape over MTD, the verdict and its design."""

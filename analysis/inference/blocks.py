@@ -1,0 +1,389 @@
+"""Scores with seeds as blocks: effects of levels, with three estimates of their standard error.
+
+score = effect of the seed + effect of the level + error. Letters: S seeds, L levels, K contrasts,
+D polynomials, B tables of one design (any leading dimensions, also none). A table is (S, L) with
+NaN where a seed has no run at a level; every seed has at least two levels, every level two seeds,
+and all cells are connected by common seeds and levels (`connected_table`).
+
+Errors need not have equal variances, and those of one seed need not be independent: the measured
+runs of a seed at neighbouring levels are correlated, as if each seed had a curve of its own. Three
+variances of a contrast are estimated, and a test uses the one with the largest p value:
+
+by level  the variance of each level, weighted by the contrast. A level's variance is the sum of
+          its squared residuals over the sum of 1 - leverage (as HC2, MacKinnon and White 1985, but
+          by level; with few levels, residuals of the other levels contribute to it).
+pooled    the mean of the levels' variances without the largest fifth, which is robust to a few
+          noisy levels, scaled to be unbiased where all are equal.
+by seed   slope and curvature over the logarithm of the levels' places differ from seed to seed;
+          what is left has one variance. Of a contrast's part in the span of both the variance is
+          that between seeds; with up to three levels this is the paired t test.
+
+Each has degrees of freedom after Satterthwaite (1946). Where levels have no order, as the values of
+a name, there is no variance by seed. A fourth part of the variance, that of the evaluation items,
+is added to each where it is known (`analysis.data.items`).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from analysis.inference.kept import keep
+from analysis.measures import Floats
+
+_LEAST_VARIANCE = 1e-24
+_LEAST_FREEDOM = 1e-6
+_DEGREE = 2
+_DRAWN_VALUES, _DRAWS = 2_000_000, (200, 5_000)
+_VALUES_AT_ONCE = 250_000
+"""Cells of simulated tables that are fitted at once: 2 MB, which fit into a processor's cache."""
+
+
+def connected_table(scores: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which seeds and levels of an (S, L) table can be compared: masks, (S,) and (L,).
+
+    Seeds with fewer than two levels and levels with fewer than two seeds are removed until all have
+    two; of several connected components the one with the most runs is kept.
+    """
+    present = np.isfinite(scores)
+    kept = present
+    while True:
+        seeds, levels = kept.sum(axis=1) > 1, kept.sum(axis=0) > 1
+        left = kept & seeds[:, None] & levels
+        if (left == kept).all():
+            break
+        kept = left
+    part = _largest_part(kept)
+    return part & seeds, levels & kept[part].any(axis=0)
+
+
+def _largest_part(present: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The seeds of the connected component with the most runs, (S,)."""
+    left, best = present.any(axis=1), np.zeros(len(present), bool)
+    while left.any():
+        part = np.zeros(len(present), bool)
+        grown = np.arange(len(present)) == left.argmax()
+        while (grown != part).any():
+            part = grown
+            grown = present[:, present[part].any(axis=0)].any(axis=1)
+        if present[part].sum() > present[best].sum():
+            best = part
+        left = left & ~part
+    return best
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Effects of levels in B tables of one design.
+
+    effects    least-squares effects of the levels, less their mean over levels, (..., L).
+    variances  variance of an error at each level, (..., L).
+    typical    pooled variance: the mean of these without the largest fifth, scaled, (...).
+    curves     covariance between seeds of the polynomials of a seed's errors, (..., D, D).
+    rest       variance of the errors without these polynomials, (...).
+    items      covariance of the effects due to the evaluation items, (L, L); None: not counted.
+    """
+
+    effects: Floats
+    variances: Floats
+    typical: Floats
+    curves: Floats
+    rest: Floats
+    items: Floats | None = None
+
+    def part(self, chosen: slice | NDArray[np.bool_] | None) -> "Fit":
+        """Some of the tables; None: a single one as the only one of a batch."""
+        return Fit(
+            self.effects[chosen],
+            self.variances[chosen],
+            self.typical[chosen],
+            self.curves[chosen],
+            self.rest[chosen],
+            self.items,
+        )
+
+
+def join_fits(parts: Sequence[Fit]) -> Fit:
+    """Fits of tables one after another."""
+    names = ("effects", "variances", "typical", "curves", "rest")
+    return Fit(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+
+class Blocks:
+    """The design of a table: which of its cells have a run.
+
+    present           (S, L).
+    places            logarithm of the levels, (L,); None where levels have no order.
+    freedom           degrees of freedom of all residuals, (S - 1)(L - 1) in a full table.
+    level_freedom     (L,) of each level's variance; they sum to `freedom`.
+    typical_freedom   of the pooled variance, by its first two moments.
+    """
+
+    def __init__(self, present: NDArray[np.bool_], places: Floats | None = None) -> None:
+        self.present, self.places = present, places
+        weight = present.astype(np.float64)
+        per_seed = weight.sum(axis=1)
+        shared = weight.T @ (weight / per_seed[:, None])
+        # the levels' normal equations after the seeds are eliminated; the mean effect is free
+        self._inverse = np.linalg.pinv(np.diag(weight.sum(axis=0)) - shared, hermitian=True)
+        self._per_seed = per_seed
+        self._weight = weight
+        self.freedom = float(weight.sum() - len(per_seed) - (weight.shape[1] - 1))
+        left = (weight * (1 - self._leverage())).sum(axis=0)
+        # 0 for a level that only connects two parts of the table: its runs are fitted exactly
+        self.level_freedom = np.maximum(left, _LEAST_FREEDOM)
+        self._kept = levels_kept(weight.shape[1])
+        self._polynomials = _polynomials(places, weight.shape[1])
+        self._curve_freedom = np.maximum(self._count_curves(), _LEAST_FREEDOM)
+        self._rest_freedom = max(self.freedom - float(self._curve_freedom.sum()), 0.0)
+        self._bias = 1.0
+        moments = keep("moments", (present,), lambda: np.array([self._typical_moments()]))
+        self._bias, self.typical_freedom = moments[0].tolist()
+
+    @property
+    def definition(self) -> tuple[object, ...]:
+        """All that simulated tables of the design depend on."""
+        return self.present, self.places
+
+    def _typical_moments(self) -> tuple[float, float]:
+        """Mean and degrees of freedom of the pooled variance of tables with error variance 1."""
+        draws = int(np.clip(_DRAWN_VALUES // self.present.size, *_DRAWS))
+        rng = np.random.default_rng(0)
+        pieces = [
+            self.fit(rng.standard_normal((count, *self.present.shape))).typical
+            for count in pieces_of(draws, self.present.size)
+        ]
+        typical = np.concatenate(pieces)
+        return float(typical.mean()), float(2 * typical.mean() ** 2 / typical.var())
+
+    def _leverage(self) -> Floats:
+        """Leverage of each cell, (S, L)."""
+        share = self._weight / self._per_seed[:, None]
+        by_seed = share @ self._inverse
+        within = np.diag(self._inverse) - 2 * by_seed + (by_seed * share).sum(axis=1)[:, None]
+        return np.asarray(1 / self._per_seed[:, None] + within, dtype=np.float64)
+
+    def _count_curves(self) -> Floats:
+        """Degrees of freedom of each polynomial between seeds, (D,); S - 1 in a full table."""
+        return np.array(
+            [
+                (within**2).sum() - np.einsum("sl,lm,sm->", within, self._inverse, within)
+                for within in map(self._centre, self._polynomials)
+            ]
+        )
+
+    def _centre(self, values: Floats) -> Floats:
+        """Values (..., L) or (..., S, L) less the mean of each seed's runs, 0 elsewhere."""
+        masked = values * self._weight
+        mean = masked.sum(axis=-1, keepdims=True) / self._per_seed[:, None]
+        return np.asarray((masked - mean) * self._weight)
+
+    def fit(self, scores: Floats, items: Floats | None = None) -> Fit:
+        """Effects and variances of tables (..., S, L) of this design.
+
+        items  covariance of the effects due to the evaluation items, (L, L) in points squared.
+        """
+        values = np.where(self.present, scores, 0.0)
+        effects = self.estimate(values)
+        residuals = self._centre(values - effects[..., None, :])
+        squares = residuals**2
+        variances = squares.sum(axis=-2) / self.level_freedom
+        lower = np.sort(variances, axis=-1)[..., : self._kept]
+        curves = residuals @ self._polynomials.T
+        between = np.swapaxes(curves, -1, -2) @ curves
+        rest = squares.sum(axis=(-1, -2)) - np.trace(between, axis1=-2, axis2=-1)
+        return Fit(
+            effects,
+            variances,
+            lower.mean(axis=-1) / self._bias,
+            between / np.sqrt(np.outer(self._curve_freedom, self._curve_freedom)),
+            np.maximum(rest, 0) / max(self._rest_freedom, _LEAST_FREEDOM),
+            items,
+        )
+
+    def estimate(self, scores: Floats) -> Floats:
+        """Effects (..., L) of tables (..., S, L), which are linear in the scores."""
+        values = np.where(self.present, scores, 0.0)
+        return np.asarray(self._centre(values).sum(axis=-2) @ self._inverse)
+
+    def item_covariance(self, influences: Floats) -> Floats:
+        """Covariance of the effects due to P evaluation items, (L, L).
+
+        influences  of each item on each score, (P, S, L), with a mean of 0 over items and so scaled
+                    that a score changes by the mean influence of the items drawn again.
+
+        The items are drawn once for all runs. What an item does to the runs of one seed only is
+        already in the variance between seeds, and is subtracted.
+        """
+        items = len(influences)
+        effects = self.estimate(influences)
+        single = self._centre(influences - effects[:, None, :])
+        runs = self._weight.sum(axis=0)
+        pairs = np.maximum(runs * (runs - 1), 1)
+        common = effects.T @ effects / (items * (items - 1))
+        own = np.einsum("psl,psm->lm", single, single) / items**2
+        own /= np.sqrt(np.outer(pairs, pairs))
+        values, vectors = np.linalg.eigh(common - own)
+        return np.asarray(vectors * np.maximum(values, 0) @ vectors.T)
+
+    def weigh(self, rows: Floats) -> "Contrasts":
+        """Contrasts of level effects: `rows` (K, L), each summing to 0."""
+        # weight of each run in each estimate, (K, S, L)
+        runs = self._centre((rows @ self._inverse)[:, None, :])
+        squares = (runs**2).sum(axis=1)
+        curves = runs @ self._polynomials.T
+        between = np.swapaxes(curves, 1, 2) @ curves
+        rest = squares.sum(axis=1) - np.trace(between, axis1=1, axis2=2)
+        return Contrasts(rows, squares, between, np.maximum(rest, 0))
+
+    def compare(self, fit: Fit, contrasts: "Contrasts") -> "Comparison":
+        """Estimates and standard errors of contrasts in one table, or in each of B."""
+        squares = contrasts.squares
+        own = fit.variances @ squares.T
+        spread = (fit.variances**2 / self.level_freedom) @ (squares**2).T
+        typical = fit.typical[..., None] * squares.sum(axis=-1)
+        variances = [
+            (own, _freedom(own, spread)),
+            (typical, np.full_like(typical, self.typical_freedom)),
+        ]
+        if len(self._polynomials):
+            variances.append(self._by_seed(fit, contrasts))
+        estimate = fit.effects @ contrasts.rows.T
+        return Comparison.of(estimate, variances, contrasts.item_variance(fit), self.freedom)
+
+    def _by_seed(self, fit: Fit, contrasts: "Contrasts") -> tuple[Floats, Floats]:
+        """Variance between seeds of each contrast and its degrees of freedom, (..., K) each."""
+        products = fit.curves[..., None, :, :] @ contrasts.curves
+        curves = np.trace(products, axis1=-2, axis2=-1)
+        # the variance of a quadratic form of a Wishart matrix
+        turned = np.swapaxes(products, -1, -2)
+        spread = (products * turned).sum(axis=(-1, -2)) / self._curve_freedom.min()
+        rest = fit.rest[..., None] * contrasts.rest
+        if self._rest_freedom > _LEAST_FREEDOM:
+            spread = spread + rest**2 / self._rest_freedom
+        total = curves + rest
+        return total, _freedom(total, spread)
+
+
+def _polynomials(places: Floats | None, levels: int) -> Floats:
+    """Orthonormal polynomials of degree 1 and 2 over the levels' places, (D, L)."""
+    if places is None:
+        return np.zeros((0, levels))
+    scaled = (places - places.mean()) / np.ptp(places)
+    powers = np.vander(scaled, min(_DEGREE, levels - 1) + 1, increasing=True)
+    return np.asarray(np.linalg.qr(powers)[0][:, 1:].T)
+
+
+def _freedom(variance: Floats, spread: Floats) -> Floats:
+    """Satterthwaite's degrees of freedom, from half the variance of a variance."""
+    return np.asarray(
+        np.maximum(variance, _LEAST_VARIANCE) ** 2 / np.maximum(spread, _LEAST_VARIANCE**2)
+    )
+
+
+@dataclass(frozen=True)
+class Contrasts:
+    """Weights of the levels in K contrasts, and of their runs in the estimates.
+
+    rows     (K, L), each summing to 0.
+    squares  (K, L), the squared weights of a level's runs in the estimate, summed.
+    curves   (K, D, D), the same of the polynomials, summed over seeds; rest: (K,), of all else.
+    """
+
+    rows: Floats
+    squares: Floats
+    curves: Floats
+    rest: Floats
+
+    def item_variance(self, fit: Fit) -> Floats | float:
+        """Variance of each contrast due to the evaluation items, (K,); 0 where not counted."""
+        if fit.items is None:
+            return 0.0
+        return np.asarray(np.maximum((self.rows @ fit.items * self.rows).sum(axis=-1), 0))
+
+
+def pieces_of(draws: int, cells: int) -> list[int]:
+    """The numbers of simulated tables that are fitted at once; they sum to `draws`."""
+    size = max(_VALUES_AT_ONCE // cells, 1)
+    return [min(size, draws - first) for first in range(0, draws, size)]
+
+
+def levels_kept(levels: int) -> int:
+    """How many of the levels' variances, the smallest ones, are averaged for the pooled one."""
+    return levels - math.ceil(levels / 5)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Estimates of K contrasts with E standard errors and their degrees of freedom.
+
+    estimate   (..., K).
+    errors     (E, ..., K): by level, pooled and, where levels have places, by seed.
+    freedoms   (E, ..., K).
+    freedom    of all residuals of the table.
+    """
+
+    estimate: Floats
+    errors: Floats
+    freedoms: Floats
+    freedom: float
+
+    @classmethod
+    def of(
+        cls,
+        estimate: Floats,
+        variances: Sequence[tuple[Floats, Floats]],
+        items: Floats | float,
+        freedom: float,
+    ) -> "Comparison":
+        """From variances with their degrees of freedom; that of the items has no error."""
+        found = np.maximum([variance for variance, _ in variances], _LEAST_VARIANCE)
+        freedoms = np.array([each for _, each in variances])
+        total = found + items
+        return cls(estimate, np.sqrt(total), freedoms * (total / found) ** 2, freedom)
+
+    def scores(self) -> Floats:
+        """z score of each contrast, (..., K): with the standard error that puts it nearest to 0.
+
+        The sign is the estimate's.
+        """
+        size = to_normal(np.abs(self.estimate) / self.errors, self.freedoms).min(axis=0)
+        return np.asarray(np.copysign(size, self.estimate))
+
+    def half_width(self, critical: float) -> Floats:
+        """Half width of the interval whose ends have a `scores()` of `critical`, (..., K)."""
+        widths = from_normal(critical, self.freedoms) * self.errors
+        return np.asarray(widths.max(axis=0), dtype=np.float64)
+
+    def pointwise(self, level: float) -> Floats:
+        """Half width of each contrast's t interval at a confidence level, (..., K).
+
+        From the mean of the variance by level and of the one by seed (pooled, where levels have no
+        places), degrees of freedom after Satterthwaite: the coverage is `level` on average over
+        contrasts, not for each contrast where variances differ much.
+        """
+        first, last = self.errors[0] ** 2, self.errors[-1] ** 2
+        # both come from the same residuals, so that their errors add up
+        spread = first / np.sqrt(self.freedoms[0]) + last / np.sqrt(self.freedoms[-1])
+        quantile = special.stdtrit((first + last) ** 2 / spread**2, (1 + level) / 2)
+        return np.asarray(quantile * np.sqrt((first + last) / 2), dtype=np.float64)
+
+
+def to_normal(t: Floats, freedom: Floats) -> Floats:
+    """The z score with the tail probability of a Student t, by Wallace's approximation (1959).
+
+    Monotone in t. For |t| up to 3 the error is below 0.02 with 5 degrees of freedom or more, below
+    0.3 with 1. It does not bias a test: critical values are simulated on the same scale.
+    """
+    factor = (8 * freedom + 1) / (8 * freedom + 3)
+    return np.asarray(np.sign(t) * factor * np.sqrt(freedom * np.log1p(t**2 / freedom)))
+
+
+def from_normal(z: float, freedom: Floats) -> Floats:
+    """The inverse of `to_normal`."""
+    factor = (8 * freedom + 1) / (8 * freedom + 3)
+    exponent = np.minimum((z / factor) ** 2 / freedom, 100.0)
+    return np.asarray(np.sign(z) * np.sqrt(freedom * np.expm1(exponent)))

@@ -1,0 +1,105 @@
+"""Means with intervals, replicated by seed.
+
+Runs that share a seed are not independent. The unit of replication is therefore the seed, and the
+degrees of freedom of an interval count seeds, not runs.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy import special
+
+from analysis.measures import Floats
+
+
+def check_level(level: float) -> float:
+    """The confidence level, unchanged; raises ValueError unless 0 < level < 1."""
+    if not 0 < level < 1:
+        raise ValueError(f"level is {level:g}; it must lie between 0 and 1, such as 0.95")
+    return level
+
+
+def half_width(deviation: ArrayLike, count: ArrayLike, *, level: float) -> Floats:
+    """Half width of the t interval of a mean; NaN where there is only one value.
+
+    deviation  sample standard deviation (divisor count - 1).
+    count      number of independent values.
+    """
+    seeds = np.asarray(count, dtype=np.float64)
+    spread = np.asarray(deviation, dtype=np.float64)
+    quantile = special.stdtrit(seeds - 1, (1 + check_level(level)) / 2)
+    return np.asarray(quantile * spread / np.sqrt(seeds), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean or a difference in points of the score (x 100) with its interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def estimate(values: Floats, level: float) -> Estimate:
+    """Mean and t interval of one value per seed, (S,); NaN bounds for one seed."""
+    mean = float(values.mean())
+    if len(values) < 2:
+        return Estimate(mean, float("nan"), float("nan"))
+    width = float(half_width(values.std(ddof=1), len(values), level=level))
+    return Estimate(mean, mean - width, mean + width)
+
+
+def estimate_over_items(values: Floats, influences: Floats, level: float) -> Estimate:
+    """Mean over seeds with a t interval that also covers the sampling of P evaluation items.
+
+    values      one per seed, (S,), such as paired differences; influences: of each item on each
+                value, (S, P), as `analysis.data.items.influences`.
+
+    All seeds share the items, so that the variance of the mean is that between seeds over S, plus
+    that of the items' common influence; what an item does to a single seed is in the first already.
+    Degrees of freedom after Satterthwaite (1946), with the variance between seeds weighted by
+    1 + 4 / (S - 1) and at least S - 1: where that variance is small by chance there would be too
+    many (3 seeds and 3,000 items: coverage 91 % without, 95 % with the weight). NaN bounds for one
+    seed.
+    """
+    seeds, items = influences.shape
+    mean = float(values.mean())
+    if seeds < 2:
+        return Estimate(mean, float("nan"), float("nan"))
+    common = influences.mean(axis=0)
+    single = ((influences - common) ** 2).sum() / ((seeds - 1) * seeds * items**2)
+    of_items = max(float((common**2).sum() / (items * (items - 1)) - single), 0.0)
+    of_seeds = float(values.var(ddof=1)) / seeds
+    weight = 1 + 4 / (seeds - 1)
+    spread = weight * of_seeds**2 / (seeds - 1) + of_items**2 / (items - 1)
+    if spread <= 0:
+        return Estimate(mean, mean, mean)
+    freedom = max((of_seeds + of_items) ** 2 / spread, seeds - 1)
+    quantile = special.stdtrit(freedom, (1 + check_level(level)) / 2)
+    width = float(quantile * np.sqrt(of_seeds + of_items))
+    return Estimate(mean, mean - width, mean + width)
+
+
+def summarise(
+    runs: pd.DataFrame, *, by: Sequence[str], value: str = "score", level: float = 0.95
+) -> pd.DataFrame:
+    """Mean and t interval of a column for each group of runs.
+
+    runs  a row per run, with `seed`, the columns of `by`, and `value`, all finite.
+
+    Returns the columns of `by`, then n (runs), seeds, mean, low, high, sorted by `by`. The
+    mean is over the means of the seeds; with one seed low and high are NaN; no runs give no
+    rows. Raises ValueError for a level outside (0, 1).
+    """
+    check_level(level)
+    keys = list(by)
+    per_seed = runs.groupby([*keys, "seed"])[value].agg(["mean", "size"]).reset_index()
+    groups = per_seed.groupby(keys)
+    table = groups.agg(n=("size", "sum"), seeds=("mean", "size"), mean=("mean", "mean"))
+    width = half_width(groups["mean"].std().to_numpy(), table["seeds"].to_numpy(), level=level)
+    table["low"] = table["mean"] - width
+    table["high"] = table["mean"] + width
+    return table.reset_index()

@@ -1,0 +1,74 @@
+"""Arrays that take long to simulate, kept in files between processes.
+
+A file holds the SHA-256 of its contents; one that is damaged, or cannot be read or written, is
+simulated again. It is written beside its place and moved, so that processes may share the folder.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from analysis.measures import Floats
+
+_VERSION = 2
+"""Part of every key; goes up when what is simulated, or how, changes."""
+_DIGEST = hashlib.sha256().digest_size
+
+
+def cache_folder() -> Path:
+    """What can be made again is kept here: MTDLAB_CACHE, or the user's cache folder."""
+    if configured := os.environ.get("MTDLAB_CACHE"):
+        return Path(configured)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mtdlab"
+
+
+def keep(name: str, definition: tuple[object, ...], compute: Callable[[], Floats]) -> Floats:
+    """The array that `compute` returns, from its file if it was computed before.
+
+    name        of what is computed; definition: all that it depends on, as numbers, texts and
+                arrays. NumPy's version is part of the key, as it decides the random numbers.
+
+    The values are the same bit for bit with and without the file.
+    """
+    key = hashlib.sha256(f"{_VERSION} {np.__version__} {name}".encode())
+    for part in definition:
+        if isinstance(part, np.ndarray):
+            key.update(f"{part.dtype} {part.shape}".encode() + part.tobytes())
+        else:
+            key.update(f" {part!r} ".encode())
+    path = cache_folder() / "simulated" / f"{name}-{key.hexdigest()[:32]}"
+    kept = _read(path)
+    if kept is None:
+        kept = np.asarray(compute(), dtype=np.float64)
+        _write(path, kept)
+    return kept
+
+
+def _read(path: Path) -> Floats | None:
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    digest, values = content[:_DIGEST], content[_DIGEST:]
+    if len(digest) < _DIGEST or hashlib.sha256(values).digest() != digest:
+        return None
+    rows, columns = np.frombuffer(values, dtype=np.int64, count=2)
+    table = np.frombuffer(values, dtype=np.float64, offset=16)
+    return table.reshape(int(rows), int(columns))
+
+
+def _write(path: Path, table: Floats) -> None:
+    """Write a file of a table (rows, columns); without one where the folder cannot be written."""
+    values = np.array(table.shape, dtype=np.int64).tobytes() + table.tobytes()
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_bytes(hashlib.sha256(values).digest() + values)
+        partial.replace(path)
+    except OSError:
+        with suppress(OSError):
+            partial.unlink()

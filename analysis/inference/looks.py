@@ -1,0 +1,247 @@
+"""Interim looks at the verdict of a study that adds seeds until the verdict is decided.
+
+Their nominal significance levels are those of a test that is repeated while data accumulate. Alpha
+spending (Lan and DeMets, Biometrika 1983): a function of the information fraction t in (0, 1]
+gives the part of the error probability alpha that is spent up to t. The critical value of look k is
+chosen so that z statistics with cov(Z_i, Z_j) = sqrt(t_i / t_j), i <= j, first exceed their
+critical value at look k with the probability that is spent at that look (Armitage, McPherson and
+Rowe, JRSS A 1969). `nominal` is its tail probability, with which the p value of look k is compared
+(the significance-level approach): exact for normal statistics, approximate for others.
+
+Letters: K looks, G nodes of the integration.
+"""
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+import scipy
+from numpy.typing import ArrayLike
+from scipy import special
+
+from analysis.data.frames import StudyFrames
+from analysis.data.items import ItemScores
+from analysis.inference.verdict import Verdict, compute_verdict
+from analysis.measures import Floats
+
+Spending = Literal["obrien-fleming", "pocock", "linear"]
+Sides = Literal[1, 2]
+
+_NODES = 400
+_WIDEST = 9.0
+"""Standard deviations beyond which the density of a statistic is set to 0."""
+_LEAST = 1e-16
+"""Smaller probabilities are not spent: the critical value is infinite."""
+
+
+@dataclass(frozen=True)
+class Boundaries:
+    """Critical values and significance levels of K looks.
+
+    fractions   information fraction of each look, (K,), the last at most 1.
+    cumulative  error probability spent up to each look, (K,).
+    critical    critical value of a z statistic (of its absolute value if two-sided), (K,).
+    nominal     p value at or below which a look is significant, (K,); 0 where nothing is spent.
+    """
+
+    fractions: Floats
+    cumulative: Floats
+    critical: Floats
+    nominal: Floats
+
+
+def spend(fractions: ArrayLike, alpha: float, spending: Spending = "obrien-fleming") -> Floats:
+    """Error probability spent up to each information fraction, of a one-sided alpha.
+
+    obrien-fleming  2 - 2 Phi(z(1 - alpha / 2) / sqrt(t)): little at the first looks.
+    pocock          alpha log(1 + (e - 1) t): about the same at every look.
+    linear          alpha t (Kim and DeMets, Biometrika 1987, with the power 1): between the two.
+    """
+    t = np.minimum(np.asarray(fractions, dtype=np.float64), 1.0)
+    if spending == "pocock":
+        return np.asarray(alpha * np.log1p((math.e - 1) * t), dtype=np.float64)
+    if spending == "linear":
+        return alpha * t
+    quantile = special.ndtri(1 - alpha / 2)
+    return np.asarray(2 * special.ndtr(-quantile / np.sqrt(t)), dtype=np.float64)
+
+
+def compute_boundaries(
+    fractions: ArrayLike,
+    alpha: float = 0.05,
+    *,
+    spending: Spending = "obrien-fleming",
+    sides: Sides = 1,
+) -> Boundaries:
+    """Critical values and nominal significance levels of looks at the given fractions.
+
+    sides  2 spends alpha / 2 on each side of a symmetric test.
+
+    Stopping for futility is non-binding: alpha holds whether or not a study stops for it. Raises
+    ValueError for fractions that do not rise within
+    (0, 1] and for an alpha outside (0, 0.5].
+    """
+    t = np.asarray(fractions, dtype=np.float64)
+    if t.ndim != 1 or not t.size or t[0] <= 0 or t[-1] > 1 or np.any(np.diff(t) <= 0):
+        raise ValueError(f"information fractions {t}: they must rise, above 0 and at most to 1")
+    if not 0 < alpha <= 0.5:
+        raise ValueError(f"alpha is {alpha:g}; it must be above 0 and at most 0.5")
+    one_side = spend(t, alpha / sides, spending)
+    critical = _critical_values(t, np.diff(one_side, prepend=0.0), two_sided=sides == 2)
+    nominal = sides * special.ndtr(-critical)
+    return Boundaries(t, sides * one_side, critical, np.asarray(nominal, dtype=np.float64))
+
+
+def _critical_values(t: Floats, spent: Floats, *, two_sided: bool) -> Floats:
+    """Critical values (K,) whose first crossing at look k, on one side, has probability spent[k].
+
+    The density of S = Z sqrt(t) of the paths that have not crossed is integrated from look to look
+    on G Gauss-Legendre nodes.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    critical = np.full(len(t), np.inf)
+    points, mass = np.zeros(1), np.ones(1)
+    before = 0.0
+    for look, (now, share) in enumerate(zip(t, spent, strict=True)):
+        step = np.sqrt(now - before)
+        if share > _LEAST:
+            critical[look] = _solve(points, mass, step, np.sqrt(now), share)
+        scale = np.sqrt(now)
+        high = min(critical[look], _WIDEST) * scale
+        low = -high if two_sided else -_WIDEST * scale
+        middle, half = (high + low) / 2, (high - low) / 2
+        reached = middle + half * nodes
+        density = np.exp(-0.5 * ((reached[:, None] - points) / step) ** 2) @ mass
+        points, mass = reached, half * weights * density / (step * np.sqrt(2 * np.pi))
+        before = now
+    return critical
+
+
+def _solve(points: Floats, mass: Floats, step: float, scale: float, share: float) -> float:
+    """The critical value of z that paths at `points` exceed with probability `share`."""
+
+    def excess(z: float) -> float:
+        tail = special.ndtr((points - z * scale) / step)
+        return float(np.log(max(float(mass @ tail), 1e-300)) - np.log(share))
+
+    return float(scipy.optimize.brentq(excess, -_WIDEST, 40.0, xtol=1e-10))
+
+
+SPENDING: Spending = "linear"
+"""Alpha spending function. Error rates are simulated in tests/evidence/sequential.py."""
+LEADING_LEVEL = 0.5
+"""Confidence of the optimal range whose levels get the next seeds first; error rates do not depend
+on it."""
+Decision = Literal["continue", "decided", "flat", "max_seeds", "no scores"]
+
+
+@dataclass(frozen=True)
+class LookResult:
+    """The result of a look.
+
+    p_value   of the trend if the verdict is rising or falling, else of the peak; None if not
+              tested.
+    decision  continue, or why the study ends.
+    optimal   the levels statistically indistinguishable from the best at 50 % confidence, in steps.
+    """
+
+    verdict: str
+    p_value: float | None
+    decision: Decision
+    optimal: tuple[float, ...]
+
+
+def boundaries_at(seeds: Sequence[int], alpha: float) -> Boundaries:
+    """The boundaries of looks after these numbers of seeds, in rising order."""
+    return compute_boundaries(np.array(seeds) / seeds[-1], alpha, spending=SPENDING)
+
+
+def judge_look(
+    trials: pd.DataFrame,
+    settings: Collection[str],
+    *,
+    items: ItemScores | None = None,
+    alpha: float,
+    margin: float,
+    is_last: bool,
+) -> LookResult:
+    """Whether a study ends at this look.
+
+    trials, settings, items  as for `compute_verdict`.
+    alpha             the nominal significance level of this look.
+
+    A peak ends the study. A trend ends it if the level at that end has the highest estimate or a
+    peak inside the range is excluded, because for a peak off the middle of the range the trend
+    often becomes significant first. A flat score ends it for futility. Futility is non-binding:
+    the error rate also holds if the study is continued nevertheless.
+    """
+    verdict = compute_verdict(trials, settings, items=items, level=1 - alpha, margin=margin)
+    p_value = verdict.p_trend if _is_trend(verdict) else verdict.p_value
+    return LookResult(
+        verdict.verdict,
+        None if math.isnan(p_value) else p_value,
+        _decide(verdict, is_last=is_last),
+        compute_verdict(trials, settings, level=LEADING_LEVEL, margin=margin).optimal_range,
+    )
+
+
+def leading_levels(levels: Sequence[float], optimal: Sequence[float]) -> tuple[float, ...]:
+    """The levels that get the next seeds first.
+
+    levels   in rising order, in steps; optimal: those statistically indistinguishable from the
+             best, or values near them, at least one.
+
+    All levels from the lowest to the highest optimal one, their neighbours, and the two ends, on
+    which both slopes of the test of a peak depend. With few runs these are all levels. A level that
+    is left out at one look is only postponed: by the last look all levels have all seeds.
+    """
+    place = np.log(levels)
+    at = [int(np.abs(place - np.log(level)).argmin()) for level in optimal]
+    last = len(levels) - 1
+    chosen = {0, last, *range(max(min(at) - 1, 0), min(max(at) + 1, last) + 1)}
+    return tuple(levels[index] for index in sorted(chosen))
+
+
+def _decide(verdict: Verdict, *, is_last: bool) -> Decision:
+    if verdict.seeds < 2 or verdict.levels < 2:
+        return "no scores"
+    if verdict.verdict == "flat":
+        return "flat"
+    if verdict.verdict == "peaked" or (_is_trend(verdict) and (is_last or _has_no_peak(verdict))):
+        return "decided"
+    return "max_seeds" if is_last else "continue"
+
+
+def _is_trend(verdict: Verdict) -> bool:
+    return verdict.verdict in ("rising", "falling")
+
+
+def _has_no_peak(verdict: Verdict) -> bool:
+    """Whether a trend has its best level at the end of the range or excludes a peak inside it."""
+    end = verdict.last if verdict.verdict == "rising" else verdict.first
+    return verdict.peak_excluded or verdict.peak_mtd == end
+
+
+def judged_trials(study: StudyFrames, trials: pd.DataFrame) -> tuple[pd.DataFrame, float]:
+    """The trials that a study's verdict is computed from, and the significance level.
+
+    For a study that adds seeds, the trials and the nominal level of its last look, since later runs
+    belong to the next look. For other studies, all trials and alpha.
+    """
+    if len(study.looks):
+        last = study.looks.iloc[-1]
+        return trials[trials["number"].isin(last["trials"])], float(last["alpha"])
+    looks = list(study.plans[-1].values["looks"]) if study.plans else []
+    if len(looks) < 2:
+        return trials, study.alpha
+    return trials, float(boundaries_at(looks, study.alpha).nominal[0])
+
+
+def describe_recorded(trials: int) -> str:
+    """When a verdict's specification was recorded. trials  how many had started by then."""
+    if not trials:
+        return "before trial 1"
+    return f"after {trials:,} trial{'s' if trials > 1 else ''} had started"

@@ -1,0 +1,322 @@
+"""Scores by seed and level of MTD, and what is computed from them with seeds as blocks.
+
+The table of scores, the curve of deviations from the mean over levels, a smooth curve through it
+with a simultaneous band, and differences paired by seed. Letters: S seeds, L levels of MTD,
+P evaluation items, N runs, G points of the smooth curve.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+import scipy
+
+from analysis.data.items import ItemScores, influences
+from analysis.data.runs import MTD_DECIMALS, traced_runs, varied_settings
+from analysis.inference.blocks import Blocks, Fit, connected_table
+from analysis.inference.intervals import Estimate, check_level, estimate, estimate_over_items
+from analysis.inference.shapes import ShapeTests, shape_tests
+from analysis.measures import Floats
+
+_COLUMNS = ["mtd", "seeds", "mean", "low", "high", "low_all", "high_all"]
+MOST_LEVELS = 30
+"""More distinct levels, as random samplers produce, are merged with their neighbours."""
+
+
+def complete_block(table: pd.DataFrame) -> pd.DataFrame:
+    """The table without missing values; rows and columns with the most are dropped first."""
+    missing = table.isna().to_numpy()
+    rows, columns = np.arange(missing.shape[0]), np.arange(missing.shape[1])
+    while (left := missing[np.ix_(rows, columns)]).any():
+        by_row, by_column = left.mean(axis=1), left.mean(axis=0)
+        if by_row.max() > by_column.max():
+            rows = np.delete(rows, by_row.argmax())
+        else:
+            columns = np.delete(columns, by_column.argmax())
+    return table.iloc[rows, columns]
+
+
+def select_configuration(runs: pd.DataFrame, varied: list[str], chosen: pd.Series) -> pd.DataFrame:
+    """The runs of the configuration of `chosen`, a row of `runs`."""
+    same = np.ones(len(runs), dtype=bool)
+    for name in varied:
+        equal = runs[name].isna() if pd.isna(chosen[name]) else runs[name] == chosen[name]
+        same &= equal.to_numpy()
+    return runs[same]
+
+
+def estimate_difference(
+    first: pd.DataFrame,
+    second: pd.DataFrame,
+    items: Sequence[ItemScores | None],
+    *,
+    level: float = 0.95,
+) -> tuple[Estimate, int]:
+    """Mean score of runs less that of others, paired by seed, and the number of shared seeds.
+
+    first, second  seed, number and score; the runs of a seed are averaged.
+    items          of both: where they are of the same evaluation data and all runs have them, the
+                   interval covers their sampling too.
+
+    NaN without a shared seed, its bounds with one.
+    """
+    values = first.groupby("seed")["score"].mean() - second.groupby("seed")["score"].mean()
+    values = values.dropna()
+    if not len(values):
+        return Estimate(np.nan, np.nan, np.nan), 0
+    scores = values.to_numpy(dtype=np.float64)
+    sides = [
+        _seed_influences(runs, values.index, each)
+        for runs, each in zip((first, second), items, strict=True)
+    ]
+    same = len({each.digest for each in items if each is not None}) == 1
+    if same and sides[0] is not None and sides[1] is not None:
+        return estimate_over_items(scores, sides[0] - sides[1], level), len(values)
+    return estimate(scores, level), len(values)
+
+
+def _seed_influences(
+    runs: pd.DataFrame, seeds: pd.Index, items: ItemScores | None
+) -> Floats | None:
+    """Mean influence of each item on the runs of each seed, (S, P); None where not known."""
+    runs = runs[runs["seed"].isin(seeds)]
+    if (found := _run_influences(runs, items)) is None:
+        return None
+    share = (runs["seed"].to_numpy() == seeds.to_numpy()[:, None]).astype(np.float64)
+    return np.asarray(share @ found / share.sum(axis=1, keepdims=True))
+
+
+def _run_influences(runs: pd.DataFrame, items: ItemScores | None) -> Floats | None:
+    """Influence of each item on each run, (N, P); None where a run has no items, or no scatter."""
+    if items is None or not runs["number"].isin(items.numbers).all():
+        return None
+    found = influences(items.of(runs["number"].tolist()))
+    return found if np.isfinite(found).all() else None
+
+
+@dataclass(frozen=True, eq=False)
+class LevelScores:
+    """Scores of the seeds and levels of MTD that can be compared.
+
+    table       (S, L), index seed, columns mtd in rising order, NaN where there is no run.
+    covariance  of the level effects due to the evaluation items, (L, L) in points squared; None
+                where they are not counted; items: how many are counted.
+    runs        the completed runs with an MTD, also those that are not in the table.
+    """
+
+    table: pd.DataFrame
+    covariance: Floats | None = None
+    items: int = 0
+    runs: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+    @property
+    def scores(self) -> Floats:
+        """The table, (S, L)."""
+        return self.table.to_numpy()
+
+    @property
+    def distance(self) -> Floats:
+        """The levels, (L,), in steps."""
+        return self.table.columns.to_numpy(dtype=np.float64)
+
+    @property
+    def comparable(self) -> bool:
+        """Whether there are two seeds and two levels."""
+        return min(self.table.shape) >= 2
+
+    @cached_property
+    def tests(self) -> ShapeTests:
+        """The tests of this design."""
+        return shape_tests(self.scores, self.distance, self.covariance)
+
+    @cached_property
+    def fit(self) -> Fit:
+        """Effects and variances of the table."""
+        return self.tests.fit(self.scores)
+
+    def without_items(self) -> "LevelScores":
+        """The same for these evaluation data."""
+        return LevelScores(self.table, runs=self.runs)
+
+
+def level_scores(
+    trials: pd.DataFrame, settings: Collection[str], items: ItemScores | None = None
+) -> LevelScores:
+    """The scores by seed and level of a study's trials.
+
+    settings  which columns are settings; items: `StudyFrames.items`, whose sampling error is
+              counted where every run of the table has them, each with scatter.
+
+    Several configurations at one level are averaged, over the complete block of configurations and
+    seeds (`complete_block`). A level needs two seeds and a seed two levels; with one seed, all its
+    levels are kept. More than 30 levels are merged with their neighbours into 30, at the geometric
+    mean of their MTD.
+    """
+    runs = traced_runs(trials)
+    weighted = _weigh_runs(runs, settings)
+    table = _tabulate(weighted)
+    covariance = cell_covariance(weighted, table, "level", items)
+    count = items.values.shape[1] if items is not None and covariance is not None else 0
+    return LevelScores(table, covariance, count, runs)
+
+
+def _tabulate(runs: pd.DataFrame) -> pd.DataFrame:
+    """The table of scores of weighted runs."""
+    cells = (runs["score"] * runs["weight"]).groupby([runs["seed"], runs["level"]]).sum()
+    table = cells.unstack("level").astype("float64").rename_axis(columns="mtd")
+    if len(table) < 2:
+        return table.dropna(axis="columns")
+    seeds, kept = connected_table(table.to_numpy())
+    return table.loc[seeds, kept]
+
+
+def _weigh_runs(runs: pd.DataFrame, settings: Collection[str]) -> pd.DataFrame:
+    """The runs that are in cells of the table: number, seed, score, level, weight.
+
+    The score of a seed at a level is the sum of its runs' scores, each times its weight.
+    """
+    keys = sorted({*varied_settings(runs, settings), "mtd"})
+    runs = runs.assign(
+        setting=runs.groupby(keys, dropna=False).ngroup(), level=merge_levels(runs["mtd"])
+    )
+    if runs["seed"].nunique() > 1:
+        runs = runs[runs.groupby("setting")["seed"].transform("nunique") > 1]
+    runs = runs.assign(weight=0.0)
+    for _, level in runs.groupby("level"):
+        counts = level.pivot_table(index="seed", columns="setting", values="score", aggfunc="size")
+        block = complete_block(counts)
+        inside = level[level["seed"].isin(block.index) & level["setting"].isin(block.columns)]
+        repeated = inside.groupby(["seed", "setting"])["score"].transform("size")
+        runs.loc[inside.index, "weight"] = 1 / (repeated * len(block.columns))
+    return runs[runs["weight"] > 0]
+
+
+def cell_covariance(
+    runs: pd.DataFrame, table: pd.DataFrame, column: str, items: ItemScores | None
+) -> Floats | None:
+    """Covariance of the column effects of a table due to the evaluation items, (C, C).
+
+    runs    number, seed, the column named `column`, and weight, by which a run counts in its cell;
+            without it, the runs of a cell count equally.
+    table   (S, C) by seed and that column, NaN where there is no run; other runs are left out.
+
+    In points squared; None where a run has no items, or one without scatter.
+    """
+    runs = runs[runs["seed"].isin(table.index) & runs[column].isin(table.columns)]
+    if min(table.shape) < 2 or (found := _run_influences(runs, items)) is None:
+        return None
+    weight = 1 / runs.groupby(["seed", column])["number"].transform("size")
+    if "weight" in runs:
+        weight = runs["weight"]
+    found = found * weight.to_numpy()[:, None]
+    values = np.zeros((*table.shape, found.shape[1]))
+    rows, columns = pd.Index(runs["seed"]), pd.Index(runs[column])
+    places = table.index.get_indexer(rows), table.columns.get_indexer(columns)
+    np.add.at(values, places, found)
+    return Blocks(table.notna().to_numpy()).item_covariance(np.moveaxis(values, -1, 0))
+
+
+def merge_levels(distance: pd.Series) -> pd.Series:
+    """The level of each run: its MTD, or that of its group where more than 30 levels are merged."""
+    levels = distance.drop_duplicates().sort_values().to_numpy()
+    if len(levels) <= MOST_LEVELS:
+        return distance
+    centres = {
+        level: round(float(np.exp(np.log(group).mean())), MTD_DECIMALS)
+        for group in np.array_split(levels, MOST_LEVELS)
+        for level in group
+    }
+    return distance.map(centres)
+
+
+def compute_paired_curve(levels: LevelScores, *, level: float = 0.95) -> pd.DataFrame:
+    """Score at each level of MTD less the mean over all levels, seeds as blocks.
+
+    Returns mtd, seeds, mean, with a pointwise interval (low, high) and a simultaneous one for all
+    levels (low_all, high_all); with one seed the intervals are NaN. Raises ValueError for a level
+    outside (0, 1).
+    """
+    check_level(level)
+    scores = levels.scores
+    if not scores.size:
+        return pd.DataFrame(columns=_COLUMNS, dtype="float64")
+    frame = pd.DataFrame({"mtd": levels.distance, "seeds": np.isfinite(scores).sum(axis=0)})
+    if not levels.comparable:
+        frame["mean"] = scores.mean(axis=0) - scores.mean()
+        return frame.reindex(columns=_COLUMNS)
+    offsets = levels.tests.estimate_offsets(levels.fit, 1 - level)
+    return frame.assign(
+        mean=offsets.mean,
+        low=offsets.mean - offsets.pointwise,
+        high=offsets.mean + offsets.pointwise,
+        low_all=offsets.mean - offsets.simultaneous,
+        high_all=offsets.mean + offsets.simultaneous,
+    )
+
+
+def compute_deviations(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """The score of each seed at each configuration less the seed's mean over all configurations.
+
+    runs  the columns `by`, seed and score, a row per run; runs of one seed and configuration are
+          averaged.
+
+    Seeds and configurations with holes are left out, the emptiest first, so that every seed's mean
+    is over the same configurations. Returns the columns `by`, seed, deviation.
+    """
+    table = complete_block(runs.pivot_table(index="seed", columns=list(by), values="score"))
+    deviations = table.sub(table.mean(axis=1), axis=0)
+    levels = list(range(len(by)))
+    long = pd.Series(deviations.stack(levels, future_stack=True), name="deviation").reset_index()
+    return long[[*by, "seed", "deviation"]].dropna(ignore_index=True)
+
+
+_SMOOTH = ["mtd", "mean", "low", "high"]
+_MOST_KNOTS = 5
+_POINTS = 60
+
+
+def natural_spline(knots: Floats, points: Floats) -> Floats:
+    """Basis of the natural cubic splines with the given knots, at points (G,): (G, knots).
+
+    Column i is 1 at knot i and 0 at the others (mgcv's "cr"); two knots give a line.
+    """
+    if len(knots) == 2:
+        share = (points - knots[0]) / (knots[1] - knots[0])
+        return np.column_stack([1 - share, share])
+    spline = scipy.interpolate.CubicSpline(knots, np.eye(len(knots)), bc_type="natural")
+    return np.asarray(spline(points), dtype=np.float64)
+
+
+def place_knots(places: Floats, most: int = _MOST_KNOTS) -> Floats:
+    """Knots at evenly spaced quantiles of the distinct places: at least 2, at most `most`, and
+    fewer than there are places."""
+    distinct = np.unique(places)
+    count = min(most, max(2, len(distinct) - 1))
+    return np.quantile(distinct, np.linspace(0, 1, count))
+
+
+def compute_smooth(levels: LevelScores, *, level: float = 0.95) -> pd.DataFrame:
+    """Natural cubic spline of at most 4 degrees of freedom through the levels, seeds as blocks.
+
+    Returns mtd, mean (less the mean over levels), low, high at 60 points evenly spaced in log MTD.
+    low and high are simultaneous for all points of the spline that fits the true levels best
+    (Ruppert, Wand and Carroll 2003, section 6.5, with the critical value of
+    `analysis.inference.simultaneous`); they do not cover the bias of the spline, for example at a
+    kink. No rows with fewer than 4 levels or 2 seeds.
+    """
+    if len(levels.distance) < 4 or len(levels.table) < 2:
+        return pd.DataFrame(columns=_SMOOTH, dtype="float64")
+    places = np.log(levels.distance)
+    points = np.linspace(places[0], places[-1], _POINTS)
+    knots = place_knots(places)
+    at_levels = natural_spline(knots, places)
+    # a point of the curve less the mean over levels is a contrast of the levels
+    weights = (natural_spline(knots, points) - at_levels.mean(axis=0)) @ np.linalg.pinv(at_levels)
+    curve = levels.tests.simultaneous(weights)
+    comparison = curve.compare(levels.fit)
+    width = comparison.half_width(curve.critical(1 - level))
+    mean = comparison.estimate
+    columns = {"mtd": np.exp(points), "mean": mean, "low": mean - width, "high": mean + width}
+    return pd.DataFrame(columns)

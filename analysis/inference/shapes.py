@@ -1,0 +1,408 @@
+"""The shape of scores over levels of MTD.
+
+Letters: S seeds, L levels of MTD in rising order, K contrasts, B tables. A table of scores is
+(S, L) with NaN where a run is missing, as required by `Blocks`; `distance` is (L,). Tests and the
+intervals beside them are of one family: an interval excludes 0 exactly where its test is
+significant. Every test uses the largest p value of several variances (`analysis.inference.blocks`),
+and a critical value that is also valid for unequal variances and for seeds with curves of their own
+(`analysis.inference.simultaneous`).
+
+The test of a peak is the two-line test (Simonsohn 2018): the least-squares slopes on log MTD up to
+a level and down from it are both significant, at the same inner level, which is chosen on the data.
+The critical value is that of the largest slope on one side. It controls the error rate: where the
+score only rises, no slope has a negative expectation, so a false peak needs a significantly
+negative slope on the falling side.
+"""
+
+import math
+from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.inference.blocks import Blocks, Fit, connected_table
+from analysis.inference.intervals import Estimate
+from analysis.inference.simultaneous import Families, Null, NullFits, NullItems
+from analysis.measures import Floats
+
+Shape = Literal["flat", "rising", "falling", "peaked", "inconclusive"]
+LEAST_FLAT = 3
+"""Seeds and levels without which a score is not called flat."""
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """Each level less the mean over levels, (L,), with pointwise and simultaneous half widths."""
+
+    mean: Floats
+    pointwise: Floats
+    simultaneous: Floats
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """Results of the tests on B tables.
+
+    shape    (B,) names of `Shape`.
+    p_peak   of the test of a peak, NaN with fewer than 3 levels; p_trend: two-sided, of the slope
+             over all levels; slope: in points per unit of log MTD; each (B,).
+    best     the level with the highest estimate; turn: the inner level of the test of a peak, 0
+             without one; each (B,).
+    optimal  (B, L) whether a level is statistically indistinguishable from the best; the ends are
+             not where the shape is peaked.
+    peak_excluded  (B,) whether a peak of at least the margin above both ends is excluded.
+    """
+
+    shape: NDArray[np.object_]
+    p_peak: Floats
+    p_trend: Floats
+    slope: Floats
+    best: NDArray[np.intp]
+    turn: NDArray[np.intp]
+    optimal: NDArray[np.bool_]
+    peak_excluded: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class ShapeResult:
+    """The fields of `Shapes` of one table."""
+
+    shape: Shape
+    p_peak: float
+    p_trend: float
+    slope: float
+    best: int
+    turn: int
+    optimal: NDArray[np.bool_]
+    peak_excluded: bool
+
+
+def slope_contrasts(distance: Floats) -> tuple[Floats, Floats]:
+    """Slopes on log MTD up to each inner level and, negated, down from it: (L - 2, L) each.
+
+    In points per unit of the logarithm; a peak has both above 0.
+    """
+    place = np.log(distance)
+    inner = range(1, len(place) - 1)
+    up = [_slope(place, slice(None, level + 1)) for level in inner]
+    down = [-_slope(place, slice(level, None)) for level in inner]
+    return np.reshape(up, (-1, len(place))), np.reshape(down, (-1, len(place)))
+
+
+def _slope(place: Floats, part: slice) -> Floats:
+    """Weights of the levels in the least-squares slope over `part`, (L,); 0 outside it."""
+    weights = np.zeros_like(place)
+    centred = place[part] - place[part].mean()
+    weights[part] = centred / (centred @ centred)
+    return weights
+
+
+def _differences(levels: int, reference: int, *, inner: bool = False) -> Floats:
+    """Contrasts (K, L): every other level, or only the inner ones, less the level `reference`."""
+    left_out = [0, levels - 1] if inner else [reference]
+    rows = np.delete(np.eye(levels), left_out, axis=0)
+    rows[:, reference] = -1
+    return rows
+
+
+def _pairs(levels: int) -> Floats:
+    """Contrasts (L (L - 1) / 2, L): every level less each that comes before it."""
+    return np.vstack([_differences(levels, each)[each:] for each in range(levels - 1)])
+
+
+class ShapeTests:
+    """The tests for one design.
+
+    null      simulated tables of the design, with its model of the errors; distance: (L,) in
+              rising order.
+    items     covariance of the levels' effects due to the evaluation items, (L, L) in points
+              squared; None: not counted.
+    can_be_flat  whether there are seeds enough to call a score flat.
+    """
+
+    def __init__(
+        self,
+        null: Null,
+        distance: Floats,
+        items: Floats | None = None,
+        *,
+        can_be_flat: bool = True,
+    ) -> None:
+        self.distance = distance
+        self.levels = len(distance)
+        self._null, self._items = null, items
+        self._can_be_flat = can_be_flat and self.levels >= LEAST_FLAT
+        self._kept: dict[bytes, Families] = {}
+
+    def fit(self, scores: Floats) -> Fit:
+        """Effects and variances of tables (..., S, L)."""
+        return self._null.errors.fit(scores, self._items)
+
+    def simultaneous(self, rows: Floats) -> Families:
+        """One family of contrasts (K, L) for simultaneous two-sided intervals; cached."""
+        key = rows.tobytes()
+        if key not in self._kept:
+            self._kept[key] = Families(self._null, [rows], two_sided=True)
+        return self._kept[key]
+
+    def classify(self, fit: Fit, alpha: float, margin: float) -> ShapeResult:
+        """The shape of one table at significance level alpha; margin in points."""
+        first = self.classify_all(fit.part(None), alpha, margin)
+        return ShapeResult(*(getattr(first, field.name)[0] for field in fields(first)))
+
+    def classify_all(self, fit: Fit, alpha: float, margin: float) -> Shapes:
+        """The shapes of B tables.
+
+        Flat is tested first, by equivalence tests of every pair of levels: a difference that is not
+        significant does not show that there is none. A trend needs a significant slope, and that
+        its upper end is among the levels that may be the best.
+        """
+        optimal, best = self.find_optimal(fit, alpha), fit.effects.argmax(axis=-1)
+        p_peak, turn = self.test_peak(fit)
+        p_trend, slope = self.test_trend(fit)
+        inside = (best > 0) & (best < self.levels - 1)
+        trend = (p_trend <= alpha) & np.where(slope > 0, optimal[:, -1], optimal[:, 0])
+        shape = np.full(len(best), "inconclusive", dtype=object)
+        shape[trend] = np.where(slope > 0, "rising", "falling")[trend]
+        flat = self.are_flat(fit, alpha, margin)
+        peaked = (p_peak <= alpha) & inside & ~flat
+        shape[peaked] = "peaked"
+        # a significant peak also says that neither end is the best level
+        optimal[np.ix_(peaked, [0, -1])] = False
+        shape[flat] = "flat"
+        excluded = (shape != "peaked") & self.excludes_peak(fit, alpha, margin)
+        return Shapes(shape, p_peak, p_trend, slope, best, turn, optimal, excluded)
+
+    def test_peak(self, fit: Fit) -> tuple[Floats, NDArray[np.intp]]:
+        """p value of the two-line test over all inner levels and its level, (B,) each.
+
+        NaN and 0 below 3 levels.
+        """
+        if self.levels < 3:
+            tables = fit.effects.shape[:-1]
+            return np.full(tables, np.nan), np.zeros(tables, dtype=np.intp)
+        smaller = np.minimum(*self.lines.scores(fit))
+        return self.lines.p_value(smaller.max(axis=-1)), smaller.argmax(axis=-1) + 1
+
+    def test_trend(self, fit: Fit) -> tuple[Floats, Floats]:
+        """Two-sided p value of the slope over all levels, and the slope, (B,) each."""
+        comparison = self.trend.compare(fit)
+        score = np.abs(comparison.scores())[..., 0]
+        return self.trend.p_value(score), comparison.estimate[..., 0]
+
+    def find_optimal(self, fit: Fit, alpha: float) -> NDArray[np.bool_]:
+        """Whether no other level is significantly better than a level, (..., L).
+
+        Multiple comparisons with the best (Hsu 1984): these levels include the best one with
+        probability at least 1 - alpha.
+        """
+        critical = self._against_each.critical(alpha)
+        largest = [each.max(axis=-1) for each in self._against_each.scores(fit)]
+        return np.stack(largest, axis=-1) <= critical
+
+    def are_flat(self, fit: Fit, alpha: float, margin: float) -> NDArray[np.bool_]:
+        """Whether all levels of each of B tables are equivalent: differ by less than the margin.
+
+        Two one-sided tests (Schuirmann 1987) per pair of levels at alpha; all must be significant,
+        so that no correction for their number is needed.
+        """
+        flat = self._can_be_flat & (np.ptp(fit.effects, axis=-1) < margin)
+        if flat.any():
+            comparison = self.each_pair.compare(fit.part(flat))
+            width = comparison.half_width(self.each_pair.critical(alpha))
+            flat[flat] = (np.abs(comparison.estimate) + width < margin).all(axis=-1)
+        return np.asarray(flat)
+
+    def excludes_peak(self, fit: Fit, alpha: float, margin: float) -> NDArray[np.bool_]:
+        """Whether every inner level is significantly less than the margin above one of the ends.
+
+        One of two bounds suffices for a level, so each is at alpha / 2; all levels must be
+        significant, so that no correction for their number is needed. (B,).
+        """
+        if self.levels < 3:
+            return np.zeros(fit.effects.shape[:-1], dtype=np.bool_)
+        comparison = self._inner_above_ends.compare(fit)
+        width = comparison.half_width(self._inner_above_ends.critical(alpha / 2))
+        above_first, above_last = np.split(comparison.estimate + width, 2, axis=-1)
+        return np.asarray((np.minimum(above_first, above_last) < margin).all(axis=-1))
+
+    def estimate_peak(self, fit: Fit, turn: int, alpha: float) -> tuple[Estimate, Estimate]:
+        """Rise of the least-squares line up to an inner level, and fall of the one from it.
+
+        In points of one table, with lower bounds (no upper ones) that hold for all inner levels at
+        confidence 1 - alpha: both are above 0 at some level exactly where the test of a peak is
+        significant.
+        """
+        comparison = self.lines.compare(fit)
+        low = comparison.estimate - comparison.half_width(self.lines.critical(alpha))
+        place = np.log(self.distance)
+        spans = (place[turn] - place[0], place[-1] - place[turn])
+        rows = (turn - 1, self.levels - 3 + turn)
+        rise, fall = (
+            Estimate(span * comparison.estimate[row], span * low[row], math.inf)
+            for span, row in zip(spans, rows, strict=True)
+        )
+        return rise, fall
+
+    def estimate_trend(self, fit: Fit, alpha: float) -> Estimate:
+        """Rise of the least-squares line over all levels of one table, in points.
+
+        Its interval of confidence 1 - alpha excludes 0 where the slope is significant.
+        """
+        comparison = self.trend.compare(fit)
+        width = comparison.half_width(self.trend.critical(alpha))[0]
+        span, slope = math.log(self.distance[-1] / self.distance[0]), comparison.estimate[0]
+        return Estimate(span * slope, span * (slope - width), span * (slope + width))
+
+    def compare_with(self, fit: Fit, reference: int, alpha: float) -> Floats:
+        """Each level less the level `reference` in one table, (L, 3): mean, low, high.
+
+        The intervals are simultaneous over all pairs, hence valid for levels that were chosen on
+        the same scores.
+        """
+        rows = np.eye(self.levels)
+        rows[:, reference] -= 1
+        comparison = self._null.errors.compare(fit, self._null.errors.weigh(rows))
+        mean, width = comparison.estimate, comparison.half_width(self.all_pairs.critical(alpha))
+        return np.column_stack([mean, mean - width, mean + width])
+
+    def estimate_offsets(self, fit: Fit, alpha: float) -> Offsets:
+        """Each level less the mean over levels, with intervals of confidence 1 - alpha."""
+        comparison = self._offsets.compare(fit)
+        return Offsets(
+            comparison.estimate,
+            comparison.pointwise(1 - alpha),
+            comparison.half_width(self._offsets.critical(alpha)),
+        )
+
+    @cached_property
+    def lines(self) -> Families:
+        """Slopes up to each inner level, and down from it."""
+        return Families(self._null, slope_contrasts(self.distance))
+
+    @cached_property
+    def trend(self) -> Families:
+        """The slope over all levels."""
+        slope = _slope(np.log(self.distance), slice(None))[None]
+        return Families(self._null, [slope], two_sided=True)
+
+    @cached_property
+    def _against_each(self) -> Families:
+        every = range(self.levels)
+        return Families(self._null, [_differences(self.levels, level) for level in every])
+
+    @cached_property
+    def _inner_above_ends(self) -> Families:
+        rows = [_differences(self.levels, end, inner=True) for end in (0, self.levels - 1)]
+        return self._single(np.vstack(rows))
+
+    @cached_property
+    def _offsets(self) -> Families:
+        rows = np.eye(self.levels) - 1 / self.levels
+        return Families(self._null, [rows], two_sided=True)
+
+    @cached_property
+    def all_pairs(self) -> Families:
+        """Differences of all pairs of levels, as one family."""
+        return Families(self._null, [_pairs(self.levels)], two_sided=True)
+
+    @cached_property
+    def each_pair(self) -> Families:
+        """Differences of all pairs of levels, each in a separate family."""
+        return self._single(_pairs(self.levels))
+
+    def _single(self, rows: Floats) -> Families:
+        """A separate family for each contrast, hence without correction for their number."""
+        return Families(self._null, [row[None] for row in rows])
+
+
+@lru_cache(maxsize=64)
+def _null_fits(present: bytes, seeds: int, places: tuple[float, ...] | None) -> NullFits:
+    """The simulated tables of a design, which its tests share."""
+    cells = np.frombuffer(present, dtype=bool).reshape(seeds, -1)
+    return NullFits(Blocks(cells, None if places is None else np.array(places)))
+
+
+@lru_cache(maxsize=64)
+def _cached_tests(present: bytes, seeds: int, distance: tuple[float, ...]) -> ShapeTests:
+    null = _null_fits(present, seeds, tuple(np.log(distance).tolist()))
+    return ShapeTests(null, np.array(distance), can_be_flat=seeds >= LEAST_FLAT)
+
+
+def design_tests(present: NDArray[np.bool_], distance: Floats) -> ShapeTests:
+    """The tests of a design; the latest 64 designs are cached with their simulated tables.
+
+    present  (S, L), S and L at least 2, as required by `Blocks`; distance: (L,) in rising order.
+    """
+    return _cached_tests(present.tobytes(), len(present), tuple(distance.tolist()))
+
+
+def shape_tests(scores: Floats, distance: Floats, items: Floats | None = None) -> ShapeTests:
+    """The tests for a table (S, L) at the levels `distance`, (L,).
+
+    items  covariance of the levels' effects due to the evaluation items, (L, L) in points squared.
+    """
+    present = np.isfinite(scores)
+    tests = design_tests(present, distance)
+    if items is None:
+        return tests
+    null = _null_fits(present.tobytes(), len(scores), tuple(np.log(distance).tolist()))
+    enough = len(scores) >= LEAST_FLAT
+    return ShapeTests(_with_items(null, scores, items), distance, items, can_be_flat=enough)
+
+
+def _with_items(null: NullFits, scores: Floats, items: Floats | None) -> Null:
+    """The simulated tables with the items' share of the variance in a table of scores."""
+    if items is None:
+        return null
+    variance = float(null.errors.fit(scores).typical)
+    # above 0 also where runs do not scatter
+    return NullItems(null, items / max(variance, 1e-9 * float(np.trace(items)), 1e-24))
+
+
+def column_tests(scores: Floats, items: Floats | None = None) -> ShapeTests:
+    """The tests for a table (S, C) as required by `Blocks`, whose columns have no order.
+
+    items  covariance of the columns' effects due to the evaluation items, (C, C) in points squared.
+    """
+    present = np.isfinite(scores)
+    null = _null_fits(present.tobytes(), len(scores), None)
+    places = np.arange(1.0, scores.shape[1] + 1)
+    return ShapeTests(_with_items(null, scores, items), places, items)
+
+
+@dataclass(frozen=True)
+class Contest:
+    """The columns of a table against one of them.
+
+    differences  each column less the reference, (C, 3): mean, low, high, simultaneous over all
+                 pairs of columns, hence valid for columns that were chosen on the same scores.
+    may_be_best  (C,) whether no other column is significantly better (Hsu 1984).
+
+    NaN and False where a column shares too few seeds with the others (`connected_table`).
+    """
+
+    differences: Floats
+    may_be_best: NDArray[np.bool_]
+
+
+def compare_columns(
+    scores: Floats, reference: int, alpha: float, items: Floats | None = None
+) -> Contest:
+    """The columns of an (S, C) table, which have no order, against the column `reference`.
+
+    items  as for `column_tests`.
+    """
+    count = scores.shape[1]
+    found, best = np.full((count, 3), np.nan), np.zeros(count, dtype=np.bool_)
+    seeds, columns = connected_table(scores)
+    if not columns.any() or not columns[reference]:
+        return Contest(found, best)
+    table = scores[np.ix_(seeds, columns)]
+    tests = column_tests(table, None if items is None else items[np.ix_(columns, columns)])
+    fit = tests.fit(table)
+    found[columns] = tests.compare_with(fit, int(columns[:reference].sum()), alpha)
+    best[columns] = tests.find_optimal(fit, alpha)
+    return Contest(found, best)

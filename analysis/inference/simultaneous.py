@@ -1,0 +1,205 @@
+"""Simulated critical values of the largest score of a family of contrasts (max-t tests).
+
+The null distribution of the largest score of a family (`Comparison.scores`) is simulated for the
+design of the table under three error models: independent errors of equal variance; errors of a seed
+that are correlated at neighbouring levels (AR(1), 0.5); and seeds with slopes of their own, three
+times as large as the other errors. The largest of the three quantiles is used, so that nothing has
+to be tested before. Each quantile is the upper end of its 99 % interval, so that simulation error
+does not raise the error rate above alpha.
+
+Letters: S seeds, L levels, K contrasts, F families, B simulated tables.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from analysis.inference.blocks import (
+    Blocks,
+    Comparison,
+    Contrasts,
+    Fit,
+    join_fits,
+    pieces_of,
+)
+from analysis.inference.kept import keep
+from analysis.measures import Floats
+
+_CORRELATION = 0.5
+_SLOPE = 3.0
+_Z99 = 2.33
+_DRAWS = 10_000
+_LEAST_DRAWS = 1_000
+# simulated scores that are in memory at once: 32 MB
+_MOST_VALUES = 4_000_000
+_MOST_SIMULATED = 2_500_000
+_SEED = 0
+
+
+class ErrorModel(Protocol):
+    """What contrasts are compared with: `Blocks`, or means with known standard errors."""
+
+    def fit(self, scores: Floats, items: Floats | None = None) -> Fit:
+        """Effects and variances of tables; items: their covariance due to the items."""
+
+    def weigh(self, rows: Floats) -> Contrasts:
+        """Contrasts of level effects: `rows` (K, L), each summing to 0."""
+
+    def compare(self, fit: Fit, contrasts: Contrasts) -> Comparison:
+        """Estimates and standard errors of contrasts in one table, or in each of B."""
+
+
+class Null(Protocol):
+    """Simulated tables without differences between levels.
+
+    fits  of B tables under each of several models of the errors; definition: all they depend on.
+    """
+
+    @property
+    def errors(self) -> ErrorModel: ...
+    @property
+    def fits(self) -> tuple[Fit, ...]: ...
+    @property
+    def definition(self) -> tuple[object, ...]: ...
+
+
+class NullFits:
+    """Simulated tables of one design with seeds as blocks: 10,000 for each of the error models.
+
+    Fewer for large designs, at least 1,000. The random seed is fixed.
+    """
+
+    def __init__(self, blocks: Blocks) -> None:
+        self.errors = blocks
+        self.definition: tuple[object, ...] = blocks.definition
+
+    @cached_property
+    def fits(self) -> tuple[Fit, ...]:
+        """A fit of B tables for each error model."""
+        shape = self.errors.present.shape
+        draws = int(np.clip(_MOST_VALUES // (shape[0] * shape[1]), _LEAST_DRAWS, _DRAWS))
+        # generators of their own, so that the numbers do not depend on the pieces
+        of_noise, of_slopes = (np.random.default_rng([_SEED, stream]) for stream in range(2))
+        fits: list[list[Fit]] = []
+        for count in pieces_of(draws, shape[0] * shape[1]):
+            noise = of_noise.standard_normal((count, *shape))
+            slopes = of_slopes.standard_normal((count, shape[0], 1))
+            fits.append([self.errors.fit(each) for each in self._draw(noise, slopes)])
+        return tuple(join_fits(pieces) for pieces in zip(*fits, strict=True))
+
+    def _draw(self, noise: Floats, slopes: Floats) -> list[Floats]:
+        """Errors (B, S, L) of each model; only independent ones where levels have no order."""
+        places = self.errors.places
+        if places is None:
+            return [noise]
+        steps = np.arange(len(places))
+        factor = np.linalg.cholesky(_CORRELATION ** np.abs(np.subtract.outer(steps, steps)))
+        scaled = (places - places.mean()) / places.std()
+        return [noise, noise @ factor.T, noise + _SLOPE * slopes * scaled]
+
+
+class NullItems:
+    """Simulated tables to which an effect of the evaluation items on each level is added.
+
+    null   the tables without it; items: covariance of the effects due to the items, (L, L),
+           relative to the pooled variance of an error.
+    """
+
+    def __init__(self, null: NullFits, items: Floats) -> None:
+        self.errors = null.errors
+        self.definition: tuple[object, ...] = (*null.definition, items)
+        self._null, self._items = null, items
+
+    @cached_property
+    def fits(self) -> tuple[Fit, ...]:
+        """A fit of B tables for each error model."""
+        values, vectors = np.linalg.eigh(self._items)
+        factor = vectors * np.sqrt(np.maximum(values, 0))
+        rng = np.random.default_rng(_SEED + 1)
+        found = []
+        for fit in self._null.fits:
+            # the same share of the variance under each model
+            scale = float(fit.typical.mean())
+            drawn = rng.standard_normal(fit.effects.shape) @ factor.T
+            effects = fit.effects + math.sqrt(scale) * (drawn - drawn.mean(axis=-1, keepdims=True))
+            found.append(replace(fit, effects=effects, items=scale * self._items))
+        return tuple(found)
+
+
+class Families:
+    """F families of contrasts on one design, with one critical value for the largest scores.
+
+    null       simulated fits of the design.
+    groups     arrays (K, L) of contrasts, one for each family.
+    two_sided  whether the score of a family is the largest absolute score.
+    """
+
+    def __init__(self, null: Null, groups: Sequence[Floats], *, two_sided: bool = False) -> None:
+        self.two_sided = two_sided
+        self._null = null
+        self._rows = np.vstack(groups)
+        self._ends = np.cumsum([len(group) for group in groups])[:-1]
+        # families share contrasts, also with the opposite sign: each is computed once
+        signs = np.sign(self._rows[np.arange(len(self._rows)), (self._rows != 0).argmax(axis=1)])
+        unique, self._at = np.unique(self._rows * signs[:, None], axis=0, return_inverse=True)
+        self._signs, self._contrasts = signs, null.errors.weigh(unique)
+
+    def compare(self, fit: Fit) -> Comparison:
+        """All contrasts of the families, one family after another."""
+        return self._null.errors.compare(fit, self._null.errors.weigh(self._rows))
+
+    def scores(self, fit: Fit) -> list[Floats]:
+        """The scores of each family, (..., K)."""
+        unique = self._null.errors.compare(fit, self._contrasts).scores()
+        scores = unique[..., self._at] * self._signs
+        return np.split(np.abs(scores) if self.two_sided else scores, self._ends, axis=-1)
+
+    def critical(self, alpha: float) -> float:
+        """The value that each family's largest score exceeds with probability at most alpha."""
+        kept = keep("critical", (*self._definition, alpha), lambda: self._critical(alpha))
+        return float(kept[0, 0])
+
+    def _critical(self, alpha: float) -> Floats:
+        draws = self._maxima.shape[1]
+        # the largest number of tables above at which `p_value` is alpha or less
+        root = (math.sqrt(_Z99**2 + 4 * alpha * draws) - _Z99) / 2
+        above = max(int(root**2), 1)
+        return np.array([[self._maxima[:, draws - above].max()]])
+
+    def p_value(self, scores: Floats) -> Floats:
+        """Probability of a largest score of at least each of `scores`; the maximum over families.
+
+        Of any shape.
+        """
+        table = self._table
+        draws = int(table.shape[1])
+        below = np.min([np.searchsorted(each, scores) for each in table], axis=0)
+        above = draws - below + 1
+        return np.asarray(np.minimum((above + _Z99 * np.sqrt(above)) / draws, 1.0))
+
+    @property
+    def _definition(self) -> tuple[object, ...]:
+        """All that the simulated scores depend on."""
+        definition = self._null.definition
+        return *definition, self._rows, self._ends, self.two_sided
+
+    @cached_property
+    def _table(self) -> Floats:
+        return keep("maxima", self._definition, lambda: self._maxima)
+
+    @cached_property
+    def _maxima(self) -> Floats:
+        """Sorted simulated largest scores under the null hypothesis, (models F, B)."""
+        count = len(self._contrasts.rows)
+        size, draws = max(_MOST_VALUES // count, 1), max(_MOST_SIMULATED // count, _LEAST_DRAWS)
+        largest: list[Floats] = []
+        for fit in self._null.fits:
+            starts = range(0, min(len(fit.effects), draws), size)
+            pieces = (fit.part(slice(start, start + size)) for start in starts)
+            parts = [[scores.max(axis=-1) for scores in self.scores(piece)] for piece in pieces]
+            largest.extend(np.sort(np.concatenate(each)) for each in zip(*parts, strict=True))
+        return np.array(largest)

@@ -1,0 +1,298 @@
+"""The verdict on a study: the shape of its score over MTD, and which levels may be the best."""
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from analysis.data.defaults import MARGIN
+from analysis.data.frames import TRIAL_COLUMNS
+from analysis.data.items import ItemScores
+from analysis.data.runs import format_mtd, traced_runs
+from analysis.inference.blocks import Fit
+from analysis.inference.intervals import Estimate, check_level
+from analysis.inference.pairing import LevelScores, level_scores, merge_levels
+from analysis.inference.shapes import Shape, ShapeTests
+from analysis.measures.trace import PARTS
+
+# Settings among the fixed columns of `StudyFrames.trials`.
+_FIXED_SETTINGS = frozenset((*PARTS, "initial_queue_size", "queue_slice"))
+_NO_SETTINGS = frozenset(TRIAL_COLUMNS) - _FIXED_SETTINGS
+_UNKNOWN = Estimate(math.nan, math.nan, math.nan)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a study shows about its score against MTD.
+
+    verdict        the shape; "inconclusive" where no shape is significant.
+    sentence       the same as text, with its numbers.
+    p_value        of the test of a peak; p_trend: two-sided, of the slope over all levels.
+    peak_mtd       the level with the highest estimate, whatever the verdict, in steps.
+    turn           the inner level of the test of a peak, in steps; NaN below 3 levels.
+    peak_interval  lowest and highest level of the optimal range; None unless peaked.
+    optimal_range  levels that are statistically indistinguishable from the best: a confidence set
+                   that contains the best level with probability `level`.
+    peak_excluded  whether a peak of at least the margin above both ends is excluded.
+    seeds, levels  how many are compared; levels_run: how many levels have a score.
+    first, last    lowest and highest level compared, in steps.
+    rise, fall     of the least-squares lines up to `turn` and down from it, in points, with lower
+                   bounds only: both are above 0 at some level if and only if a peak is significant.
+    change         of the least-squares line over all levels, in points; its interval excludes 0 if
+                   and only if the slope is significant.
+    level, margin  confidence of tests and intervals; differences below the margin (points) are
+                   treated as no difference.
+    known_errors   whether means with standard errors were compared, without seeds.
+    items          evaluation items (graded pairs, queries) whose sampling error is counted: the
+                   verdict is for items like these. 0: it is for these evaluation data.
+    for_these      the verdict for these items, without their sampling error; None if items is 0.
+
+    Numbers are NaN where there is nothing to compare.
+    """
+
+    verdict: Shape
+    sentence: str = ""
+    p_value: float = math.nan
+    p_trend: float = math.nan
+    peak_mtd: float = math.nan
+    peak_interval: tuple[float, float] | None = None
+    optimal_range: tuple[float, ...] = ()
+    peak_excluded: bool = False
+    seeds: int = 0
+    levels: int = 0
+    levels_run: int = 0
+    first: float = math.nan
+    last: float = math.nan
+    turn: float = math.nan
+    rise: Estimate = _UNKNOWN
+    fall: Estimate = _UNKNOWN
+    change: Estimate = _UNKNOWN
+    known_errors: bool = False
+    items: int = 0
+    for_these: "Verdict | None" = None
+    level: float = 0.95
+    margin: float = MARGIN
+
+    @property
+    def best_is_inside(self) -> bool:
+        """Whether the level with the highest estimate is neither the first nor the last."""
+        return self.peak_mtd not in (self.first, self.last)
+
+
+def compute_verdict(
+    trials: pd.DataFrame,
+    settings: Collection[str] | None = None,
+    *,
+    items: ItemScores | None = None,
+    level: float = 0.95,
+    margin: float = MARGIN,
+) -> Verdict:
+    """Test the shape of the score against MTD and which levels may be the best.
+
+    trials    a row per trial: seed, mtd, score (x 100) and the settings, as `StudyFrames.trials`.
+              If there is a column state, only trials with state COMPLETE are used.
+    settings  which columns are settings; by default all columns that are not among the fixed
+              columns of `StudyFrames.trials`.
+    items     `StudyFrames.items`: where all compared trials have them, the sampling error of the
+              evaluation items is counted.
+    level     confidence, at least 0.5: the error rate of a peak or a trend is at most about
+              1 - level.
+    margin    points (score x 100) below which a difference is treated as no difference.
+
+    With one seed, one level or no score the verdict is "inconclusive". Raises ValueError for a
+    level outside [0.5, 1) or a margin that is not above 0, KeyError for a missing column.
+    """
+    if settings is None:
+        settings = [str(name) for name in trials if name not in _NO_SETTINGS]
+    return judge_levels(level_scores(trials, settings, items), level=level, margin=margin)
+
+
+def judge_levels(levels: LevelScores, *, level: float = 0.95, margin: float = MARGIN) -> Verdict:
+    """`compute_verdict` of scores that were tabulated before."""
+    if not check_level(level) >= 0.5:
+        raise ValueError(f"level is {level:g}; a verdict needs at least 0.5")
+    if not margin > 0:
+        raise ValueError(f"margin is {margin:g}; it must be above 0 points")
+    scores, distance = levels.scores, levels.distance
+    found = Verdict(
+        "inconclusive",
+        seeds=len(scores) if scores.size else 0,
+        levels=len(distance),
+        levels_run=int(merge_levels(levels.runs["mtd"]).nunique()),
+        level=level,
+        margin=margin,
+    )
+    if scores.size:
+        found = replace(found, first=float(distance[0]), last=float(distance[-1]))
+    if levels.comparable:
+        these = levels.without_items() if levels.items else levels
+        of_these = judge(found, these.tests, these.fit)
+        if levels.items:
+            found = judge(found, levels.tests, levels.fit)
+            found = replace(found, items=levels.items, for_these=of_these)
+        else:
+            found = of_these
+    elif scores.size:
+        found = replace(found, peak_mtd=float(distance[scores.mean(axis=0).argmax()]))
+    sentence = write_sentence(found) + _scope(found, describe_conditions(levels.runs))
+    return replace(found, sentence=sentence)
+
+
+def _scope(verdict: Verdict, conditions: str) -> str:
+    """What the verdict covers: seeds, evaluation items, and the settings that were not varied."""
+    if verdict.levels < 2 or verdict.seeds < 2:
+        return f" This holds {conditions}." if verdict.levels > 1 and conditions else ""
+    covered = "these evaluation data"
+    if verdict.items:
+        covered = f"evaluation data like these {verdict.items:,} items"
+    return f" This holds for {covered}{conditions and ', '}{conditions}."
+
+
+def judge(found: Verdict, tests: ShapeTests, fit: Fit) -> Verdict:
+    """A verdict with the results of all tests on one fitted table."""
+    alpha, distance = 1 - found.level, tests.distance
+    result = tests.classify(fit, alpha, found.margin)
+    optimal = tuple(float(each) for each in distance[result.optimal])
+    if tests.levels > 2:
+        rise, fall = tests.estimate_peak(fit, result.turn, alpha)
+        found = replace(found, turn=float(distance[result.turn]), rise=rise, fall=fall)
+    return replace(
+        found,
+        verdict=result.shape,
+        p_value=float(result.p_peak),
+        p_trend=float(result.p_trend),
+        peak_mtd=float(distance[result.best]),
+        peak_interval=(optimal[0], optimal[-1]) if result.shape == "peaked" else None,
+        optimal_range=optimal,
+        peak_excluded=bool(result.peak_excluded),
+        change=tests.estimate_trend(fit, alpha),
+    )
+
+
+def write_sentence(verdict: Verdict) -> str:
+    """The verdict as text, with its numbers; at most four sentences."""
+    if verdict.levels < 2 or (verdict.seeds < 2 and not verdict.known_errors):
+        return _nothing_compared(verdict)
+    first, last = format_mtd(verdict.first), format_mtd(verdict.last)
+    if verdict.verdict == "peaked":
+        turn, rise, fall = format_mtd(verdict.turn), verdict.rise, verdict.fall
+        return (
+            f"The score peaks inside the tested range, with the highest mean at MTD "
+            f"{format_mtd(verdict.peak_mtd)}: fitted lines rise by {_at_least(rise)} from MTD "
+            f"{first} to {turn} and fall by {_at_least(fall)} from there to {last}, both "
+            f"statistically significant ({format_p(verdict.p_value)}). {_optimal(verdict)}"
+        )
+    if verdict.verdict in ("rising", "falling"):
+        return _trend(verdict)
+    if verdict.verdict == "flat":
+        seeds = "" if verdict.known_errors else f"{verdict.seeds} seeds, "
+        return (
+            f"The score is flat from MTD {first} to {last}: any two levels differ by less than "
+            f"{verdict.margin:g} points ({seeds}two one-sided tests for each pair at "
+            f"α = {1 - verdict.level:.2g})."
+        )
+    return (
+        f"{'No' if verdict.known_errors else f'With {verdict.seeds} seeds no'} shape of the curve "
+        "is statistically significant "
+        f"({format_p(verdict.p_value)} for a peak, {format_p(verdict.p_trend)} for a trend). The "
+        f"highest mean is at MTD {format_mtd(verdict.peak_mtd)}. {_optimal(verdict)}"
+    )
+
+
+def _nothing_compared(verdict: Verdict) -> str:
+    if not verdict.levels_run:
+        return "No completed trial with an MTD has a score yet."
+    if verdict.levels_run == 1:
+        return "All scored trials have the same MTD, so there are no levels to compare."
+    if verdict.seeds == 1:
+        return (
+            "With one seed, an effect of MTD cannot be distinguished from random variation; the "
+            f"highest score is at MTD {format_mtd(verdict.peak_mtd)}."
+        )
+    return "No two seeds were run at the same two levels of MTD, so levels cannot be compared."
+
+
+def _trend(verdict: Verdict) -> str:
+    """The sentences for a score that rises or falls over the whole range."""
+    first, last = format_mtd(verdict.first), format_mtd(verdict.last)
+    rising = verdict.verdict == "rising"
+    near = last if rising else first
+    inside = ", inside the range" if verdict.best_is_inside else ""
+    excluded = "is excluded" if verdict.peak_excluded else "is not excluded"
+    return (
+        f"The score {'rises' if rising else 'falls'} overall with MTD from {first} to {last}: the "
+        f"fitted line changes by {describe_points(verdict.change, verdict.level)} "
+        f"({format_p(verdict.p_trend)}). The highest mean is at MTD "
+        f"{format_mtd(verdict.peak_mtd)}{inside}. {_optimal(verdict)} A peak of at least "
+        f"{verdict.margin:g} points inside the range {excluded}; MTDs "
+        f"{'above' if rising else 'below'} {near} were not tested."
+    )
+
+
+def _optimal(verdict: Verdict) -> str:
+    """Which levels are statistically indistinguishable from the best."""
+    levels, confidence = verdict.optimal_range, f"({100 * verdict.level:.3g} % confidence)"
+    if len(levels) == verdict.levels:
+        return f"All levels are statistically indistinguishable from the best {confidence}."
+    if len(levels) == 1:
+        return f"Every other level is significantly worse than MTD {format_mtd(levels[0])}."
+    return (
+        f"{len(levels)} of {verdict.levels} levels, from MTD {format_mtd(levels[0])} to "
+        f"{format_mtd(levels[-1])}, are statistically indistinguishable from the best level "
+        f"{confidence}."
+    )
+
+
+def _at_least(value: Estimate) -> str:
+    """An estimate with a lower bound, of the confidence of the verdict."""
+    return f"{value.mean:.2f} points (at least {value.low:.2f})"
+
+
+def describe_points(difference: Estimate, level: float) -> str:
+    """A difference in points with its interval, where there is one."""
+    if not math.isfinite(difference.low):
+        return f"{difference.mean:.2f} points"
+    interval = f"{100 * level:.3g} % CI {difference.low:.2f} to {difference.high:.2f}"
+    return f"{difference.mean:.2f} points ({interval})"
+
+
+def format_p(value: float) -> str:
+    """A p value with its sign, as in "p = 0.012" or "p < 0.001"; "no test" for NaN."""
+    if math.isnan(value):
+        return "no test"
+    return f"p = {value:.2g}" if value >= 0.001 else "p < 0.001"
+
+
+CONDITIONS = ("learning_rate", "steps")
+"""Settings that determine how fast the weights change, on which an optimum in MTD may depend."""
+_WHERE_FIXED = ("ema_decay", "queue_size")
+
+
+def describe_conditions(trials: pd.DataFrame) -> str:
+    """Learning rate, steps and batch size of the completed runs with an MTD, as text.
+
+    Before the batch size stand the EMA decay and the queue size where they were fixed: with it they
+    make up MTD. For example "at learning rate 0.001, 160 steps, queue size 512 and batch size 64".
+    Settings that are not columns are left out; the text is empty if none is a column.
+    """
+    runs = traced_runs(trials)
+    parts = []
+    for name, noun, before in (
+        ("learning_rate", "learning rate", True),
+        ("steps", "steps", False),
+        ("ema_decay", "EMA decay", True),
+        ("queue_size", "queue size", True),
+        ("batch_size", "batch size", True),
+    ):
+        values = sorted(runs[name].dropna().unique()) if name in runs else []
+        if values and not (name in _WHERE_FIXED and len(values) > 1):
+            listed = join_words([f"{float(value):g}" for value in values])
+            plural = "s" if len(values) > 1 and before else ""
+            parts.append(f"{noun}{plural} {listed}" if before else f"{listed} {noun}")
+    return f"at {join_words(parts)}" if parts else ""
+
+
+def join_words(texts: list[str]) -> str:
+    """Words with commas, and "and" before the last."""
+    return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)

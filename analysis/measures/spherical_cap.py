@@ -1,0 +1,201 @@
+"""Cosines of random pairs on a spherical cap: why random negatives are rarely hard negatives.
+
+Two points are drawn uniformly from the unit sphere's points within an angle ω of an axis, in d
+dimensions. With φ and φ' their angles to the axis and β that between their directions across it,
+
+    cos θ = cos φ cos φ' + sin φ sin φ' cos β,
+
+where φ and φ' have a density ∝ sin^(d−2) on 0 to ω, and β one ∝ sin^(d−3) on 0 to π. Source:
+MixCSE (Zhang et al., AAAI 2022), which mixes negatives for this reason. Angles are in radians, in
+the table of `compute_spherical_cap` in degrees.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy.special import beta, betainc, hyp2f1
+
+from analysis.measures import Floats
+
+DIMENSIONS = (4, 8, 16, 32, 64, 128, 256, 768)
+ANGLES = (30, 60, 90)
+MIXING_WEIGHT = 0.2
+"""MixCSE's λ."""
+
+_COLUMNS = (
+    "angle",
+    "dimension",
+    "mean",
+    "std",
+    "simulated_mean",
+    "simulated_std",
+    "mixed",
+    "pairs",
+)
+_NEAR_RIGHT = 0.99
+
+
+def cap_cosine_moments(dimension: ArrayLike, angle: ArrayLike) -> tuple[Floats, Floats]:
+    """Mean and variance of cos θ, in closed form.
+
+    dimension  d, at least 3; angle  ω in radians, above 0 to π; they broadcast.
+
+    β is independent of the two heights and symmetric, so the mean is m², m = E cos φ, and the
+    variance (1 − s)² + s² / (d − 1) − m⁴, s = E sin² φ; both follow from the incomplete integral
+    of sin^(d−2). Raises ValueError for a dimension or an angle outside its range.
+    """
+    d, omega = _checked(dimension, angle)
+    height = _mean_height(d, omega)
+    across = (d - 1) / d * (1 - height * np.cos(omega))
+    mean = height**2
+    variance = (1 - across) ** 2 + across**2 / (d - 1) - mean**2
+    return mean, np.maximum(variance, 0.0)
+
+
+def simulate_cap_cosines(
+    dimension: int, angle: float, pairs: int, random: np.random.Generator
+) -> Floats:
+    """cos θ (pairs,) of pairs of random points, exact up to rounding.
+
+    Raises ValueError for a dimension below 3, an angle outside 0 to π, or less than one pair.
+    """
+    _checked(dimension, angle)
+    if pairs < 1:
+        raise ValueError(f"pairs is {pairs}; it must be at least 1")
+    first, second = _heights(dimension, angle, 2 * pairs, random).reshape(2, pairs)
+    turn = random.standard_normal(pairs)
+    turn /= np.sqrt(turn**2 + random.chisquare(dimension - 2, pairs))
+    return np.asarray(first * second + np.sqrt((1 - first**2) * (1 - second**2)) * turn)
+
+
+def mixed_cosine(weight: float, cosine: ArrayLike = 0.0) -> Floats:
+    """Cosine of a unit vector h to its mixed negative λ h + (1 − λ) v, cos(h, v) = `cosine`.
+
+    Of orthogonal vectors λ / √(λ² + (1 − λ)²). Raises ValueError for a weight outside 0 to 1.
+    """
+    if not 0 <= weight <= 1:
+        raise ValueError(f"weight is {weight:g}; it must lie in 0 to 1")
+    c = np.asarray(cosine, dtype=np.float64)
+    rest = 1 - weight
+    return np.asarray((weight + rest * c) / np.sqrt(weight**2 + rest**2 + 2 * weight * rest * c))
+
+
+def compute_spherical_cap(
+    dimensions: Sequence[int] = DIMENSIONS,
+    angles: Sequence[float] = ANGLES,
+    *,
+    pairs: int = 20_000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Mean and standard deviation of cos θ, in closed form and simulated, by angle and dimension.
+
+    Columns: angle (degrees), dimension; mean, std of cos θ; simulated_mean, simulated_std over
+    `pairs` random pairs; mixed, the cosine of a sentence and a negative mixed from it (λ 0.2) and a
+    random negative.
+    Raises ValueError for a dimension, angle or number of pairs outside its range.
+    """
+    random = np.random.default_rng(seed)
+    rows = [_row(angle, d, pairs, random) for angle in angles for d in dimensions]
+    return pd.DataFrame(rows, columns=list(_COLUMNS))
+
+
+def describe_spherical_cap(frame: pd.DataFrame) -> str:
+    """The table as text; empty for an empty table."""
+    if not len(frame):
+        return ""
+    sentences = []
+    for angle, rows in frame.groupby("angle"):
+        ordered = rows.sort_values("dimension")
+        low, high = ordered.iloc[0], ordered.iloc[-1]
+        distance = (high["mixed"] - high["mean"]) / high["std"]
+        sentences.append(
+            f"On a cap of {angle:g}° the standard deviation of the cosine of a random pair falls "
+            f"from {low['std']:.3f} in {low['dimension']:.0f} dimensions to {high['std']:.3f} in "
+            f"{high['dimension']:.0f}, around a mean of {high['mean']:.3f}; a mixed negative "
+            f"(λ {MIXING_WEIGHT:g}) has {high['mixed']:.3f} there, {distance:.1f} standard "
+            "deviations above it."
+        )
+    gap = (frame["simulated_mean"] - frame["mean"]).abs().max()
+    sentences.append(
+        f"Closed form and simulation ({frame['pairs'].iloc[0]:,} pairs each) differ by at most "
+        f"{gap:.4f} in the mean."
+    )
+    return " ".join(sentences)
+
+
+def _row(
+    angle: float, dimension: int, pairs: int, random: np.random.Generator
+) -> tuple[float, ...]:
+    omega = float(np.radians(angle))
+    mean, variance = map(float, cap_cosine_moments(dimension, omega))
+    drawn = simulate_cap_cosines(dimension, omega, pairs, random)
+    simulated = float(drawn.mean()), float(drawn.std())
+    mixed = float(mixed_cosine(MIXING_WEIGHT, mean))
+    return angle, dimension, mean, float(np.sqrt(variance)), *simulated, mixed, pairs
+
+
+def _checked(dimension: ArrayLike, angle: ArrayLike) -> tuple[Floats, Floats]:
+    d, omega = np.asarray(dimension, dtype=np.float64), np.asarray(angle, dtype=np.float64)
+    if not (d >= 3).all():
+        raise ValueError(f"dimension is {d[~(d >= 3)].flat[0]:g}; it must be at least 3")
+    wrong = ~((omega > 0) & (omega <= np.pi))
+    if wrong.any():
+        raise ValueError(f"angle is {omega[wrong].flat[0]:g}; it must be above 0 and at most pi")
+    return d, omega
+
+
+def _mean_height(d: Floats, omega: Floats) -> Floats:
+    """E cos φ = sin^(d−1) ω / ((d − 1) A), A the integral of sin^(d−2) from 0 to ω.
+
+    Up to a right angle (d − 1) A = sin^(d−1) ω · 2F1(1/2, (d−1)/2; (d+1)/2; sin² ω): the power
+    cancels, which avoids underflow. Near a right angle, where 2F1 loses precision, the incomplete
+    beta function is used. Beyond it A is the integral to π less that to π − ω.
+    """
+    acute = np.minimum(omega, np.pi - omega)
+    square, half, whole = np.sin(acute) ** 2, (d - 1) / 2, beta((d - 1) / 2, 0.5)
+    far = 1 / hyp2f1(0.5, half, half + 1, np.minimum(square, _NEAR_RIGHT))
+    near = np.maximum(square, _NEAR_RIGHT)
+    near = near**half / half / (whole * betainc(half, 0.5, near))
+    height = np.where(square < _NEAR_RIGHT, far, near)
+    power = square**half / (d - 1)
+    beyond = power / (whole - power / height)
+    return np.asarray(np.where(omega <= np.pi / 2, height, beyond))
+
+
+def _heights(dimension: int, angle: float, count: int, random: np.random.Generator) -> Floats:
+    """cos φ (count,) of points on the cap: density ∝ (1 − x²)^((d−3)/2) on cos ω to 1.
+
+    Rejection sampling: from the whole sphere where the cap is a large part of it, else from an
+    exponential density, which is tangent to the log density at the rim and above it by concavity.
+    """
+    rim = float(np.cos(angle))
+    if rim < 1 / np.sqrt(dimension):
+        propose = partial(_on_the_sphere, dimension, rim, random)
+    else:
+        propose = partial(_above_the_rim, dimension, rim, random)
+    found = np.empty(0)
+    while len(found) < count:
+        found = np.concatenate([found, propose(count)])
+    return found[:count]
+
+
+def _on_the_sphere(d: int, rim: float, random: np.random.Generator, count: int) -> Floats:
+    """Heights of the points on the cap, of `count` uniform points of the sphere."""
+    x = random.standard_normal(count)
+    x /= np.sqrt(x**2 + random.chisquare(d - 1, count))
+    return np.asarray(x[x >= rim])
+
+
+def _above_the_rim(d: int, rim: float, random: np.random.Generator, count: int) -> Floats:
+    """Heights of the accepted ones of `count` exponential draws; the rim is above 0."""
+    power, top = (d - 3) / 2, 1 - rim
+    slope = 2 * power * rim / (1 - rim**2)
+    share = random.random(count)
+    # slope 0: the density is uniform in three dimensions
+    above = -np.log1p(share * np.expm1(-slope * top)) / slope if slope else share * top
+    x = rim + above
+    ratio = power * np.log((1 - x**2) / (1 - rim**2)) + slope * above
+    return np.asarray(x[np.log1p(-random.random(count)) < ratio])

@@ -1,0 +1,358 @@
+"""What was run, and how far it is: state, settings, scope, commands and the model that was kept.
+
+Commands are those that a study recorded, and those that continue from it.
+"""
+
+import re
+import shlex
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from analysis.data.frames import StudyFrames
+from analysis.data.runs import completed_runs, is_missing, varied_settings
+from analysis.data.settings import format_value
+from analysis.data.study_state import find_state
+from analysis.inference.pairing import select_configuration
+from analysis.inference.verdict import Verdict, format_p
+from analysis.report.cells import clean, count
+from analysis.report.context import StudyContext
+from analysis.report.page import Status
+from analysis.statistics.best_trial import find_scores
+
+_MODELS = "models"
+
+
+def _words(command: str) -> list[str]:
+    """The words of a command; none for text that is no command of a shell."""
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return []
+
+
+def runs(command: str, name: str) -> bool:
+    """Whether it is the mtdlab command `name`, such as sweep."""
+    words = _words(command)
+    return len(words) > 2 and words[0].rpartition("/")[2] == "mtdlab" and words[1] == name
+
+
+def option(command: str, name: str) -> str:
+    """The value of an option such as --models, or empty."""
+    words, value = _words(command), ""
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word == name:
+            value = following
+        elif word.startswith(f"{name}="):
+            value = word.removeprefix(f"{name}=")
+    return value
+
+
+def extend(command: str, *words: str) -> str:
+    """The command with more words; one that is there already is not repeated."""
+    given = _words(command)
+    return shlex.join([*given, *(word for word in words if word not in given)])
+
+
+def confirm_command(study: StudyFrames) -> str:
+    """The command that measures the best level and its runner-up with fresh seeds."""
+    values = {
+        "--storage": option(study.command, "--storage"),
+        "--objective": option(study.command, "--objective") or study.program,
+    }
+    given = [word for name, value in values.items() if value for word in (name, value)]
+    return shlex.join(["mtdlab", "confirm", study.name, *given])
+
+
+def compare_command(study: StudyFrames, *others: str) -> str:
+    """The command that compares it with another study, or two of its trials; needs no training."""
+    words = ["mtdlab", "compare", study.name, *others]
+    if storage := option(study.command, "--storage"):
+        words += ["--storage", storage]
+    return shlex.join(words)
+
+
+def more_seeds_command(study: StudyFrames, seeds: int) -> str:
+    """The sweep with so many seeds in all: those that were run, then the lowest unused ones.
+
+    A list that is longer than a line is not written: empty, as for a study that no sweep ran.
+    """
+    used = sorted({int(seed) for seed in study.trials["seed"]})
+    unused = (seed for seed in range(len(used) + seeds) if seed not in used)
+    wanted = [*used, *(seed for seed, _ in zip(unused, range(seeds - len(used)), strict=False))]
+    if not runs(study.command, "sweep") or len(wanted) > 100:
+        return ""
+    return extend(study.command, "--set", f"seeds=[{', '.join(map(str, wanted))}]")
+
+
+def model_folder(study: StudyFrames) -> str:
+    """Where the best trial's model was saved, from the folder in which the command ran."""
+    if study.program or not any(runs(study.command, name) for name in ("sweep", "confirm")):
+        return ""
+    return f"{option(study.command, '--models') or _MODELS}/{study.name}"
+
+
+_MOST_REASONS = 3
+_MOST_REASON = 120
+
+
+def describe_status(study: StudyFrames) -> Status:
+    """The study's state (`find_state`), with the number of trials in each state."""
+    states = study.trials["state"].value_counts()
+    done, failed, pruned, running = (
+        int(states.get(name, 0)) for name in ("COMPLETE", "FAIL", "PRUNED", "RUNNING")
+    )
+    waiting = max(study.planned - done - failed - pruned - running, 0)
+    counts = {"COMPLETE": done, "RUNNING": running, "WAITING": waiting}
+    kind = find_state(counts, begun=len(study.trials))
+    others = {"failed": failed, "pruned": pruned, "running": running, "waiting": waiting}
+    parts = [f"{amount:,} {name}" for name, amount in others.items() if amount]
+    if kind == "complete" and not failed:
+        parts.append("none failed")
+    text = ", ".join([f"{done:,} of {count(study.planned, 'trial')} complete", *parts])
+    retry = ""
+    if failed and runs(study.command, "sweep"):
+        retry = extend(study.command, "--retry-failed")
+    return Status(kind, text, _list_failures(study), clean(retry, most=2_000))
+
+
+def _list_failures(study: StudyFrames) -> tuple[str, ...]:
+    """The commonest reasons of failed trials."""
+    failed = study.trials[study.trials["state"] == "FAIL"]
+    reasons = failed["reason"].replace("", "reason not recorded").value_counts()
+    texts = [
+        f"{count(int(amount), 'trial')} failed: {clean(str(reason), most=_MOST_LETTERS)}"
+        for reason, amount in reasons.head(_MOST_REASONS).items()
+    ]
+    if (more := len(reasons) - _MOST_REASONS) > 0:
+        texts.append(f"{count(more, 'more reason')}: see the trials")
+    return tuple(texts)
+
+
+_MOST_VALUES = 12
+
+
+def list_varied(study: StudyFrames) -> Mapping[str, str]:
+    """What was varied, the seeds last, with the values tried, many of them as a range."""
+    names = [*varied_settings(study.trials, study.settings), "seed"]
+    return {_label(study, name): _list_values(study.trials[name], name) for name in names}
+
+
+def list_fixed(study: StudyFrames) -> Mapping[str, str]:
+    """What was the same in all trials: how they were compared, then every other setting.
+
+    A setting that no trial recorded is left out; the study's profile and `--set` are in it.
+    """
+    trials = _resolve_auto(study)
+    varied = set(varied_settings(trials, study.settings))
+    general = {
+        "metric": study.metric,
+        "select_by": study.select_by or study.metric,
+        "sampler": study.sampler,
+        "margin": f"{study.margin:g} points",
+        "alpha": f"{study.alpha:g}",
+    }
+    fixed = [
+        str(name)
+        for name in trials
+        if name in study.settings and name not in varied and not is_missing(trials[name]).all()
+    ]
+    settings = {_label(study, name): _list_values(trials[name], name) for name in fixed}
+    return {name: clean(value) for name, value in general.items()} | settings
+
+
+def _resolve_auto(study: StudyFrames) -> pd.DataFrame:
+    """The trials with what their machines made of `device` and `precision` where those are auto."""
+    trials, known = study.trials, study.environment.set_index("number")
+    for name in ("device", "precision"):
+        if name in known and name in trials:
+            used = trials["number"].map(known[name])
+            auto = (trials[name] == "auto") & used.notna() & (used != "")
+            trials = trials.assign(**{name: trials[name].mask(auto, used)})
+    return trials
+
+
+def describe_cost(study: StudyFrames) -> str:
+    """The time that trials took; empty where none was recorded."""
+    seconds = completed_runs(study.trials)["wall_seconds"].astype("float64")
+    if not np.isfinite(seconds).any():
+        return ""
+    return (
+        f"The trials took {format_seconds(float(seconds.sum()))} in all, "
+        f"{format_seconds(float(seconds.median()))} each (median)."
+    )
+
+
+def describe_time(study: StudyFrames, trials: int) -> str:
+    """So many trials and, where it was recorded, their time at the mean of those that are done."""
+    seconds = float(completed_runs(study.trials)["wall_seconds"].astype("float64").mean())
+    amount = count(trials, "trial")
+    if not np.isfinite(seconds):
+        return amount
+    return f"{amount}, about {format_seconds(trials * seconds)} of computing"
+
+
+def format_seconds(seconds: float) -> str:
+    """A duration: 12.5 s, 12 min, 3 h 20 min."""
+    if seconds < 90:
+        return f"{seconds:.3g} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _label(study: StudyFrames, name: str) -> str:
+    setting = study.settings.get(name)
+    return clean(setting.label if setting else name)
+
+
+def _list_values(column: pd.Series, name: str) -> str:
+    values = sorted(column[~is_missing(column)].unique(), key=_sort_key)
+    texts = [clean(format_value(name, value)) for value in values]
+    if len(texts) > _MOST_VALUES:
+        return f"{len(texts):,} values from {texts[0]} to {texts[-1]}"
+    return ", ".join(texts) or "none yet"
+
+
+def _sort_key(value: object) -> tuple[float, str]:
+    return (float(value), "") if isinstance(value, int | float | np.number) else (0.0, str(value))
+
+
+_ENCODER = re.compile(r"(?P<name>.+?): (?P<weights>[\d.,]+ \w+ weights)")
+_BUILT_IN = "builtin"
+_MOST_LETTERS = 160
+
+
+def describe_scope(context: StudyContext) -> str:
+    """Seeds, evaluation items, encoder and text; then the verdict for these items alone."""
+    runs, verdict = completed_runs(context.trials), context.verdict
+    seeds = int(runs["seed"].nunique())
+    if seeds < 2:
+        return (
+            f"Covers these trials alone (one seed); {describe_encoder(context)}." if seeds else ""
+        )
+    items = verdict.items if verdict.levels > 1 else _count_items(context)
+    return (
+        f"Covers other seeds than these {verdict.seeds or seeds} and {describe_items(items)}; "
+        f"{describe_encoder(context)}.{_describe_these(verdict)}"
+    )
+
+
+def describe_items(items: int) -> str:
+    """The evaluation data that a certainty covers; items: how many are counted, 0 for none."""
+    return f"evaluation items like these {items:,}" if items else "these evaluation data only"
+
+
+def _count_items(context: StudyContext) -> int:
+    items, runs = context.study.items, completed_runs(context.trials)
+    known = items is not None and runs["number"].isin(items.numbers).all()
+    return items.values.shape[1] if items is not None and known else 0
+
+
+def describe_encoder(context: StudyContext) -> str:
+    """The encoder with its number of weights, and whether the text is synthetic."""
+    study, facts = context.study, context.study.facts
+    if "table" in facts:
+        return "encoder and text as in the table"
+    if study.program:
+        return f"program {clean(study.program, most=_MOST_LETTERS)}"
+    encoder, corpus = facts.get("encoder", ""), facts.get("corpus", "")
+    if "encoder" in context.trials and context.trials["encoder"].nunique() > 1:
+        named = count(int(context.trials["encoder"].nunique()), "encoder")
+    elif found := _ENCODER.match(encoder):
+        named = f"encoder {clean(found['name'])} ({found['weights']})"
+    else:
+        named = f"encoder {clean(encoder, most=_MOST_LETTERS) or 'not recorded'}"
+    text = f"text {clean(corpus.partition(':')[0])}" if corpus else "text not recorded"
+    return f"{named}, {'synthetic text' if corpus.startswith(_BUILT_IN) else text}"
+
+
+def _describe_these(verdict: Verdict) -> str:
+    """The verdict without the sampling error of the evaluation items, where that is counted."""
+    these = verdict.for_these
+    if these is None:
+        return ""
+    tests = {"peaked": these.p_value, "rising": these.p_trend, "falling": these.p_trend}
+    test = f" ({format_p(tests[these.verdict])})" if these.verdict in tests else ""
+    return f" For exactly these items: {these.verdict}{test}."
+
+
+def list_facts(context: StudyContext) -> Mapping[str, str]:
+    """What varied, how many seeds, and the data with the metric."""
+    study = context.study
+    if not len(study.trials):
+        return {}
+    varied = dict(list_varied(study))
+    varied.pop("seed")
+    named = "; ".join(f"{name}: {values}" for name, values in varied.items())
+    seeds = count(int(study.trials["seed"].nunique()), "seed")
+    return {
+        "Varied": f"{named}; {seeds}" if named else seeds,
+        "Data and metric": _describe_data(context),
+    }
+
+
+def _describe_data(context: StudyContext) -> str:
+    study, facts = context.study, context.study.facts
+    texts = [f"{study.metric}, in points, higher is better"]
+    if corpus := facts.get("corpus", ""):
+        texts.append(f"trained on {corpus.partition(', SHA-256')[0]}")
+    if study.program:
+        texts.append(f"as returned by {study.program}")
+    if "table" in facts:
+        texts.append(f"table {facts['table'].partition(', SHA-256')[0]}")
+    if evaluation := facts.get("evaluation", ""):
+        texts.append(f"evaluated on {evaluation.partition(';')[0]}")
+    return clean("; ".join(texts))
+
+
+def describe_model(context: StudyContext, number: int) -> tuple[str, str]:
+    """The kept model in a sentence, and the command that makes one of a trial's configuration.
+
+    The command is empty where none was kept, or one of that configuration.
+
+    number  of a completed trial of the configuration.
+    """
+    study = context.study
+    kept = study.model.get("trial")
+    if kept is None:
+        folder = model_folder(study)
+        none = "Models are the program's own." if study.program else "No model is recorded."
+        return (f"The best trial's model is in {clean(folder)}." if folder else none, "")
+    completed = completed_runs(context.trials).set_index("number", drop=False)
+    if kept not in completed.index:
+        return "", ""
+    varied = varied_settings(completed, study.settings)
+    same = select_configuration(completed, varied, completed.loc[[number]].iloc[0])
+    row = completed.loc[[kept]].iloc[0]
+    named = ", ".join(f"{name} {format_value(name, row[name])}" for name in varied)
+    by = clean(study.select_by or study.metric)
+    text = (
+        f"Kept model: trial {kept} (seed {row['seed']:.0f}), the highest {by} of all trials, "
+        f"in {place_of_model(study)}"
+    )
+    if kept in same.index:
+        return f"{text}; it has this configuration.", ""
+    ranking = find_scores(same, study.scores, by).fillna(same["score"].astype("float64"))
+    median = same.iloc[int(np.argsort(ranking.to_numpy(), kind="stable")[(len(same) - 1) // 2])]
+    command = _reproduce(context, int(median["number"]))
+    text += f"; it is of another configuration ({clean(named)})."
+    if command:
+        text += f" The model of this one, of the seed with its median {by}:"
+    return text, command
+
+
+def place_of_model(study: StudyFrames) -> str:
+    """The folder of the kept model; with its host, unless it is a URL that all machines share."""
+    folder, host = study.model["folder"], study.model["host"]
+    return clean(folder.removeprefix("file://") if "://" in folder else f"{folder} on host {host}")
+
+
+def _reproduce(context: StudyContext, number: int) -> str:
+    study = context.study
+    if study.program or not any(runs(study.command, name) for name in ("sweep", "confirm")):
+        return ""
+    words = ["mtdlab", "reproduce", study.name, str(number)]
+    if storage := option(study.command, "--storage"):
+        words += ["--storage", storage]
+    return clean(shlex.join([*words, "--out", f"{model_folder(study)}-median"]), most=2_000)

@@ -1,0 +1,248 @@
+"""The answer of a study in full sentences, the terms of its page and how its numbers are computed;
+and the same in a notebook: a figure and a small view as HTML."""
+
+from collections.abc import Mapping
+from html import escape
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from analysis import figures
+from analysis.data.frames import StudyFrames
+from analysis.data.runs import completed_runs, format_mtd, varied_settings
+from analysis.inference.verdict import Verdict
+from analysis.measures.trace import PARTS
+from analysis.report.cells import clean, count
+from analysis.report.context import StudyContext, describe_splits
+from analysis.report.findings import Finding, Infos, find_best_level
+from analysis.report.headline import find_no_gain
+from analysis.report.study_facts import describe_status, list_varied
+from analysis.report.topics import comparison, methods, score
+from analysis.report.topics.base import Info, Topic
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+_SEEDS = (
+    "Seeds are blocks: a seed affects all trials that use it, so trials do not count as "
+    "independent. Means are over per-seed means, and intervals are t intervals over seeds."
+)
+_PUBLISHED = (
+    "Published values come from BERT-base on a million Wikipedia sentences: compare shapes with "
+    "them, not levels."
+)
+_PAIRED = (
+    "Configurations are compared by the paired difference of their scores over common seeds. "
+    "Because the best is chosen by the same scores, the confidence intervals are simultaneous for "
+    "all pairs; a difference is statistically significant if its interval excludes 0."
+)
+
+
+def describe_methods(context: StudyContext, finding: Finding) -> tuple[str, ...]:
+    """The methods behind what this study's page states."""
+    texts = [_SEEDS]
+    if finding.topic in ("methods", "configurations"):
+        texts.append(_PAIRED)
+    if context.verdict.levels > 1:
+        texts += _describe_verdict(context.verdict)
+    return tuple(texts) if context.study.program else (*texts, _PUBLISHED)
+
+
+def _describe_items(verdict: Verdict) -> str:
+    """Which evaluation data the verdict holds for."""
+    if not verdict.items:
+        return (
+            "The evaluation data are taken as given: intervals and tests cover other seeds, not "
+            "other evaluation data."
+        )
+    return (
+        f"Intervals and tests also cover the sampling of the {verdict.items:,} evaluation items: "
+        "the variance of a difference is that between seeds plus that of its influence over the "
+        "items, which all seeds share."
+    )
+
+
+def _describe_verdict(verdict: Verdict) -> tuple[str, ...]:
+    """The tests of the shape over MTD, and the set of best levels."""
+    return (
+        "The verdict on MTD comes from a model of the score with an effect of the seed and one of "
+        "the level of MTD. It is “flat” if any two levels are shown to differ by less than "
+        f"{verdict.margin:g} points (equivalence tests); if not, “peaked” if the slope of the "
+        "score on log MTD up to an inner level and the slope down from it are both significant, "
+        "adjusted for the choice of that level; if not, “rising” or “falling” if the slope over "
+        "all levels is significant and that end is statistically indistinguishable from the best "
+        "level; otherwise “inconclusive”. A test uses the least significant of three variances: "
+        "that of the levels compared, that typical of all levels, and that between seeds, each of "
+        "which may have a slope and a curvature of its own. Critical values are simulated for this "
+        "design, with independent errors, with errors correlated between neighbouring levels, and "
+        "with seeds that have slopes of their own.",
+        _describe_items(verdict),
+        "The levels that are statistically indistinguishable from the best come from multiple "
+        "comparisons with the best: the best level is among them with a probability of at least "
+        f"{100 * verdict.level:.3g} %.",
+    )
+
+
+_OF_GLOSSARY = (*PARTS, "initial_queue_size")
+
+
+def _span(levels: pd.Series) -> str:
+    low, high = format_mtd(levels.min()), format_mtd(levels.max())
+    return f"MTD {low}" if low == high else f"{len(levels)} levels of MTD from {low} to {high}"
+
+
+def list_terms(study: StudyFrames) -> Mapping[str, str]:
+    """The terms of the page: MTD, the settings that make it up or were varied, seed and score.
+
+    Settings are described as they are declared; one without a description is left out.
+    """
+    varied = varied_settings(study.trials, study.settings)
+    names = dict.fromkeys([*_OF_GLOSSARY, *varied])
+    settings = [study.settings[name] for name in names if name in study.settings]
+    return {
+        "MTD": (
+            "Maximum traceable distance, 1/(1 − η) + K/N: the expected age, in training steps, "
+            "of the weights that encoded the oldest keys of the queue."
+        ),
+        **{
+            clean(setting.label): _sentence(setting.description)
+            for setting in settings
+            if setting.description
+        },
+        "seed": "Seed of all random number generators of a trial.",
+        "score": f"{clean(study.metric)}, in points; higher is better.",
+    }
+
+
+def _sentence(description: str) -> str:
+    """A setting's description as a sentence, without the marks of code."""
+    text = clean(description.replace("`", ""))
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _describe_no_traced(context: StudyContext) -> str:
+    states, untraced = context.trials["state"], context.untraced
+    if len(states) and (states == "FAIL").all():
+        return f"All {count(len(states), 'trial')} failed, so there is nothing to compare."
+    if len(untraced):
+        return (
+            f"{count(len(untraced), 'trial')} of {context.untraced_methods} completed, with a mean "
+            f"score of {untraced['score'].mean():.2f}. They have no MTD, so there is no curve."
+        )
+    return "No trial has completed with a score yet."
+
+
+def _describe_runs(context: StudyContext) -> str:
+    scored = context.traced
+    if not len(scored):
+        return _describe_no_traced(context)
+    seeds = int(scored["seed"].nunique())
+    return (
+        f"{count(len(scored), 'trial')} completed with a score, at "
+        f"{_span(context.curve['mtd'])}, with {count(seeds, 'seed')}."
+    )
+
+
+def _describe_training(runs: pd.DataFrame, program: str) -> str:
+    before, after = runs["score_before"], runs["score"]
+    both = np.isfinite(before.astype("float64"))
+    if not both.any():
+        return "" if program else "The score of the untrained encoder was not recorded."
+    change = float((after - before)[both].mean())
+    text = (
+        f"Training {'raised' if change > 0 else 'changed'} the mean score from "
+        f"{before[both].mean():.2f} to "
+        f"{after[both].mean():.2f} ({change:+.2f} points)"
+    )
+    seeds = runs.groupby("seed")["score"].mean()
+    if len(seeds) > 1:
+        text += f"; the standard deviation of the per-seed means is {seeds.std():.2f} points"
+    return text + "."
+
+
+def summarise_study(context: StudyContext, infos: Infos = MappingProxyType({})) -> tuple[str, ...]:
+    """The verdict on the score against MTD, the trials it rests on, and the effect of training.
+
+    infos  what topics have computed, by their names; the others are computed here.
+
+    Where methods were compared, how they differ; that alone where MTD did not vary. Where only
+    other settings varied, how the configurations differ. Last, for a metric of the user's own,
+    what was reported and what selected.
+    """
+    return (*_summary(context, infos), *filter(None, (describe_splits(context.study),)))
+
+
+def _summary(context: StudyContext, infos: Infos) -> tuple[str, ...]:
+    compared = _info(methods.TOPIC, context, infos)
+    differences = methods.describe(compared) if compared is not None else ()
+    if compared is not None and context.verdict.levels < 2:
+        return (*differences, _count_completed(context))
+    configurations = _info(comparison.TOPIC, context, infos)
+    if configurations is not None:
+        return (*comparison.describe(configurations), _count_completed(context))
+    if not len(context.traced):
+        return (_describe_runs(context), *differences)
+    training = _describe_training(context.traced, context.study.program)
+    texts = (context.verdict.sentence, *differences, _describe_runs(context), training)
+    return tuple(filter(None, texts))
+
+
+def _info(topic: Topic[StudyContext, Info], context: StudyContext, infos: Infos) -> Info | None:
+    found: Info | None = infos[topic.name] if topic.name in infos else topic.compute(context)
+    return found
+
+
+def _count_completed(context: StudyContext) -> str:
+    runs = completed_runs(context.trials)
+    return f"{count(len(runs), 'trial')} completed, {count(runs['seed'].nunique(), 'seed')}."
+
+
+def find_no_gain_of(study: StudyFrames) -> str:
+    """That training did not raise the score at the best level, with numbers; empty where it did."""
+    context = StudyContext(study)
+    if not len(completed_runs(context.curve_trials)):
+        return ""
+    found = find_no_gain(context, find_best_level(context))
+    return f"{found.answer}. {found.certainty}" if found else ""
+
+
+def find_summary(study: StudyFrames) -> str:
+    """The first sentence of the page's summary: the verdict, or how methods differ."""
+    return summarise_study(StudyContext(study))[0]
+
+
+def draw_study(study: StudyFrames) -> "Figure":
+    """The main figure of the page: score against MTD, or the methods where MTD did not vary."""
+    context = StudyContext(study)
+    drawing = None
+    if context.verdict.levels < 2 and (compared := methods.compute(context)) is not None:
+        drawing = next(iter(methods.TOPIC.figures.values()))(compared)
+    if drawing is None:
+        draw = next(iter(score.TOPIC.figures.values()))
+        drawing = draw(score.compute(context))
+    if drawing is None:
+        raise ValueError(f"study {study.name}: no trial has completed with a score yet")
+    return figures.draw_panels(study.name, drawing.panels, drawing.height)
+
+
+def write_html(study: StudyFrames) -> str:
+    """The study's name, status, question, finding and varied settings as a small table."""
+    status = describe_status(study)
+    rows = {
+        "question": study.description,
+        "status": f"{status.kind}: {status.text}",
+        "finding": find_summary(study),
+        **{f"varied: {name}": values for name, values in list_varied(study).items()},
+        "training": find_no_gain_of(study),
+        "score": f"{study.metric}, in points",
+    }
+    cells = "".join(
+        f'<tr><th style="text-align:left;vertical-align:top">{escape(name)}</th>'
+        f'<td style="text-align:left">{escape(text)}</td></tr>'
+        for name, text in rows.items()
+        if text
+    )
+    return f"<div><b>Study {escape(study.name)}</b><table>{cells}</table></div>"

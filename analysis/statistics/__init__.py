@@ -1,0 +1,1 @@
+"""Statistics of a study's trials: frames in, frames out."""

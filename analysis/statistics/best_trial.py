@@ -1,0 +1,209 @@
+"""The best trial of a study, and the optimism of its score.
+
+The highest of n scores is high partly by chance: its expectation exceeds the true mean of its
+configuration (selection bias), for a dev score too (Cawley and Talbot, JMLR 11, 2010). Variation
+that the dev and the test score of a run share, such as that of its seed, also biases the test score
+of the best run.
+Letters: n runs, S seeds.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
+
+from analysis.data.frames import Settings, StudyFrames
+from analysis.data.runs import completed_runs, varied_settings
+from analysis.measures import Floats
+from analysis.statistics.configurations import number_configurations
+
+DEV = "sts_dev"
+_STEPS = 1000
+_PRECISION = 1e-9
+_REACH = 10.0
+_POINTS = 401
+_MIN_RUN_SHARE = 0.02
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The best of n runs by one score, and the selection bias of its scores. NaN: not known.
+
+    chosen_by  the name of the score that selects the run; value: that score; score: its metric.
+    configuration_mean  mean metric over its configuration's trials; configuration_trials: how many.
+    seed_sd, trial_sd  `Spread` of the selecting score.
+    optimism   selection bias of the selecting score: its `expected_maximum` over n runs with equal
+               true means, less that mean. Where the true means differ, the bias is smaller.
+    slope      least-squares slope of the metric on the selecting score within configurations.
+    """
+
+    chosen_by: str
+    number: int
+    seed: int
+    mtd: float
+    value: float
+    score: float
+    configuration_mean: float
+    configuration_trials: int
+    n: int
+    seed_sd: float
+    trial_sd: float
+    optimism: float
+    slope: float
+
+    @property
+    def score_optimism(self) -> float:
+        """The selection bias of the metric: slope times optimism."""
+        return self.slope * self.optimism
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Standard deviations within a configuration: of the seed effect, and of the residual."""
+
+    seed: float
+    run: float
+
+
+def find_scores(trials: pd.DataFrame, scores: pd.DataFrame, name: str) -> pd.Series:
+    """The score called `name` of each trial, NaN where it has none.
+
+    scores  number, task, score: a row per trial and task.
+    """
+    named = scores[scores["task"] == name].drop_duplicates("number").set_index("number")
+    return trials["number"].map(named["score"]).astype("float64")
+
+
+def compute_choices(study: StudyFrames) -> tuple[Choice, ...]:
+    """The best trial by `select_by`, by the metric and by the dev score.
+
+    The first is the best by the score that ranks the study's trials. A score that no completed run
+    has is left out.
+    """
+    runs = completed_runs(study.trials)
+    choices = []
+    for name in dict.fromkeys((study.select_by or study.metric, study.metric, DEV)):
+        known = name == study.metric
+        ranking = runs["score"] if known else find_scores(runs, study.scores, name)
+        ranked = runs.assign(ranking=ranking.astype("float64"))
+        ranked = ranked[np.isfinite(ranked["ranking"])]
+        if len(ranked):
+            choices.append(_choose(name, ranked, study.settings))
+    return tuple(choices)
+
+
+def _choose(name: str, runs: pd.DataFrame, settings: Settings) -> Choice:
+    """The best of the runs by their column `ranking`; the first of equal ones."""
+    best = runs.sort_values(["ranking", "number"], ascending=[False, True]).iloc[0]
+    configuration = number_configurations(runs, varied_settings(runs, settings)).to_numpy()
+    values, scores = (runs[name].to_numpy(dtype=np.float64) for name in ("ranking", "score"))
+    siblings = scores[configuration == configuration[runs.index.get_loc(best.name)]]
+    spread = estimate_spread(values, configuration, runs["seed"].to_numpy())
+    return Choice(
+        chosen_by=name,
+        number=int(best["number"]),
+        seed=int(best["seed"]),
+        mtd=float(best["mtd"]),
+        value=float(best["ranking"]),
+        score=float(best["score"]),
+        configuration_mean=float(siblings.mean()),
+        configuration_trials=len(siblings),
+        n=len(runs),
+        seed_sd=spread.seed,
+        trial_sd=spread.run,
+        optimism=expected_maximum(runs["seed"].value_counts().tolist(), spread),
+        slope=_slope_within(values, scores, configuration),
+    )
+
+
+def estimate_spread(
+    values: Floats, configurations: NDArray[np.int64], seeds: NDArray[np.int64]
+) -> Spread:
+    """Variance components of values (n,) within configurations: between seeds, and the rest.
+
+    Two-way additive model without interaction, by mean squares (Searle, Casella and McCulloch,
+    Variance Components, 1992, chapter 5); runs may be missing. Where seeds and the rest cannot
+    be separated, seed is 0. Both are NaN where no configuration has two runs.
+    """
+    row, column = (np.unique(each, return_inverse=True)[1] for each in (configurations, seeds))
+    within = _centre(values, row)
+    degrees = len(values) - row.max() - 1
+    if degrees == 0:
+        return Spread(np.nan, np.nan)
+    total = float(within @ within) / degrees
+    residual, free = _residual(within, row, column)
+    if free == 0:
+        return Spread(seed=0.0, run=math.sqrt(total))
+    run = float(residual @ residual) / free
+    return Spread(seed=math.sqrt(max(total - run, 0.0)), run=math.sqrt(run))
+
+
+def _residual(
+    within: Floats, row: NDArray[np.int64], column: NDArray[np.int64]
+) -> tuple[Floats, int]:
+    """Residuals after effects of configurations (rows) and seeds (columns), degrees of freedom."""
+    residual = within
+    for _ in range(_STEPS):
+        # alternating projections; one step is enough where no run is missing
+        before, residual = residual, _centre(_centre(residual, column), row)
+        if np.abs(residual - before).max() <= _PRECISION * np.abs(within).max():
+            break
+    size = int(row.max() + column.max() + 2)
+    return residual, len(within) - size + _count_parts(row, column)
+
+
+def _count_parts(row: NDArray[np.int64], column: NDArray[np.int64]) -> int:
+    """Connected components of a table in which these cells, (n,) each, have a value."""
+    part = np.arange(row.max() + 1)
+    while True:
+        lowest = np.full(column.max() + 1, len(part))
+        np.minimum.at(lowest, column, part[row])
+        joined = part.copy()
+        np.minimum.at(joined, row, lowest[column])
+        if (joined == part).all():
+            return len(np.unique(part))
+        part = joined
+
+
+def _centre(values: Floats, group: NDArray[np.int64]) -> Floats:
+    """Values less the mean of their group."""
+    means = np.bincount(group, weights=values) / np.bincount(group)
+    return np.asarray(values - means[group], dtype=np.float64)
+
+
+def _slope_within(values: Floats, scores: Floats, configuration: NDArray[np.int64]) -> float:
+    """Least squares slope of the scores on the values within configurations; NaN without one."""
+    x, y = _centre(values, configuration), _centre(scores, configuration)
+    square = float(x @ x)
+    return float(x @ y) / square if square > 0 else math.nan
+
+
+def expected_maximum(counts: Sequence[int], spread: Spread) -> float:
+    """Expected maximum of normal values of mean 0 with a random effect of the seed.
+
+    counts  how many values each seed has.
+
+    The mean of the largest of n draws (Tippett, Biometrika 17, 1925), E = b - integral of G from
+    -b to b, where G is the distribution function of the maximum: the product over seeds of the
+    expected value, over the seed's effect z, of Phi((x - z) / run) to the power of its count. By
+    the trapezoidal rule, b ten standard deviations. NaN if a standard deviation is NaN.
+    """
+    deviation = math.hypot(spread.seed, spread.run)
+    if not math.isfinite(deviation) or deviation == 0:
+        return deviation
+    # with a residual of 0 the integrand would be a step function, which the grid cannot resolve
+    run = max(spread.run, _MIN_RUN_SHARE * deviation) / deviation
+    seed = math.sqrt(max(1 - run**2, 0.0))
+    effects = np.linspace(-_REACH, _REACH, _POINTS)
+    weights = np.exp(-(effects**2) / 2)
+    x = np.linspace(-_REACH, _REACH, 2 * _POINTS)
+    logs = log_ndtr((x[:, None] - seed * effects) / run)
+    largest = np.ones_like(x)
+    for count, seeds in Counter(counts).items():
+        largest *= (np.exp(count * logs) @ weights / weights.sum()) ** seeds
+    return float(deviation * (_REACH - np.trapezoid(largest, x)))

@@ -1,0 +1,295 @@
+"""Configurations side by side: means, differences to the best, effects and importances of settings.
+
+Effects are those of a factorial design: every combination of the settings' values was run, each
+with the same seeds or nearly so. Seeds are blocks (`analysis.inference.blocks`). Letters: S seeds,
+C configurations, K contrasts.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from itertools import combinations
+from math import prod
+
+import numpy as np
+import pandas as pd
+
+from analysis.data.items import ItemScores
+from analysis.data.runs import choose_evenly, completed_runs, is_missing, varied_settings
+from analysis.data.settings import format_value
+from analysis.inference.blocks import connected_table
+from analysis.inference.intervals import Estimate, check_level, estimate, summarise
+from analysis.inference.pairing import cell_covariance, select_configuration
+from analysis.inference.shapes import ShapeTests, column_tests, compare_columns
+from analysis.measures import Floats
+
+_MOST_COMPARED = 100
+_DIFFERENCE = ["difference", "difference_low", "difference_high"]
+COLUMNS = ("number", "n", "seeds", "mean", "low", "high", *_DIFFERENCE, "may_be_best")
+"""Of a table of configurations, after the settings that varied."""
+
+
+def name_configuration(settings: pd.Series) -> str:
+    """Settings as text: learning_rate 0.001, steps 160."""
+    return ", ".join(f"{name} {format_value(str(name), value)}" for name, value in settings.items())
+
+
+def number_configurations(runs: pd.DataFrame, varied: list[str]) -> pd.Series:
+    """The number of each run's configuration: grouped by value, since texts are rounded."""
+    if not varied:
+        return pd.Series(0, index=runs.index)
+    return runs.groupby(varied, dropna=False).ngroup()
+
+
+def compute_configurations(
+    trials: pd.DataFrame,
+    settings: Collection[str],
+    *,
+    items: ItemScores | None = None,
+    level: float = 0.95,
+) -> pd.DataFrame:
+    """Mean score of each configuration, the best first, and its difference to the best.
+
+    settings  which columns of trials are settings.
+
+    Returns the settings that varied, then `COLUMNS`: number is the first trial of the
+    configuration; mean, low and high as `summarise` gives them; the difference is in points above
+    the best configuration, with seeds as blocks. Its interval is simultaneous for all pairs of
+    configurations, because the best is chosen by the same scores; it is missing for the best
+    itself, where seeds are not shared, and beyond the 100 best. may_be_best: whether no other
+    configuration is significantly better (Hsu 1984). Raises ValueError for a level outside (0, 1).
+    """
+    check_level(level)
+    runs = completed_runs(trials).sort_values("number")
+    varied = varied_settings(runs, settings)
+    runs = runs.assign(configuration=number_configurations(runs, varied))
+    table = summarise(runs, by=["configuration"], level=level)
+    table = table.sort_values("mean", ascending=False, kind="stable", ignore_index=True)
+    scores = runs.pivot_table(index="seed", columns="configuration", values="score")
+    ordered = scores.reindex(columns=table["configuration"][:_MOST_COMPARED])
+    covariance = cell_covariance(runs, ordered, "configuration", items)
+    found = differences_to_best(ordered, 0, level, covariance).reindex(table.index)
+    found["may_be_best"] = found["may_be_best"].astype("boolean").fillna(value=False).astype(bool)
+    first = runs.drop_duplicates("configuration").set_index("configuration")
+    chosen = first.loc[table["configuration"], ["number", *varied]].reset_index(drop=True)
+    joined = pd.concat([chosen, table.drop(columns="configuration"), found], axis=1)
+    return joined[[*varied, *COLUMNS]]
+
+
+def differences_to_best(
+    scores: pd.DataFrame, best: int, level: float, covariance: Floats | None
+) -> pd.DataFrame:
+    """`compare_columns` of scores (S, C): difference, its bounds and may_be_best, C rows.
+
+    NaN for the best itself. Without bounds where too few seeds are shared; the difference is then
+    over the common ones.
+    """
+    values = scores.to_numpy(dtype=np.float64)
+    contest = compare_columns(values, best, 1 - level, covariance)
+    found = contest.differences
+    for column in np.flatnonzero(np.isnan(found[:, 0])):
+        common = values[:, column] - values[:, best]
+        common = common[np.isfinite(common)]
+        found[column, 0] = common.mean() if len(common) else np.nan
+    found[best : best + 1] = np.nan
+    table = pd.DataFrame(found, columns=_DIFFERENCE, dtype="float64")
+    return table.assign(may_be_best=contest.may_be_best)
+
+
+def estimate_configuration(
+    trials: pd.DataFrame, settings: Collection[str], number: int, *, level: float = 0.95
+) -> tuple[Estimate, int]:
+    """Mean score of a trial's configuration with its t interval over seeds, and how many seeds.
+
+    Raises KeyError where `number` is no completed trial with a score.
+    """
+    runs = completed_runs(trials).set_index("number", drop=False)
+    varied = varied_settings(runs, settings)
+    same = select_configuration(runs, varied, runs.loc[[number]].iloc[0])
+    per_seed = same.groupby("seed")["score"].mean().to_numpy(dtype=np.float64)
+    return estimate(per_seed, level), len(per_seed)
+
+
+FEWEST_RUNS = 20
+"""Runs below which no importances are computed."""
+MOST_RUNS = 300
+"""Runs that importances are computed from; of more, so many evenly chosen ones."""
+
+_SEED = "seed"
+_WIDE = 10.0
+
+
+def independent_settings(runs: pd.DataFrame, settings: Collection[str]) -> list[str]:
+    """The settings that varied and that no other of them determines, in the frame's order.
+
+    runs  completed runs; settings  which columns are settings. A setting that is missing in some
+    runs is left out.
+    """
+    varied = [name for name in varied_settings(runs, settings) if not is_missing(runs[name]).any()]
+    kept: list[str] = []
+    for name in varied:
+        others = [other for other in varied if other != name and _determines(runs, other, name)]
+        # of two that determine each other the first stays
+        if not any(other in kept or not _determines(runs, name, other) for other in others):
+            kept.append(name)
+    return kept
+
+
+def _determines(runs: pd.DataFrame, first: str, second: str) -> bool:
+    """Whether runs of one value of the first setting all have one value of the second."""
+    return bool(runs.groupby(first)[second].nunique().max() == 1)
+
+
+def compute_importances(trials: pd.DataFrame, settings: Collection[str]) -> pd.DataFrame:
+    """The share of each varied setting, and of the seed, in what the score depends on.
+
+    trials    `StudyFrames.trials`; settings  which columns are settings.
+
+    Functional ANOVA of a random forest (Hutter et al., ICML 2014) as Optuna computes it, with a
+    fixed seed; shares sum to 1. Returns setting, importance, the largest first. No rows unless 20
+    completed runs have a score and two settings varied independently.
+    """
+    runs = completed_runs(trials)
+    names = independent_settings(runs, settings)
+    if len(names) < 2 or len(runs) < FEWEST_RUNS:
+        return pd.DataFrame(
+            {"setting": pd.Series(dtype="str"), "importance": pd.Series(dtype=float)}
+        )
+    runs = choose_evenly(runs, MOST_RUNS)
+    if runs[_SEED].nunique() > 1:
+        names.append(_SEED)
+    found = _evaluate(runs, names)
+    table = pd.DataFrame({"setting": list(found), "importance": list(found.values())})
+    return table.sort_values("importance", ascending=False, kind="stable", ignore_index=True)
+
+
+def _evaluate(runs: pd.DataFrame, names: list[str]) -> dict[str, float]:
+    # imported here: it takes half a second, and most pages do not need it
+    import optuna
+    from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
+
+    distributions: dict[str, BaseDistribution] = {}
+    for name in names:
+        values = runs[name]
+        if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
+            low, high = float(values.min()), float(values.max())
+            wide = low > 0 and high > _WIDE * low
+            distributions[name] = FloatDistribution(low, high, log=wide)
+        else:
+            distributions[name] = CategoricalDistribution(sorted({str(value) for value in values}))
+    verbosity = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        study = optuna.create_study(direction="maximize")
+        for row in runs.to_dict("records"):
+            params = {
+                name: float(row[name]) if isinstance(kind, FloatDistribution) else str(row[name])
+                for name, kind in distributions.items()
+            }
+            study.add_trial(
+                optuna.trial.create_trial(
+                    params=params, distributions=distributions, value=float(row["score"])
+                )
+            )
+        evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
+        return optuna.importance.get_param_importances(study, evaluator=evaluator)
+    finally:
+        optuna.logging.set_verbosity(verbosity)
+
+
+MOST_CONFIGURATIONS = 64
+
+
+@dataclass(frozen=True)
+class Effects:
+    """Main effects and interactions.
+
+    settings      setting, best, worst (values), difference, low, high: the mean score with the best
+                  value less that with the worst, over all values of the other settings, in points;
+                  the interval is simultaneous over all pairs of the setting's values. The largest
+                  difference first.
+    interactions  first, second, p_value: whether the effect of one setting differs between the
+                  values of another, the largest of all such differences of differences.
+    """
+
+    settings: pd.DataFrame
+    interactions: pd.DataFrame
+
+
+def compute_effects(
+    trials: pd.DataFrame,
+    settings: Collection[str],
+    *,
+    items: ItemScores | None = None,
+    level: float = 0.95,
+) -> Effects | None:
+    """The effects of the settings of a study that ran every combination of their values.
+
+    trials  `StudyFrames.trials`; settings: which columns are settings; items: `StudyFrames.items`.
+
+    None unless two settings or more varied independently, in at most 64 configurations that all
+    share seeds. Raises ValueError for a level outside (0, 1).
+    """
+    alpha = 1 - check_level(level)
+    runs = completed_runs(trials)
+    names = independent_settings(runs, settings)
+    count = prod(int(runs[name].nunique()) for name in names)
+    if len(names) < 2 or count > MOST_CONFIGURATIONS:
+        return None
+    runs = runs.assign(configuration=runs.groupby(names).ngroup())
+    scores = runs.pivot_table(index="seed", columns="configuration", values="score")
+    seeds, columns = connected_table(scores.to_numpy(dtype=np.float64))
+    if int(columns.sum()) < count:
+        return None
+    table = scores.loc[seeds]
+    tests = column_tests(table.to_numpy(), cell_covariance(runs, table, "configuration", items))
+    values = runs.drop_duplicates("configuration").set_index("configuration")[names].sort_index()
+    found = [_main_effect(tests, table.to_numpy(), values[name], alpha) for name in names]
+    pairs = [
+        (first, second, _interaction(tests, table.to_numpy(), values[first], values[second]))
+        for first, second in combinations(names, 2)
+    ]
+    return Effects(
+        pd.DataFrame(found).sort_values("difference", ascending=False, ignore_index=True),
+        pd.DataFrame(pairs, columns=["first", "second", "p_value"]),
+    )
+
+
+def _main_effect(
+    tests: ShapeTests, scores: Floats, values: pd.Series, alpha: float
+) -> dict[str, object]:
+    """The best value of a setting less the worst; values: of each configuration, (C,)."""
+    means = _shares(values)
+    family = tests.simultaneous(np.array([one - two for one, two in combinations(means, 2)]))
+    comparison = family.compare(tests.fit(scores))
+    at = int(np.abs(comparison.estimate).argmax())
+    width = float(comparison.half_width(family.critical(alpha))[at])
+    first, second = list(combinations(values.unique(), 2))[at]
+    difference = float(comparison.estimate[at])
+    best, worst = (first, second) if difference > 0 else (second, first)
+    size = abs(difference)
+    return {
+        "setting": values.name,
+        "best": best,
+        "worst": worst,
+        "difference": size,
+        "low": size - width,
+        "high": size + width,
+    }
+
+
+def _interaction(tests: ShapeTests, scores: Floats, first: pd.Series, second: pd.Series) -> float:
+    """p value of the largest difference of differences between two settings."""
+    rows = []
+    for one, other in combinations(_shares(first) > 0, 2):
+        for low, high in combinations(_shares(second) > 0, 2):
+            signs = (one.astype(float) - other) * (low.astype(float) - high)
+            rows.append(signs / np.abs(signs).sum() * 4)
+    family = tests.simultaneous(np.array(rows))
+    largest = np.abs(family.compare(tests.fit(scores)).scores()).max()
+    return float(family.p_value(largest))
+
+
+def _shares(values: pd.Series) -> Floats:
+    """For each value of a setting, the weights of its configurations in their mean, (V, C)."""
+    same = np.array([values == value for value in values.unique()], dtype=np.float64)
+    return np.asarray(same / same.sum(axis=1, keepdims=True))

@@ -1,0 +1,259 @@
+"""Score, tasks, alignment, uniformity and spectra by maximum traceable distance (MTD).
+
+Sources: MoCoSE, figures 2 (score), 3 (by batch size), 4 (distance of alignment and uniformity from
+a fixed point) and 7 (singular values of the matrix of sentence embeddings); Roy and Vetterli
+(2007), equation 3 (effective rank); of rank correlations of the score with MTD within each seed,
+Spearman (1904), Kendall (1938, tau-b) and Chatterjee (JASA 2021, xi). Spearman and Kendall measure
+a monotone relation and are near 0 for an inverted U; xi measures whether the score is a function of
+MTD, monotone or not. Letters: N embeddings, D dimension, R trials, S seeds, L levels of MTD.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy import special
+
+from analysis.data.runs import MTD_DECIMALS, completed_runs, has_mtd, traced_runs
+from analysis.data.tasks import TASKS
+from analysis.inference.intervals import check_level, estimate, summarise
+from analysis.measures import Floats
+from analysis.measures.trace import PARTS
+
+# The reference point of the distances: identical embeddings of positive pairs, and a uniform
+# distribution on a sphere of high dimension (the lowest uniformity at t = 2).
+IDEAL_ALIGNMENT = 0.0
+IDEAL_UNIFORMITY = -4.0
+CONFIGURATION = ("mtd", *PARTS)
+GEOMETRY = ("alignment", "uniformity", "l1", "l2")
+
+
+def compute_mtd_curve(
+    trials: pd.DataFrame, *, value: str = "score", level: float = 0.95
+) -> pd.DataFrame:
+    """Mean of `value` at each level of MTD, with its t interval over seeds.
+
+    Returns mtd, n (runs), seeds, mean, low, high, a row per level in rising order; low and high
+    are NaN for one seed, and there are no rows without a usable run. Raises ValueError for a level
+    outside (0, 1).
+    """
+    return summarise(traced_runs(trials, value=value), by=["mtd"], value=value, level=level)
+
+
+def compute_cells(trials: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """Mean score of each combination of ema_decay, queue_size and batch_size.
+
+    Returns mtd, ema_decay, queue_size, batch_size, n, seeds, mean, low, high, by MTD. Raises
+    ValueError for a level outside (0, 1).
+    """
+    return summarise(traced_runs(trials), by=CONFIGURATION, level=level)
+
+
+def compute_batch_curves(trials: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """The score's curve for each batch size: batch_size, then as `compute_mtd_curve`."""
+    return summarise(traced_runs(trials), by=["batch_size", "mtd"], level=level)
+
+
+def compute_distances(trials: pd.DataFrame) -> pd.DataFrame:
+    """L1 and L2 distance of each run's (alignment, uniformity) from the ideal (0, -4).
+
+    Returns number, state, seed, mtd, alignment, uniformity, l1, l2, a row per run that has
+    both measures.
+    """
+    runs = traced_runs(trials, value="alignment")
+    runs = runs[np.isfinite(runs["uniformity"].astype("float64"))]
+    across = runs["alignment"] - IDEAL_ALIGNMENT
+    down = runs["uniformity"] - IDEAL_UNIFORMITY
+    distances = runs.assign(l1=across.abs() + down.abs(), l2=np.hypot(across, down))
+    columns = ["number", "state", "seed", "mtd", "alignment", "uniformity", "l1", "l2"]
+    return distances[columns]
+
+
+def compute_geometry(distances: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """Mean alignment, uniformity, L1 and L2 by MTD, in long format.
+
+    distances  `compute_distances`.
+
+    Returns measure, mtd, n, seeds, mean, low, high. Raises ValueError for a level outside
+    (0, 1).
+    """
+    curves = [
+        compute_mtd_curve(distances, value=measure, level=level).assign(measure=measure)
+        for measure in GEOMETRY
+    ]
+    columns = ["measure", "mtd", "n", "seeds", "mean", "low", "high"]
+    return pd.concat(curves, ignore_index=True)[columns]
+
+
+def compute_tasks(
+    trials: pd.DataFrame,
+    scores: pd.DataFrame,
+    *,
+    by: Sequence[str] = (),
+    level: float = 0.95,
+) -> pd.DataFrame:
+    """Score on every task of the published tables by MTD; runs without an MTD have an MTD of 0.
+
+    scores  number, task, score: a row per trial and task.
+    by      further columns of trials to group by, before the MTD.
+
+    Returns task, the columns `by`, mtd, n, seeds, mean, low, high (see `summarise`), tasks in
+    published order; no rows if no completed run has a score on any. Raises ValueError for a
+    level outside (0, 1).
+    """
+    runs = completed_runs(trials)
+    distance = runs["mtd"].astype("float64").where(has_mtd(runs), 0.0).round(MTD_DECIMALS)
+    runs = runs[["number", "seed", *by]].assign(mtd=distance)
+    named = scores[scores["task"].isin(TASKS) & scores["score"].notna()]
+    table = summarise(runs.merge(named, on="number"), by=["task", *by, "mtd"], level=level)
+    place = table["task"].map({task: place for place, task in enumerate(TASKS)})
+    return table.iloc[place.sort_values(kind="stable").index].reset_index(drop=True)
+
+
+def find_width(spectra: pd.DataFrame) -> int | None:
+    """The dimension of a study's embeddings; None without a spectrum, or where they differ.
+
+    spectra  `StudyFrames.spectra`, of at least as many sentences as dimensions.
+    """
+    widths = set(spectra.notna().sum(axis=1).tolist())
+    return int(widths.pop()) if len(widths) == 1 else None
+
+
+def effective_rank(values: ArrayLike) -> float:
+    """Exponential of the entropy of the singular values' shares, from 1 to their number.
+
+    values  (D,) singular values, not negative, at least one above 0.
+
+    Raises ValueError for any other values.
+    """
+    sizes = np.asarray(values, dtype=np.float64)
+    if sizes.ndim != 1 or not np.all(np.isfinite(sizes) & (sizes >= 0)) or not sizes.any():
+        raise ValueError("singular values must be a row of finite numbers >= 0, not all 0")
+    return float(_effective_ranks(sizes[None])[0])
+
+
+def _effective_ranks(spectra: Floats) -> Floats:
+    """The effective rank of each row of (R, D)."""
+    shares = spectra / spectra.sum(axis=1, keepdims=True)
+    return np.asarray(np.exp(special.entr(shares).sum(axis=1)), dtype=np.float64)
+
+
+def _usable(spectra: pd.DataFrame) -> pd.DataFrame:
+    """The rows with finite values, the largest above 0."""
+    values = spectra.to_numpy(dtype=np.float64)
+    usable = np.isfinite(values).all(axis=1) & (values.max(axis=1, initial=0) > 0)
+    return spectra.iloc[np.flatnonzero(usable)]
+
+
+def _with_distance(trials: pd.DataFrame, spectra: pd.DataFrame) -> pd.DataFrame:
+    """Number, moment, mtd and seed of each spectrum of a run that completed with a score."""
+    index = spectra.index.set_names(["number", "moment"]).to_frame(index=False)
+    runs = traced_runs(trials)[["number", "mtd", "seed"]]
+    return index.reset_index(names="row").merge(runs, on="number", how="inner")
+
+
+def compute_spectra(trials: pd.DataFrame, spectra: pd.DataFrame) -> pd.DataFrame:
+    """Mean spectrum before training, and after it at each level of MTD.
+
+    trials   `StudyFrames.trials`.
+    spectra  `StudyFrames.spectra`, (2R, D) or empty.
+
+    Returns a row per (moment, mtd), mtd NaN before training; each spectrum is divided by its
+    largest value before the mean over runs is taken, so that column 0 is 1.
+    """
+    if spectra.empty:
+        return pd.DataFrame()
+    usable = _usable(spectra)
+    labels = _with_distance(trials, usable)
+    values = usable.to_numpy(dtype=np.float64)[labels["row"].to_numpy(dtype=np.intp)]
+    relative = pd.DataFrame(values / values[:, :1])
+    level = labels["mtd"].round(MTD_DECIMALS).mask(labels["moment"] == "before")
+    return relative.groupby([labels["moment"], level], dropna=False, sort=True).mean()
+
+
+def compute_effective_ranks(
+    trials: pd.DataFrame, spectra: pd.DataFrame, *, level: float = 0.95
+) -> pd.DataFrame:
+    """Effective rank before and after training at each MTD, with its interval over seeds.
+
+    Returns moment, mtd, n, seeds, mean, low, high (see `summarise`). Raises ValueError for
+    a level outside (0, 1).
+    """
+    columns = ["moment", "mtd", "seed", "rank"]
+    if spectra.empty:
+        ranked = pd.DataFrame(columns=columns, dtype="float64")
+    else:
+        usable = _usable(spectra)
+        labels = _with_distance(trials, usable)
+        ranks = _effective_ranks(usable.to_numpy(dtype=np.float64))
+        ranked = labels.assign(rank=ranks[labels["row"].to_numpy(dtype=np.intp)])
+    return summarise(ranked, by=["moment", "mtd"], value="rank", level=level)
+
+
+MIN_LEVELS = 3
+_CORRELATIONS = ["measure", "seeds", "levels", "mean", "low", "high"]
+
+
+# of scipy.stats, whose import takes longer than a figure; the MTDs of a seed have no ties
+def spearman(mtd: Floats, score: Floats) -> float:
+    """Spearman's rank correlation of values (L,)."""
+    first, second = (pd.Series(each).rank().to_numpy(np.float64) for each in (mtd, score))
+    return float(np.corrcoef(first, second)[0, 1])
+
+
+def kendall(mtd: Floats, score: Floats) -> float:
+    """Kendall's tau-b of values (L,), the first without ties."""
+    pairs, untied, same = len(mtd) * (len(mtd) - 1) / 2, 0.0, 0.0
+    for at in range(len(mtd)):
+        sign = np.sign(score[at + 1 :] - score[at])
+        same += float(np.sign(mtd[at + 1 :] - mtd[at]) @ sign)
+        untied += float(np.abs(sign).sum())
+    # 1 but for rounding where all pairs agree
+    return max(-1.0, min(1.0, same / math.sqrt(pairs) / math.sqrt(untied)))
+
+
+def chatterjee(mtd: Floats, score: Floats) -> float:
+    """Chatterjee's xi of values (L,), the first without ties."""
+    ordered = pd.Series(score[np.argsort(mtd)])
+    rank, above = ordered.rank(method="max"), (-ordered).rank(method="max")
+    size = len(mtd)
+    changes = float(rank.diff().abs().sum())
+    return 1 - size * changes / (2 * float(((size - above) * above).sum()))
+
+
+MEASURES: Mapping[str, Callable[[Floats, Floats], float]] = {
+    "Spearman": spearman,
+    "Kendall": kendall,
+    "Chatterjee xi": chatterjee,
+}
+
+
+def compute_correlations(trials: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """Rank correlations of score and MTD within each seed, as means over seeds.
+
+    trials  `StudyFrames.trials`.
+
+    A seed's runs at one level are averaged first, so that each level counts once; seeds with fewer
+    than 3 levels, or with all scores equal, are left out. Returns measure, seeds, levels (the
+    smallest number of a seed), mean, low, high: a row per measure with the t interval over seeds,
+    NaN for one seed; no rows without a usable seed. xi of L levels is at most (L - 2) / (L + 1),
+    its value for every strictly monotone relation. Raises ValueError for a level outside (0, 1).
+    """
+    check_level(level)
+    means = traced_runs(trials).groupby(["seed", "mtd"])["score"].mean().reset_index()
+    usable = [
+        (seed["mtd"].to_numpy(dtype=np.float64), seed["score"].to_numpy(dtype=np.float64))
+        for _, seed in means.groupby("seed")
+        if len(seed) >= MIN_LEVELS and seed["score"].nunique() > 1
+    ]
+    if not usable:
+        return pd.DataFrame(columns=_CORRELATIONS)
+    fewest = min(len(mtd) for mtd, _ in usable)
+    rows = []
+    for name, measure in MEASURES.items():
+        values = np.array([measure(mtd, score) for mtd, score in usable])
+        found = estimate(values, level)
+        rows.append((name, len(values), fewest, found.mean, found.low, found.high))
+    return pd.DataFrame(rows, columns=_CORRELATIONS)

@@ -1,0 +1,169 @@
+"""Measured half-life of keys: how fast the key of a sentence changes during training.
+
+Letters: c(L) mean cosine of a sentence's key now and L steps ago, b mean cosine of different
+sentences' keys now, both over the same probes of a run.
+
+    retained(L) = (c(L) - b) / (1 - b)
+
+is 1 where keys do not change and 0 where an old key is no more similar to the sentence's present
+key than the key of another sentence. The half-life is the lag in steps at which it falls to one
+half. Limitations:
+
+- It is a mean over the run. Since the learning rate decays, keys change faster early in a run.
+- Lag L needs a probe L steps earlier, so probes in the first L steps do not contribute to it.
+- A half-life above the longest lag is recorded as infinite (right-censored). Below the shortest
+  lag it is interpolated between that lag and lag 0, where 1 is retained.
+- A shift or rotation that all keys share counts as change, as it does for the keys of a queue.
+"""
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from analysis.data.runs import is_missing, traced_runs, varied_settings
+from analysis.inference.intervals import estimate, summarise
+
+HALF = 0.5
+COLLAPSED = 1e-6
+"""Where 1 - b is smaller, keys have collapsed, and rounding errors dominate `retained`."""
+MIN_RUNS = 3
+"""Runs that a seed needs for a rank correlation."""
+HISTORY = ("mtd", "ema_decay", "queue_size")
+"""MTD and its components: K raises the MTD, but need not change a half-life as η does."""
+OUTCOMES = ("alignment", "uniformity", "score")
+
+
+def compute_retained(probes: pd.DataFrame) -> pd.DataFrame:
+    """Retained similarity of each trial's keys at each lag, averaged over the probes of its run.
+
+    probes  as `StudyFrames.probes`.
+
+    Returns number, lag, probes (how many are averaged), cosine c, baseline b, retained, sorted by
+    number and lag; retained is NaN where the keys have collapsed.
+    """
+    known = probes[np.isfinite(probes["cosine"]) & np.isfinite(probes["baseline"])]
+    groups = known.groupby(["number", "lag"])
+    table: pd.DataFrame = groups.agg(
+        probes=("cosine", "size"), cosine=("cosine", "mean"), baseline=("baseline", "mean")
+    ).reset_index()
+    apart = 1 - table["baseline"]
+    table["retained"] = ((table["cosine"] - table["baseline"]) / apart).where(apart > COLLAPSED)
+    return table
+
+
+def half_life(lags: ArrayLike, retained: ArrayLike) -> float:
+    """The lag at which `retained` first falls to one half, in the unit of `lags`.
+
+    Linear interpolation between lags, with 1 at lag 0. Infinite if `retained` stays above one half;
+    NaN without a lag or with a missing value.
+    """
+    at = np.concatenate([[0.0], np.asarray(lags, dtype=np.float64)])
+    values = np.concatenate([[1.0], np.asarray(retained, dtype=np.float64)])
+    if len(at) == 1 or not np.isfinite(values).all():
+        return np.nan
+    below = np.flatnonzero(values <= HALF)
+    if not len(below):
+        return np.inf
+    after = int(below[0])
+    before = after - 1
+    share = (values[before] - HALF) / (values[before] - values[after])
+    return float(at[before] + share * (at[after] - at[before]))
+
+
+def compute_half_lives(retained: pd.DataFrame) -> pd.DataFrame:
+    """The half-life of each trial's keys in steps: number, half_life, longest_lag.
+
+    retained  `compute_retained`.
+    """
+    rows = [
+        (number, half_life(trial["lag"], trial["retained"]), trial["lag"].max())
+        for number, trial in retained.groupby("number")
+    ]
+    columns = {"number": "int64", "half_life": "float64", "longest_lag": "int64"}
+    return pd.DataFrame(rows, columns=list(columns)).astype(columns)
+
+
+def compute_history_runs(trials: pd.DataFrame, half_lives: pd.DataFrame) -> pd.DataFrame:
+    """The completed runs with an MTD and a measured half-life, which may be infinite.
+
+    Returns the columns of `trials`, then half_life and longest_lag.
+    """
+    runs = traced_runs(trials).merge(half_lives, on="number")
+    return runs[runs["half_life"].notna()].reset_index(drop=True)
+
+
+def summarise_half_lives(
+    runs: pd.DataFrame, settings: Collection[str] = (), *, level: float = 0.95
+) -> pd.DataFrame:
+    """Mean half-life by MTD, or by configuration, with its t interval over seeds.
+
+    runs      `compute_history_runs`; settings: which columns are settings. A configuration is the
+              values of those that vary and that every run has. Empty: by MTD alone.
+
+    Returns these columns, mtd, n (runs), seeds, mean, low, high, median (over the runs), and
+    beyond: how many runs are censored (half-life longer than their longest lag). Mean and interval
+    are NaN if any run is censored; the median is infinite if at least half of the runs are.
+    """
+    varied = [name for name in varied_settings(runs, settings) if not is_missing(runs[name]).any()]
+    by = [*varied, "mtd"]
+    beyond = np.isinf(runs["half_life"])
+    finite = runs.assign(
+        beyond=beyond, half_life=runs["half_life"].where(~beyond, runs["longest_lag"])
+    )
+    table = summarise(finite, by=by, value="half_life", level=level)
+    table["median"] = runs.groupby(by)["half_life"].median().to_numpy()
+    table["beyond"] = finite.groupby(by)["beyond"].sum().to_numpy()
+    table.loc[table["beyond"] > 0, ["mean", "low", "high"]] = np.nan
+    return table
+
+
+def compute_retained_curves(
+    runs: pd.DataFrame, retained: pd.DataFrame, *, level: float = 0.95
+) -> pd.DataFrame:
+    """Mean retained similarity at each level of MTD and lag, with its t interval over seeds.
+
+    runs  `compute_history_runs`; retained  `compute_retained`.
+
+    Returns mtd, lag, n (runs), seeds, mean, low, high, cosine, baseline.
+    """
+    each = runs[["number", "seed", "mtd"]].merge(retained, on="number")
+    by = ["mtd", "lag"]
+    table = summarise(each, by=by, value="retained", level=level)
+    return table.merge(each.groupby(by)[["cosine", "baseline"]].mean().reset_index(), on=by)
+
+
+def correlate_history(runs: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """Mean over seeds of Spearman's correlation over the runs of a seed, with its t interval.
+
+    runs  `compute_history_runs`; infinite half-lives are tied at the highest rank.
+
+    Returns first, second (half_life with each of `HISTORY` and `OUTCOMES`, then mtd with each of
+    `OUTCOMES`), seeds, trials (the smallest number of a seed), mean, low, high, clipped to
+    -1 to 1. Used are seeds with at least three runs that are not all equal; a pair without such a
+    seed is left out, and with one seed low and high are NaN.
+    """
+    pairs = [("half_life", name) for name in HISTORY + OUTCOMES]
+    pairs += [("mtd", name) for name in OUTCOMES]
+    rows = [_correlation(runs, first, second, level) for first, second in pairs]
+    columns = ["first", "second", "seeds", "trials", "mean", "low", "high"]
+    table = pd.DataFrame(rows, columns=columns)
+    return table[table["seeds"] > 0].reset_index(drop=True)
+
+
+def _correlation(
+    runs: pd.DataFrame, first: str, second: str, level: float
+) -> Sequence[str | int | float]:
+    known = runs[runs[first].notna() & runs[second].notna()]
+    found, sizes = [], []
+    for _, seed in known.groupby("seed"):
+        ranks = seed[[first, second]].rank()
+        if len(seed) >= MIN_RUNS and (ranks.nunique() > 1).all():
+            found.append(float(ranks[first].corr(ranks[second])))
+            sizes.append(len(seed))
+    if not found:
+        return first, second, 0, 0, np.nan, np.nan, np.nan
+    mean = estimate(np.array(found), level)
+    low, high = np.clip([mean.low, mean.high], -1.0, 1.0)
+    return first, second, len(found), min(sizes), mean.mean, float(low), float(high)

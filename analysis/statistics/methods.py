@@ -1,0 +1,144 @@
+"""Comparison of the methods of a study: mean scores and paired differences."""
+
+import numpy as np
+import pandas as pd
+
+from analysis.data.frames import Settings
+from analysis.data.items import ItemScores
+from analysis.data.runs import MTD_DECIMALS, completed_runs, has_mtd, traced_runs
+from analysis.data.settings import with_defaults
+from analysis.inference.intervals import summarise
+from analysis.inference.pairing import cell_covariance
+from analysis.statistics.configurations import differences_to_best
+from analysis.statistics.curves import effective_rank
+
+_KEYS = ["method", "mtd"]
+_DIFFERENCE = ["difference", "difference_low", "difference_high"]
+_COLUMNS = [*_KEYS, "n", "seeds", "mean", "low", "high", *_DIFFERENCE, "may_be_best"]
+
+
+def with_methods(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
+    """The trials with their method; the default method, if any, where none was recorded."""
+    only = {"method": settings["method"]} if "method" in settings else {}
+    return with_defaults(trials, only)
+
+
+def varies_method(trials: pd.DataFrame, settings: Settings) -> bool:
+    """Whether the completed runs with a score have more than one method."""
+    runs = completed_runs(with_methods(trials, settings))
+    return "method" in runs and runs["method"].nunique() > 1
+
+
+def select_curve_trials(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
+    """The trials for one curve over MTD: all, or those of one method.
+
+    Where several methods have an MTD, the one with the most levels is chosen, then the one with the
+    most runs, then the first by name, so that no mean is over several methods.
+    """
+    named = with_methods(trials, settings)
+    runs = traced_runs(named)
+    if "method" not in runs or runs["method"].nunique() < 2:
+        return trials
+    sizes = runs.groupby("method")["mtd"].agg(["nunique", "size"])
+    chosen = sizes.sort_values(["nunique", "size"], ascending=False, kind="stable").index[0]
+    selected: pd.DataFrame = trials[named["method"] == chosen]
+    return selected
+
+
+def compute_methods(
+    trials: pd.DataFrame,
+    settings: Settings,
+    *,
+    items: ItemScores | None = None,
+    level: float = 0.95,
+) -> pd.DataFrame:
+    """Mean score of each method at each of its levels of MTD, and its difference to the best.
+
+    Returns method, mtd (NaN where the method has none), n, seeds, mean, low, high (see
+    `summarise`), then difference, difference_low, difference_high (points above the row with the
+    highest mean, with seeds as blocks) and may_be_best (whether no row is significantly better).
+    The intervals are simultaneous for all pairs of rows, because the best row is chosen by the same
+    scores; they are NaN for the best row itself and where seeds are not shared. No rows unless the
+    completed runs have several methods. Raises ValueError for a level outside (0, 1).
+    """
+    if not varies_method(trials, settings):
+        return pd.DataFrame(columns=_COLUMNS)
+    runs = _comparable_runs(trials, settings)
+    return _compare_to(_best_row(runs), runs, "score", level, items)
+
+
+def compute_method_properties(
+    trials: pd.DataFrame, spectra: pd.DataFrame, settings: Settings, *, level: float = 0.95
+) -> pd.DataFrame:
+    """Geometry, duration and memory of each method, compared with the best by mean score.
+
+    trials   `StudyFrames.trials`; spectra: `StudyFrames.spectra`, (2R, D) or empty.
+
+    Returns a row per measure and row of `compute_methods`: measure, then the columns of that table,
+    for alignment, uniformity, the effective rank of the singular values, the seconds of a trial per
+    1,000 training sentences, evaluation and encoding before training included, and peak memory of
+    the process, on a GPU what is allocated there. Measures that not every run has are left out.
+    Raises ValueError for a level outside (0, 1).
+    """
+    if not varies_method(trials, settings):
+        return pd.DataFrame(columns=["measure", *_COLUMNS])
+    runs = _comparable_runs(trials, settings)
+    best = _best_row(runs)
+    measured = {
+        "alignment": runs["alignment"],
+        "uniformity": runs["uniformity"],
+        "effective rank": runs["number"].map(_ranks_after(spectra)),
+        "seconds per 1,000 sentences": _seconds(runs),
+        "peak memory, MB": runs["peak_memory"] / 1e6,
+    }
+    empty = pd.DataFrame(columns=["measure", *_COLUMNS])
+    tables = [
+        _compare_to(best, runs.assign(value=values), "value", level).assign(measure=name)
+        for name, values in measured.items()
+        if np.isfinite(values).all()
+    ]
+    return pd.concat(tables, ignore_index=True)[[*empty]] if tables else empty
+
+
+def _comparable_runs(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
+    """The completed runs with their method, and an MTD of 0 where the method has none."""
+    runs = completed_runs(with_methods(trials, settings))
+    distance = runs["mtd"].astype("float64").where(has_mtd(runs), 0.0)
+    return runs.assign(mtd=distance.round(MTD_DECIMALS))
+
+
+def _best_row(runs: pd.DataFrame) -> int:
+    """The row of the highest mean score among the methods at their levels of MTD."""
+    return int(summarise(runs, by=_KEYS)["mean"].to_numpy().argmax())
+
+
+def _compare_to(
+    best: int, runs: pd.DataFrame, value: str, level: float, items: ItemScores | None = None
+) -> pd.DataFrame:
+    """Means of a column by method and MTD, and paired differences to row `best`."""
+    table = summarise(runs, by=_KEYS, value=value, level=level)
+    runs = runs.assign(row=runs.groupby(_KEYS).ngroup())
+    values = runs.pivot_table(index="seed", columns="row", values=value)
+    covariance = cell_covariance(runs, values, "row", items)
+    table = table.join(differences_to_best(values, best, level, covariance))
+    return table.assign(mtd=table["mtd"].replace(0.0, np.nan))
+
+
+def _ranks_after(spectra: pd.DataFrame) -> dict[int, float]:
+    """The effective rank after training by the number of the trial."""
+    if spectra.empty:
+        return {}
+    return {
+        number: effective_rank(row)
+        for (number, moment), row in zip(spectra.index, spectra.to_numpy(float), strict=True)
+        if moment == "after" and np.isfinite(row).all() and row.any()
+    }
+
+
+def _seconds(runs: pd.DataFrame) -> pd.Series:
+    """Seconds of each run per 1,000 sentences of its training."""
+    if "steps" not in runs:
+        return pd.Series(np.nan, index=runs.index)
+    sentences = runs["steps"].astype("float64") * runs["batch_size"]
+    seconds: pd.Series = 1000 * runs["wall_seconds"] / sentences
+    return seconds

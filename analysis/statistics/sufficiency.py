@@ -1,0 +1,435 @@
+"""Tests of nested models of configuration means, with seeds as blocks and unequal variances.
+
+Letters: S seeds, C configurations, p columns of a model, r dimensions added by a model. A table of
+scores is (..., S, C), NaN for a run that is missing; leading dimensions are independent tables with
+the same missing runs.
+
+The statistic is the ANOVA-type statistic of Brunner, Dette and Munk (Journal of the American
+Statistical Association 92, 1997, 1494-1502) in weighted least squares: the sum of squares that a
+model adds, divided by its expectation, with an F distribution whose degrees of freedom are Box's
+approximation. The expectation comes from one error variance per configuration, with errors that are
+independent within a seed, or from the covariance between seeds of what the model adds, for seeds
+that each respond differently. The larger p value is used; nothing is tested before.
+"""
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+import scipy
+
+from analysis.data.runs import traced_runs, varied_settings
+from analysis.inference.intervals import check_level, estimate
+from analysis.inference.pairing import natural_spline
+from analysis.measures import Floats
+
+_RANK = 1e-9
+_LEVEL_DECIMALS = 6
+_MOST_LEVELS = 500
+_LEAST_VARIANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Means:
+    """Configuration means adjusted for the effects of seeds.
+
+    means      (..., C), least-squares means.
+    variances  (..., C), error variance of one run of each configuration.
+    squares    (..., C), mean squares of the residuals, from which the variances are estimated.
+    residuals  (..., S, C), 0 for a run that is missing.
+    runs       (C,), runs of each configuration.
+    """
+
+    means: Floats
+    variances: Floats
+    squares: Floats
+    residuals: Floats
+    runs: Floats
+
+
+def fit_blocks(scores: Floats) -> Means:
+    """Means and error variances of configurations from scores (..., S, C), seeds as blocks.
+
+    Least squares of score ~ seed + configuration. The variances are unbiased quadratic estimates
+    from its residuals (approximate where runs are missing), at least 0. Raises ValueError for fewer
+    than three configurations, for a configuration with fewer than two runs, and where seeds and
+    configurations are not connected by runs.
+    """
+    here = np.isfinite(scores[(0,) * (scores.ndim - 2)]).astype(np.float64)
+    runs, width = here.sum(axis=0), here.sum(axis=1)
+    if len(runs) < 3 or runs.min() < 2 or width.min() < 1:
+        raise ValueError("needs three configurations or more, each with two seeds or more")
+    values = np.where(here > 0, scores, 0.0)
+    seeds = _seed_effects(values, here)
+    rest = (values - seeds[..., None]) * here
+    means = rest.sum(axis=-2) / runs
+    # rounded, so that the variance of equal scores is 0 and not a rounding error
+    rest = np.round((rest - means[..., None, :]) * here, 9)
+    squares = np.asarray((rest**2).sum(axis=-2) / (runs - 1))
+    return Means(means, _variances(squares, float(width.mean())), squares, rest, runs)
+
+
+def _seed_effects(values: Floats, here: Floats) -> Floats:
+    """Effects of the seeds (..., S), with mean 0, from the equations reduced for configurations."""
+    runs = here.sum(axis=0)
+    information = np.diag(here.sum(axis=1)) - (here / runs) @ here.T
+    # the effects sum to 0: in a connected design only the constant is not identified
+    information += 1 / len(information)
+    if np.linalg.matrix_rank(information, hermitian=True) < len(information):
+        raise ValueError("some configurations share no seed with the others")
+    means = values.sum(axis=-2) / runs
+    right = ((values - means[..., None, :]) * here).sum(axis=-1)
+    return np.asarray(np.linalg.solve(information, right[..., None])[..., 0])
+
+
+def _variances(squares: Floats, width: float) -> Floats:
+    """Error variances, corrected for the share of a seed's other errors in a squared residual."""
+    mean = squares.mean(axis=-1, keepdims=True) / (1 - 1 / width)
+    return np.asarray(np.maximum((squares - mean / width) / (1 - 2 / width), 0.0))
+
+
+def smooth(values: Floats, freedom: int) -> Floats:
+    """Columns (C, p) of a smooth curve in `values` (C,), p at most freedom + 1 with the constant.
+
+    With at most freedom + 1 distinct values there is an indicator for each. With more it is a
+    natural cubic spline with knots at the centres of clusters of values (complete linkage).
+    """
+    rounded = np.round(values, _LEVEL_DECIMALS)
+    levels = np.unique(rounded)
+    if len(levels) <= freedom + 1:
+        return np.asarray(rounded[:, None] == levels, dtype=np.float64)
+    if freedom < 2:
+        return np.column_stack([np.ones_like(values), values])
+    step = -(-len(levels) // _MOST_LEVELS)
+    inner = levels[::step]
+    trees = scipy.cluster.hierarchy
+    labels = trees.fcluster(trees.linkage(inner[:, None], "complete"), freedom + 1, "maxclust")
+    knots = np.sort([inner[labels == label].mean() for label in np.unique(labels)])
+    knots[0], knots[-1] = levels[0], levels[-1]
+    return natural_spline(knots, values)
+
+
+def added_space(base: Floats, added: Floats) -> Floats:
+    """Orthonormal basis (C, r) of `added` (C, p) orthogonal to `base` (C, q); r may be 0."""
+    space = _orthonormal(base)
+    return _orthonormal(added - space @ (space.T @ added), float(np.abs(added).max()))
+
+
+def _orthonormal(columns: Floats, scale: float = 1.0) -> Floats:
+    left, size, _ = np.linalg.svd(columns, full_matrices=False)
+    return np.asarray(left[:, size > _RANK * max(1.0, scale)])
+
+
+def explained_share(means: Floats, columns: Floats) -> float:
+    """R²: share of the variance between the means (C,) that the columns (C, p) explain."""
+    space = added_space(np.ones((len(means), 1)), columns)
+    total = float(((means - means.mean()) ** 2).sum())
+    return float(((means @ space) ** 2).sum()) / total if total > 0 else float("nan")
+
+
+def model_weights(fit: Means, columns: Floats) -> Floats:
+    """Weights of the means (..., C): runs divided by the variance that a log-linear model predicts.
+
+    columns  (C, p), covariates of the logarithm of the error variance.
+
+    The variance estimate of a configuration has little influence on its weight, so that an estimate
+    that is small by chance does not give a large weight. Weights are equal if all variances are 0.
+    """
+    largest = fit.squares.max(axis=-1, keepdims=True)
+    floor = np.where(largest > 0, _LEAST_VARIANCE * largest, 1.0)
+    logs = np.log(np.maximum(fit.squares, floor))
+    space = _orthonormal(columns)
+    return np.asarray(fit.runs / np.exp(logs @ space @ space.T))
+
+
+def p_added(fit: Means, base: Floats, added: Floats, weights: Floats) -> Floats:
+    """p values (...,) of the hypothesis that the means follow `base` (C, q) without `added` (C, p).
+
+    weights  (..., C), as from `model_weights`: the test is valid for any weights; weights near the
+             inverse variances have more power.
+
+    The sum of squares that `added` explains in weighted least squares is divided by its expectation
+    under the error variances of the configurations, and by that under the covariance between seeds.
+    The degrees of freedom are Box's f in the numerator, and in the denominator (1 + f)/2 times the
+    mean degrees of freedom of the configurations; with f times, simulated error rates reached 7 %
+    at a nominal 5 % where one configuration had most of the variance. Between seeds they are f
+    times those of the seeds. NaN where nothing is added; 0 or 1 if all variances are 0. A missing
+    run only reduces the number of runs of its configuration.
+    """
+    null, extra = _orthonormal(base), added_space(base, added)
+    if not extra.shape[1]:
+        return np.full(fit.means.shape[:-1], np.nan)
+    root = np.sqrt(weights)[..., None]
+    inside, _ = np.linalg.qr(root * null)
+    outside = root * extra
+    space, _ = np.linalg.qr(outside - inside @ (np.swapaxes(inside, -1, -2) @ outside))
+    observed = (np.einsum("...i,...ir->...r", root[..., 0] * fit.means, space) ** 2).sum(axis=-1)
+    scaled = weights * fit.variances / fit.runs
+    independent = np.einsum("...ir,...i,...is->...rs", space, scaled, space)
+    freedom = (fit.runs - 1).mean()
+    p_value = _anova_type(observed, independent, lambda upper: (1 + upper) / 2 * freedom)
+    seeds = fit.residuals.shape[-2]
+    single = fit.residuals * (root[..., 0] / fit.runs)[..., None, :] @ space
+    between = np.swapaxes(single, -1, -2) @ single * (seeds / (seeds - 1))
+    return np.maximum(p_value, _anova_type(observed, between, lambda upper: upper * (seeds - 1)))
+
+
+def _anova_type(observed: Floats, covariance: Floats, lower: Callable[[Floats], Floats]) -> Floats:
+    """p values of sums of squares (...,) whose terms have a covariance (..., r, r).
+
+    lower  the degrees of freedom of the denominator, from Box's f of the numerator.
+    """
+    expected = np.trace(covariance, axis1=-2, axis2=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        upper = expected**2 / (covariance**2).sum(axis=(-2, -1))
+        p_value = scipy.special.fdtrc(upper, lower(upper), observed / expected)
+    return np.where(expected > 0, p_value, np.where(observed > _RANK, 0.0, 1.0))
+
+
+Answer = Literal["rejected", "not rejected", "cannot be tested"]
+
+NEAR = 1.1
+"""Two MTDs are nearly equal if the larger is at most this many times the smaller."""
+
+_COMPONENTS = ("ema_decay", "queue_size")
+_OF_QUEUE = ("initial_queue_size", "queue_slice")
+_MOST_CURVE = 15
+_COMPONENT = 3
+_ADDED = 2
+_MAX_CONFIGURATIONS = 400
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two configurations at nearly equal MTD.
+
+    high_row, low_row  their rows in `Sufficiency.cells`.
+    difference  mean paired difference, high less low, in points; low, high: simultaneous interval.
+    pairs       the number of pairs that the interval is adjusted for (Bonferroni).
+    """
+
+    high_row: int
+    low_row: int
+    difference: float
+    low: float
+    high: float
+    pairs: int
+
+
+@dataclass(frozen=True)
+class Sufficiency:
+    """Whether the score depends on MTD alone.
+
+    answer    result of the test that MTD is sufficient; reason: why it cannot be tested.
+    varied    which of ema_decay and queue_size vary.
+    p_value   of that test; interaction_p: of the test that 1/(1 - eta) and K/N are additive.
+    explained R² of the configuration means by model: mtd, ema_decay, queue_size, additive;
+              `freedom`: the degrees of freedom of each.
+    tests     base, added, freedom, p_value, a row per pair of nested models.
+    cells     ema_decay, ratio (K/N), mtd, mean, trials, a row per configuration, sorted by MTD.
+    pair      the pair with the largest difference at nearly equal MTD; None without a pair.
+    """
+
+    answer: Answer
+    reason: str = ""
+    varied: tuple[str, ...] = ()
+    p_value: float = math.nan
+    interaction_p: float = math.nan
+    explained: Mapping[str, float] = field(default_factory=dict)
+    freedom: Mapping[str, int] = field(default_factory=dict)
+    tests: pd.DataFrame = field(default_factory=pd.DataFrame)
+    cells: pd.DataFrame = field(default_factory=pd.DataFrame)
+    pair: Pair | None = None
+    trials: int = 0
+    seeds: int = 0
+    level: float = 0.95
+
+
+@dataclass(frozen=True)
+class Models:
+    """Columns (C, p) of the models over a design.
+
+    mtd, ema_decay, queue_size, additive  null models, with many degrees of freedom.
+    added     added terms, with few: mtd, ema_decay, queue_size, components, interaction.
+    variance  covariates of the logarithm of the error variance, for the weights.
+    """
+
+    mtd: Floats
+    ema_decay: Floats
+    queue_size: Floats
+    additive: Floats
+    added: Mapping[str, Floats]
+    variance: Floats
+
+
+NESTED: tuple[tuple[str, str], ...] = (
+    ("mtd", "components"),
+    ("additive", "mtd"),
+    ("additive", "interaction"),
+    ("ema_decay", "queue_size"),
+    ("queue_size", "ema_decay"),
+    ("ema_decay", "mtd"),
+    ("queue_size", "mtd"),
+)
+"""Null model and added terms. The first pair tests the hypothesis that MTD is sufficient."""
+
+
+def build_models(trace: Floats, ratio: Floats) -> Models:
+    """The models of C configurations: trace is 1/(1 - eta), ratio is K/N, both (C,)."""
+    mtd, eta, queue = np.log(trace + ratio), np.log(trace), np.log(ratio)
+    # half of the degrees of freedom between configurations; the other half is left for the test
+    curve = min(max((len(mtd) - 1) // 2, 1), _MOST_CURVE)
+    first, second = smooth(eta, _ADDED), smooth(queue, _ADDED)
+    wide = smooth(eta, _COMPONENT), smooth(queue, _COMPONENT)
+    products = first[:, :, None] * second[:, None, :]
+    return Models(
+        mtd=smooth(mtd, curve),
+        ema_decay=wide[0],
+        queue_size=wide[1],
+        additive=np.hstack(wide),
+        added={
+            "mtd": smooth(mtd, _COMPONENT),
+            "ema_decay": first,
+            "queue_size": second,
+            "components": np.hstack([first, second]),
+            "interaction": products.reshape(len(mtd), -1),
+        },
+        variance=np.column_stack([np.ones_like(eta), eta, queue, eta * queue]),
+    )
+
+
+def compute_sufficiency(
+    trials: pd.DataFrame, settings: Collection[str], *, level: float = 0.95
+) -> Sufficiency:
+    """Test whether the score depends on ema_decay and queue_size through MTD alone.
+
+    trials    `StudyFrames.trials`, or a frame with columns mtd, score, seed, ema_decay,
+              queue_size, batch_size and, if not all runs completed, state.
+    settings  which columns are settings; if others vary too, only the runs of the combination of
+              their values with the most configurations are used.
+
+    The hypothesis is rejected at p <= 1 - level. "cannot be tested" if only one component varies,
+    with one seed, or with too few configurations. Raises ValueError for a level outside (0, 1).
+    """
+    check_level(level)
+    runs = _one_condition(_scored(trials), settings)
+    varied = tuple(name for name in _COMPONENTS if runs[_column_of(name)].nunique() > 1)
+    if len(varied) < 2:
+        return Sufficiency(
+            "cannot be tested", _untestable_reason(runs, varied), varied, level=level
+        )
+    table = _table(runs)
+    cells = pd.DataFrame(list(table.columns), columns=["mtd", "ratio", "ema_decay"])
+    try:
+        fit = fit_blocks(table.to_numpy(dtype=np.float64))
+    except ValueError as error:
+        return Sufficiency("cannot be tested", str(error), varied, level=level)
+    cells = cells.assign(mean=fit.means, trials=fit.runs.astype(int))
+    pair = largest_difference(table.to_numpy(dtype=np.float64), cells["mtd"].to_numpy(), level)
+    return _test(fit, cells, pair, len(table), level)
+
+
+def _scored(trials: pd.DataFrame) -> pd.DataFrame:
+    """Completed runs with an MTD and a queue, with columns trace and ratio (the components)."""
+    runs = traced_runs(trials if "state" in trials else trials.assign(state="COMPLETE"))
+    runs = runs.assign(ratio=(runs["queue_size"] / runs["batch_size"]).astype("float64"))
+    runs = runs.assign(trace=runs["mtd"] - runs["ratio"])
+    return runs[(runs["ratio"] > 0) & (runs["trace"] > 0)]
+
+
+def _column_of(name: str) -> str:
+    return "ratio" if name == "queue_size" else name
+
+
+def _one_condition(runs: pd.DataFrame, settings: Collection[str]) -> pd.DataFrame:
+    """Runs with equal values of all other settings: the values with the most configurations."""
+    known = {*settings, "batch_size"}
+    others = [name for name in varied_settings(runs, known) if name not in _COMPONENTS]
+    # settings that are a function of the queue size are not conditions
+    others = [name for name in others if name not in _OF_QUEUE or _differs(runs, name)]
+    if not others:
+        return runs
+    condition = runs.groupby(others, dropna=False).ngroup()
+    pairs = runs.assign(condition=condition).drop_duplicates(["condition", "ratio", "ema_decay"])
+    return runs[condition == pairs["condition"].value_counts(sort=False).sort_index().idxmax()]
+
+
+def _differs(runs: pd.DataFrame, name: str) -> bool:
+    return bool(runs.groupby("queue_size")[name].nunique(dropna=False).max() > 1)
+
+
+def _untestable_reason(runs: pd.DataFrame, varied: tuple[str, ...]) -> str:
+    if varied:
+        return f"only {varied[0]} varies"
+    return "neither ema_decay nor queue_size varies" if len(runs) else "no trial has a score"
+
+
+def _table(runs: pd.DataFrame) -> pd.DataFrame:
+    """Scores by seed and configuration, those with two seeds or more."""
+    table = runs.pivot_table(index="seed", columns=["mtd", "ratio", "ema_decay"], values="score")
+    return table.loc[:, table.notna().sum() > 1].dropna(how="all")
+
+
+def _test(
+    fit: Means, cells: pd.DataFrame, pair: Pair | None, seeds: int, level: float
+) -> Sufficiency:
+    ratio = cells["ratio"].to_numpy(dtype=np.float64)
+    models = build_models(cells["mtd"].to_numpy(dtype=np.float64) - ratio, ratio)
+    weights = model_weights(fit, models.variance)
+    rows = []
+    for base, added in NESTED:
+        null, extra = getattr(models, base), models.added[added]
+        freedom = added_space(null, extra).shape[1]
+        rows.append((base, added, freedom, float(p_added(fit, null, extra, weights))))
+    tests = pd.DataFrame(rows, columns=["base", "added", "freedom", "p_value"])
+    p_value = float(tests["p_value"][0])
+    names = ("mtd", "ema_decay", "queue_size", "additive")
+    answer: Answer = "rejected" if p_value <= 1 - level else "not rejected"
+    untested = not np.isfinite(p_value)
+    return Sufficiency(
+        answer="cannot be tested" if untested else answer,
+        reason="the configurations are too few for a curve over MTD" if untested else "",
+        varied=_COMPONENTS,
+        p_value=p_value,
+        interaction_p=float(tests["p_value"][2]),
+        explained={name: explained_share(fit.means, getattr(models, name)) for name in names},
+        freedom={name: int(np.linalg.matrix_rank(getattr(models, name))) - 1 for name in names},
+        tests=tests,
+        cells=cells,
+        pair=pair,
+        trials=int(fit.runs.sum()),
+        seeds=seeds,
+        level=level,
+    )
+
+
+def largest_difference(scores: Floats, mtd: Floats, level: float) -> Pair | None:
+    """The largest difference between configurations at nearly equal MTD.
+
+    scores  (S, C), NaN where a run is missing; mtd  (C,), in rising order.
+
+    The interval is the paired t interval over common seeds, Bonferroni-adjusted for all such pairs:
+    exact for normal errors with any variances. None without a pair that shares two seeds, or for
+    more than 400 configurations.
+    """
+    if len(mtd) > _MAX_CONFIGURATIONS:
+        return None
+    near = [(i, j) for i, j in combinations(range(len(mtd)), 2) if mtd[j] <= NEAR * mtd[i]]
+    within = {(i, j): _shared(scores[:, i] - scores[:, j]) for i, j in near}
+    within = {pair: values for pair, values in within.items() if len(values) > 1}
+    if not within:
+        return None
+    first, second = max(within, key=lambda pair: abs(float(within[pair].mean())))
+    values = within[first, second]
+    if values.mean() < 0:
+        first, second, values = second, first, -values
+    found = estimate(values, 1 - (1 - level) / len(within))
+    return Pair(first, second, found.mean, found.low, found.high, len(within))
+
+
+def _shared(differences: Floats) -> Floats:
+    return np.asarray(differences[np.isfinite(differences)])

@@ -1,0 +1,303 @@
+"""`mtdlab.plan`: a study's configurations, the seeds that it needs, its looks, and its cost."""
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+from mtdlab.api.given import Given, Overrides, Study, assign
+from mtdlab.errors import MtdlabError, NothingToReport, StorageError, TrialError, one_line
+from mtdlab.terminal import progress_bar
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from analysis.data.frames import StudyFrames
+    from mtdlab.config import StudySpec
+    from mtdlab.cost.estimate import Estimate
+
+MAIN_SETTINGS = ("ema_decay", "queue_size", "batch_size", "initial_queue_size")
+"""Settings that the table shows whether they are searched or not: those behind the MTD."""
+DWARFS = 2.0
+"""Above this ratio of evaluation to training a trial's evaluations are warned of."""
+
+
+@dataclass(frozen=True)
+class StudyPlan:
+    """What a study will run, what it needs and what it costs.
+
+    configurations  a row per configuration: mtd (steps), the settings behind it and the searched
+                    ones; no rows for a study whose sampler draws them.
+    design          power, looks and specification, as `mtdlab plan --json` has them.
+    warnings        what the configurations confound with MTD.
+    cost            time, memory and disk; None where it was not measured.
+    """
+
+    study: str
+    trials: int
+    configurations: "pd.DataFrame"
+    design: Mapping[str, Any]
+    warnings: tuple[str, ...]
+    cost: "Estimate | None"
+
+
+def plan(
+    study: Study,
+    *,
+    storage: str | None = None,
+    profile: str | None = None,
+    overrides: Overrides | None = None,
+    imports: Sequence[str] = (),
+    evaluator: str | None = None,
+    objective: str | None = None,
+    effect: float = 2.0,
+    sd: float | None = None,
+    record: bool = True,
+    measure: bool = True,
+    jobs: int | None = None,
+    jobs_per_gpu: int = 1,
+) -> StudyPlan:
+    """What a study will run, the seeds that it needs, and its cost, as `mtdlab plan`.
+
+    effect   points of the peak or slope that has to be found with 80 % power.
+    sd       residual standard deviation of a run in points; by default that of the study's runs,
+             or 1.5.
+    record   whether to record in the database what the verdict is judged by.
+    measure  whether to time a few training steps on this machine.
+
+    Raises MtdlabError as `run_study`, also where the steps to be timed cannot run.
+    """
+    import pandas as pd
+
+    from mtdlab.cost.estimate import estimate
+    from mtdlab.sweep.preflight import setting_warnings
+
+    given = Given(
+        study=study,
+        profile=profile,
+        set_=assign(overrides),
+        import_=imports,
+        evaluator=evaluator,
+        objective=objective,
+        storage=storage,
+    )
+    spec = read_begun(given)
+    rows = list_configurations(spec)
+    return StudyPlan(
+        spec.name,
+        len(spec.units()),
+        pd.DataFrame(rows),
+        find_design(spec, storage, effect=effect, sd=sd, record=record),
+        (*warn_of_confounding(rows), *setting_warnings(spec)),
+        None if objective or not measure else estimate(spec, jobs, jobs_per_gpu),
+    )
+
+
+def read_begun(given: Given) -> "StudySpec":
+    """The study as its database has begun it, where it has. Raises MtdlabError for a mistake."""
+    from mtdlab.store.urls import storage_url
+    from mtdlab.sweep.open_study import as_begun
+
+    return as_begun(given.read(), storage_url(given.storage))
+
+
+def find_ended(spec: "StudySpec", url: str) -> dict[tuple[str, int], str]:
+    """The state of each trial that a sweep would not run, by configuration and seed."""
+    from mtdlab.store.recorded import read_states
+    from mtdlab.store.tables import FINISHED
+
+    try:
+        states = read_states(url, spec.name)
+    except StorageError:
+        return {}  # no database yet
+    return {unit: state for unit, state in states.items() if state in FINISHED}
+
+
+def list_configurations(spec: "StudySpec") -> list[dict[str, Any]]:
+    """A row per configuration, by MTD: its main settings and those that are searched.
+
+    A setting that the configuration's method lacks is None, and so is the MTD of a method without
+    one. Empty for a sampled study, whose configurations are drawn while it runs.
+    """
+    first = [unit for unit in spec.units() if unit.seed == spec.seeds[0]]
+    rows = []
+    for unit in first:
+        if unit.parameters is None:
+            return []
+        settings = spec.settings(unit.parameters, unit.seed)
+        names = dict.fromkeys((*MAIN_SETTINGS, *spec.search))
+        values = settings.model_dump()
+        row = {name: values.get(name) for name in names if name in spec.known}
+        rows.append({"mtd": mtd_value(settings.mtd)} | row)
+    return sorted(rows, key=lambda row: (row["mtd"] is None, row["mtd"]))
+
+
+def mtd_value(mtd: float | None) -> float | None:
+    """An MTD as it is printed, in text and JSON: 14, not 14.000000000000002; None for none."""
+    from analysis.data.runs import round_mtd
+
+    if mtd is None:
+        return None
+    rounded = round_mtd(mtd)
+    return int(rounded) if rounded == int(rounded) else rounded
+
+
+def warn_of_confounding(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What the planned configurations, as from `list_configurations`, confound with MTD."""
+    from analysis.inference.design import describe_confounding
+
+    traced = [row for row in rows if row["mtd"] is not None]
+    decays = [row["ema_decay"] for row in traced]
+    ratios = [row["queue_size"] / row["batch_size"] for row in traced]
+    text = describe_confounding(decays, ratios)
+    return [text] if text else []
+
+
+def begin_design(
+    spec: "StudySpec",
+    storage: str | None,
+    *,
+    effect: float,
+    sd: float | None,
+    record: bool,
+    in_copy: bool,
+) -> Callable[[], dict[str, Any]]:
+    """A function that returns what `find_design` finds, and raises what it raises.
+
+    in_copy  compute it meanwhile, in a copy of this process if that is possible: it takes seconds.
+    """
+    from mtdlab.cost.copies import begin_in_copy, can_copy
+
+    find = partial(find_design, spec, storage, effect=effect, sd=sd, record=record)
+    return begin_in_copy(find) if in_copy and can_copy() else cache(find)
+
+
+def find_design(
+    spec: "StudySpec", storage: str | None, *, effect: float, sd: float | None, record: bool
+) -> dict[str, Any]:
+    """The fields `power`, `looks` and `specification`, and records the last if asked to.
+
+    May raise StorageError where it is recorded.
+    """
+    from analysis.inference.looks import boundaries_at
+    from mtdlab.config.study import plan_of, sha256_of
+    from mtdlab.store.plans import record_plan
+    from mtdlab.store.urls import storage_url
+
+    url, plan = storage_url(storage), plan_of(spec)
+    power = _power(spec, url, effect, sd)
+    specification = plan | {"sha256": sha256_of(plan), "recorded": record}
+    if record:
+        trials = record_plan(url, spec.name, plan, specification["sha256"])
+        specification |= {"before_trial_1": not trials, "trials_started": trials}
+    nominal = boundaries_at(spec.looks, spec.alpha).nominal
+    looks = [
+        {"seeds": seeds, "nominal_level": float(level)}
+        for seeds, level in zip(spec.looks, nominal, strict=True)
+    ]
+    return {"power": power, "looks": looks, "specification": specification}
+
+
+def _power(spec: "StudySpec", url: str, effect: float, sd: float | None) -> dict[str, Any] | None:
+    """Seeds for 80 % power; None for a study whose levels of MTD are not known or are one."""
+    from analysis.inference import design
+
+    known = {
+        spec.settings(unit.parameters, unit.seed).mtd
+        for unit in spec.units()
+        if unit.parameters is not None
+    }
+    levels = sorted(level for level in known if level is not None)
+    if len(levels) < 2:
+        return None
+    frames = _load_recorded(spec.name, url)
+    measured = design.residual_deviation(frames.trials, frames.settings) if frames else None
+    deviation, basis = design.ASSUMED_DEVIATION, "assumed"
+    if sd:
+        deviation, basis = sd, "as given"
+    elif frames and measured is not None:
+        complete = int((frames.trials["state"] == "COMPLETE").sum())
+        deviation, basis = measured, f"from {complete} recorded runs"
+    needs = design.compute_needs(levels, effect=effect, deviation=deviation, alpha=spec.alpha)
+    seeds = spec.looks[-1]
+    margin = design.smallest_margin(levels, seeds, deviation=deviation, alpha=spec.alpha)
+    precision = None
+    if frames:
+        precision = design.estimate_precision(
+            frames.trials, frames.settings, frames.items, spec.alpha
+        )
+    return {
+        "effect": effect,
+        "residual_sd": deviation,
+        "basis": basis,
+        "power": design.POWER,
+        "seeds": [asdict(need) for need in needs],
+        "planned_seeds": seeds,
+        "flat_margin": margin,
+        "precision": precision and asdict(precision),
+    }
+
+
+def _load_recorded(study: str, url: str) -> "StudyFrames | None":
+    """The study's recorded trials; None where there are none."""
+    from mtdlab.store import load_study
+
+    try:
+        return load_study(study, url, curves=False)
+    except (StorageError, NothingToReport):
+        return None
+
+
+def find_costs(
+    spec: "StudySpec",
+    jobs: int | None,
+    jobs_per_gpu: int,
+    done: Collection[tuple[str, int]],
+    before_timing: Callable[[], object],
+) -> dict[str, Any]:
+    """The fields of the estimate of the trials that are not done; only `reason` where it failed,
+    and `exit_code` where a sweep would be refused for that reason.
+
+    before_timing  called before steps are timed, while other work would disturb nothing yet.
+    """
+    from mtdlab.config.program_study import ProgramSpec
+
+    if isinstance(spec, ProgramSpec):
+        return {"reason": "how long a program takes is known once its trials have run"}
+    with progress_bar(transient=True) as bar:
+        task = bar.add_task("loading encoder and texts", total=None)
+
+        def ready() -> None:
+            before_timing()
+            bar.update(task, description="timing training steps")
+
+        try:
+            from mtdlab.cost.estimate import estimate
+
+            imports = time.process_time()
+            found = estimate(
+                spec, jobs, jobs_per_gpu, done=done, imports=imports, before_timing=ready
+            )
+        except MtdlabError as error:
+            return {"reason": str(error), "exit_code": error.exit_code}
+        except TrialError as error:
+            return {"reason": str(error)}
+        except Exception as error:
+            # out of memory, a killed worker, a GPU error: the rest of the plan is shown
+            return {"reason": one_line(error)[:200]}
+    return asdict(found) | {"warnings": _warn_of_costs(spec, found)}
+
+
+def _warn_of_costs(spec: "StudySpec", found: "Estimate") -> list[str]:
+    """Evaluations that dwarf training, a selection or files that differ from published ones."""
+    from mtdlab.sweep.preflight import selection_warnings, shortfall_warnings
+    from mtdlab.sweep.progress import clock
+
+    warnings = []
+    if found.evaluation > DWARFS * found.training:
+        warnings.append(
+            f"a trial evaluates for {clock(found.evaluation)} and trains for "
+            f"{clock(found.training)}; raise evaluate_every, or take tasks or evaluation pairs out"
+        )
+    return warnings + selection_warnings(spec) + shortfall_warnings(spec)

@@ -1,0 +1,147 @@
+"""`mtdlab.report`: the page of a study, or of several studies together."""
+
+import os
+from collections.abc import Collection
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, overload
+
+from mtdlab import __version__
+from mtdlab.errors import MtdlabError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from analysis.data.frames import Settings, StudyFrames
+    from analysis.report import MultiStudyReport, Report
+
+_LONGEST_NAME = 80
+
+
+@overload
+def report(
+    study: "str | StudyFrames",
+    *,
+    storage: str | None = None,
+    out: str | Path = "reports",
+    name: str | None = None,
+    generated: str | None = None,
+) -> "Report": ...
+
+
+@overload
+def report(
+    study: "list[str | StudyFrames]",
+    *,
+    storage: str | None = None,
+    out: str | Path = "reports",
+    name: str | None = None,
+    generated: str | None = None,
+    transfer: bool = False,
+) -> "MultiStudyReport": ...
+
+
+def report(
+    study: "str | StudyFrames | list[str | StudyFrames]",
+    *,
+    storage: str | None = None,
+    out: str | Path = "reports",
+    name: str | None = None,
+    generated: str | None = None,
+    transfer: bool = False,
+) -> "Report | MultiStudyReport":
+    """Write the page of a study, or of a list of studies one over all, as `mtdlab report`.
+
+    study      names in the database, or what `load_study` or `analysis.read_run_table` returned.
+    name       the folder of the page in `out`; by default the names joined by +.
+    generated  when it is made, as printed; by default SOURCE_DATE_EPOCH, then now. The same text
+               gives the same bytes.
+    transfer   of a list: compare the answer of its first study with the others'.
+
+    Raises NothingToReport for a study that is missing, MtdlabError for a name that a folder cannot
+    have, OSError where `out` cannot be written.
+    """
+    from analysis.report import write_multi_study, write_report
+
+    several = study if isinstance(study, list) else [study]
+    frames = [load_named(each, storage) if isinstance(each, str) else each for each in several]
+    made = generated or now()
+    if not isinstance(study, list):
+        check_name(name)
+        folder = Path(out) / (name or frames[0].name)
+        return write_report(frames[0], folder, generated=made, version=__version__)
+    return write_multi_study(
+        frames,
+        Path(out),
+        name=page_name([each.name for each in frames], name),
+        generated=made,
+        version=__version__,
+        transfer=transfer,
+    )
+
+
+def load_named(study: str, storage: str | None) -> "StudyFrames":
+    """A study's frames, with all curves only where its page needs them."""
+    from analysis.experiments import needs_curves
+    from analysis.statistics.training import choose_curves
+    from mtdlab.config.study import is_study_name
+    from mtdlab.store import load_study
+
+    def needed(trials: "DataFrame", settings: "Settings") -> "bool | Collection[int]":
+        return needs_curves(trials, settings) or choose_curves(trials)
+
+    frames = load_study(study, storage, curves=needed)
+    if not is_study_name(frames.name):
+        raise MtdlabError(f"study {frames.name!r}: not a name that a folder can have")
+    return frames
+
+
+def check_name(name: str | None) -> None:
+    """Raise MtdlabError for a name of a page that a folder cannot have."""
+    from mtdlab.config.study import is_study_name
+
+    if name is not None and not is_study_name(name):
+        raise MtdlabError(
+            f"--name {name!r}: not a name that a folder can have; use letters, digits, dots and "
+            "dashes, at most 100"
+        )
+
+
+def page_name(names: list[str], name: str | None) -> str:
+    """The folder of a page over several studies: `name`, or made from their names."""
+    from mtdlab.config.study import is_study_name
+
+    if name is None:
+        joined = "+".join(names)
+        short = len(joined) <= _LONGEST_NAME
+        return joined if short else f"{names[0]}+{len(names) - 1}-others"
+    if not is_study_name(name.replace("+", "-")):
+        raise MtdlabError(
+            f"--name {name!r}: not a name that a folder can have; use letters, digits, dots, "
+            "dashes and +, at most 100"
+        )
+    if name in names:
+        raise MtdlabError(f"--name {name}: that is the folder of the study's own page")
+    return name
+
+
+def now() -> str:
+    """The present time, or SOURCE_DATE_EPOCH for a report of the same bytes."""
+    return (source_date() or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def source_date() -> datetime | None:
+    """The time of SOURCE_DATE_EPOCH, which a reproducible build states in place of the present one.
+
+    None where it is not set. Raises MtdlabError where it is no time. Every command checks it: NumPy
+    reads it too when it is imported, as a whole number of seconds.
+    """
+    given = os.environ.get("SOURCE_DATE_EPOCH")
+    if given is None:
+        return None
+    try:
+        return datetime.fromtimestamp(int(given), UTC)
+    except (ValueError, OverflowError, OSError):
+        raise MtdlabError(
+            f"SOURCE_DATE_EPOCH is {given!r}; give whole seconds since 1970, such as 1700000000"
+        ) from None

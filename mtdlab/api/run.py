@@ -1,0 +1,167 @@
+"""`mtdlab.run_study` and `train`: a study, and a single training run."""
+
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mtdlab.api.given import Given, Overrides, Study, assign
+from mtdlab.api.plan import mtd_value
+from mtdlab.terminal import print_text, progress_bar
+
+if TYPE_CHECKING:
+    from mtdlab.evaluation.sts import Evaluation
+    from mtdlab.settings import TrainerSettings
+    from mtdlab.sweep.run import SweepResult
+    from mtdlab.training.inputs import RunInputs
+
+
+def run_study(
+    study: Study,
+    *,
+    storage: str | None = None,
+    profile: str | None = None,
+    overrides: Overrides | None = None,
+    imports: Sequence[str] = (),
+    evaluator: str | None = None,
+    objective: str | None = None,
+    models: str | Path = "models",
+    artifacts: str | None = None,
+    jobs: int | None = None,
+    jobs_per_gpu: int = 1,
+    retry_failed: bool = False,
+    max_failed: int | None = None,
+    scheduler: str | None = None,
+) -> "SweepResult":
+    """Run or resume a study, as `mtdlab sweep`; read it with `load_study` afterwards.
+
+    storage  a database URL or a SQLite file; by default MTDLAB_STORAGE, then OPTUNA_STORAGE, then
+             mtdlab.db in the working folder.
+    profile  one of the file's profiles.
+    imports  Python files or modules that define training methods.
+    evaluator  MODULE:FUNCTION that scores encoders, as --evaluator.
+    objective  MODULE:FUNCTION, a training program in place of mtdlab's trainer.
+    models   folder in which the best trial's model is kept.
+    artifacts  shared folder or fsspec URL for checkpoints and models, as --artifacts.
+    jobs     worker processes; by default one a core, or `jobs_per_gpu` on each GPU.
+    max_failed  the sweep ends, with exit code 1, when so many trials of the study have failed.
+    scheduler  of a dask cluster whose workers run the trials, tcp://HOST:PORT.
+
+    Raises MtdlabError where the study cannot be run, StorageError where the database fails.
+    """
+    from mtdlab.store.urls import storage_url
+    from mtdlab.sweep.run import sweep
+
+    given = Given(
+        study=study,
+        profile=profile,
+        set_=assign(overrides),
+        import_=imports,
+        evaluator=evaluator,
+        objective=objective,
+        storage=storage,
+    )
+    return sweep(
+        given.read(),
+        storage_url(storage),
+        models=Path(models),
+        artifacts=artifacts,
+        jobs=jobs,
+        jobs_per_gpu=jobs_per_gpu,
+        retry_failed=retry_failed,
+        max_failed=max_failed,
+        scheduler=scheduler,
+        command=given.command(models, artifacts),
+    )
+
+
+def train(
+    study: str | Path | None = None,
+    *,
+    profile: str | None = None,
+    overrides: Overrides | None = None,
+    imports: Sequence[str] = (),
+    evaluator: str | None = None,
+    out: str | Path | None = None,
+) -> dict[str, Any]:
+    """Train one encoder without a study, as `mtdlab train`; returns what that prints with --json.
+
+    study  a study file, or a packaged study, whose trainer section to take; None: the defaults.
+    out    a folder for the model, as SentenceTransformer opens it; None keeps nothing.
+
+    Raises MtdlabError where settings or data are wrong, TrialError where training fails.
+    """
+    given = Given(
+        study=study,
+        profile=profile,
+        set_=assign(overrides),
+        import_=imports,
+        evaluator=evaluator,
+    )
+    return run_once(given.settings(), None if out is None else Path(out))
+
+
+def run_once(settings: "TrainerSettings", out: Path | None = None) -> dict[str, Any]:
+    """Train one encoder and return its scores and MTD; saves the best checkpoint to `out`.
+
+    Raises TrialError where training fails, KeyboardInterrupt where it is interrupted, and
+    MtdlabError where `out` exists and is not a saved model.
+    """
+    from mtdlab.sweep.environment import environment
+    from mtdlab.sweep.signals import Interrupted, stop_on_signals
+    from mtdlab.training.export import check_model_folder, locked, save_model
+    from mtdlab.training.inputs import load_inputs
+    from mtdlab.training.loop import train
+
+    if out is not None:
+        # before the training, not after it
+        check_model_folder(out)
+    with stop_on_signals() as stop, progress_bar(counts=True) as bar:
+        task = bar.add_task("loading", total=settings.steps)
+        inputs = load_inputs(settings)
+        for warning in _warnings(settings, inputs):
+            print_text(f"mtdlab: {warning}", file=sys.stderr)
+        bar.reset(task, description="training")
+
+        def on_step(step: int, evaluation: "Evaluation | None") -> None:
+            if stop.requested():
+                raise Interrupted
+            # this function is called next after the evaluation: shown one step before it
+            ahead = min(step + 1, settings.steps)
+            is_evaluated = ahead == settings.steps or ahead % settings.evaluate_every == 0
+            phase = "evaluating" if is_evaluated else "training"
+            bar.update(task, completed=step, description=phase)
+            if evaluation is not None:
+                bar.console.print(
+                    f"step {step}  {settings.select_on} {evaluation.score:.2f}", highlight=False
+                )
+
+        try:
+            outcome = train(settings, inputs, on_step)
+        except Interrupted:
+            raise KeyboardInterrupt from None
+    if out is not None:
+        with locked(out.absolute()):
+            save_model(out, settings, inputs, outcome, environment(settings, inputs))
+    after = outcome.after
+    return {
+        "mtd": mtd_value(settings.mtd),
+        "seed": settings.seed,
+        "best_step": outcome.best_step,
+        **{task: score for task, score in outcome.all_scores().items() if math.isfinite(score)},
+        "sts_test_before": outcome.before.test.score,
+        "alignment": after.test.alignment,
+        "uniformity": after.test.uniformity,
+        "seconds": outcome.wall_seconds,
+    }
+
+
+def _warnings(settings: "TrainerSettings", inputs: "RunInputs") -> list[str]:
+    """The sets that `sts_average` lacks, and the tasks whose files are shorter than published."""
+    from mtdlab.training.selection import warn_of_missing_sets
+
+    found = [f"task {name}: {text}" for name, text in inputs.suite.shortfalls.items()]
+    if settings.select_on == "sts_average":
+        found.append(warn_of_missing_sets(settings.evaluation))
+    return [text for text in found if text]

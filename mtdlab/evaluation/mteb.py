@@ -1,0 +1,229 @@
+"""MTEB: its tasks scored by the library mteb (extra `mteb`), and its tree of results written.
+
+The data of a task are those of a local folder `mteb/TASK`, one file a split (`test.jsonl`,
+`test.parquet`), or what mteb loads from the Hugging Face hub or its cache.
+
+The tree is `results/<org>__<model>/<revision>/<Task>.json` with `model_meta.json` beside it. Only
+tasks that MTEB has are written: the seven of STS, whose main score is the same Spearman of cosines.
+
+Letters: S texts, D dimension.
+"""
+
+import json
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from transformers import PreTrainedModel
+
+from mtdlab.data_paths import find_data
+from mtdlab.encoders.embed import Embedder, Vectors
+from mtdlab.encoders.loading import Encoder, weights_digest
+from mtdlab.encoders.saved import encode_texts
+from mtdlab.errors import MtdlabError, one_line
+from mtdlab.evaluation.retrieval import Split
+from mtdlab.evaluation.suite import TaskScore
+from mtdlab.settings.tasks import MTEB
+
+NAMES = {year: year for year in ("STS12", "STS13", "STS14", "STS15", "STS16")} | {
+    "STSB": "STSBenchmark",
+    "SICKR": "SICK-R",
+}
+"""What MTEB calls our tasks."""
+
+
+def write_mteb(
+    folder: Path, name: str, model: PreTrainedModel, scores: Sequence[TaskScore]
+) -> list[Path]:
+    """Write the scored STS tasks under folder/results; the files, model_meta.json first.
+
+    name  an encoder's: `org/model` becomes org__model, `builtin` mtdlab__builtin, and a folder
+          local__<its name>. The revision is a fingerprint of the weights, so that no checkpoint
+          overwrites another's.
+
+    Raises MtdlabError where the folder cannot be written.
+    """
+    full, revision = _model_name(name), weights_digest(model)[:40]
+    place = folder / "results" / full.replace("/", "__") / revision
+    contents: dict[str, dict[str, Any]] = {"model_meta.json": _meta(full, revision, model)}
+    for score in scores:
+        if score.task in NAMES and score.score is not None:
+            contents[f"{NAMES[score.task]}.json"] = _result(score.task, score.score / 100)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        for file, content in contents.items():
+            (place / file).write_text(json.dumps(content, indent=2) + "\n")
+    except OSError as error:
+        raise MtdlabError(
+            f"mteb {place}: cannot be written: {error.strerror}; give a folder you may write to"
+        ) from None
+    return [place / file for file in contents]
+
+
+def _model_name(name: str) -> str:
+    if name == "builtin":
+        return "mtdlab/builtin"
+    if Path(name).is_dir():
+        return f"local/{Path(name).resolve().name}"
+    return name if name.count("/") == 1 else f"local/{name.replace('/', '_')}"
+
+
+def _meta(name: str, revision: str, model: PreTrainedModel) -> dict[str, Any]:
+    return {
+        "name": name,
+        "revision": revision,
+        "release_date": None,
+        "languages": ["eng-Latn"],
+        "loader": None,
+        "n_parameters": sum(one.numel() for one in model.parameters()),
+        "memory_usage_mb": None,
+        "max_tokens": None,
+        "embed_dim": int(model.config.hidden_size),
+        "license": None,
+        "open_weights": None,
+        "public_training_code": None,
+        "public_training_data": None,
+        "framework": ["PyTorch"],
+        "similarity_fn_name": "cosine",
+        "use_instructions": False,
+        "training_datasets": None,
+    }
+
+
+def _result(task: str, score: float) -> dict[str, Any]:
+    row = {
+        "hf_subset": "default",
+        "languages": ["eng-Latn"],
+        "main_score": score,
+        "cosine_spearman": score,
+    }
+    return {
+        "dataset_revision": "local-senteval-files",
+        "task_name": NAMES[task],
+        "mteb_version": None,
+        "evaluation_time": None,
+        "scores": {"test": [row]},
+    }
+
+
+FOLDER = "mteb"
+_NEAREST = re.compile(r"Did you mean: '([^']+)'")
+
+
+class MtebTask:
+    """A task of MTEB with its data loaded; mteb's main score, averaged over splits and subsets."""
+
+    has_dev = False
+
+    def __init__(self, task: str, encoder: Encoder) -> None:
+        """`task`: mteb:TASK. Raises MtdlabError where the library, the task or its data miss."""
+        self.name = task
+        self._encoder = encoder
+        self._task = _load_task(task.removeprefix(MTEB))
+
+    def score(self, embedder: Embedder, split: Split) -> list[TaskScore]:
+        """The main score x 100. Raises MtdlabError where mteb fails."""
+        assert split == "test", "mteb reports test splits"
+        peer = _Peer(self._encoder, embedder)
+        try:
+            with _quiet():
+                found = [
+                    scores["main_score"]
+                    for each in self._task.eval_splits
+                    for scores in self._task.evaluate(
+                        peer, each, encode_kwargs={"show_progress_bar": False}
+                    ).values()
+                ]
+        except Exception as error:
+            # mteb and its evaluators raise many kinds
+            raise MtdlabError(f"{self.name}: mteb cannot score it: {one_line(error)}") from error
+        score = 100 * float(np.mean(found))
+        if not np.isfinite(score):
+            return [TaskScore(self.name, None, "its main score is not finite", 1)]
+        return [TaskScore(self.name, score, n=1)]
+
+    def tokens(self, split: Split) -> int:  # noqa: ARG002
+        """Not known: 0."""
+        return 0
+
+
+class _Peer:
+    """The encoder as mteb calls it (`EncoderProtocol`); similarity is the cosine."""
+
+    def __init__(self, encoder: Encoder, embedder: Embedder) -> None:
+        from mteb.models import ModelMeta
+
+        self._encoder, self._embedder = encoder, embedder
+        self.mteb_model_meta = ModelMeta.create_empty({"name": "mtdlab/encoder"})
+
+    def encode(self, inputs: Any, **_context: Any) -> Vectors:
+        """Vectors (S, D) of the texts of mteb's batches."""
+        texts = [text for batch in inputs for text in batch["text"]]
+        return encode_texts(self._encoder, texts, self._embedder)
+
+    def similarity(self, first: Any, second: Any) -> Any:
+        """Cosines (S, S')."""
+        from mteb.similarity_functions import cos_sim
+
+        return cos_sim(first, second)
+
+    def similarity_pairwise(self, first: Any, second: Any) -> Any:
+        """Cosines (S,) of the rows."""
+        from mteb.similarity_functions import pairwise_cos_sim
+
+        return pairwise_cos_sim(first, second)
+
+
+def _load_task(name: str) -> Any:
+    try:
+        import datasets
+        import mteb
+    except ModuleNotFoundError:
+        raise MtdlabError(
+            f"mteb:{name}: needs the library mteb; install the extra: pip install 'mtdlab[mteb]'"
+        ) from None
+    if not sys.stderr.isatty():
+        datasets.disable_progress_bars()
+    with _quiet():
+        try:
+            task = mteb.get_task(name)
+        except KeyError as error:
+            # mteb's message names the nearest task, where one is near
+            near = _NEAREST.search(str(error))
+            hint = f"did you mean {near[1]}?" if near else "mteb.get_tasks() lists all"
+            raise MtdlabError(f"mteb:{name}: mteb has no such task; {hint}") from None
+        folder = _data_folder(name)
+        if folder is not None:
+            data = {"path": str(folder), "revision": "local"}
+            task.metadata = task.metadata.model_copy(update={"dataset": data})
+        try:
+            task.load_data()
+        except Exception as error:
+            # of datasets, the hub's client, or the task's own transformation
+            where = str(folder) if folder else f"neither a folder {FOLDER}/{name} nor the hub"
+            raise MtdlabError(
+                f"mteb:{name}: its data cannot be loaded ({where}): {one_line(error)[:300]}; put "
+                f"them into {FOLDER}/{name} as test.jsonl or test.parquet with mteb's columns"
+            ) from None
+    return task
+
+
+def _data_folder(name: str) -> Path | None:
+    """The local folder of a task's data in the working folder or MTDLAB_DATA; None without one."""
+    try:
+        return find_data("tasks", f"{FOLDER}/{name}").absolute()
+    except MtdlabError:
+        return None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What mteb and datasets warn of is not the user's."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

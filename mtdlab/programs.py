@@ -1,0 +1,195 @@
+"""A training function that is named on the command line, imported and checked before it is called.
+
+    def train(settings, *, seed, checkpoints, report):
+        ...
+        report(step, score)
+        ...
+        return {"accuracy": 97.3}
+
+Only `--objective` names it, never a study file. It is imported again in each worker process.
+"""
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType, UnionType
+from typing import Any, get_origin, get_type_hints
+
+from analysis.measures.trace import d_trace
+from mtdlab.errors import MtdlabError, nearest
+from mtdlab.user_code import UserModule, digest, execute, locate
+
+Scalar = bool | int | float | str
+
+
+@dataclass(frozen=True)
+class ProgramSettings:
+    """The settings of one trial.
+
+    method  the program's reference, recorded where a trial of mtdlab's has its method.
+    values  what the program receives, by name; the seed is not among them.
+    """
+
+    method: str
+    seed: int
+    values: Mapping[str, Scalar] = field(hash=False)
+
+    @property
+    def mtd(self) -> float | None:
+        """Maximum traceable distance in steps; None unless the three settings behind it are there.
+
+        None too where one of them is no number or out of its range, such as an EMA decay of 1.
+        """
+        found = [self.values.get(name) for name in ("ema_decay", "queue_size", "batch_size")]
+        numbers = [
+            each for each in found if isinstance(each, int | float) and not isinstance(each, bool)
+        ]
+        if len(numbers) < len(found):
+            return None
+        try:
+            return d_trace(*numbers)
+        except ValueError:
+            return None
+
+    def model_dump(self) -> dict[str, Any]:
+        """Every setting by name, as `TrainerSettings.model_dump`."""
+        return {"method": self.method, **self.values, "seed": self.seed}
+
+
+ReportScore = Callable[[int, float], None]
+"""report(step, score): the score after so many steps, x 100. It may raise to end the trial."""
+SIGNATURE = "train(settings, *, seed, checkpoints, report)"
+RETURNS = "a mapping of names to scores, such as {'accuracy': 97.3}"
+_ANY: Any = object()
+
+
+@dataclass(frozen=True)
+class Program:
+    """A function of an imported module.
+
+    reference  MODULE:FUNCTION, as it is recorded, however it was written.
+    folders    of modules that it may import, added at the end of the import path.
+    """
+
+    module: UserModule
+    function: str
+    folders: tuple[str, ...]
+
+    @property
+    def reference(self) -> str:
+        """The module's name and the function's."""
+        return f"{self.module.name}:{self.function}"
+
+    @property
+    def option(self) -> str:
+        """How errors name it."""
+        return f"--objective {self.reference}"
+
+    def ensure_imported(self) -> None:
+        """Import it in this process. Raises MtdlabError where its file has changed since."""
+        self.load()
+
+    def load(self) -> Callable[..., Any]:
+        """The function. Raises MtdlabError where its file has changed since it was named."""
+        found: Callable[..., Any] = getattr(_import(self), self.function)
+        return found
+
+    def uses(self) -> list[str]:
+        """The packages that its module imports from, by their import names."""
+        members = list(vars(_import(self)).values())
+        names = [each.__name__ for each in members if isinstance(each, ModuleType)]
+        names += [each.__module__ for each in members if inspect.isroutine(each)]
+        names += [each.__module__ for each in members if inspect.isclass(each)]
+        return list(dict.fromkeys(name.partition(".")[0] for name in names if name))
+
+    def call(
+        self, settings: Mapping[str, Scalar], *, seed: int, checkpoints: Path, report: ReportScore
+    ) -> object:
+        """Train; returns whatever the function returns, and raises whatever it raises."""
+        return self.load()(settings, seed=seed, checkpoints=checkpoints, report=report)
+
+
+def find_program(reference: str, folders: Iterable[Path] = (Path(),)) -> Program:
+    """Import MODULE:FUNCTION and check the function before anything is trained.
+
+    MODULE is a file in one of the folders (with or without .py) or an importable module. Raises
+    MtdlabError where it is missing or cannot be called as `SIGNATURE`.
+    """
+    name, colon, function = reference.rpartition(":")
+    option = f"--objective {reference}"
+    if not (name and colon and function.isidentifier()):
+        raise MtdlabError(f"{option}: write MODULE:FUNCTION, such as digits:train")
+    places = tuple(folders)
+    paths = tuple(dict.fromkeys(str(place.resolve()) for place in places))
+    spec = locate(name, places, option)
+    _extend_path(paths)
+    module = execute(spec, option)
+    if getattr(module, "__file__", None) is None:
+        raise MtdlabError(f"{option}: {name} is no module of Python files; name one that is")
+    if not hasattr(module, function):
+        names = [each for each, value in vars(module).items() if inspect.isfunction(value)]
+        raise MtdlabError(
+            f"{option}: {name} has no function {function}; {nearest(function, names)}"
+        )
+    _check(getattr(module, function), option)
+    return Program(UserModule(module.__name__, spec, digest(module)), function, paths)
+
+
+@lru_cache
+def _import(program: Program) -> ModuleType:
+    """The module of a program, imported and compared once per process."""
+    _extend_path(program.folders)
+    module = execute(program.module.spec, program.option)
+    if digest(module) != program.module.sha256:
+        raise MtdlabError(
+            f"{program.option}: {module.__file__} changed while the sweep was running"
+        )
+    return module
+
+
+def _extend_path(folders: Iterable[str]) -> None:
+    """Let a program import modules beside it; at the end, so that they hide no installed ones."""
+    sys.path.extend(folder for folder in folders if folder not in sys.path)
+
+
+def _check(function: Any, option: str) -> None:
+    """Raise MtdlabError unless the function can be called and may return scores."""
+    if not callable(function):
+        kind = type(function).__name__
+        raise MtdlabError(f"{option}: it is of type {kind}; expected a function {SIGNATURE}")
+    if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
+        raise MtdlabError(
+            f"{option}: it is asynchronous or a generator; expected a plain function {SIGNATURE}"
+        )
+    try:
+        signature = inspect.signature(function)
+    except ValueError:
+        return  # a function in C may have none
+    try:
+        signature.bind({}, seed=0, checkpoints=Path(), report=_ANY)
+    except TypeError as error:
+        raise MtdlabError(
+            f"{option}: it cannot be called as expected ({error}); its signature is {signature}, "
+            f"expected {SIGNATURE}"
+        ) from None
+    _check_annotation(function, option)
+
+
+def _check_annotation(function: Any, option: str) -> None:
+    """Raise MtdlabError where the annotated return type is a class that is no mapping."""
+    returned: Any = Any
+    # names that only type checkers import
+    with suppress(Exception):
+        returned = get_type_hints(function).get("return", Any)
+    kind = get_origin(returned) or returned
+    # both are classes: Any is no statement, a union may contain a mapping
+    is_stated = isinstance(kind, type) and kind not in (Any, UnionType)
+    if is_stated and not issubclass(kind, Mapping):
+        raise MtdlabError(
+            f"{option}: it is annotated to return {getattr(kind, '__name__', kind)}; expected "
+            f"{RETURNS}"
+        )

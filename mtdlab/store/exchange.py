@@ -1,0 +1,99 @@
+"""A study's rows: copied to another database, renamed, deleted."""
+
+from typing import Any
+
+from sqlalchemy import delete, update
+from sqlalchemy.orm import Session
+
+from mtdlab.errors import StorageError
+from mtdlab.store.database import lock_writers, translate_errors, writing_engine
+from mtdlab.store.imported import Records, records_of
+from mtdlab.store.names import conflict_in
+from mtdlab.store.optuna_copy import STUDIES, delete_study, has_tables, repair_copy
+from mtdlab.store.reading import reading
+from mtdlab.store.tables import ArrayRow, ItemsRow, LookRow, PlanRow, ScoreRow, StudyRow, TrialRow
+
+Record = dict[str, Any]
+
+
+def read_records(url: str, name: str) -> Records:
+    """Read a study as it is at one moment, without a lock that would keep others from writing.
+
+    On SQLite they wait with their commits until it is read. Raises StorageError, and
+    NothingToReport if there is no such study.
+    """
+    with reading(url) as session:
+        if session.get_bind().dialect.name == "sqlite":
+            # the driver begins no transaction for a query
+            session.connection().exec_driver_sql("BEGIN")
+        else:
+            options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+            session.connection(execution_options=options)
+        return records_of(session, name, url)
+
+
+def write_records(url: str, records: Records, name: str) -> None:
+    """Write a study under `name`, with its copy in Optuna's tables, in one transaction.
+
+    A trial that was running waits. Checkpoints and models are not shared with the study that it is
+    copied from: each of the two would remove the other's. Raises StorageError, also where the name
+    is taken.
+    """
+    engine = writing_engine(url)
+    with translate_errors(url), Session(engine) as session, session.begin():
+        lock_writers(session.connection())
+        if conflict := conflict_in(session, name, url):
+            raise StorageError(f"{conflict}; choose another name")
+        changed = _without_id(records.study) | {"name": name, "artifacts": None}
+        study = StudyRow(**changed)
+        session.add(study)
+        session.flush()
+        trials = {record["id"]: TrialRow(**_moved(record, study.id)) for record in records.trials}
+        session.add_all(trials.values())
+        session.flush()
+        for kind, each in ((ScoreRow, records.scores), (ArrayRow, records.arrays)):
+            session.add_all(kind(**row | {"trial_id": trials[row["trial_id"]].id}) for row in each)
+        session.add_all(ItemsRow(**row | {"study_id": study.id}) for row in records.items)
+        session.add_all(LookRow(**row | {"study_id": study.id}) for row in records.looks)
+        session.add_all(PlanRow(**row | {"study": name}) for row in records.plans)
+        session.flush()
+        repair_copy(session, study)
+    engine.dispose()
+
+
+def delete_records(url: str, name: str) -> None:
+    """Delete a study, its copy in Optuna's tables, and its plans. Raises StorageError."""
+    with translate_errors(url), Session(writing_engine(url)) as session, session.begin():
+        delete_study(session, name)
+        session.execute(delete(StudyRow).where(StudyRow.name == name))
+        session.execute(delete(PlanRow).where(PlanRow.study == name))
+
+
+def rename_records(url: str, old: str, new: str, command: str) -> None:
+    """Rename a study in mtdlab's and Optuna's tables in one transaction.
+
+    command  recorded as the command that resumes it. Raises StorageError if `new` is taken.
+    """
+    with translate_errors(url), Session(writing_engine(url)) as session, session.begin():
+        lock_writers(session.connection())
+        if conflict := conflict_in(session, new, url, renamed=old):
+            raise StorageError(f"{conflict}; choose another name")
+        session.execute(
+            update(StudyRow).where(StudyRow.name == old).values(name=new, command=command)
+        )
+        session.execute(update(PlanRow).where(PlanRow.study == old).values(study=new))
+        if has_tables(session.connection()):
+            renamed = update(STUDIES).where(STUDIES.c.study_name == old)
+            session.execute(renamed.values(study_name=new))
+
+
+def _moved(record: Record, study_id: int) -> Record:
+    """A trial's record for another database, which assigns its id."""
+    moved = _without_id(record) | {"study_id": study_id}
+    if record["state"] == "RUNNING":
+        moved |= {"state": "WAITING", "owner": None, "heartbeat": None, "step": 0}
+    return moved
+
+
+def _without_id(record: Record) -> Record:
+    return {name: value for name, value in record.items() if name != "id"}

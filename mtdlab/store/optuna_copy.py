@@ -1,0 +1,382 @@
+"""A copy of each study in Optuna's tables: for optuna-dashboard, `load_study`, samplers, pruners.
+
+mtdlab's rows alone say what has become of a trial. Its Optuna trial is written once, in the
+transaction that records its end. Only a trial that a pruner watches has one while it runs, since
+Optuna's pruners compare trials in Optuna's tables. What another program writes there is replaced
+when the study is opened next.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    Connection,
+    DateTime,
+    Engine,
+    Enum,
+    Integer,
+    String,
+    and_,
+    cast,
+    column,
+    delete,
+    func,
+    insert,
+    inspect,
+    or_,
+    select,
+    table,
+    update,
+)
+from sqlalchemy.orm import Session
+
+from mtdlab.store.ranking import find_ranking
+from mtdlab.store.tables import FINISHED, ArrayRow, Number, ScoreRow, StudyRow, TrialRow
+
+STATES = Enum("RUNNING", "COMPLETE", "PRUNED", "FAIL", "WAITING", name="trialstate")
+DIRECTIONS = Enum("NOT_SET", "MINIMIZE", "MAXIMIZE", name="studydirection")
+STUDIES = table("studies", column("study_id", Integer), column("study_name", String))
+_DIRECTIONS = table(
+    "study_directions",
+    column("study_id", Integer),
+    column("direction", DIRECTIONS),
+    column("objective", Integer),
+)
+_STUDY_ATTRIBUTES = table(
+    "study_user_attributes", column("study_id", Integer), column("key"), column("value_json")
+)
+TRIALS = table(
+    "trials",
+    column("trial_id", Integer),
+    column("study_id", Integer),
+    column("number", Integer),
+    column("state", STATES),
+    column("datetime_start", DateTime),
+    column("datetime_complete", DateTime),
+)
+_PARAMETERS = table(
+    "trial_params",
+    *map(column, ("trial_id", "param_name", "param_value", "distribution_json")),
+)
+VALUES = table(
+    "trial_values",
+    column("trial_id", Integer),
+    column("objective", Integer),
+    column("value", Number),
+    column("value_type", Enum("FINITE", "INF_POS", "INF_NEG", name="trialvaluetype")),
+)
+_INTERMEDIATE = table(
+    "trial_intermediate_values",
+    column("trial_id", Integer),
+    column("step", Integer),
+    column("intermediate_value", Number),
+    column(
+        "intermediate_value_type",
+        Enum("FINITE", "INF_POS", "INF_NEG", "NAN", name="trialintermediatevaluetype"),
+    ),
+)
+_ATTRIBUTES = table("trial_user_attributes", *map(column, ("trial_id", "key", "value_json")))
+_OF_TRIAL = (_PARAMETERS, VALUES, _INTERMEDIATE, _ATTRIBUTES)
+_UNUSED = ("system_attributes", "heartbeats")
+"""Tables of trials that only other programs write."""
+SHOWN = ("ema_decay", "queue_size", "batch_size")
+"""The settings that are attributes of their own, beside MTD, seed and scores."""
+REPORTED_STEP, REPORTED_SCORE = "reported/step", "reported/score"
+"""Arrays of a trial that ended early: the evaluations that it had reported."""
+ROUNDING = 1e-9
+"""Scores are below 100; a value that differs by less is the same one."""
+_AT_ONCE = 500
+
+
+def has_tables(bind: Engine | Connection) -> bool:
+    """Whether the database has Optuna's tables."""
+    return inspect(bind).has_table("studies")
+
+
+def find_copy(session: Session | Connection, name: str) -> int | None:
+    """Optuna's id of a study; None where Optuna's tables have none of this name."""
+    return session.scalar(select(STUDIES.c.study_id).where(STUDIES.c.study_name == name))
+
+
+def write_study(session: Session, study: StudyRow) -> int:
+    """Create the copy of a study where it is missing, and its attributes; Optuna's id of it."""
+    found = find_copy(session, study.name)
+    if found is None:
+        session.execute(insert(STUDIES).values(study_name=study.name))
+        found = find_copy(session, study.name)
+        assert found is not None, "it was inserted in this transaction"
+        direction = {"study_id": found, "direction": "MAXIMIZE", "objective": 0}
+        session.execute(insert(_DIRECTIONS).values(direction))
+    attributes = {"metric": study.metric, "select_by": study.select_by, "folder": study.folder}
+    session.execute(
+        delete(_STUDY_ATTRIBUTES).where(
+            _STUDY_ATTRIBUTES.c.study_id == found, _STUDY_ATTRIBUTES.c.key.in_(attributes)
+        )
+    )
+    session.execute(
+        insert(_STUDY_ATTRIBUTES),
+        [
+            {"study_id": found, "key": key, "value_json": json.dumps(value)}
+            for key, value in attributes.items()
+        ],
+    )
+    return found
+
+
+def delete_study(session: Session, name: str) -> None:
+    """Delete the copy of a study, if there is one."""
+    if not has_tables(session.connection()) or (found := find_copy(session, name)) is None:
+        return
+    trials = select(TRIALS.c.trial_id).where(TRIALS.c.study_id == found)
+    _delete_trials(session, list(session.scalars(trials)))
+    system = table("study_system_attributes", column("study_id"))
+    for each in (_DIRECTIONS, _STUDY_ATTRIBUTES, system, STUDIES):
+        session.execute(delete(each).where(each.c.study_id == found))
+
+
+def _delete_trials(session: Session, ids: Sequence[int]) -> None:
+    others = (table(f"trial_{name}", column("trial_id")) for name in _UNUSED)
+    tables = (*_OF_TRIAL, *others, TRIALS)
+    for start in range(0, len(ids), _AT_ONCE):
+        for each in tables:
+            session.execute(delete(each).where(each.c.trial_id.in_(ids[start : start + _AT_ONCE])))
+
+
+def write_trials(session: Session, study: StudyRow, rows: Sequence[TrialRow]) -> None:
+    """Write trials that run or have ended as Optuna's, over what stands there of their numbers.
+
+    Where the study was deleted through Optuna nothing is written: it is written again when the
+    study is opened next.
+    """
+    study_id = find_copy(session, study.name) if has_tables(session.connection()) else None
+    if study_id is None or not rows:
+        return
+    ids = _write_states(session, study_id, rows)
+    for each in (_PARAMETERS, VALUES, _ATTRIBUTES):
+        session.execute(delete(each).where(each.c.trial_id.in_(list(ids.values()))))
+    # those that a pruner has seen stay as they are
+    reported = select(_INTERMEDIATE.c.trial_id, _INTERMEDIATE.c.step).where(
+        _INTERMEDIATE.c.trial_id.in_(list(ids.values()))
+    )
+    known = {(row[0], row[1]) for row in session.execute(reported)}
+    evaluations = _evaluations(session, rows)
+    ranking = _values(session, study, rows, evaluations)
+    scores = _scores(session, rows)
+    finite = {"value_type": "FINITE", "objective": 0}
+    _insert(
+        session,
+        _PARAMETERS,
+        (
+            {"trial_id": ids[row.id]} | parameter
+            for row in rows
+            for parameter in _parameters(study, row.parameters or {})
+        ),
+    )
+    _insert(
+        session,
+        VALUES,
+        (
+            finite | {"trial_id": ids[row.id], "value": ranking[row.id]}
+            for row in rows
+            if ranking.get(row.id) is not None
+        ),
+    )
+    _insert(
+        session,
+        _INTERMEDIATE,
+        (
+            {
+                "trial_id": ids[row.id],
+                "step": step,
+                "intermediate_value": score,
+                "intermediate_value_type": "FINITE",
+            }
+            for row in rows
+            for step, score in evaluations.get(row.id, {}).items()
+            if (ids[row.id], step) not in known
+        ),
+    )
+    _insert(
+        session,
+        _ATTRIBUTES,
+        (
+            {"trial_id": ids[row.id], "key": key, "value_json": json.dumps(value)}
+            for row in rows
+            for key, value in _attributes(row, scores.get(row.id, {})).items()
+        ),
+    )
+
+
+def find_differing(session: Session, study: StudyRow) -> list[TrialRow]:
+    """The trials that have ended and are missing, or otherwise, in Optuna's tables."""
+    ranking = find_ranking(session, study.id)
+    state, value = cast(TRIALS.c.state, String), VALUES.c.value
+    differs = func.abs(func.coalesce(value, ranking + 1) - ranking) > ROUNDING
+    same = and_(
+        TRIALS.c.study_id == find_copy(session, study.name), TRIALS.c.number == TrialRow.number
+    )
+    found = (
+        select(TrialRow)
+        .outerjoin(TRIALS, same)
+        .outerjoin(VALUES, VALUES.c.trial_id == TRIALS.c.trial_id)
+        .where(TrialRow.study_id == study.id, TrialRow.state.in_(FINISHED))
+        .where(
+            or_(
+                TRIALS.c.trial_id.is_(None),
+                state != TrialRow.state,
+                and_(state == "COMPLETE", differs),
+            )
+        )
+    )
+    return list(session.scalars(found.order_by(TrialRow.number)))
+
+
+def find_foreign(session: Session, study: StudyRow) -> dict[int, int]:
+    """Trials in Optuna's tables that are not those of the study: id, number.
+
+    A trial that failed and was run again is none of them: it has failed there too.
+    """
+    planned = select(TrialRow.number).where(
+        TrialRow.study_id == study.id, TrialRow.number.is_not(None)
+    )
+    mine = TRIALS.c.study_id == find_copy(session, study.name)
+    found = select(TRIALS.c.trial_id, TRIALS.c.number).where(
+        mine, cast(TRIALS.c.state, String) != "FAIL", TRIALS.c.number.not_in(planned)
+    )
+    return {row[0]: row[1] for row in session.execute(found)}
+
+
+def repair_copy(session: Session, study: StudyRow) -> int:
+    """Write the copy of a study as mtdlab's rows are; how many trials differed.
+
+    Those that are not the study's have failed then, and those that another program gave a number
+    of the study's are deleted. A missing copy is written anew.
+    """
+    is_new = find_copy(session, study.name) is None
+    doubled = _find_doubled(session, write_study(session, study))
+    _delete_trials(session, doubled)
+    differing, foreign = find_differing(session, study), find_foreign(session, study)
+    for start in range(0, len(differing), _AT_ONCE):
+        write_trials(session, study, differing[start : start + _AT_ONCE])
+    ids = list(foreign)
+    session.execute(update(TRIALS).where(TRIALS.c.trial_id.in_(ids)).values(state="FAIL"))
+    return 0 if is_new else len(doubled) + len(differing) + len(foreign)
+
+
+def _find_doubled(session: Session, study_id: int) -> list[int]:
+    """The trials with a number that an earlier one has: Optuna numbers by count."""
+    first = select(func.min(TRIALS.c.trial_id)).where(TRIALS.c.study_id == study_id)
+    later = TRIALS.c.trial_id.not_in(first.group_by(TRIALS.c.number))
+    doubled = select(TRIALS.c.trial_id).where(TRIALS.c.study_id == study_id, later)
+    return list(session.scalars(doubled))
+
+
+def _write_states(session: Session, study_id: int, rows: Sequence[TrialRow]) -> dict[int, int]:
+    """Write state and times of trials; their ids in Optuna's tables by ours."""
+    mine = (TRIALS.c.study_id == study_id) & TRIALS.c.number.in_([row.number for row in rows])
+    known = select(TRIALS.c.number, TRIALS.c.trial_id).where(mine)
+    before = {row[0]: row[1] for row in session.execute(known)}
+    values = {
+        row.number: {
+            "study_id": study_id,
+            "number": row.number,
+            "state": row.state,
+            "datetime_start": _time(row.began),
+            "datetime_complete": _time(row.ended),
+        }
+        for row in rows
+    }
+    _insert(session, TRIALS, (each for number, each in values.items() if number not in before))
+    for number, trial in before.items():
+        session.execute(update(TRIALS).where(TRIALS.c.trial_id == trial).values(values[number]))
+    after = {row[0]: row[1] for row in session.execute(known)}
+    return {row.id: after[row.number] for row in rows}
+
+
+def _time(seconds: float | None) -> datetime | None:
+    """As Optuna writes times: local, without their zone."""
+    return None if seconds is None else datetime.fromtimestamp(seconds)
+
+
+def _insert(session: Session, target: Any, rows: Iterable[Mapping[str, Any]]) -> None:
+    if found := list(rows):
+        session.execute(insert(target), found)
+
+
+def _values(
+    session: Session,
+    study: StudyRow,
+    rows: Sequence[TrialRow],
+    evaluations: Mapping[int, Mapping[int, float]],
+) -> dict[int, float]:
+    """What Optuna ranks trials by: the ranking score, of a pruned trial its last evaluation."""
+    complete = [row.id for row in rows if row.state == "COMPLETE"]
+    ranked = select(TrialRow.id, find_ranking(session, study.id)).where(TrialRow.id.in_(complete))
+    ranks = session.execute(ranked) if complete else ()
+    found = {trial: value for trial, value in ranks if value is not None}
+    pruned = (row.id for row in rows if row.state == "PRUNED" and evaluations.get(row.id))
+    return found | {trial: evaluations[trial][max(evaluations[trial])] for trial in pruned}
+
+
+def _evaluations(session: Session, rows: Sequence[TrialRow]) -> dict[int, dict[int, float]]:
+    """The scores by step that trials recorded, by trial."""
+    names = ("curve/score", "curve/step", REPORTED_SCORE, REPORTED_STEP)
+    wanted = ArrayRow.trial_id.in_([row.id for row in rows if row.state in FINISHED])
+    arrays: dict[int, dict[str, Any]] = {}
+    for array in session.scalars(select(ArrayRow).where(wanted, ArrayRow.name.in_(names))):
+        arrays.setdefault(array.trial_id, {})[array.name] = array.values
+    found = {}
+    for trial, known in arrays.items():
+        scores = known.get("curve/score", known.get(REPORTED_SCORE, ()))
+        steps = known.get("curve/step", known.get(REPORTED_STEP, range(1, len(scores) + 1)))
+        pairs = zip(steps, scores, strict=False)
+        found[trial] = {int(step): float(score) for step, score in pairs if math.isfinite(score)}
+    return found
+
+
+def _scores(session: Session, rows: Sequence[TrialRow]) -> dict[int, dict[str, float]]:
+    complete = [row.id for row in rows if row.state == "COMPLETE"]
+    found: dict[int, dict[str, float]] = {}
+    for score in session.scalars(select(ScoreRow).where(ScoreRow.trial_id.in_(complete))):
+        if score.score is not None:
+            found.setdefault(score.trial_id, {})[score.task] = score.score
+    return found
+
+
+def _attributes(row: TrialRow, scores: Mapping[str, float]) -> dict[str, Any]:
+    """What optuna-dashboard shows of a trial, by name."""
+    settings = row.settings or {}
+    shown = {name: settings[name] for name in SHOWN if name in settings}
+    others = {
+        name: value for name, value in settings.items() if name not in (*SHOWN, "seed", "mtd")
+    }
+    said = {"reason": row.reason, "note": row.note}
+    return {
+        "mtd": row.mtd,
+        "seed": row.seed,
+        **shown,
+        **scores,
+        "settings": others,
+        **{name: text for name, text in said.items() if text},
+    }
+
+
+def _parameters(study: StudyRow, values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The searched parameters of a trial as rows of Optuna's."""
+    if not values or not study.distributions:
+        return []
+    # its import takes a second, and a study without parameters does without
+    from optuna.distributions import json_to_distribution
+
+    return [
+        {
+            "param_name": name,
+            "param_value": json_to_distribution(text).to_internal_repr(values[name]),
+            "distribution_json": text,
+        }
+        for name, text in study.distributions.items()
+        if name in values
+    ]

@@ -1,0 +1,312 @@
+"""Import of runs: tables with mtdlab's column names, W&B exports, invalid tables."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import compute_verdict, read_run_table
+from analysis.data import cells
+from analysis.data.cells import TableError
+from analysis.data.frames import StudyFrames
+from analysis.data.run_tables import open_table
+from analysis.inference.level_means import LevelMeans
+from analysis.report import write_report
+from analysis.report.context import StudyContext
+from analysis.report.warnings import list_warnings
+
+MakeTrials = Callable[..., pd.DataFrame]
+pytestmark = pytest.mark.usefixtures("few_simulated_tables")
+HEADER = "score,seed,ema_decay,queue_size,batch_size"
+ROWS = ["31.5,0,0.75,512,64", "32.5,0,0.85,512,64", "30.5,1,0.75,512,64", "33.0,1,0.85,512,64"]
+
+
+def write(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    return write(tmp_path / "my runs.csv", HEADER, *ROWS)
+
+
+def test_a_table_with_mtdlabs_column_names_is_a_study(small: Path) -> None:
+    study = read_run_table(small)
+    assert (study.name, study.metric, study.planned, study.sampler) == (
+        "my-runs",
+        "score",
+        4,
+        "not recorded",
+    )
+    trials = study.trials
+    assert trials["mtd"].round(3).tolist() == [12, 14.667] * 2
+    assert trials["score"].tolist() == [31.5, 32.5, 30.5, 33.0]
+    assert trials["state"].tolist() == ["COMPLETE"] * 4
+    assert trials["seed"].tolist() == [0, 0, 1, 1]
+    assert list(study.settings) == ["ema_decay", "queue_size", "batch_size"]
+    assert study.facts["MTD"] == "computed: 1/(1 - ema_decay) + queue_size/batch_size"
+
+
+def test_the_verdict_is_that_of_the_frame_it_was_written_from(
+    trials_of: MakeTrials, tmp_path: Path
+) -> None:
+    trials = trials_of().drop(columns="number")
+    trials.to_csv(tmp_path / "runs.csv", index=False)
+    study = read_run_table(tmp_path / "runs.csv")
+    own = compute_verdict(trials, ("ema_decay", "queue_size"))
+    assert compute_verdict(study.trials, study.settings) == own
+    assert own.verdict == "peaked"
+
+
+@pytest.mark.usefixtures("figures_not_rendered")
+def test_a_written_trials_csv_gives_the_same_verdict(
+    trials_of: MakeTrials, study_of: Callable[..., StudyFrames], tmp_path: Path
+) -> None:
+    first = write_report(study_of(trials_of()), tmp_path / "a", generated="now", version="0")
+    again = read_run_table(tmp_path / "a" / "tables" / "trials.csv")
+    second = write_report(again, tmp_path / "b", generated="now", version="0")
+    assert second.verdict.sentence == first.verdict.sentence
+    page = second.page.read_text(encoding="utf-8")
+    assert "Runs read from trials.csv, not made by mtdlab." in page
+    assert "Scores are assumed to be x 100" in page
+
+
+@pytest.mark.usefixtures("figures_not_rendered")
+@pytest.mark.parametrize("column", ["mtd", "ema_decay"])
+def test_a_page_needs_no_more_than_the_required_columns(column: str, tmp_path: Path) -> None:
+    rows = [(seed, level, 30 + seed + level) for seed in range(3) for level in (0.5, 0.6, 0.7)]
+    lines = [
+        f"{score},{seed},{level if column == 'ema_decay' else 20 * level},64,64"
+        for seed, level, score in rows
+    ]
+    rest = "queue_size,batch_size" if column == "ema_decay" else "_a,_b"
+    study = read_run_table(write(tmp_path / "t.csv", f"score,seed,{column},{rest}", *lines))
+    report = write_report(study, tmp_path / "out", generated="now", version="0")
+    assert report.verdict.levels == 3
+    assert (tmp_path / "out" / "tables" / "trials.csv").is_file()
+
+
+def test_an_export_of_wandb_is_read_by_its_own_names(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "wandb.csv",
+        '"Name","ID","State","Notes","User","Tags","Created","Runtime","Sweep","GPU Type",'
+        '"config.ema_decay.value","config.queue_size","config.batch_size","config.lr",'
+        '"config.seed","summary.sts/test","summary.STSB","summary.loss","_step"',
+        '"calm-sun-1","a1","finished","-","me","","2026-01-01T00:00:00.000Z","95","s1","A100",'
+        '"0.75","512","64","1e-5","0","0.765","0.8","0.11","100"',
+        '"dry-sea-2","a2","crashed","-","me","","2026-01-01T00:00:00.000Z","12","s1","A100",'
+        '"0.85","512","64","1e-5","0","","","NaN","7"',
+        '"odd-leaf-3","a3","finished","-","me","","2026-01-01T00:00:00.000Z","97","s1","H100",'
+        '"0.85","512","64","3e-5","1","0.755","0.7","0.12","100"',
+    )
+    study = read_run_table(path, score="summary.sts/test")
+    trials = study.trials
+    assert trials["state"].tolist() == ["COMPLETE", "FAIL", "COMPLETE"]
+    assert trials["score"].tolist()[::2] == pytest.approx([76.5, 75.5])
+    assert np.isnan(trials["score"][1])
+    assert trials["wall_seconds"].tolist() == [95, 12, 97]
+    assert trials["run"].tolist() == ["calm-sun-1", "dry-sea-2", "odd-leaf-3"]
+    assert trials["mtd"].round(3).tolist() == [12, 14.667, 14.667]
+    assert list(study.settings) == ["ema_decay", "queue_size", "batch_size", "lr"]
+    assert trials["lr"].tolist() == [1e-5, 1e-5, 3e-5]
+    assert study.scores["task"].tolist() == ["STSB"] * 3
+    assert study.scores["score"].tolist()[::2] == pytest.approx([80, 70])
+    assert study.metric == "summary.sts/test"
+    assert "summary.loss" in study.facts["columns not read"]
+    assert "multiplied by 100: all of them lie between -1 and 1" in study.description
+    # two runs of 14.667 failed and completed on different devices
+    assert "device (A100 at MTD 12; H100 at MTD 14.7)" in " ".join(
+        list_warnings(StudyContext(study))
+    )
+
+
+def test_columns_of_other_names_are_stated(small: Path) -> None:
+    text = small.read_text().replace("ema_decay", "moco_m").replace("seed", "Random Seed")
+    small.write_text(text.replace("score", "dev/sts"))
+    study = read_run_table(
+        small, score="dev/sts", columns={"ema_decay": "moco_m", "seed": "Random Seed"}
+    )
+    assert study.trials["mtd"].round(3).tolist() == [12, 14.667] * 2
+    assert study.facts["score"].startswith("column dev/sts.")
+
+
+def test_settings_repeat_over_seeds_and_measurements_do_not(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "t.csv",
+        f"{HEADER},pooling,loss,grad_norm,empty",
+        "31.5,0,0.75,512,64,cls,0.51,1.25,",
+        "32.5,0,0.85,512,64,mean,0.52,1.5,",
+        "30.5,1,0.75,512,64,cls,0.53,1.75,",
+        "33.0,1,0.85,512,64,mean,0.54,2.0,",
+    )
+    study = read_run_table(path)
+    assert list(study.settings) == ["ema_decay", "queue_size", "batch_size", "pooling"]
+    assert study.trials["pooling"].tolist() == ["cls", "mean", "cls", "mean"]
+    assert study.facts["columns not read"] == "loss, grad_norm, empty"
+
+
+@pytest.mark.parametrize(
+    ("scores", "scale", "read", "rule"),
+    [
+        ((0.315, 0.325), None, (31.5, 32.5), "multiplied by 100: all of them lie between -1"),
+        ((31.5, 0.5), None, (31.5, 0.5), "assumed to be x 100: not all of them"),
+        ((0.9, 0.5), "percent", (0.9, 0.5), "x 100, as stated by --scale"),
+        ((0.9, -0.1), "fraction", (90.0, -10.0), "they are fractions, as stated by --scale"),
+    ],
+)
+def test_scores_are_scaled_by_a_rule_that_the_page_states(
+    tmp_path: Path, scores: tuple[float, float], scale: str, read: tuple[float, ...], rule: str
+) -> None:
+    rows = [f"{score},0,{mtd}" for score, mtd in zip(scores, (12, 14), strict=True)]
+    study = read_run_table(write(tmp_path / "t.csv", "score,seed,mtd", *rows), scale=scale)  # type: ignore[arg-type]
+    assert study.trials["score"].tolist() == pytest.approx(read)
+    assert rule in study.description
+    assert rule in study.facts["score"]
+
+
+def test_a_run_without_a_score_failed_and_one_without_an_mtd_has_none(tmp_path: Path) -> None:
+    rows = ["31,0,12", "nan,1,12", "inf,2,12", "30,0,", "29,1,0"]
+    trials = read_run_table(write(tmp_path / "t.csv", "score,seed,mtd", *rows)).trials
+    assert trials["state"].tolist() == ["COMPLETE", "FAIL", "FAIL", "COMPLETE", "COMPLETE"]
+    assert trials["reason"].tolist() == ["", *["no score in the table"] * 2, "", ""]
+    assert trials["mtd"].isna().tolist() == [False] * 3 + [True] * 2
+
+
+REFUSED = [
+    (["score,seed,mtd", "31,0"], r"row 1 has 2 cells; it must have 3, as the header"),
+    (["score,seed,mtd", "31,0,12", "x,1,12"], r"row 2, column score: 'x'; a score must be from"),
+    (["score,seed,mtd", "131,0,12"], r"row 1, column score: '131'; a score must be from -100 to"),
+    (["score,seed,mtd", "31,0.5,12"], r"row 1, column seed: '0.5'; a seed must be a whole number"),
+    (["score,seed,mtd", "31,,12"], r"row 1, column seed: ''; a completed run must have a seed"),
+    (
+        ["score,seed,mtd", "31,,12", "31,1,12", "32,,14"],
+        r"rows 1, 3, column seed.* delete those rows: the others \(1\) can be",
+    ),
+    (["score,seed,mtd", "31,0,0.5"], r"row 1, column mtd: '0.5'; an MTD must be at least 1"),
+    ([HEADER, "31,0,1,512,64"], r"row 1, column ema_decay: '1'; it must be at least 0 and below 1"),
+    ([HEADER, "31,0,.5,-1,64"], r"column queue_size: '-1'; it must be a whole number of at least"),
+    ([HEADER, "31,0,.5,512,0"], r"column batch_size: '0'; it must be a whole number of at least 1"),
+    (["score,seed,mtd,state", "31,0,12,done"], r"column state: 'done'; a state must be one of com"),
+    (["sts,seed,mtd", "31,0,12"], r"no column score among sts, seed, mtd; name .* with --score"),
+    (["score,mtd", "31,12"], r"no column seed among score, mtd; every run needs its seed"),
+    (["score,seed,ema_decay", "31,0,.5"], r"no column mtd, and no queue_size, batch_size to comp"),
+    (["score,seed,seed,mtd", "31,0,0,12"], r"column 'seed' occurs twice; each name must be uniq"),
+    (["score;seed;mtd", "31;0;12"], r"separated by commas, not by semicolons or tabs"),
+    (["score,config.seed,seed.value,mtd", "31,0,0,12"], r"both mean seed; choose one with"),
+    (["summary,config,name", "a,b,c"], r"column 'config' has all settings of a run in one cell"),
+    ([""], r"t.csv: empty; it must begin with a header"),
+    (
+        ["mtd,mean,low,high", "5,1,0,2", "6,1,0,2"],
+        r"2 level means; between 3 and 100 can be compared",
+    ),
+    (
+        ["mtd,mean,low,high", "5,1,0,2", "6,3,0,2", "7,1,0,2"],
+        r"row 2, column mtd, mean, low, high: '6, 3, 0, 2'; the mean must lie inside its band",
+    ),
+    (
+        ["mtd,mean,low,high", "5,1,0,2", "5,1,0,2", "7,1,0,2"],
+        r"row 2, column .*: '5, 1, 0, 2'; each level must occur once",
+    ),
+    (
+        ["mtd,mean,low,high", "5,1,0,2", "6,1,0,", "7,1,0,2"],
+        r"row 2, column .*: '6, 1, 0, '; a level mean needs mtd, mean, low and high",
+    ),
+]
+
+
+@pytest.mark.parametrize(("lines", "message"), REFUSED)
+def test_what_is_wrong_is_said_in_one_sentence_with_its_place(
+    tmp_path: Path, lines: list[str], message: str
+) -> None:
+    path = write(tmp_path / "t.csv", *lines)
+    with pytest.raises(TableError, match=message) as error:
+        open_table(path)
+    assert str(error.value).startswith(f"{path}: ")
+    assert "\n" not in str(error.value)
+
+
+def test_files_that_are_no_tables_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match=r"none\.csv: no such file"):
+        read_run_table(tmp_path / "none.csv")
+    (tmp_path / "utf16.csv").write_text("score,seed,mtd", encoding="utf-16")
+    with pytest.raises(TableError, match="byte 0 is not UTF-8; save the file as UTF-8"):
+        read_run_table(tmp_path / "utf16.csv")
+    (tmp_path / "long.csv").write_text("score,seed,mtd\n" + "1" * 200_000, encoding="utf-8")
+    with pytest.raises(TableError, match=r"not a CSV file \(field larger than"):
+        read_run_table(tmp_path / "long.csv")
+    (tmp_path / "bad.parquet").write_bytes(b"no parquet")
+    with pytest.raises(TableError, match="not a Parquet file"):
+        read_run_table(tmp_path / "bad.parquet")
+    with pytest.raises(TableError, match="no column 'sore'; did you mean 'score'"):
+        read_run_table(write(tmp_path / "t.csv", HEADER, *ROWS), score="sore")
+    with pytest.raises(TableError, match="--column ema_dcay=score: unknown name 'ema_dcay'; "):
+        read_run_table(tmp_path / "t.csv", columns={"ema_dcay": "score"})
+    with pytest.raises(TableError, match=r"column score: '31.5'; with --scale fraction a score"):
+        read_run_table(tmp_path / "t.csv", scale="fraction")
+
+
+def test_more_rows_than_the_limit_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cells, "MAX_ROWS", 3)
+    path = write(tmp_path / "t.csv", HEADER, *ROWS)
+    with pytest.raises(TableError, match="more than 3 rows; at most 3 are read"):
+        read_run_table(path)
+
+
+def test_a_byte_order_mark_and_blank_lines_are_ignored(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join([HEADER, ROWS[0], "", ROWS[1], ""]), encoding="utf-8-sig")
+    assert read_run_table(path).trials["score"].tolist() == [31.5, 32.5]
+
+
+def test_a_table_without_rows_makes_a_page(tmp_path: Path) -> None:
+    study = read_run_table(write(tmp_path / "t.csv", HEADER))
+    report = write_report(study, tmp_path / "out", generated="now", version="0")
+    assert "No trial is complete with a score." in report.page.read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("png_not_drawn")
+def test_hostile_names_and_cells_are_text_on_the_page(tmp_path: Path) -> None:
+    attack = "<img src=x onerror=alert(1)>"
+    rows = [
+        f"{30 + mtd + seed},{seed},{mtd},{attack}{mtd},{attack}"
+        for seed in (0, 1)
+        for mtd in (5, 6)
+    ]
+    path = write(tmp_path / "t.csv", f"score,seed,mtd,{attack},versions", *rows)
+    report = write_report(read_run_table(path), tmp_path / "out", generated="now", version="0")
+    page = report.page.read_text(encoding="utf-8")
+    assert attack not in page
+    assert "&lt;img src=x onerror=alert(1)&gt;" in page
+
+
+def test_parquet_is_the_same_as_csv(small: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    pd.read_csv(small).to_parquet(tmp_path / "runs.parquet")
+    trials = read_run_table(tmp_path / "runs.parquet").trials
+    pd.testing.assert_frame_equal(trials, read_run_table(small).trials)
+
+
+def test_parquet_without_pyarrow_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "runs.parquet").write_bytes(b"PAR1")
+    for name in ("pyarrow", "fastparquet"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(TableError, match="needs pyarrow; run pip install pyarrow, or save"):
+        read_run_table(tmp_path / "runs.parquet")
+
+
+def test_a_table_of_means_is_recognised_by_its_columns(tmp_path: Path) -> None:
+    rows = ("8,0.3,0.29,0.31", "5,0.2,0.19,0.21", "9,.1,0,.2")
+    path = write(tmp_path / "means.csv", "mtd,mean,low,high", *rows)
+    means = open_table(path)
+    assert isinstance(means, LevelMeans)
+    assert means.frame["mtd"].tolist() == [5, 8, 9]
+    assert means.frame["mean"].tolist() == pytest.approx([20, 30, 10])
+    assert means.source.endswith("multiplied by 100: all of them lie between -1 and 1.")

@@ -1,0 +1,475 @@
+"""Figures by numbers: colours, overlaps, sizes of text, limits, labels, and what points state."""
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from analysis import figures
+from analysis.data.frames import Settings, StudyFrames
+from analysis.data.points import describe_means, describe_runs
+from analysis.data.tasks import label_score
+from analysis.figures.spots import Spots
+from analysis.figures.style import (
+    BATCHES,
+    COLOURS,
+    MARKERS,
+    keep_span,
+    look_of,
+    mtd_norm,
+    mtd_ticks,
+    superscript,
+)
+from analysis.inference.pairing import compute_deviations
+from analysis.report.context import StudyContext
+from analysis.report.drawing import Drawing, _compose
+from analysis.report.page import drop_dead_links
+from analysis.report.topics import TOPICS
+from analysis.report.topics import importances as settings_topic
+from analysis.report.topics import score as score_topic
+from analysis.report.topics import sufficiency as sufficiency_topic
+from analysis.report.topics import training as training_topic
+from analysis.statistics.configurations import compute_importances, independent_settings
+from analysis.statistics.training import MOST_POINTS, MOST_TRIALS, choose_curves, compute_training
+
+pytestmark = pytest.mark.usefixtures("few_simulated_tables")
+
+MakeTrials = Callable[..., pd.DataFrame]
+MakeStudy = Callable[..., StudyFrames]
+Floats = NDArray[np.float64]
+
+# Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB.
+VISION = {
+    "normal": np.eye(3),
+    "deuteranopia": np.array(
+        [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ]
+    ),
+    "protanopia": np.array(
+        [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ]
+    ),
+}
+LUMINANCE = np.array([0.2126729, 0.7151522, 0.0721750])
+TO_XYZ = np.array([[0.4124564, 0.3575761, 0.1804375], LUMINANCE, [0.0193339, 0.1191920, 0.9503041]])
+WHITE = TO_XYZ.sum(axis=1)
+PANEL = {"light": "#ffffff", "dark": "#1e242a"}
+
+
+def linear(colour: Floats) -> Floats:
+    return np.where(colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4)
+
+
+def shown(colour: object, mode: str) -> Floats:
+    """sRGB as the page shows it: on dark pages inverted to 93 %, and the hue turned back."""
+    rgb = np.array(to_rgb(colour))  # type: ignore[arg-type]
+    if mode == "light":
+        return rgb
+    inverted = 0.93 * (1 - rgb) + 0.07 * rgb
+    # hue-rotate(180deg) of CSS filters: twice the grey of these weights less the colour
+    return np.clip(2 * np.array([0.213, 0.715, 0.072]) @ inverted - inverted, 0, 1)
+
+
+def lab(rgb: Floats, vision: str) -> Floats:
+    xyz = TO_XYZ @ np.clip(VISION[vision] @ linear(rgb), 0, 1) / WHITE
+    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+def ciede2000(first: Floats, second: Floats) -> float:
+    """Sharma, Wu and Dalal (2005)."""
+    grey = (np.hypot(*first[1:]) + np.hypot(*second[1:])) / 2
+    stretch = 1.5 - 0.5 * np.sqrt(grey**7 / (grey**7 + 25.0**7))
+    (l1, a1, b1), (l2, a2, b2) = first * [1, stretch, 1], second * [1, stretch, 1]
+    c1, c2 = np.hypot(a1, b1), np.hypot(a2, b2)
+    h1, h2 = np.degrees(np.arctan2(b1, a1)) % 360, np.degrees(np.arctan2(b2, a2)) % 360
+    turn = (h2 - h1 + 180) % 360 - 180
+    hue = (h1 + turn / 2) % 360
+    lightness, chroma = (l1 + l2) / 2, (c1 + c2) / 2
+
+    def cos(degrees: float) -> float:
+        return float(np.cos(np.radians(degrees)))
+
+    t = 1 - 0.17 * cos(hue - 30) + 0.24 * cos(2 * hue) + 0.32 * cos(3 * hue + 6)
+    t -= 0.20 * cos(4 * hue - 63)
+    of_lightness = 1 + 0.015 * (lightness - 50) ** 2 / np.sqrt(20 + (lightness - 50) ** 2)
+    dl = (l2 - l1) / of_lightness
+    dc = (c2 - c1) / (1 + 0.045 * chroma)
+    dh = 2 * np.sqrt(c1 * c2) * np.sin(np.radians(turn / 2)) / (1 + 0.015 * chroma * t)
+    angle = 60 * np.exp(-(((hue - 275) / 25) ** 2))
+    rotation = -2 * np.sqrt(chroma**7 / (chroma**7 + 25.0**7)) * np.sin(np.radians(angle))
+    return float(np.sqrt(dl**2 + dc**2 + dh**2 + rotation * dc * dh))
+
+
+def contrast(first: Floats, second: Floats) -> float:
+    low, high = sorted(float(LUMINANCE @ linear(each)) for each in (first, second))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_the_distance_of_colours_is_that_of_the_publication() -> None:
+    # pairs 1, 7 and 25 of Sharma, Wu and Dalal (2005), table 1
+    pairs = [
+        ((50, 2.6772, -79.7751), (50, 0, -82.7485), 2.0425),
+        ((50, 0, 0), (50, -1, 2), 2.3669),
+        ((60.2574, -34.0099, 36.2677), (60.4626, -34.1751, 39.4387), 1.2644),
+    ]
+    for first, second, expected in pairs:
+        assert ciede2000(np.array(first), np.array(second)) == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+@pytest.mark.parametrize("vision", list(VISION))
+def test_the_colours_of_series_can_be_told_apart(mode: str, vision: str) -> None:
+    seen = [lab(shown(colour, mode), vision) for colour in BATCHES]
+    assert min(ciede2000(*pair) for pair in itertools.combinations(seen, 2)) > 10
+    ground = shown(PANEL[mode], "light")
+    assert min(contrast(shown(colour, mode), ground) for colour in BATCHES) >= 3
+
+
+def test_series_differ_in_marker_too() -> None:
+    assert len(set(MARKERS)) == len(BATCHES) == len(MARKERS)
+    assert [look_of(place) for place in range(6)] == list(zip(BATCHES, MARKERS, strict=True))
+    assert len({look_of(place) for place in range(36)}) == 36
+
+
+@pytest.mark.parametrize("vision", list(VISION))
+def test_the_colours_of_mtd_rise_in_lightness(vision: str) -> None:
+    lightness = [lab(np.array(COLOURS(at)[:3]), vision)[0] for at in np.linspace(0, 1, 9)]
+    assert (np.diff(lightness) > 4).all()
+    for mode, ground in PANEL.items():
+        ends = (shown(COLOURS(at)[:3], mode) for at in (0.0, 1.0))
+        assert min(contrast(end, shown(ground, "light")) for end in ends) > 2
+    norm = mtd_norm([5.0, 20.0, 80.0])
+    assert float(norm(20.0)) == pytest.approx(0.5)
+
+
+def test_axes_of_scores_span_a_point_and_of_mtd_have_round_ticks() -> None:
+    ax = figures.new_figure(1, 1, width=4, height=3)[1][0]
+    ax.set_ylim(30.1, 30.2)
+    keep_span(ax)
+    assert ax.get_ylim() == pytest.approx((29.65, 30.65))
+    ax.set_ylim(30, 32)
+    keep_span(ax)
+    assert ax.get_ylim() == (30, 32)
+    assert mtd_ticks(5, 21) == [5, 10, 20]
+    assert mtd_ticks(10, 15) == pytest.approx([10, 12, 14])
+    assert superscript(-2) == "10⁻²"
+
+
+@pytest.mark.parametrize(
+    ("metric", "evaluation", "expected"),
+    [
+        ("sts_test", "/data/STS-B: 1,500 dev", "Spearman ρ × 100 (STS-B test)"),
+        ("sts_dev", "builtin: 1,500 dev", "Spearman ρ × 100 (built-in dev pairs)"),
+        ("sts_test", "pairs: 20 dev", "Spearman ρ × 100 (test pairs)"),
+        ("sts_average", "", "Spearman ρ × 100 (mean of 7 STS tasks)"),
+        ("transfer_average", "", "accuracy × 100 (mean of 7 transfer tasks)"),
+        ("MR", "", "accuracy × 100 (MR)"),
+        ("loss of nobody", "", "loss of nobody (points)"),
+    ],
+)
+def test_scores_are_labelled_by_their_metric(metric: str, evaluation: str, expected: str) -> None:
+    assert label_score(metric, evaluation) == expected
+
+
+def drawings_of(study: StudyFrames) -> Iterator[tuple[str, Drawing]]:
+    context = StudyContext(study)
+    for topic in TOPICS:
+        info = topic.compute(context)
+        if info is not None:
+            for name, draw in topic.figures.items():
+                drawing = draw(info)
+                if drawing is not None:
+                    yield name, drawing
+
+
+@pytest.fixture(scope="module")
+def composed(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> dict[tuple[str, str], tuple[Drawing, Figure]]:
+    """Every figure of a study that varies much, in both widths, with its layout computed."""
+    trials = trials_of(batches=(64, 128), times=(1, 4)).assign(method="mocose")
+    other = trials.iloc[:3].assign(mtd=np.nan, method="simcse", number=[900, 901, 902])
+    trials = pd.concat([trials, other], ignore_index=True)
+    curves = pd.DataFrame(
+        [
+            (number, step, 3.0 / step, 20.0 + step if step % 40 == 0 else np.nan)
+            for number in trials["number"]
+            for step in range(1, 81)
+        ],
+        columns=["number", "step", "loss", "score"],
+    )
+    study = dataclasses.replace(study_of(trials), curves=curves)
+    found = {}
+    for name, drawing in drawings_of(study):
+        with figures.figure_style(name):
+            for width in ("wide", "narrow"):
+                figure = _compose(drawing, "", narrow=width == "narrow")
+                figure.draw_without_rendering()
+                found[name, width] = (drawing, figure)
+    return found
+
+
+def data_of(ax: Axes) -> Floats:
+    """The places of all points of lines and scatters, in pixels."""
+    lines = [
+        ax.transData.transform(line.get_xydata())
+        for line in ax.get_lines()
+        if line.get_transform() == ax.transData and len(line.get_xdata())
+    ]
+    clouds = [
+        ax.transData.transform(cloud.get_offsets())
+        for cloud in ax.collections
+        if len(cloud.get_offsets()) > 1
+    ]
+    places = np.concatenate([np.empty((0, 2)), *lines, *clouds])
+    return places[np.isfinite(places).all(axis=1)]
+
+
+def test_nothing_stands_over_data(composed: dict[tuple[str, str], tuple[Drawing, Figure]]) -> None:
+    for (name, width), (_, figure) in composed.items():
+        for ax in figure.axes:
+            legend = ax.get_legend()
+            boxes = [legend.get_window_extent()] if legend else []
+            boxes += [ax.title.get_window_extent(), ax._left_title.get_window_extent()]
+            for other in figure.axes:
+                data = data_of(other)
+                for box in boxes:
+                    inside = (data >= box.min).all(axis=1) & (data <= box.max).all(axis=1)
+                    assert not inside.any(), (name, width)
+
+
+def test_everything_lies_within_the_figure_and_legends_apart(
+    composed: dict[tuple[str, str], tuple[Drawing, Figure]],
+) -> None:
+    for key, (_, figure) in composed.items():
+        edge, legends = figure.bbox, []
+        for ax in figure.axes:
+            texts = [ax.xaxis.label, ax.yaxis.label, ax._left_title]
+            boxes = [text.get_window_extent() for text in texts if text.get_text()]
+            if legend := ax.get_legend():
+                legends.append(legend.get_window_extent())
+            for box in [*boxes, *legends]:
+                assert box.x0 >= edge.x0 - 1, key
+                assert box.x1 <= edge.x1 + 1, key
+                assert box.y0 >= edge.y0 - 1, key
+                assert box.y1 <= edge.y1 + 1, key
+        for one, other in itertools.combinations(legends, 2):
+            assert not one.overlaps(other), key
+
+
+def test_text_is_legible_at_390_and_768_pixels(
+    composed: dict[tuple[str, str], tuple[Drawing, Figure]],
+) -> None:
+    # page and figure keep 40 + 13 pixels of a narrow window, 40 + 26 of a wide one
+    for window, width, aside in ((390, "narrow", 53), (768, "wide", 66)):
+        for (name, layout), (_, figure) in composed.items():
+            if layout == width:
+                scale = (window - aside) / (figure.get_size_inches()[0] * 72)
+                sizes = [
+                    text.get_fontsize()
+                    for text in figure.findobj(lambda each: hasattr(each, "get_fontsize"))
+                    if text.get_text()
+                ]
+                assert min(sizes) * scale >= 9, name
+
+
+def test_the_published_panel_has_the_axis_of_the_study(
+    composed: dict[tuple[str, str], tuple[Drawing, Figure]],
+) -> None:
+    for name in ("mtd_curve", "mtd_published", "mtd_by_batch"):
+        _, figure = composed[name, "wide"]
+        panels = [ax for ax in figure.axes if "MTD" in ax.get_xlabel()]
+        assert panels
+        assert {ax.get_xscale() for ax in panels} == {"log"}
+        for ax in figure.axes:
+            assert ax.yaxis.get_offset_text().get_text() == ""
+
+
+def test_points_state_their_values_and_lead_to_a_trial(trials_of: MakeTrials) -> None:
+    trials = trials_of(seeds=(0, 1), decays=(0.75,), times=(1, 8))
+    trials["score"] = [30.0, 31.0, 35.0, 34.0]
+    assert describe_runs(trials)["text"][3] == (
+        "Trial 3: score 34.00, MTD 12, η 0.75, K 512, N 64, seed 1"
+    )
+    means = pd.DataFrame({"mtd": [12.0], "mean": 34.5, "low": 28.1, "high": 40.9, "seeds": 2})
+    found = describe_means(means, trials)
+    assert found["text"].tolist() == [
+        "Mean of 2 seeds: score 34.50 (95 % CI 28.10 to 40.90), MTD 12, η 0.75, K 512, N 64"
+    ]
+    assert found["trial"].tolist() == [2]
+
+
+def test_every_figure_of_runs_has_points(
+    composed: dict[tuple[str, str], tuple[Drawing, Figure]],
+) -> None:
+    without = {"mtd_published", "importances", "spectra"}
+    for (name, _), (_, figure) in composed.items():
+        spots = [
+            each for ax in figure.axes for each in ax.get_children() if isinstance(each, Spots)
+        ]
+        assert bool(spots) != (name in without), name
+        assert all(len(each.places) == len(each.labels) for each in spots)
+
+
+def test_a_link_to_a_trial_without_a_row_is_text_alone() -> None:
+    links = '<a href="#trial-1"><title>one</title></a><a href="#trial-12"><title>two</title></a>'
+    page = f'<tr id="trial-12"></tr>{links}'
+    assert drop_dead_links(page) == page.replace('<a href="#trial-1">', '<a tabindex="0">')
+
+
+def test_the_main_figure_names_what_makes_up_the_mtd(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    def entries(trials: pd.DataFrame) -> tuple[list[str], Axes]:
+        drawing = score_topic.draw(score_topic.compute(StudyContext(study_of(trials))))
+        assert drawing is not None
+        figure = _compose(drawing, "", narrow=False)
+        figure.draw_without_rendering()
+        legend = figure.axes[0].get_legend()
+        assert legend is not None
+        return [text.get_text() for text in legend.get_texts()], figure.axes[0]
+
+    both, _ = entries(trials_of())
+    assert both[-6:] == ["η 0.75", "η 0.85", "K 64", "K 128", "K 256", "K 512"]
+    assert "untrained: 30.00" in both
+    assert "95 % CI" in both
+    one, ax = entries(trials_of(decays=(0.5, 0.75, 0.9), times=(8,)))
+    assert not any(text.startswith("η") for text in one)
+    (top,) = ax.child_axes
+    assert top.get_xlabel() == "η (K = 512, N = 64)"
+    assert [tick.get_text() for tick in top.get_xticklabels()] == ["0.5", "0.75", "0.9"]
+
+
+def test_a_baseline_far_away_is_text_and_not_in_the_legend() -> None:
+    ax = figures.new_figure(1, 1, width=4, height=3)[1][0]
+    ax.set_ylim(70, 72)
+    figures.draw_baseline(71.0, ax)
+    assert (ax.get_ylim(), ax.get_lines()[-1].get_label()) == ((70, 72), "untrained: 71.00")
+    figures.draw_baseline(10.0, ax)
+    assert ax.get_ylim() == (70, 72)
+    assert [text.get_text() for text in ax.texts] == ["untrained: 10.00, below the axis"]
+    assert len(ax.get_lines()) == 1
+
+
+def test_a_grid_of_one_seed_is_drawn_of_plain_means(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    trials = trials_of(seeds=(0,))
+    info = sufficiency_topic.compute(StudyContext(study_of(trials)))
+    assert info is not None
+    assert info.answer == "cannot be tested"
+    assert sorted(info.cells["mean"]) == pytest.approx(sorted(trials["score"]))
+    assert sufficiency_topic.draw(info) is not None
+
+
+def test_deviations_are_within_complete_seeds() -> None:
+    runs = pd.DataFrame(
+        {
+            "a": [0, 0, 1, 1, 0],
+            "b": [0, 1, 0, 1, 0],
+            "seed": [0, 0, 0, 0, 1],
+            "score": [1.0, 2.0, 3.0, 6.0, 50.0],
+        }
+    )
+    found = compute_deviations(runs, ["a", "b"])
+    assert found["deviation"].tolist() == [-2, -1, 0, 3]
+    assert found["seed"].tolist() == [0] * 4
+
+
+def test_importances_are_of_settings_that_vary_independently(
+    trials_of: MakeTrials, settings: Settings
+) -> None:
+    trials = trials_of()
+    trials["initial_queue_size"] = trials["queue_size"] // 2
+    trials["score"] = np.log(trials["queue_size"]) * 10 + trials["ema_decay"]
+    assert independent_settings(trials, settings) == ["ema_decay", "queue_size"]
+    table = compute_importances(trials, settings)
+    assert table["setting"].iloc[0] == "queue_size"
+    assert set(table["setting"]) == {"queue_size", "ema_decay", "seed"}
+    assert table["importance"].sum() == pytest.approx(1)
+    assert table["importance"].iloc[0] > 0.9
+    pd.testing.assert_frame_equal(table, compute_importances(trials, settings))
+    assert not len(compute_importances(trials.iloc[:19], settings))
+    assert not len(compute_importances(trials[trials["ema_decay"] == 0.75], settings))
+
+
+def test_parallel_coordinates_are_of_configurations(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    info = settings_topic.compute(StudyContext(study_of(trials_of())))
+    assert info is not None
+    assert list(info.names) == ["ema_decay", "queue_size"]
+    assert len(info.configurations) == 8
+    assert info.configurations["seeds"].tolist() == [3] * 8
+    one = study_of(trials_of(decays=(0.75,)))
+    assert settings_topic.compute(StudyContext(one)) is None
+
+
+def test_training_curves_are_thinned(trials_of: MakeTrials, study_of: MakeStudy) -> None:
+    trials = trials_of(seeds=range(8))
+    assert len(trials) == 64
+    curves = pd.DataFrame(
+        [(number, step, float(step)) for number in trials["number"] for step in range(1, 201)],
+        columns=["number", "step", "loss"],
+    )
+    curves["score"] = np.where(curves["step"] % 75 == 0, curves["step"], np.nan)
+    study = dataclasses.replace(study_of(trials), curves=curves)
+    chosen = choose_curves(trials)
+    assert len(chosen) == len(set(chosen)) == MOST_TRIALS
+    table = compute_training(study)
+    one = table[table["number"] == chosen[0]]
+    assert one["loss"].notna().sum() == MOST_POINTS
+    assert one["loss"].dropna().tolist() == pytest.approx(np.arange(2.5, 200, 4))
+    assert one.loc[one["score"].notna(), "step"].tolist() == [75, 150]
+    info = training_topic.compute(StudyContext(study))
+    assert info is not None
+    assert "Drawn: 40 trials" in training_topic.draw(info).caption
+    assert training_topic.describe(info)[0].startswith("Of 40 trials drawn, 40 had their highest")
+    assert training_topic.compute(StudyContext(study_of(trials))) is None
+
+
+@pytest.mark.parametrize(("select_on", "pairs"), [("dev", "dev pairs"), ("test", "test pairs")])
+def test_training_curves_are_of_the_pairs_that_choose_the_checkpoint(
+    trials_of: MakeTrials, study_of: MakeStudy, select_on: str, pairs: str
+) -> None:
+    trials = trials_of(seeds=[0]).assign(select_on=select_on)
+    curves = trials[["number", "score"]].assign(step=1, loss=1.0)
+    info = training_topic.compute(
+        StudyContext(dataclasses.replace(study_of(trials), curves=curves))
+    )
+    assert info is not None
+    drawing, ax = training_topic.draw(info), Figure().subplots()
+    drawing.panels[0][1](ax)
+    label = ax.get_ylabel().replace("\n", " ")
+    assert pairs in label
+    assert f"Scores: {label}, which choose the checkpoint;" in drawing.caption
+
+
+def test_the_svg_file_is_light_whole_and_loads_nothing(
+    composed: dict[tuple[str, str], tuple[Drawing, Figure]],
+) -> None:
+    _, figure = composed["mtd_curve", "wide"]
+    with figures.figure_style("mtd_curve"):
+        file = figures.to_svg(figure)
+        page = figures.to_page(figure, file, name="a", title="t", description="d")
+    assert file.startswith("<?xml")
+    assert "#trial-" not in file
+    assert not re.search(r'(?:href|src)="(?!#)', file)
+    assert 'id="patch_1"' in file
+    assert "a-patch_1" not in page
+    assert page.count("<circle") == page.count('<a href="#trial-') > 10

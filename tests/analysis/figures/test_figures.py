@@ -1,0 +1,348 @@
+"""Figures, through the artists they draw and the bytes they become."""
+
+import re
+from collections.abc import Callable
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
+from numpy.typing import NDArray
+
+from analysis import figures
+from analysis.data.frames import Settings, StudyFrames
+from analysis.data.runs import choose_evenly, traced_runs
+from analysis.inference.pairing import compute_paired_curve, compute_smooth, level_scores
+from analysis.report.context import StudyContext
+from analysis.report.topics import score as score_topic
+from analysis.statistics.curves import (
+    compute_batch_curves,
+    compute_distances,
+    compute_mtd_curve,
+)
+
+pytestmark = pytest.mark.usefixtures("few_simulated_tables")
+
+MakeTrials = Callable[..., pd.DataFrame]
+
+
+@pytest.fixture
+def ax() -> Axes:
+    return figures.new_figure(1, 1, width=4, height=3)[1][0]
+
+
+def points_of(ax: Axes) -> NDArray[np.float64]:
+    clouds = [artist for artist in ax.collections if isinstance(artist, PathCollection)]
+    return np.asarray(clouds[0].get_offsets(), dtype=np.float64)
+
+
+def labelled_line(ax: Axes, label: str) -> NDArray[np.float64]:
+    line = next(line for line in ax.get_lines() if line.get_label() == label)
+    return np.asarray(line.get_xydata(), dtype=np.float64)
+
+
+def test_the_curve_shows_every_run_and_the_means(ax: Axes, trials_of: MakeTrials) -> None:
+    trials = trials_of()
+    curve = compute_mtd_curve(trials)
+    runs = traced_runs(trials)
+    figures.draw_mtd_curve(curve, ax, runs=runs, value="score", name="score")
+    np.testing.assert_array_equal(points_of(ax), runs[["mtd", "score"]])
+    np.testing.assert_array_equal(labelled_line(ax, "mean over seeds"), curve[["mtd", "mean"]])
+    assert ax.get_xscale() == "log"
+    assert len(ax.get_lines()) == 1 + 3
+    assert ax.get_ylabel() == "score"
+
+
+def test_one_seed_draws_no_band(ax: Axes, trials_of: MakeTrials) -> None:
+    figures.draw_curve(compute_mtd_curve(trials_of(seeds=(0,))), ax)
+    assert len(ax.collections) == 0
+    figures.draw_curve(compute_mtd_curve(trials_of()), ax)
+    assert len(ax.collections) == 1
+
+
+def test_a_band_far_wider_than_the_points_is_cut_and_says_so(
+    ax: Axes, trials_of: MakeTrials
+) -> None:
+    trials = trials_of(decays=(0.85,), times=(1, 8))
+    trials["score"] = 70 + trials["seed"] / 10 + trials["mtd"] / 100
+    curve = compute_mtd_curve(trials).assign(low=60.0, high=80.0)
+    figures.draw_mtd_curve(curve, ax, runs=trials, value="score", name="score")
+    low, high = ax.get_ylim()
+    assert 69 < low < trials["score"].min() < trials["score"].max() < high < 71.5
+    assert "95 % CI, cut: 60 to 80" in ax.get_legend_handles_labels()[1]
+
+
+def test_a_band_that_fits_is_shown_whole(ax: Axes, trials_of: MakeTrials) -> None:
+    trials = trials_of(decays=(0.85,), times=(1, 8))
+    curve = compute_mtd_curve(trials)
+    curve = curve.assign(low=trials["score"].min(), high=trials["score"].max())
+    figures.draw_mtd_curve(curve, ax, runs=trials, value="score", name="score")
+    assert "95 % CI" in ax.get_legend_handles_labels()[1]
+
+
+def test_a_wide_range_is_drawn_on_a_logarithm(ax: Axes, trials_of: MakeTrials) -> None:
+    curve = compute_mtd_curve(trials_of(times=(1, 100)))
+    figures.draw_published_curve(curve, ax, name="score")
+    assert ax.get_xscale() == "log"
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["5", "10", "20", "50", "100"]
+
+
+def test_runs_without_an_mtd_are_a_horizontal_line(ax: Axes) -> None:
+    scores = {"SimCSE": [70.0, 72.0], "other": [60.0]}
+    runs = {
+        name: pd.DataFrame({"score": values, "seed": 0, "number": range(len(values))})
+        for name, values in scores.items()
+    }
+    figures.draw_untraced(runs, ax)
+    np.testing.assert_array_equal(labelled_line(ax, "SimCSE (no MTD)"), [[0, 71], [1, 71]])
+    np.testing.assert_array_equal(labelled_line(ax, "other (no MTD)"), [[0, 60], [1, 60]])
+    drawn = [line for line in ax.get_lines() if str(line.get_label()).endswith("(no MTD)")]
+    assert len({(line.get_color(), line.get_linestyle()) for line in drawn}) == 2
+    assert len({line.get_marker() for line in ax.get_lines()} - {"None"}) == 2
+
+
+@pytest.mark.parametrize("decays", [(0.75, 0.85), (0.75, 0.999)], ids=["narrow", "wide"])
+@pytest.mark.parametrize("score", [40.0, 55.0, 70.0, 78.0, 95.0])
+def test_lines_without_an_mtd_lie_inside_the_axes_beside_a_cut_band(
+    trials_of: MakeTrials, study_of: Callable[..., StudyFrames], decays: list[float], score: float
+) -> None:
+    trials = trials_of(seeds=(0, 1), decays=decays, shape=lambda _: 70.0)
+    without = trials.iloc[:2].assign(mtd=np.nan, score=score, method="simcse", number=[98, 99])
+    trials = pd.concat([trials.assign(method="mocose"), without], ignore_index=True)
+    drawing = score_topic.draw(score_topic.compute(StudyContext(study_of(trials))))
+    assert drawing is not None
+    with figures.figure_style("plot"):
+        figure, (ax,) = figures.new_figure(1, 1, width=7, height=3)
+        drawing.panels[0][1](ax)
+        figure.draw_without_rendering()
+    legend = ax.get_legend()
+    assert legend is not None
+    assert any(", cut: " in text.get_text() for text in legend.get_texts())
+    line = labelled_line(ax, "SimCSE (no MTD)")
+    np.testing.assert_array_equal(line, [[0, score], [1, score]])
+    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+    assert bottom < score < top
+    for points in (points_of(ax), labelled_line(ax, "mean over seeds")):
+        assert ((left < points[:, 0]) & (points[:, 0] < right)).all()
+        assert ((bottom < points[:, 1]) & (points[:, 1] < top)).all()
+
+
+def test_limits_are_not_extended_for_lines_inside_them(ax: Axes) -> None:
+    ax.set_ylim(10, 20)
+    figures.draw_untraced({"SimCSE": pd.DataFrame({"score": [15.0]})}, ax)
+    assert ax.get_ylim() == (10, 20)
+
+
+def test_the_paired_curve_has_a_line_at_zero(
+    ax: Axes, trials_of: MakeTrials, settings: Settings
+) -> None:
+    trials = trials_of()
+    levels = level_scores(trials, settings)
+    curve = compute_paired_curve(levels)
+    smooth = compute_smooth(levels)
+    best = curve["mtd"].iloc[3:5].tolist()
+    figures.draw_paired_curve(curve, ax, smooth=smooth, optimal=best)
+    np.testing.assert_array_equal(ax.get_lines()[0].get_ydata(), [0, 0])
+    np.testing.assert_array_equal(labelled_line(ax, "smooth curve"), smooth[["mtd", "mean"]])
+    rings = [
+        each for each in ax.collections if each.get_label() == "indistinguishable from the best"
+    ]
+    np.testing.assert_array_equal(rings[0].get_offsets(), curve[["mtd", "mean"]].iloc[3:5])
+    bars = [each for each in ax.containers if each.get_label() == "level"]
+    np.testing.assert_array_equal(
+        bars[0].lines[0].get_xydata(),  # type: ignore[union-attr]
+        curve[["mtd", "mean"]],
+    )
+
+
+def test_each_batch_size_has_its_line(ax: Axes, trials_of: MakeTrials) -> None:
+    curves = compute_batch_curves(trials_of(batches=(64, 128)))
+    figures.draw_batch_curves(curves, ax, sizes=[32, 64, 128], name="score")
+    for size in (64, 128):
+        expected = curves.loc[curves["batch_size"] == size, ["mtd", "mean"]]
+        np.testing.assert_array_equal(labelled_line(ax, f"batch size {size}"), expected)
+
+
+def test_a_batch_size_has_one_colour_in_all_panels(trials_of: MakeTrials) -> None:
+    curves = compute_batch_curves(trials_of(batches=(64, 128)))
+    colours = []
+    for shown in (curves, curves[curves["batch_size"] == 128]):
+        ax = figures.new_figure(1, 1, width=4, height=3)[1][0]
+        figures.draw_batch_curves(shown, ax, sizes=[64, 128], name="score")
+        colours.append({line.get_label(): line.get_color() for line in ax.get_lines()})
+    assert colours[0]["batch size 128"] == colours[1]["batch size 128"]
+    assert colours[0]["batch size 128"] != colours[0]["batch size 64"]
+
+
+def test_a_legend_stands_below_the_axes(ax: Axes) -> None:
+    ax.plot([0, 1], [0, 1], label="a line")
+    ax.set_xlabel("steps")
+    figures.add_legend(ax)
+    figure, legend = ax.get_figure(root=True), ax.get_legend()
+    assert figure is not None
+    assert legend is not None
+    figure.draw_without_rendering()
+    assert legend.get_window_extent().y1 <= ax.xaxis.label.get_window_extent().y0
+    assert legend.get_window_extent().y0 >= 0
+
+
+def test_the_plane_shows_every_run(ax: Axes, trials_of: MakeTrials) -> None:
+    table = compute_distances(trials_of())
+    figures.draw_plane(table, ax)
+    np.testing.assert_array_equal(points_of(ax), table[["uniformity", "alignment"]])
+
+
+def test_spectra_after_training_are_drawn_with_the_one_before(ax: Axes) -> None:
+    pairs = [("after", float(level)) for level in (1, 2, 3)] + [("before", np.nan)]
+    index = pd.MultiIndex.from_tuples(pairs, names=["moment", "mtd"])
+    spectra = pd.DataFrame([[1.0, 0.5, 0.0]] * len(pairs), index=index)
+    figures.draw_spectra(spectra.loc[["before"]], spectra.loc[["after"]], ax)
+    assert len(ax.get_lines()) == 3 + 1
+    np.testing.assert_array_equal(
+        labelled_line(ax, "before training"), [[1, 1], [2, 0.5], [3, np.nan]]
+    )
+
+
+def test_ratios_of_spectra_are_to_their_geometric_mean(ax: Axes) -> None:
+    levels = pd.MultiIndex.from_product([["after"], [5.0, 20.0]], names=["moment", "mtd"])
+    after = pd.DataFrame([[1.0, 0.4, 1e-7], [1.0, 0.1, 1e-7]], index=levels)
+    figures.draw_spectrum_ratios(after, ax)
+    lines = [np.asarray(line.get_xydata(), dtype=float) for line in ax.get_lines()]
+    assert [line[:, 0].tolist() for line in lines] == [[1, 2, 3]] * 2
+    # the mean of 0.4 and 0.1 is 0.2; values of rounding errors alone are not drawn
+    assert lines[0][:2, 1] == pytest.approx([1, 2])
+    assert lines[1][:2, 1] == pytest.approx([1, 0.5])
+    assert np.isnan([line[2, 1] for line in lines]).all()
+
+
+def test_seed_differences_are_the_best_level_less_each_end(
+    ax: Axes, trials_of: MakeTrials, study_of: Callable[..., StudyFrames]
+) -> None:
+    trials = trials_of(decays=(0.85,), times=(1, 2, 8)).round({"mtd": 3})
+    info = score_topic.compute(StudyContext(study_of(trials)))
+    differences = score_topic.compare_seeds(info)
+    scores = trials.pivot_table(index="seed", columns="mtd", values="score")
+    first, best, last = scores.columns
+    assert info.verdict.peak_mtd == best
+    for end in (first, last):
+        shown = differences.loc[differences["end"] == end].set_index("seed")["difference"]
+        assert shown.to_dict() == pytest.approx((scores[best] - scores[end]).to_dict())
+    figures.draw_seed_differences(differences, ax)
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["less MTD 7.67", "less MTD 14.7"]
+    rows = differences["end"].map({first: 0, last: 1})
+    drawn = np.column_stack([differences["difference"], rows])
+    np.testing.assert_allclose(points_of(ax), drawn)
+
+
+def test_rows_that_are_drawn_are_chosen_evenly() -> None:
+    table = pd.DataFrame({"mtd": range(60)})
+    drawn = choose_evenly(table, 24)["mtd"].tolist()
+    assert (len(drawn), drawn[0], drawn[-1]) == (24, 0, 59)
+    assert set(np.diff(drawn)) == {2, 3}
+    assert choose_evenly(table, 60) is table
+
+
+def test_cells_of_a_grid_are_written_out(ax: Axes) -> None:
+    table = pd.DataFrame(
+        {"share": [0.0, 0.25, 0.25], "queue_size": [64, 64, 128], "mean": [1.0, 2.0, 3.456]}
+    )
+    figures.draw_grid(
+        table,
+        ax,
+        by=("share", "queue_size"),
+        value="mean",
+        labels=("share", "size"),
+        names=("none", "1/4"),
+    )
+    assert [text.get_text() for text in ax.texts] == ["1.00", "2.00", "3.46"]
+    assert {text.get_color() for text in ax.texts} == {".15"}
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["none", "1/4"]
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["64", "128"]
+    # in the order of the rows, 0 the lightest; the cell without a value is not drawn
+    (mesh,) = ax.collections
+    np.testing.assert_array_equal(
+        np.ma.filled(mesh.get_array(), np.nan), [[1.0, np.nan], [2.0, 3.456]]
+    )
+    assert mesh.get_clim() == (1.0, 3.456)
+
+
+def test_cells_too_narrow_for_numbers_have_none(ax: Axes) -> None:
+    table = pd.DataFrame({"share": 0.0, "queue_size": range(13), "mean": [*range(13)]})
+    options = {"by": ("share", "queue_size"), "value": "mean"}
+    figures.draw_grid(table, ax, labels=("share", "size"), names=("none",), **options)
+    assert not ax.texts
+    (mesh,) = ax.collections
+    assert mesh.get_clim() == (12 - 5, 12)
+
+
+def test_rows_are_named_in_printable_letters(ax: Axes) -> None:
+    table = pd.DataFrame(
+        {"queue_slice": ["0-$x$\x00", "all"], "mean": [1.0, 2.0], "low": 0.5, "high": 2.5}
+    )
+    figures.draw_rows(table, ax, names=table["queue_slice"].tolist(), label="positions", name="s")
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["0-$x$?", "all"]
+    np.testing.assert_array_equal(ax.get_lines()[0].get_xydata(), [[1, 0], [2, 1]])
+
+
+def drawn(trials: pd.DataFrame) -> tuple[bytes, str]:
+    with figures.figure_style("plot"):
+        figure, axes = figures.new_figure(1, 1, width=4, height=3)
+        figures.draw_plane(compute_distances(trials), axes[0])
+        file = figures.to_svg(figure)
+        svg = figures.to_page(figure, file, name="plot", title="A <b>", description="5 & 6")
+        return figures.to_png(figure), svg
+
+
+def test_the_same_data_give_the_same_bytes(trials_of: MakeTrials) -> None:
+    first, second = drawn(trials_of()), drawn(trials_of())
+    assert first == second
+    assert first != drawn(trials_of(draw=1))
+
+
+def test_png_has_200_dots_per_inch_and_no_date(trials_of: MakeTrials) -> None:
+    png, _ = drawn(trials_of())
+    assert int.from_bytes(png[16:20]) == 4 * 200
+    assert b"Software" not in png
+    assert b"tIME" not in png
+
+
+def test_svg_has_real_text_its_own_ids_and_no_address(trials_of: MakeTrials) -> None:
+    _, svg = drawn(trials_of())
+    root = ElementTree.fromstring(svg)
+    assert root.find("title") is not None
+    assert root.findtext("title") == "A <b>"
+    assert root.findtext("desc") == "5 & 6"
+    assert "uniformity (lower: more spread out)" in svg
+    assert "http" not in svg
+    identifiers = re.findall(r'\bid="([^"]+)"', svg)
+    assert len(identifiers) == len(set(identifiers))
+    assert all(name.startswith("plot-") for name in identifiers)
+    targets = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
+    assert {name for name in targets if not name.startswith("trial-")} <= set(identifiers)
+
+
+def test_many_points_are_drawn_as_pixels(trials_of: MakeTrials) -> None:
+    _, svg = drawn(trials_of(seeds=range(200)))
+    assert svg.count("<use") < 200
+    assert "data:image/png;base64" in svg
+
+
+def test_structures_that_coincide_are_both_to_be_seen_and_wide_bands_cut() -> None:
+    table = pd.DataFrame(
+        {
+            "structure": ["a"] * 3 + ["b"] * 3,
+            "step": [10, 20, 30] * 2,
+            "mean": [10.0, 20.0, 30.0] * 2,
+            "low": [-100.0, 10.0, 20.0] * 2,
+            "high": [110.0, 30.0, 40.0] * 2,
+        }
+    )
+    ax = figures.new_figure(1, 1, width=4, height=3)[1][0]
+    figures.draw_structures(table, ax, value="mean", label="score")
+    lower, upper = ax.get_lines()
+    assert (lower.get_linestyle(), upper.get_linestyle()) == ("-", "--")
+    assert lower.get_markersize() > upper.get_markersize()
+    assert ax.get_ylim() == (-20, 60)  # 1.5 times the 20 points between the means on both sides
+    assert "95 % CI, cut: -100 to 110" in ax.get_legend_handles_labels()[1]

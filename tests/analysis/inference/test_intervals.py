@@ -1,0 +1,53 @@
+"""Means over seeds and their intervals."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from analysis.inference.intervals import estimate, half_width, summarise
+
+
+def test_the_interval_is_scipys_over_the_seeds_means() -> None:
+    runs = pd.DataFrame({"group": "a", "seed": [0, 0, 1, 1, 2], "score": [1.0, 3.0, 4.0, 6.0, 9.0]})
+    row = summarise(runs, by=["group"], level=0.9).iloc[0]
+    means = np.array([2.0, 5.0, 9.0])
+    low, high = stats.t.interval(0.9, 2, loc=means.mean(), scale=stats.sem(means))
+    assert (row["n"], row["seeds"]) == (5, 3)
+    assert row["mean"] == pytest.approx(means.mean())
+    assert (row["low"], row["high"]) == pytest.approx((low, high))
+
+
+def test_rows_of_one_seed_do_not_narrow_the_interval() -> None:
+    runs = pd.DataFrame({"group": "a", "seed": 0, "score": np.arange(50.0)})
+    row = summarise(runs, by=["group"]).iloc[0]
+    assert row["n"] == 50
+    assert np.isnan(row["low"])
+    assert np.isnan(row["high"])
+
+
+def test_no_runs_give_no_rows_but_the_columns() -> None:
+    empty = pd.DataFrame({"group": [], "seed": [], "score": []})
+    table = summarise(empty, by=["group"])
+    assert list(table) == ["group", "n", "seeds", "mean", "low", "high"]
+    assert table.empty
+
+
+@pytest.mark.parametrize("level", [0, 1, 95])
+def test_a_level_that_is_no_share_is_refused(level: float) -> None:
+    with pytest.raises(ValueError, match=f"level is {level}; it must lie between 0 and 1"):
+        half_width(1.0, 3, level=level)
+
+
+@pytest.mark.parametrize("level", [0.9, 0.95])
+def test_an_estimate_is_scipys_t_interval(level: float) -> None:
+    values = np.array([1.0, 2.0, 4.0, 4.5])
+    found = estimate(values, level)
+    low, high = stats.t.interval(level, 3, loc=values.mean(), scale=stats.sem(values))
+    assert (found.mean, found.low, found.high) == pytest.approx((values.mean(), low, high))
+
+
+def test_one_seed_has_no_interval() -> None:
+    found = estimate(np.array([3.0]), 0.95)
+    assert found.mean == pytest.approx(3)
+    assert np.isnan([found.low, found.high]).all()

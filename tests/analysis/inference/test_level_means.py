@@ -1,0 +1,141 @@
+"""Level means: the numbers of the paper's figure 2, and the tests on curves of known shape."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from analysis.data.level_means import LevelMeans, load_published_means
+from analysis.inference.level_means import KnownErrors, NullMeans, equality_p, judge_means
+from analysis.inference.shapes import ShapeTests, shape_tests
+from analysis.report import write_level_means
+
+LEVELS = np.array([5.0, 6, 8, 12, 20, 36, 68])
+SENTENCES = {
+    "peaked": "The score peaks inside the tested range, with the highest mean at MTD 12: ",
+    "rising": "The score rises overall with MTD from 5 to 68: ",
+    "falling": "The score falls overall with MTD from 5 to 68: ",
+    "flat": "The score is flat from MTD 5 to 68: any two levels differ by less than 0.5 points",
+    "inconclusive": "No shape of the curve is statistically significant ",
+}
+
+
+def means_of(
+    values: np.ndarray, error: float | np.ndarray, levels: np.ndarray = LEVELS
+) -> LevelMeans:
+    half = 1.959964 * np.broadcast_to(error, values.shape)
+    band = {"mean": values, "low": values - half, "high": values + half}
+    return LevelMeans("test", "Made up.", pd.DataFrame({"mtd": levels} | band))
+
+
+def test_figure_2_of_the_paper_does_not_show_a_peak() -> None:
+    judged = judge_means(load_published_means("figure2"))
+    verdict = judged.verdict
+    assert verdict.verdict == "falling"
+    assert verdict.p_value > 0.1
+    assert verdict.best_is_inside
+    assert (judged.left_out, round(judged.p_left_out, 2)) == (21, 0.15)
+    assert judged.p_equal == pytest.approx(0.0072, abs=0.0002)
+    assert verdict.peak_mtd == 14.667
+    assert verdict.peak_interval is None
+
+
+def test_its_page_states_the_numbers_and_the_assumption(tmp_path: Path) -> None:
+    report = write_level_means(
+        load_published_means("figure2"), tmp_path, generated="now", version="0"
+    )
+    page = report.page.read_text(encoding="utf-8")
+    for part in (
+        "<bdi>MoCoSE, figure 2</bdi>",
+        "<h1>The score falls overall with MTD; it is best between MTD 5 and 14.7</h1>",
+        "9 levels, standard errors as given",
+        "change over the range −0.35 points",
+        "mtdlab report --published figure2",
+        "A flat curve is rejected (p = 0.0072), but without MTD 21 it is not (p = 0.15)",
+        "Assumption: each band is a 95 % interval of its mean.",
+        "Nothing is compared seed by seed",
+    ):
+        assert part in page
+    table = pd.read_csv(tmp_path / "tables" / "means.csv")
+    assert table["error"].tolist()[0] == pytest.approx(0.34 / 2 / 1.96, abs=1e-4)
+    assert table["optimal"].tolist() == ["yes"] * 8 + ["no"]
+    figures = {"means.png", "means.svg"}
+    tables = {"means.csv", "means.md", "means.tex"}
+    assert {path.name for path in tmp_path.rglob("*.*")} == {"index.html"} | figures | tables
+
+
+def test_an_unknown_figure_is_refused() -> None:
+    with pytest.raises(ValueError, match="unknown published means 'figure9'; choose from figure2"):
+        load_published_means("figure9")
+
+
+def test_a_critical_value_of_independent_contrasts_is_known() -> None:
+    # the largest of L independent normal values: quantile of 0.95^(1/L)
+    tests = ShapeTests(NullMeans(KnownErrors(np.ones(7))), LEVELS)
+    pairs = np.kron(np.eye(3), [1.0, -1])
+    found = tests.simultaneous(np.hstack([pairs, np.zeros((3, 1))])).critical(0.05)
+    assert found == pytest.approx(stats.norm.ppf((1 + 0.95 ** (1 / 3)) / 2), abs=0.03)
+
+
+def test_a_slope_has_the_p_value_of_a_z_test() -> None:
+    values, errors = np.array([40.0, 41, 41.5, 41, 42, 43, 42]), np.full(7, 0.9)
+    found = judge_means(means_of(values, errors)).verdict
+    place = np.log(LEVELS) - np.log(LEVELS).mean()
+    z = place @ values / (0.9 * np.linalg.norm(place))
+    assert found.p_trend == pytest.approx(2 * stats.norm.sf(z), abs=0.002)
+
+
+def test_equal_means_give_the_chi_square_test() -> None:
+    values, errors = np.array([1.0, 2, 4]), np.array([1.0, 1, 2])
+    mean = (1 + 2 + 4 / 4) / 2.25
+    square = (1 - mean) ** 2 + (2 - mean) ** 2 + ((4 - mean) / 2) ** 2
+    assert equality_p(values, errors) == pytest.approx(stats.chi2.sf(square, 2))
+
+
+@pytest.mark.parametrize(
+    ("shape", "error", "verdict", "excluded"),
+    [
+        (lambda x: -np.abs(x - 2.5), 0.05, "peaked", False),
+        (lambda x: x, 0.05, "rising", True),
+        (lambda x: -x, 0.05, "falling", True),
+        (lambda x: 0 * x, 0.05, "flat", True),
+        (lambda x: 0 * x, 2.0, "inconclusive", False),
+        (lambda x: x, 0.6, "rising", False),
+    ],
+)
+def test_known_shapes_have_their_verdict(
+    shape: object, error: float, verdict: str, excluded: bool
+) -> None:
+    assert callable(shape)
+    judged = judge_means(means_of(shape(np.log(LEVELS)) + 40, error)).verdict
+    assert (judged.verdict, judged.peak_excluded) == (verdict, excluded)
+    assert judged.sentence.startswith(SENTENCES[verdict])
+
+
+def test_flat_curves_rarely_have_a_peak_or_a_best_level_left_out() -> None:
+    rng = np.random.default_rng(3)
+    errors = rng.uniform(0.5, 2, size=7)
+    tests = ShapeTests(NullMeans(KnownErrors(errors)), LEVELS)
+    found = tests.classify_all(tests.fit(rng.normal(size=(1000, 7)) * errors), 0.05, 0.5)
+    # at a rate of 0.05, more than 73 of 1,000 has a probability below 0.001
+    assert np.isin(found.shape, ("peaked", "rising", "falling")).sum() <= 73
+    assert (~found.optimal[:, 0]).sum() <= 73
+
+
+def test_the_rule_is_that_of_runs() -> None:
+    """A trend needs its end among the levels that may be the best, for means as for runs."""
+    means = np.array([0.0, 1, 2, 3, 4, 5, 4.3])
+    scores = means + 0.4 * np.sqrt(5) * np.random.default_rng(1).normal(size=(5, 7))
+    scores += means - scores.mean(axis=0)
+    runs = shape_tests(scores, LEVELS)
+    found = judge_means(means_of(means, 0.4)).verdict
+    assert found.verdict == runs.classify(runs.fit(scores), 0.05, 0.5).shape == "rising"
+
+
+def test_few_levels_and_no_margin_are_refused() -> None:
+    with pytest.raises(ValueError, match="2 levels; a shape needs at least 3"):
+        judge_means(means_of(np.array([1.0, 2]), 1.0, LEVELS[:2]))
+    with pytest.raises(ValueError, match="margin is 0; it must be above 0"):
+        judge_means(means_of(np.ones(7), 1.0), margin=0)

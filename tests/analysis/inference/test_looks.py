@@ -1,0 +1,86 @@
+"""Interim looks: the decision, and the levels that get the next seeds."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.inference.looks import judge_look, leading_levels
+
+LEVELS = np.array([5.0, 10.0, 20.0, 40.0, 80.0])
+
+
+def trials_of(effects: list[float], seeds: int, sd: float) -> pd.DataFrame:
+    random = np.random.default_rng(0)
+    scores = np.array(effects) + np.arange(seeds)[:, None] + sd * random.normal(size=(seeds, 5))
+    seed, level = np.indices((seeds, 5))
+    return pd.DataFrame(
+        {
+            "number": range(5 * seeds),
+            "state": "COMPLETE",
+            "seed": seed.ravel(),
+            "mtd": LEVELS[level.ravel()],
+            "score": scores.ravel(),
+        }
+    )
+
+
+PEAK, SATURATING, RISING = [0.0, 4, 6, 4, 0], [0.0, 4, 6, 6.5, 6.4], [0.0, 2, 4, 6, 8]
+PLATEAU, FLAT = [0.0, 4, 6, 6.45, 6.44], [0.0] * 5
+
+
+@pytest.mark.parametrize(
+    ("effects", "sd", "is_last", "verdict", "decision"),
+    [
+        (PEAK, 0.5, False, "peaked", "decided"),
+        (PEAK, 20.0, False, "inconclusive", "continue"),
+        (PEAK, 20.0, True, "inconclusive", "max_seeds"),
+        (FLAT, 0.05, False, "flat", "flat"),
+        # the best level is inside and a peak is not excluded: more seeds may find it
+        (SATURATING, 0.5, False, "rising", "continue"),
+        (SATURATING, 0.5, True, "rising", "decided"),
+        (PLATEAU, 0.05, False, "rising", "decided"),
+        (RISING, 1.5, False, "rising", "decided"),
+    ],
+)
+def test_the_decision_of_a_look(
+    effects: list[float], sd: float, is_last: bool, verdict: str, decision: str
+) -> None:
+    found = judge_look(trials_of(effects, 5, sd), [], alpha=0.02, margin=0.5, is_last=is_last)
+    assert (found.verdict, found.decision) == (verdict, decision)
+    assert found.p_value is not None
+    assert (found.p_value <= 0.02) == (verdict in ("peaked", "rising"))
+
+
+def test_the_level_of_a_look_decides() -> None:
+    trials = trials_of([0.0, 1, 2, 1, 0], 4, 1.0)
+    p_value = judge_look(trials, [], alpha=0.05, margin=0.5, is_last=False).p_value
+    assert p_value is not None
+    strict, lenient = (
+        judge_look(trials, [], alpha=alpha, margin=0.5, is_last=False).verdict
+        for alpha in (p_value / 2, min(2 * p_value, 0.5))
+    )
+    assert (strict, lenient) == ("inconclusive", "peaked")
+
+
+def test_without_scores_there_is_nothing_to_continue() -> None:
+    trials = trials_of(PEAK, 2, 1.0).assign(state="FAIL")
+    found = judge_look(trials, [], alpha=0.05, margin=0.5, is_last=False)
+    assert (found.decision, found.p_value) == ("no scores", None)
+
+
+@pytest.mark.parametrize(
+    ("optimal", "leading"),
+    [
+        ([20.0], (5.0, 10.0, 20.0, 40.0, 80.0)),
+        ([5.0], (5.0, 10.0, 80.0)),
+        ([78.0], (5.0, 40.0, 80.0)),
+        ([10.0], (5.0, 10.0, 20.0, 80.0)),
+        # levels between optimal ones are included
+        ([5.0, 20.0], (5.0, 10.0, 20.0, 40.0, 80.0)),
+        ([5.0, 10.0], (5.0, 10.0, 20.0, 80.0)),
+    ],
+)
+def test_the_optimal_range_its_neighbours_and_the_ends_are_leading_levels(
+    optimal: list[float], leading: tuple[float, ...]
+) -> None:
+    assert leading_levels(LEVELS.tolist(), optimal) == leading

@@ -1,0 +1,83 @@
+"""Boundaries of repeated looks: published values, simulation of their definition, errors."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special
+
+from analysis.inference.looks import compute_boundaries, spend
+
+FIVE = np.arange(1, 6) / 5
+REFERENCE = Path(__file__).parents[1] / "reference" / "sequential.json"
+SPENDING = {"asOF": "obrien-fleming", "asP": "pocock"}
+
+
+@pytest.mark.parametrize("expected", json.loads(REFERENCE.read_text()))
+def test_one_sided_boundaries_are_those_of_rpact(expected: dict[str, Any]) -> None:
+    rates, spending = expected["information_rates"], SPENDING[expected["spending"]]
+    found = compute_boundaries(rates, expected["alpha"], spending=spending)
+    assert found.critical == pytest.approx(expected["critical"], abs=1e-5)
+    assert found.nominal == pytest.approx(expected["nominal_p"], rel=1e-5)
+    assert found.cumulative == pytest.approx(expected["alpha_spent"], abs=2e-8)
+
+
+def test_five_equal_looks_have_the_published_two_sided_critical_values() -> None:
+    """Lan and DeMets' O'Brien-Fleming-like function at alpha 0.05, as ldbounds prints it."""
+    found = compute_boundaries(FIVE, 0.05, sides=2)
+    assert found.critical == pytest.approx([4.8769, 3.3569, 2.6803, 2.2898, 2.0310], abs=2e-4)
+    assert found.cumulative[-1] == pytest.approx(0.05)
+    assert found.nominal == pytest.approx(2 * special.ndtr(-found.critical))
+
+
+def test_five_equal_looks_of_the_pocock_like_function() -> None:
+    found = compute_boundaries(FIVE, 0.05, spending="pocock", sides=2)
+    assert found.critical == pytest.approx([2.4380, 2.4268, 2.4102, 2.3966, 2.3859], abs=2e-4)
+
+
+@pytest.mark.parametrize("spending", ["obrien-fleming", "pocock", "linear"])
+def test_one_look_has_the_critical_value_of_a_single_test(spending) -> None:
+    found = compute_boundaries([1.0], 0.05, spending=spending)
+    assert found.critical == pytest.approx([1.644854], abs=1e-6)
+    assert found.nominal == pytest.approx([0.05])
+
+
+@pytest.mark.parametrize("spending", ["obrien-fleming", "pocock", "linear"])
+def test_paths_cross_at_each_look_as_often_as_is_spent_there(spending) -> None:
+    fractions = np.array([0.3, 0.5, 0.7, 1.0])
+    found = compute_boundaries(fractions, 0.05, spending=spending)
+    steps = np.sqrt(np.diff(fractions, prepend=0.0))
+    sums = np.cumsum(np.random.default_rng(0).standard_normal((400_000, 4)) * steps, axis=1)
+    crossed = sums / np.sqrt(fractions) > found.critical
+    up_to = np.maximum.accumulate(crossed, axis=1).mean(axis=0)
+    assert up_to == pytest.approx(found.cumulative, abs=4 * np.sqrt(0.05 * 0.95 / 400_000))
+
+
+def test_all_of_alpha_is_spent_at_the_end_and_little_at_first() -> None:
+    late, even, linear = (
+        spend([0.2, 1.0], 0.05, name) for name in ("obrien-fleming", "pocock", "linear")
+    )
+    assert linear == pytest.approx([0.01, 0.05])
+    assert late == pytest.approx([1.17264e-5, 0.05], rel=1e-4)
+    assert even == pytest.approx([0.05 * np.log(1 + (np.e - 1) / 5), 0.05])
+
+
+def test_a_look_at_which_nothing_is_spent_is_never_significant() -> None:
+    found = compute_boundaries([0.01, 1.0], 0.05)
+    assert found.critical[0] == np.inf
+    assert found.nominal[0] == 0
+    assert found.critical[1] == pytest.approx(1.644854, abs=1e-5)
+
+
+@pytest.mark.parametrize("fractions", [[], [0.0, 1.0], [0.5, 0.5], [0.7, 0.3], [0.5, 1.1]])
+def test_fractions_that_do_not_rise_to_at_most_1_are_refused(fractions) -> None:
+    with pytest.raises(ValueError, match="they must rise, above 0 and at most to 1"):
+        compute_boundaries(fractions)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6])
+def test_an_alpha_outside_its_range_is_refused(alpha: float) -> None:
+    with pytest.raises(ValueError, match="it must be above 0 and at most"):
+        compute_boundaries([1.0], alpha)

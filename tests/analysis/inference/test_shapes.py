@@ -1,0 +1,242 @@
+"""The tests of a shape: error rates, power, and each rule on scores with known result."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from analysis.inference.blocks import Blocks
+from analysis.inference.shapes import (
+    ShapeResult,
+    compare_columns,
+    design_tests,
+    shape_tests,
+    slope_contrasts,
+)
+from analysis.inference.simultaneous import Families, NullFits
+
+DISTANCE = np.geomspace(5, 200, 7)
+FULL = design_tests(np.ones((5, 7), dtype=bool), DISTANCE)
+PLACE = np.linspace(-1, 1, 7)
+BLOCKS = Blocks(np.ones((5, 7), dtype=bool), np.log(DISTANCE))
+CENTRE = 3
+
+
+def draw(truth: np.ndarray, *, tables: int = 300, noisy: float = 1.0, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    noise = rng.normal(size=(tables, 5, 7))
+    noise[:, :, 0] *= noisy
+    return 40 + truth + rng.normal(scale=5, size=(tables, 5, 1)) + noise
+
+
+def count_shapes(tables: np.ndarray) -> Counter[str]:
+    return Counter(FULL.classify_all(FULL.fit(tables), 0.05, 0.5).shape.tolist())
+
+
+def classify(scores: np.ndarray, distance: np.ndarray = DISTANCE) -> ShapeResult:
+    tests = shape_tests(scores, distance)
+    return tests.classify(tests.fit(scores), 0.05, 0.5)
+
+
+def test_slopes_are_those_of_least_squares() -> None:
+    up, down = slope_contrasts(DISTANCE)
+    scores = np.random.default_rng(0).normal(size=7)
+    for row, level in enumerate(range(1, 6)):
+        rise = np.polyfit(np.log(DISTANCE[: level + 1]), scores[: level + 1], 1)[0]
+        fall = np.polyfit(np.log(DISTANCE[level:]), scores[level:], 1)[0]
+        assert (up[row] @ scores, -down[row] @ scores) == pytest.approx((rise, fall))
+
+
+@pytest.mark.parametrize("noisy", [1.0, 4.0])
+@pytest.mark.parametrize("step", [(0, 8), (8, 0), (0, 0)])
+def test_scores_that_only_rise_or_fall_are_seldom_called_peaked(
+    noisy: float, step: tuple[int, int]
+) -> None:
+    """The least favourable curves: the whole change is between the first or last two levels."""
+    truth = np.full(7, float(step[1]))
+    truth[0] = step[0]
+    for each in (truth, truth[::-1]):
+        shapes = count_shapes(draw(each, noisy=noisy))
+        # 300 tables at a rate of 0.05: more than 28 has a probability below 0.001
+        assert shapes["peaked"] <= 28
+    if step == (0, 0):
+        assert shapes["rising"] + shapes["falling"] <= 28
+
+
+def test_a_peak_is_found_where_the_error_is_smaller_than_it() -> None:
+    shapes = count_shapes(draw(3 * (1 - np.abs(PLACE))))
+    assert shapes["peaked"] >= 270
+
+
+def test_a_noisy_level_does_not_mask_a_peak() -> None:
+    truth = np.array([-12.0, 0, 3, 4, 3, 1.5, 0])
+    shapes = count_shapes(draw(truth, noisy=6.0))
+    assert shapes["peaked"] >= 150
+
+
+@pytest.mark.parametrize(("sign", "shape"), [(1, "rising"), (-1, "falling")])
+def test_a_trend_is_found_with_its_sign(sign: int, shape: str) -> None:
+    shapes = count_shapes(draw(2 * sign * PLACE))
+    assert shapes[shape] >= 270
+    assert not shapes["falling" if sign > 0 else "rising"]
+
+
+def test_the_optimal_range_contains_the_best_level() -> None:
+    truth = 1.5 * (1 - np.abs(PLACE))
+    kept = FULL.find_optimal(FULL.fit(draw(truth)), 0.05)
+    assert kept[:, CENTRE].mean() >= 0.95
+    assert kept[:, 0].mean() < 0.6
+
+
+def test_the_best_level_is_always_in_the_optimal_range() -> None:
+    for table in draw(3 * PLACE, tables=50):
+        judged = classify(table)
+        assert judged.optimal[judged.best]
+
+
+def test_flat_requires_significant_equivalence_tests() -> None:
+    quiet = 40 + 0.1 * (draw(np.zeros(7)) - 40)
+    assert count_shapes(quiet)["flat"] == 300
+    # with two levels a margin apart, flat has a probability of at most 0.05
+    bent = np.zeros(7)
+    bent[CENTRE] = 0.5
+    assert count_shapes(40 + 0.1 * (draw(bent * 10) - 40))["flat"] <= 28
+
+
+def test_an_inner_peak_is_not_excluded_where_there_is_one() -> None:
+    steep = draw(6 * PLACE, tables=50)
+    assert all(classify(table).peak_excluded for table in 40 + 0.1 * (steep - 40))
+    bump = 6 * PLACE
+    bump[5] = bump[6] + 1
+    assert not any(classify(table).peak_excluded for table in draw(bump, tables=50))
+
+
+def test_intervals_have_simultaneous_coverage() -> None:
+    tables = draw(np.zeros(7), tables=1000, noisy=4.0)
+    offsets = FULL.estimate_offsets(FULL.fit(tables), 0.05)
+    assert (np.abs(offsets.mean) < offsets.simultaneous).all(axis=1).mean() >= 0.93
+    assert (offsets.simultaneous.mean(axis=1) > offsets.pointwise.mean(axis=1)).all()
+
+
+def test_differences_from_a_level_are_valid_for_chosen_levels() -> None:
+    missed = 0
+    for table in draw(np.zeros(7)):
+        fit = FULL.fit(table)
+        best, worst = int(fit.effects.argmax()), int(fit.effects.argmin())
+        found = FULL.compare_with(fit, worst, 0.05)
+        missed += found[best, 1] > 0
+        assert found[best, 0] == pytest.approx((table[:, best] - table[:, worst]).mean())
+    assert missed <= 28
+
+
+def test_bounds_of_the_lines_agree_with_the_test_of_a_peak() -> None:
+    for table in draw(1.2 * (1 - np.abs(PLACE)), tables=100):
+        fit = FULL.fit(table)
+        judged = FULL.classify(fit, 0.05, 0.5)
+        rise, fall = FULL.estimate_peak(fit, judged.turn, 0.05)
+        assert (min(rise.low, fall.low) > 0) == (judged.p_peak <= 0.05)
+        trend = FULL.estimate_trend(fit, 0.05)
+        assert (trend.low * trend.high > 0) == (judged.p_trend <= 0.05)
+
+
+@pytest.mark.parametrize("curves", [0.0, 1.0, 3.0])
+def test_seeds_with_slopes_of_their_own_seldom_show_a_trend(curves: float) -> None:
+    own = np.random.default_rng(5).normal(size=(1000, 5, 1))
+    tables = draw(0 * PLACE, tables=1000) + curves * own * PLACE
+    found = FULL.classify_all(FULL.fit(tables), 0.05, 0.5)
+    # 1,000 tables at a rate of 0.05: more than 73 has a probability below 0.001
+    assert np.isin(found.shape, ("rising", "falling", "peaked")).sum() <= 73
+
+
+def test_two_levels_or_two_seeds_are_not_called_flat() -> None:
+    rng = np.random.default_rng(0)
+    for shape in ((2, 7), (7, 2)):
+        quiet = 40 + 1e-3 * rng.normal(size=shape)
+        assert classify(quiet, DISTANCE[: shape[1]]).shape != "flat"
+
+
+def test_items_widen_every_interval_and_raise_every_p_value() -> None:
+    table = draw(2 * (1 - np.abs(PLACE)), tables=1)[0]
+    covariance = 0.5 * (np.eye(7) - 1 / 7)
+    counted, fixed = shape_tests(table, DISTANCE, covariance), FULL
+    first, second = (tests.fit(table) for tests in (counted, fixed))
+    offsets = [tests.estimate_offsets(tests.fit(table), 0.05) for tests in (counted, fixed)]
+    assert (offsets[0].pointwise > offsets[1].pointwise).all()
+    assert (offsets[0].simultaneous > offsets[1].simultaneous).all()
+    assert counted.test_peak(first)[0] > fixed.test_peak(second)[0]
+
+
+def test_intervals_that_count_items_cover_them() -> None:
+    """Effects of the items with the given covariance, added to the scores of all seeds."""
+    rng = np.random.default_rng(4)
+    covariance = np.exp(-np.abs(np.subtract.outer(PLACE, PLACE)))
+    shared = rng.multivariate_normal(np.zeros(7), covariance, size=200)
+    tables = draw(np.zeros(7), tables=200)
+    tests = shape_tests(tables[0], DISTANCE, covariance)
+    found = tests.estimate_offsets(tests.fit(tables + shared[:, None]), 0.05)
+    covered = (np.abs(found.mean) < found.simultaneous).all(axis=1).sum()
+    # 200 tables: fewer than 180 has a probability below 0.002 at a coverage of 0.95
+    assert covered >= 180
+
+
+def test_the_optimal_range_of_a_flat_score_has_the_ends_that_are_not_worse() -> None:
+    """A peak below the margin may be significant; the ends then are not left out for it."""
+    bent = -0.5 * PLACE**2
+    tables = 40 + bent + 0.35 * np.random.default_rng(5).normal(size=(200, 5, 7))
+    fit = FULL.fit(tables)
+    found = FULL.classify_all(fit, 0.05, 2.0)
+    both = (found.shape == "flat") & (found.p_peak <= 0.05)
+    assert both.sum() >= 5
+    np.testing.assert_array_equal(found.optimal[both], FULL.find_optimal(fit, 0.05)[both])
+    assert found.optimal[both][:, [0, -1]].any()
+
+
+def test_scores_without_scatter() -> None:
+    level = np.full((3, 7), 40.1) + np.array([[0.3], [5.7], [-2.9]])
+    assert classify(level).shape == "flat"
+    peaked = level - 3 * np.abs(PLACE)
+    assert classify(peaked).shape == "peaked"
+    rising = level + 3 * PLACE
+    judged = classify(rising)
+    assert (judged.shape, judged.peak_excluded) == ("rising", True)
+
+
+def test_two_levels_have_a_trend_and_no_peak() -> None:
+    scores = np.array([[1.0, 3.0], [2.0, 4.1], [0.0, 1.9]])
+    judged = classify(scores, np.array([5.0, 9.0]))
+    assert judged.shape == "rising"
+    assert np.isnan(judged.p_peak)
+
+
+def test_a_missing_run_changes_the_design_and_not_the_verdict() -> None:
+    table = draw(4 * (1 - np.abs(PLACE)), tables=1)[0]
+    table[2, 3] = table[4, 0] = np.nan
+    assert classify(table).shape == "peaked"
+
+
+def test_critical_values_are_deterministic_and_fall_with_alpha() -> None:
+    first, again = (Families(NullFits(BLOCKS), slope_contrasts(DISTANCE)) for _ in range(2))
+    assert first.critical(0.05) == again.critical(0.05)
+    assert first.critical(0.01) > first.critical(0.05) > first.critical(0.2)
+    assert first.p_value(np.array(first.critical(0.05))) == pytest.approx(0.05, abs=0.002)
+
+
+def test_the_interval_of_a_chosen_pair_holds() -> None:
+    missed = 0
+    for table in draw(np.zeros(7)):
+        means = table.mean(axis=0)
+        found = compare_columns(table, int(means.argmin()), 0.05).differences[means.argmax()]
+        assert found[0] == pytest.approx(means.max() - means.min())
+        missed += found[1] > 0
+    assert missed <= 28
+
+
+def test_a_peak_needs_its_best_level_inside_the_range() -> None:
+    """A high first level, a minimum, and then a lower peak."""
+    truth = np.r_[6, np.linspace(0, 5, 8), np.linspace(4.5, 0, 6)]
+    distance = np.geomspace(5, 200, 15)
+    noise = np.random.default_rng(0).normal(scale=0.3, size=(5, 15))
+    judged = classify(truth + noise, distance)
+    assert judged.best == 0
+    assert judged.p_peak < 0.05
+    assert judged.shape != "peaked"

@@ -1,0 +1,175 @@
+"""Cosines on a spherical cap: closed form, quadrature, simulation, single points."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from scipy.integrate import quad
+
+from analysis import figures
+from analysis.measures.spherical_cap import (
+    cap_cosine_moments,
+    compute_spherical_cap,
+    describe_spherical_cap,
+    mixed_cosine,
+    simulate_cap_cosines,
+)
+
+DEGREES = [5, 30, 60, 84, 89.99, 90, 90.01, 120, 180]
+
+
+def slow_moments(dimension: int, angle: float) -> tuple[float, float]:
+    """Both moments by quadrature over the densities, scaled by their maximum."""
+    highest = math.sin(min(angle, math.pi / 2))
+    start = max(0.0, min(angle, math.pi / 2) - 40 / math.sqrt(dimension))
+
+    def integral(weight: Callable[[float], float]) -> float:
+        value, _ = quad(
+            lambda phi: weight(phi) * (math.sin(phi) / highest) ** (dimension - 2),
+            start,
+            angle,
+            epsabs=1e-13,
+            limit=200,
+        )
+        return float(value)
+
+    whole = integral(lambda _: 1.0)
+    height = integral(math.cos) / whole
+    square = integral(lambda phi: math.cos(phi) ** 2) / whole
+    turned, _ = quad(lambda b: math.cos(b) ** 2 * math.sin(b) ** (dimension - 3), 0, math.pi)
+    turn, _ = quad(lambda b: math.sin(b) ** (dimension - 3), 0, math.pi)
+    return height**2, square**2 + (1 - square) ** 2 * turned / turn - height**4
+
+
+@pytest.mark.parametrize("degrees", DEGREES)
+@pytest.mark.parametrize("dimension", [3, 4, 7, 32, 100])
+def test_the_closed_form_is_the_quadrature(dimension: int, degrees: float) -> None:
+    mean, variance = cap_cosine_moments(dimension, math.radians(degrees))
+    slow_mean, slow_variance = slow_moments(dimension, math.radians(degrees))
+    assert float(mean) == pytest.approx(slow_mean, abs=1e-8)
+    assert float(variance) == pytest.approx(slow_variance, abs=1e-8)
+
+
+@pytest.mark.parametrize("degrees", DEGREES)
+@pytest.mark.parametrize("dimension", [3, 4, 32, 768, 4096])
+def test_the_simulation_agrees_with_the_closed_form(dimension: int, degrees: float) -> None:
+    angle, pairs = math.radians(degrees), 20_000
+    mean, variance = map(float, cap_cosine_moments(dimension, angle))
+    drawn = simulate_cap_cosines(dimension, angle, pairs, np.random.default_rng(0))
+    assert drawn.shape == (pairs,)
+    assert abs(drawn.mean() - mean) < 4.5 * math.sqrt(variance / pairs)
+    assert drawn.var() == pytest.approx(variance, rel=0.1)
+    assert np.abs(drawn).max() <= 1 + 1e-12
+
+
+@pytest.mark.parametrize(("dimension", "degrees"), [(3, 40), (4, 70), (5, 110)])
+def test_points_drawn_one_by_one_agree(dimension: int, degrees: float) -> None:
+    """Uniform points of the sphere that lie on the cap; inner products of pairs."""
+    points = np.random.default_rng(1).standard_normal((600_000, dimension))
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    kept = points[points[:, 0] >= math.cos(math.radians(degrees))]
+    half = len(kept) // 2
+    cosines = (kept[:half] * kept[half : 2 * half]).sum(axis=1)
+    mean, variance = map(float, cap_cosine_moments(dimension, math.radians(degrees)))
+    assert half > 10_000
+    assert abs(cosines.mean() - mean) < 4.5 * math.sqrt(variance / half)
+    assert cosines.var() == pytest.approx(variance, rel=0.05)
+
+
+def test_values_known_without_integrals() -> None:
+    """The whole sphere: 0 and 1/d. Half of an ordinary sphere: heights are uniform, so 1/4 and
+    1/9 + (2/3)²/2 − 1/16.
+    """
+    mean, variance = cap_cosine_moments([3, 10, 768], math.pi)
+    assert mean.tolist() == pytest.approx([0, 0, 0], abs=1e-12)
+    assert variance.tolist() == pytest.approx([1 / 3, 1 / 10, 1 / 768])
+    mean, variance = cap_cosine_moments(3, math.pi / 2)
+    assert float(mean) == pytest.approx(1 / 4)
+    assert float(variance) == pytest.approx(1 / 9 + 2 / 9 - 1 / 16)
+
+
+def test_cosines_concentrate_at_the_rims_as_dimensions_grow() -> None:
+    """All points lie near the rim, where the mean is cos² ω and the variance sin⁴ ω / d."""
+    angle = math.radians(60)
+    mean, variance = cap_cosine_moments([64, 256, 4096, 16384], angle)
+    assert (np.diff(mean) < 0).all()
+    assert (np.diff(variance) < 0).all()
+    assert mean[-1] == pytest.approx(math.cos(angle) ** 2, abs=1e-3)
+    assert variance[-1] == pytest.approx(math.sin(angle) ** 4 / 16384, rel=0.01)
+
+
+def test_a_mixed_negative_by_hand() -> None:
+    assert float(mixed_cosine(0.2)) == pytest.approx(0.2 / math.sqrt(0.68))
+    assert float(mixed_cosine(0.2)) == pytest.approx(0.243, abs=5e-4)
+    assert mixed_cosine(0.2, [1.0, 0.5]).tolist() == pytest.approx([1, 0.6 / math.sqrt(0.84)])
+    with pytest.raises(ValueError, match=r"weight is 1\.2; it must lie in 0 to 1"):
+        mixed_cosine(1.2)
+
+
+@pytest.mark.parametrize(
+    ("dimension", "angle", "reason"),
+    [
+        (2, 1.0, "dimension is 2; it must be at least 3"),
+        ([8, math.nan], 1.0, "dimension is nan; it must be at least 3"),
+        (8, 0.0, "angle is 0; it must be above 0 and at most pi"),
+        (8, 3.2, r"angle is 3\.2; it must be above 0"),
+    ],
+)
+def test_an_invalid_cap_is_refused(dimension: object, angle: float, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        cap_cosine_moments(np.asarray(dimension), angle)
+
+
+def test_a_simulation_needs_a_pair() -> None:
+    with pytest.raises(ValueError, match="pairs is 0; it must be at least 1"):
+        simulate_cap_cosines(8, 1.0, 0, np.random.default_rng(0))
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    return compute_spherical_cap((4, 64, 768), (60, 90), pairs=5000)
+
+
+def test_the_table_holds_both_sides(frame: pd.DataFrame) -> None:
+    assert frame["angle"].tolist() == [60] * 3 + [90] * 3
+    assert frame["dimension"].tolist() == [4, 64, 768] * 2
+    mean, variance = cap_cosine_moments(frame["dimension"], np.radians(frame["angle"]))
+    assert frame["mean"].tolist() == pytest.approx(mean.tolist())
+    assert frame["std"].tolist() == pytest.approx(np.sqrt(variance).tolist())
+    assert frame["simulated_std"].tolist() == pytest.approx(frame["std"].tolist(), rel=0.05)
+    assert (frame["mixed"] > frame["mean"]).all()
+    pd.testing.assert_frame_equal(frame, compute_spherical_cap((4, 64, 768), (60, 90), pairs=5000))
+
+
+def test_the_figure_draws_the_table(frame: pd.DataFrame) -> None:
+    ax = Figure().subplots()
+    figures.draw_spherical_cap(frame, ax)
+    lines = {line.get_label(): np.asarray(line.get_ydata()) for line in ax.get_lines()}
+    for angle, rows in frame.groupby("angle"):
+        assert lines[f"ω = {angle}°"].tolist() == pytest.approx(rows["mean"].tolist())
+    legend = ax.get_legend()
+    assert legend is not None
+    drawn = [text.get_text() for text in legend.get_texts()]
+    assert drawn == ["ω = 60°", "ω = 90°", "simulation", "mixed negative"]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["4", "64", "768"]
+    assert ax.get_xscale() == "log"
+
+
+def test_the_text_gives_the_numbers_of_the_table(frame: pd.DataFrame) -> None:
+    text = describe_spherical_cap(frame)
+    right = frame.iloc[-1]
+    assert f"from {frame.iloc[3]['std']:.3f} in 4 dimensions to {right['std']:.3f} in 768" in text
+    assert f"a mixed negative (λ 0.2) has {right['mixed']:.3f} there" in text
+    assert "5,000 pairs each" in text
+
+
+def test_an_empty_table_is_drawn_and_described_as_nothing() -> None:
+    empty = compute_spherical_cap((), ())
+    assert "mean" in empty
+    assert describe_spherical_cap(empty) == ""
+    ax = Figure().subplots()
+    figures.draw_spherical_cap(empty, ax)
+    assert not ax.get_lines()

@@ -1,0 +1,64 @@
+"""The answer in full sentences, the terms, and cells of tables."""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+from analysis.data.frames import Setting, StudyFrames
+from analysis.report.cells import clean, count, make_table, number
+from analysis.report.context import StudyContext
+from analysis.report.summary import list_terms, summarise_study
+
+MakeTrials = Callable[..., pd.DataFrame]
+MakeStudy = Callable[..., StudyFrames]
+
+
+def test_the_summary_is_three_sentences_with_their_numbers(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    trials = trials_of()
+    verdict, runs, training = summarise_study(StudyContext(study_of(trials)))
+    assert verdict.startswith(
+        "The score peaks inside the tested range, with the highest mean at MTD 8.67"
+    )
+    assert runs == (
+        "24 trials completed with a score, at 8 levels of MTD from 5 to 14.7, with 3 seeds."
+    )
+    mean = trials["score"].mean()
+    assert f"from 30.00 to {mean:.2f} ({mean - 30:+.2f} points)" in training
+    unknown = study_of(trials.assign(score_before=np.nan))
+    assert "was not recorded" in summarise_study(StudyContext(unknown))[2]
+
+
+def test_terms_are_settings_as_they_are_declared(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    study = study_of(trials_of().assign(augmentation=["none", "typos:0.1"] * 12, steps=9))
+    declared = {
+        "augmentation": Setting("augmentation", description="joined with `+`"),
+        "queue_size": Setting("queue_size", "K", description="keys of earlier batches"),
+        "steps": Setting("steps", description="training steps"),
+    }
+    terms = list_terms(dataclasses.replace(study, settings={**study.settings, **declared}))
+    assert list(terms) == ["MTD", "queue_size K", "augmentation", "seed", "score"]
+    assert terms["queue_size K"] == "Keys of earlier batches."
+    assert terms["augmentation"] == "Joined with +."
+    assert terms["score"] == "sts_average, in points; higher is better."
+
+
+def test_cells_are_written_to_be_read() -> None:
+    frame = pd.DataFrame(
+        {"mtd": [26 / 3, np.nan], "score": [12.345, np.inf], "reason": ["a\x07b", None]}
+    )
+    table = make_table(frame, caption="")
+    assert table.rows == (("8.67", "12.35", "a\N{REPLACEMENT CHARACTER}b"), ("–", "–", "–"))
+    assert [column.numeric for column in table.columns] == [True, True, False]
+
+
+def test_words_and_numbers() -> None:
+    assert count(1, "run") == "1 run"
+    assert count(1200, "run") == "1,200 runs"
+    assert number(5e-9) == "5e-9"
+    assert clean("x" * 300, most=5) == "xxxx…"

@@ -1,0 +1,101 @@
+"""The section on specification and looks, and the verdict of a study that adds seeds."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.data.frames import LOOK_COLUMNS, Plan, StudyFrames
+from analysis.report.context import StudyContext
+from analysis.report.topics import looks
+from tests.analysis.inference.test_looks import PEAK, trials_of
+
+VALUES = {"study": "a", "metric": "sts_test", "margin": 0.5, "alpha": 0.05, "looks": [3, 4, 6]}
+
+
+def plan(trials: int, **changed: Any) -> Plan:
+    return Plan(trials, VALUES | changed, "0f" * 32)
+
+
+def look(number: int, **changed: Any) -> Mapping[str, Any]:
+    values = {"look": number, "seeds": 2 + number, "runs": 15, "alpha": 0.01, "spent": 0.01}
+    values |= {"p_value": 0.2, "verdict": "inconclusive", "decision": "continue", "added": 5}
+    return values | {"trials": tuple(range(15))} | changed
+
+
+@pytest.fixture
+def study() -> StudyFrames:
+    """A look at three seeds of five levels, and a fourth seed that ran afterwards."""
+    settings = {"ema_decay": 0.5, "queue_size": 512, "batch_size": 64}
+    trials = trials_of(PEAK, 4, 0.5).assign(**settings)
+    table = pd.DataFrame([look(1)], columns=list(LOOK_COLUMNS)).astype(dict(LOOK_COLUMNS))
+    return StudyFrames("a", "sts_test", 30, trials, looks=table, plans=(plan(0),))
+
+
+def text_of(study: StudyFrames) -> str:
+    found = looks.compute(StudyContext(study))
+    assert found is not None
+    return " ".join((*looks.describe(found), *looks.warn(found)))
+
+
+def test_the_verdict_is_that_of_the_last_look(study: StudyFrames) -> None:
+    verdict = StudyContext(study).verdict
+    assert (verdict.seeds, verdict.level, verdict.margin) == (3, pytest.approx(0.99), 0.5)
+    fixed = replace(study, looks=study.looks.iloc[:0], plans=(plan(0, looks=[4], margin=1.0),))
+    verdict = StudyContext(fixed).verdict
+    assert (verdict.seeds, verdict.level, verdict.margin) == (4, 0.95, 1.0)
+
+
+def test_before_its_first_look_the_verdict_has_the_level_of_that_look(study: StudyFrames) -> None:
+    begun = replace(study, looks=study.looks.iloc[:0])
+    # half of the seeds at the first of the looks 3, 4, 6: half of alpha
+    assert StudyContext(begun).verdict.level == pytest.approx(1 - 0.025)
+    assert "The first look at the verdict is taken when" in text_of(begun)
+
+
+def test_the_section_states_specification_and_looks(study: StudyFrames) -> None:
+    text = text_of(study)
+    assert "Recorded before trial 1: metric sts_test, margin 0.5 points, α 0.05" in text
+    assert f"at 3, 4, 6 seeds (SHA-256 {'0f' * 32}). This was not changed afterwards." in text
+    assert (
+        "Look 1 of 3, at 3 seeds: inconclusive (p = 0.2). Trials are added up to the next" in text
+    )
+    assert "It took 15 trials; all configurations with all seeds would be 30." in text
+    assert "at the confidence 99 %" in text
+    found = looks.compute(StudyContext(study))
+    assert found is not None
+    [table] = looks.show(found)
+    assert len(table.rows) == 1
+    assert "trials" not in found.table
+
+
+@pytest.mark.parametrize(
+    ("decision", "sentence"),
+    [
+        ("decided", "ended there, because its verdict was decided"),
+        ("flat", "ended there for futility"),
+        ("max_seeds", "ended there without a verdict"),
+        ("no scores", "ended there, because there was nothing to compare"),
+    ],
+)
+def test_why_a_study_ended(study: StudyFrames, decision: str, sentence: str) -> None:
+    ended = study.looks.assign(decision=decision, p_value=np.nan)
+    assert f"(no test). The study {sentence}" in text_of(replace(study, looks=ended))
+
+
+def test_changes_after_the_first_trial_are_stated(study: StudyFrames) -> None:
+    text = text_of(replace(study, plans=(plan(0), plan(7, margin=1.0, looks=[3, 8]))))
+    assert "Changed afterwards: margin from 0.5 to 1.0, looks from [3, 4, 6] to [3, 8]" in text
+    assert "after 7 trials had started." in text
+    assert "specified or changed when trials had begun" in text
+    late = text_of(replace(study, plans=(plan(3),)))
+    assert "Recorded after 3 trials had started:" in late
+    assert "specified or changed when trials had begun" in late
+
+
+def test_a_study_without_a_record_has_no_section(study: StudyFrames) -> None:
+    bare = replace(study, looks=study.looks.iloc[:0], plans=())
+    assert looks.compute(StudyContext(bare)) is None

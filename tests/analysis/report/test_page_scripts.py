@@ -1,0 +1,124 @@
+"""The scripts of the page in a browser: sorting, filter, copy; and the printed page."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import pytest
+
+from analysis.data.frames import StudyFrames
+from analysis.report import write_report
+from analysis.report.topics import trials
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Locator, Page
+
+MakeTrials = Callable[..., pd.DataFrame]
+MakeStudy = Callable[..., StudyFrames]
+pytestmark = pytest.mark.usefixtures("few_simulated_tables", "png_not_drawn")
+
+
+def write_trials(study: StudyFrames, out: Path) -> str:
+    """A page of the trials alone."""
+    report = write_report(study, out, generated="now", version="0.1.0", topics=(trials.TOPIC,))
+    return report.page.as_uri()
+
+
+@pytest.fixture(scope="module")
+def address(
+    trials_of: MakeTrials, study_of: MakeStudy, tmp_path_factory: pytest.TempPathFactory
+) -> str:
+    frame = trials_of()
+    frame.loc[5, "state"], frame.loc[5, "reason"] = "FAIL", "out of memory"
+    frame.loc[5, "score"] = float("nan")
+    return write_trials(study_of(frame), tmp_path_factory.mktemp("scripts"))
+
+
+@pytest.fixture
+def page(browser: "Browser", address: str) -> "Iterator[Page]":
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    opened = context.new_page()
+    opened.goto(address)
+    yield opened
+    context.close()
+
+
+def shown(page: "Page") -> "Locator":
+    return page.locator("tr[id^=trial-]:visible")
+
+
+def scores_of(page: "Page") -> list[str]:
+    head = page.locator("table.sortable th", has_text="score").first
+    column = head.evaluate("cell => cell.cellIndex")
+    return page.locator(f"table.sortable td:nth-child({column + 1})").all_inner_texts()
+
+
+def test_trials_are_best_first_and_sorted_by_a_button(page: "Page") -> None:
+    head = page.locator("table.sortable th", has_text="score").first
+    scores = [float(cell) for cell in scores_of(page)[:-1]]
+    assert scores == sorted(scores, reverse=True)
+    for direction, sign in (("ascending", 1), ("descending", -1)):
+        head.get_by_role("button").press("Enter")
+        assert head.get_attribute("aria-sort") == direction
+        cells = scores_of(page)
+        assert cells[-1] == "–"
+        scores = [sign * float(cell) for cell in cells[:-1]]
+        assert scores == sorted(scores)
+    assert page.locator("[aria-sort]").count() == 1
+
+
+def test_rows_are_filtered_by_words_and_conditions(page: "Page") -> None:
+    field = page.get_by_label("Filter rows")
+    field.fill("ema_decay=0.85 queue_size<=128")
+    assert shown(page).count() == 6
+    assert page.locator(".filter [role=status]").inner_text() == "6 of 24 rows"
+    field.fill("MEMORY")
+    assert shown(page).all_inner_texts()[0].startswith("5")
+    assert shown(page).count() == 1
+    page.evaluate("location.hash = '#trial-7'")
+    page.locator("#trial-7").wait_for()
+    assert shown(page).count() == 24
+    assert field.input_value() == ""
+
+
+def test_a_command_is_copied_with_the_keyboard(page: "Page") -> None:
+    button = page.get_by_role("button", name="Copy: Next command")
+    button.focus()
+    page.keyboard.press("Enter")
+    page.locator(".next .unseen", has_text="Copied").wait_for(state="attached")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == page.locator(".next pre").inner_text()
+
+
+def test_the_printed_page_is_whole(page: "Page") -> None:
+    page.get_by_label("Filter rows").fill("no row has this")
+    page.emulate_media(media="print")
+    # the width of A4 less its margins
+    page.set_viewport_size({"width": 680, "height": 960})
+    assert shown(page).count() == 24
+    assert page.locator("nav, .copy, .filter").locator("visible=true").count() == 0
+    assert page.locator("section:visible").count() == page.locator("section").count()
+    cut = page.locator(".box, pre, table").evaluate_all(
+        "all => all.filter(each => each.scrollHeight > each.clientHeight + 1"
+        " && getComputedStyle(each).overflowY !== 'visible'"
+        " || each.getBoundingClientRect().right > innerWidth).map(each => each.className)"
+    )
+    assert cut == []
+    assert page.pdf(format="A4").startswith(b"%PDF")
+
+
+def test_more_trials_than_are_shown_are_filtered(
+    browser: "Browser", trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    frame = trials_of(seeds=range(1_100), decays=(0.85,), times=(1,))
+    page = browser.new_page()
+    page.goto(write_trials(study_of(frame), tmp_path))
+    assert len(frame) == 1_100
+    assert shown(page).count() == 1_000
+    best = frame.loc[frame["score"].idxmax(), "seed"]
+    page.get_by_label("Filter rows").fill(f"seed={best}")
+    assert page.locator(".filter [role=status]").inner_text() == "1 of 1000 rows"
+    assert shown(page).get_attribute("id") == f"trial-{best}"
+    assert "The page shows at most 1,000 rows; the CSV has all." in page.inner_text("#content")
+    page.close()

@@ -1,0 +1,373 @@
+"""The report: its files, its structure, and what it does with awkward studies."""
+
+import dataclasses
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import analysis.report
+from analysis.data.frames import Setting, StudyFrames
+from analysis.report import Report, write_report
+
+MakeTrials = Callable[..., pd.DataFrame]
+MakeStudy = Callable[..., StudyFrames]
+pytestmark = pytest.mark.usefixtures("few_simulated_tables", "png_not_drawn")
+PACKAGE = Path(str(analysis.report.__file__)).parent
+VOID = {"meta", "link", "br", "img", "hr", "input"}
+
+
+class Outline(HTMLParser):
+    """Tags that do not close in order, ids, links and headings of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.wrong: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.tags: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        values = dict(attrs)
+        self.ids += [value for name, value in attrs if name == "id" and value]
+        self.links += [value for name, value in attrs if name in ("href", "src") and value]
+        self.wrong += [name for name in values if name.startswith("on")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(tag)
+
+
+def write(study: StudyFrames, out: Path) -> Report:
+    return write_report(study, out, generated="2026-01-02 03:04 UTC", version="0.1.0")
+
+
+def outline_of(report: Report) -> Outline:
+    outline = Outline()
+    outline.feed(report.page.read_text(encoding="utf-8"))
+    outline.close()
+    return outline
+
+
+# the only address on a page: a link, which loads nothing
+PAPER = "https://aclanthology.org/2022.findings-acl.248"
+
+
+def text_of(report: Report) -> str:
+    page = report.page.read_text(encoding="utf-8")
+    page = re.sub(r"<(style|script|svg)\b.*?</\1>", "", page, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
+
+
+def check_sound(report: Report) -> None:
+    """What holds for every report, whatever the study."""
+    outline = outline_of(report)
+    folder = report.page.parent
+    assert (outline.open, outline.wrong) == ([], [])
+    assert len(outline.ids) == len(set(outline.ids))
+    for link in outline.links:
+        if link.startswith("#"):
+            assert link[1:] in outline.ids
+        elif not link.startswith(("data:image/png;base64,", PAPER)):
+            assert (folder / link).is_file()
+    assert {"header", "nav", "main", "footer"} <= set(outline.tags)
+    assert outline.tags.count("h1") == 1
+    assert report.page.stat().st_size < 3_000_000
+    files = {path for path in folder.rglob("*") if path.is_file()}
+    linked = {folder / link for link in outline.links if link.endswith((".md", ".tex"))}
+    data = set((folder / "data").glob("*.parquet"))
+    assert folder / "data" / "study.parquet" in data
+    assert files == {report.page, *report.figures, *report.tables, *linked, *data}
+    assert "nan" not in re.findall(r"\w+", text_of(report).lower())
+    for name in ("trials", "mtd_curve"):
+        assert (folder / "tables" / f"{name}.csv").is_file()
+
+
+def fail(trials: pd.DataFrame, number: int, reason: str) -> None:
+    trials.loc[number, "state"] = "FAIL"
+    trials.loc[number, "reason"] = reason
+    trials.loc[number, "score"] = np.nan
+
+
+@pytest.fixture(scope="module")
+def full(trials_of: MakeTrials, study_of: MakeStudy) -> StudyFrames:
+    trials = trials_of(batches=(64, 128)).assign(select_on="dev")
+    trials.loc[trials["seed"] == 1, "initial_queue_size"] = 0
+    trials["queue_slice"] = trials["number"].map(lambda number: ("all", "0-512")[number % 2])
+    fail(trials, 5, "out of memory")
+    return study_of(trials)
+
+
+@pytest.fixture(scope="module")
+def report(full: StudyFrames, tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return write(full, tmp_path_factory.mktemp("report"))
+
+
+def test_a_full_study_has_every_section(report: Report) -> None:
+    check_sound(report)
+    assert [path.suffix for path in report.figures] == [".png", ".svg"] * 15
+    assert [path.stem for path in report.figures][::2] == [
+        "mtd_curve",
+        "seed_differences",
+        "mtd_published",
+        "sufficiency",
+        "importances",
+        "parallel_coordinates",
+        "mtd_by_batch",
+        "ema_decay",
+        "batch_size",
+        "initial_queue",
+        "queue_slices",
+        "alignment_uniformity",
+        "alignment_uniformity_plane",
+        "distance",
+        "spectra",
+    ]
+    text = text_of(report)
+    assert "mtdlab sweep studies/mtd.yaml" in text
+    assert "47 of 48 trials complete, 1 failed" in text
+    assert "out of memory" in text
+    assert "published: table 8 (queue_size 1024" in text
+    assert "No average: the study was not scored on STS13, STS14, STS15, STS16, SICKR." in text
+
+
+def test_scores_chosen_on_test_are_marked_in_every_figure(
+    report: Report, full: StudyFrames, trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    assert set(full.trials["select_on"]) == {"dev"}
+    words = "checkpoints chosen on the TEST pairs"
+    assert words not in report.page.read_text(encoding="utf-8")
+    marked = write(study_of(trials_of(times=(1, 8)).assign(select_on="test")), tmp_path)
+    page = marked.page.read_text(encoding="utf-8")
+    drawings = re.findall(r"<svg\b.*?</svg>", page, flags=re.DOTALL)
+    assert len(drawings) == len(marked.figures)  # a wide and a narrow one for two files
+    assert all(words in drawing for drawing in drawings)
+    assert "Checkpoints were chosen on the TEST pairs" in text_of(marked)
+
+
+def test_the_tables_have_what_their_readers_expect(report: Report) -> None:
+    tables = report.page.parent / "tables"
+    trials = pd.read_csv(tables / "trials.csv")
+    assert len(trials) == 48
+    expected = "number state seed ema_decay queue_size batch_size initial_queue_size mtd score"
+    assert list(trials)[:9] == expected.split()
+    assert {"alignment", "uniformity", "reason"} <= set(trials)
+    curve = pd.read_csv(tables / "mtd_curve.csv")
+    assert list(curve)[:5] == ["mtd", "n", "mean", "low", "high"]
+    assert curve["mtd"].tolist() == [5, 6, 7.67, 8, 8.67, 10.7, 12, 14.7]
+
+
+def test_two_builds_are_the_same_bytes(report: Report, full: StudyFrames, tmp_path: Path) -> None:
+    again = write(full, tmp_path)
+    for one, other in zip(
+        (report.page, *report.figures, *report.tables),
+        (again.page, *again.figures, *again.tables),
+        strict=True,
+    ):
+        assert one.read_bytes() == other.read_bytes()
+
+
+def test_the_page_states_its_finding_in_every_figure(report: Report) -> None:
+    page = report.page.read_text(encoding="utf-8")
+    findings = re.findall(r"<desc[^>]*>([^<]+)</desc>", page)
+    assert len(findings) == 2 * 15
+    assert all(re.search(r"\d", finding) for finding in findings)
+    assert "http:" not in page
+    assert "https:" not in page.replace(PAPER, "")
+
+
+HOSTILE = (
+    "</script><script>alert(1)</script>",
+    "\"'><img src=x onerror=alert(2)>",
+    "<svg onload=alert(3)>",
+    "<iframe src=javascript:alert(4)></iframe>",
+    "<a href='https://example.org/'>a</a>",
+    "</title><base href=//example.org>",
+    "--><!-- <!DOCTYPE x [<!ENTITY y SYSTEM 'file:///etc/passwd'>]>",
+    "' onmouseover='alert(5)",
+    "` + ${alert(6)} + `",
+    "{{ 7 * 7 }}{% include 'page.html' %}",
+    "</style><style>@import url(//example.org)</style>",
+    "]]><details open ontoggle=alert(8)>",
+    "&lt;script&gt;alert(9)&lt;/script&gt;",
+    "javascript:alert(10)",
+    "../../etc/passwd",
+    "a\x00b",
+    "\x1b[31mred\x07",
+    "\u202etxt.exe",
+    "$x_{$ \\frac{",
+    "Ж" * 300,
+)
+ALL_HOSTILE = "".join(HOSTILE)
+# two, since each has figures of its own
+PARAMETERS = (ALL_HOSTILE, "$x_{$ <b>")
+
+
+def write_hostile(study: StudyFrames, trials: pd.DataFrame, out: Path) -> Report:
+    """A report of a study whose every name and text is hostile."""
+    trials = trials.assign(queue_slice=[*HOSTILE, "all", "all", "all", "all"])
+    for name in PARAMETERS:
+        trials[name] = range(24)
+    fail(trials, 0, ALL_HOSTILE)
+    # no database and no Arrow column holds half a character; names and commands may
+    text = f"{ALL_HOSTILE}\ud800"
+    study = dataclasses.replace(
+        study,
+        trials=trials,
+        name=text,
+        settings={**study.settings, **{name: Setting(name) for name in PARAMETERS}},
+        metric=text,
+        command=text,
+        study_file=text,
+        facts={text: text},
+    )
+    return write(study, out)
+
+
+def assert_names_are_text(report: Report) -> None:
+    """No name has become an element, a handler or an address."""
+    outline = outline_of(report)
+    assert outline.wrong == [], f"handlers or elements: {outline.wrong}"
+    assert outline.tags.count("script") == len(list(PACKAGE.glob("*.js")))
+    assert not {"img", "iframe", "base", "object", "form"} & set(outline.tags)
+    check_sound(report)
+    page = report.page.read_text(encoding="utf-8")
+    assert '<meta http-equiv="Content-Security-Policy"' in page
+    assert "{{ 7 * 7 }}" in page
+
+
+@pytest.mark.usefixtures("figures_not_drawn")
+def test_text_in_tables_is_no_formula_of_a_spreadsheet(
+    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    trials = trials_of()
+    formulas = ["=cmd|'/C calc'!A0", '=HYPERLINK("http://x")', "@SUM(1)", "+1+cmd|x", "\tx", "-2+3"]
+    plain = ["-0.5", "+1e-3", "a=b"]
+    text = [*formulas, *plain] + ["all"] * (len(trials) - 9)
+    write(study_of(trials.assign(queue_slice=text, **{"=setting": 1.0})), tmp_path)
+    table = pd.read_csv(tmp_path / "tables" / "trials.csv", dtype=str)
+    assert table["queue_slice"].tolist()[:9] == [f"'{each}" for each in formulas] + plain
+    assert "'=setting" in table
+    assert "=setting" not in table
+
+
+def test_hostile_names_are_text(trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path) -> None:
+    trials = trials_of()
+    assert_names_are_text(write_hostile(study_of(trials), trials, tmp_path))
+
+
+def test_an_empty_study_says_so(trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path) -> None:
+    study = dataclasses.replace(
+        study_of(trials_of().iloc[:0], planned=9), study_file="", command=""
+    )
+    report = write(study, tmp_path)
+    check_sound(report)
+    assert report.figures == ()
+    text = text_of(report)
+    assert "Planned 0 of 9 trials complete, 9 waiting" in text
+    assert "No trial is complete with a score." in text
+    assert "Run it (9 trials). " in text
+    assert "No trial has been started." in text
+    header = (tmp_path / "tables" / "mtd_curve.csv").read_text(encoding="utf-8")
+    assert header.startswith("mtd,n,mean,low,high")
+
+
+def test_one_trial_is_drawn_and_not_judged(
+    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    report = write(study_of(trials_of().iloc[:1]), tmp_path)
+    check_sound(report)
+    assert report.verdict.verdict == "inconclusive"
+    assert "All scored trials have the same MTD" in text_of(report)
+
+
+def test_a_study_of_failures_says_why(
+    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    trials = trials_of().assign(state="FAIL", reason="out of memory", score=np.nan)
+    trials.loc[3, "reason"] = ""
+    report = write(study_of(trials), tmp_path)
+    check_sound(report)
+    text = text_of(report)
+    assert "All 24 trials failed" in text
+    assert re.search(r"23 FAIL out of memory 0", text)
+    assert "not recorded" in text
+
+
+@pytest.mark.usefixtures("figures_not_rendered")
+def test_a_running_study_shows_what_it_has(
+    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    trials = trials_of()
+    trials.loc[14:, "score"] = np.nan
+    trials.loc[14:15, "state"] = "RUNNING"
+    trials.loc[16:, "state"] = "WAITING"
+    trials.loc[2, ["score", "alignment"]] = np.nan
+    study = dataclasses.replace(study_of(trials, planned=30), spectra=pd.DataFrame())
+    report = write(study, tmp_path)
+    check_sound(report)
+    text = text_of(report)
+    assert "Running 14 of 30 trials complete, 2 running, 14 waiting" in text
+    assert "1 completed trial excluded for lack of a score." in text
+
+
+@pytest.mark.usefixtures("figures_not_rendered")
+def test_a_later_report_leaves_nothing_of_an_earlier_one(
+    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    assert len(write(study_of(trials_of().iloc[:1]), tmp_path).figures) == 2 * 5
+    own = tmp_path / "tables" / "my_notes.csv"
+    own.write_text("kept", encoding="utf-8")
+    report = write(study_of(trials_of().iloc[:0]), tmp_path)
+    assert list((tmp_path / "figures").iterdir()) == []
+    assert set((tmp_path / "tables").iterdir()) == {own, *report.tables}
+
+
+def test_an_interrupted_report_leaves_the_old_page(
+    trials_of: MakeTrials,
+    study_of: MakeStudy,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    study = study_of(trials_of().iloc[:0])
+    before = write(study, tmp_path).page.read_bytes()
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", stop)
+    with pytest.raises(KeyboardInterrupt):
+        write_report(study, tmp_path, generated="later", version="0.1.0")
+    assert (tmp_path / "index.html").read_bytes() == before
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+@pytest.mark.usefixtures("figures_not_rendered")
+@pytest.mark.parametrize("count", [1_200, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_thousands_of_trials_fit_a_page(
+    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path, count: int
+) -> None:
+    trials = trials_of(seeds=range(25), times=range(1, 1 + count // 100), batches=(64, 128))
+    for number in range(0, count, 50):
+        fail(trials, number, "a reason of some length " * 40)
+    assert len(trials) == count
+    report = write(study_of(trials), tmp_path)
+    check_sound(report)
+    assert (
+        f"1,000 of {count:,} trials: the 500 best, best first by score, and the 500 last of the "
+        "others. The page shows at most 1,000 rows; the CSV has all."
+    ) in text_of(report)
+    assert len(pd.read_csv(tmp_path / "tables" / "trials.csv")) == count

@@ -1,0 +1,191 @@
+"""Topics: this file adds one, and nothing but drawing imports matplotlib or seaborn."""
+
+import dataclasses
+import pickle
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pytest
+
+from analysis.data.frames import StudyFrames
+from analysis.inference.pairing import LevelScores, level_scores
+from analysis.report import write_report
+from analysis.report.cells import make_table
+from analysis.report.context import StudyContext
+from analysis.report.drawing import Drawing
+from analysis.report.page import Table
+from analysis.report.reference import example_studies
+from analysis.report.topics import TOPICS, Topic, score
+from analysis.report.warnings import list_warnings
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MakeTrials = Callable[..., pd.DataFrame]
+MakeStudy = Callable[..., StudyFrames]
+
+
+def compute(context: StudyContext) -> pd.DataFrame | None:
+    """The best score of each seed."""
+    runs = context.traced
+    return runs.groupby("seed", as_index=False)["score"].max() if len(runs) else None
+
+
+def describe(best: pd.DataFrame) -> tuple[str, ...]:
+    return (f"The best score of any seed is {best['score'].max():.2f}.",)
+
+
+def draw(best: pd.DataFrame) -> Drawing:
+    def panel(ax: "Axes") -> None:
+        ax.plot(best["seed"], best["score"], "o")
+
+    return Drawing("Best by seed", [("", panel)], 3.0, "A point per seed.", describe(best)[0])
+
+
+def show(best: pd.DataFrame) -> tuple[Table, ...]:
+    return (make_table(best, caption="The best run of each seed.", csv="best_by_seed"),)
+
+
+TOY = Topic(
+    name="toy",
+    title="Best seeds",
+    compute=compute,
+    csv={"best_by_seed": lambda best: best},
+    figures={"best_by_seed": draw},
+    text=describe,
+    tables=show,
+    warnings=lambda best: ("One seed only.",) if len(best) < 2 else (),
+)
+
+
+def write(
+    study: StudyFrames, out: Path, topics: tuple[Topic[StudyContext, pd.DataFrame], ...] = (TOY,)
+) -> str:
+    written = write_report(study, out, generated="now", version="0", topics=topics)
+    return written.page.read_text(encoding="utf-8")
+
+
+def test_a_training_with_one_configuration_and_seed_is_a_trial_in_all_sections() -> None:
+    for study in example_studies():
+        context = StudyContext(study)
+        for topic in TOPICS:
+            if (info := topic.compute(context)) is None:
+                continue
+            shown = [*topic.text(info), *topic.warnings(info), topic.missing(info)]
+            for table in topic.tables(info):
+                shown += [table.caption, *(column.label for column in table.columns)]
+            names = [*topic.csv, *(str(name) for make in topic.csv.values() for name in make(info))]
+            found = [
+                text for text in (*shown, *names) if re.search(r"(?<![a-z])runs(?![a-z])", text)
+            ]
+            # the looks, whose frame has these columns, come from the database
+            assert set(found) <= {"runs"}, topic.name
+            assert "runs" not in found or topic.name == "looks"
+
+
+def test_scores_by_level_are_tabulated_once_for_a_page(
+    trials_of: MakeTrials, study_of: MakeStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tabulated: list[LevelScores] = []
+
+    def tabulate(*arguments: Any) -> LevelScores:
+        tabulated.append(level_scores(*arguments))
+        return tabulated[-1]
+
+    monkeypatch.setattr("analysis.report.context.level_scores", tabulate)
+    context = StudyContext(study_of(trials_of()))
+    found = score.compute(context)
+    assert "two groups" not in " ".join(list_warnings(context))
+    assert (context.seeds_for_verdict, len(tabulated)) == (None, 1)
+    assert found.table is tabulated[0].table
+
+
+def test_a_topic_in_one_file_is_on_the_page(
+    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    trials = trials_of(times=(1, 8))
+    page = write(study_of(trials), tmp_path)
+    assert '<h2 id="toy">Best seeds</h2>' in page
+    assert '<a href="#toy">Best seeds</a>' in page
+    assert f"<p>The best score of any seed is {trials['score'].max():.2f}.</p>" in page
+    assert "One seed only." not in page
+    assert '<figure id="figure-best_by_seed">' in page
+    assert "The best run of each seed." in page
+    assert (tmp_path / "figures" / "best_by_seed.png").read_bytes().startswith(b"\x89PNG")
+    table = pd.read_csv(tmp_path / "tables" / "best_by_seed.csv")
+    assert table["score"].tolist() == trials.groupby("seed")["score"].max().tolist()
+
+
+def test_a_topic_that_does_not_apply_leaves_no_section_and_no_file(
+    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    write(study_of(trials_of(times=(1, 8))), tmp_path)
+    page = write(study_of(trials_of().iloc[:0]), tmp_path)
+    assert 'id="toy"' not in page
+    assert not (tmp_path / "figures" / "best_by_seed.png").exists()
+    assert not (tmp_path / "tables" / "best_by_seed.csv").exists()
+
+
+def test_warnings_of_a_topic_stand_in_its_section(
+    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    page = write(study_of(trials_of(seeds=(0,), times=(1,))), tmp_path)
+    assert '<p class="warning"><strong>Note.</strong> One seed only.</p>' in page
+
+
+def test_a_question_is_printed_once_and_the_rest_of_the_description_in_what_was_run(
+    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    study = study_of(trials_of(seeds=(0,), times=(1,)))
+    assert "Does K" not in write(study, tmp_path)
+    page = write(dataclasses.replace(study, description="Does K < N? A grid."), tmp_path)
+    assert '<p class="question" id="question">Does K &lt; N?</p>' in page
+    assert '<h2 id="run">What was run</h2>\n<p>A grid.</p>' in page
+
+
+def test_no_two_topics_write_the_same_file_or_heading() -> None:
+    for names in (
+        [topic.name for topic in TOPICS],
+        [topic.title for topic in TOPICS],
+        [name for topic in TOPICS for name in topic.csv],
+        [name for topic in TOPICS for name in topic.figures],
+    ):
+        assert len(names) == len(set(names))
+
+
+_COMPUTE_ALL = """
+import importlib, pathlib, pickle, sys
+import analysis
+from analysis.report.context import StudyContext
+from analysis.report.topics import TOPICS
+folder = pathlib.Path(analysis.__file__).parent
+for file in folder.rglob("*.py"):
+    parts = file.relative_to(folder.parent).with_suffix("").parts
+    if parts[1] != "figures":
+        importlib.import_module(".".join(part for part in parts if part != "__init__"))
+context = StudyContext(pickle.load(sys.stdin.buffer))
+found = 0
+for topic in TOPICS:
+    info = topic.compute(context)
+    if info is not None:
+        found += 1
+        topic.text(info), topic.tables(info)
+        [make(info) for make in topic.csv.values()]
+        [make(info) for make in topic.figures.values()]
+print(found, "matplotlib" in sys.modules, "seaborn" in sys.modules)
+"""
+
+
+def test_nothing_but_drawing_imports_matplotlib(trials_of: MakeTrials, study_of: MakeStudy) -> None:
+    study = study_of(trials_of(batches=(64, 128), times=(1, 8)))
+    ran = subprocess.run(
+        [sys.executable, "-c", _COMPUTE_ALL], input=pickle.dumps(study), capture_output=True
+    )
+    # score, sufficiency, settings and score, correlation, batches, EMA decay, batch size, initial
+    # queue, tasks, geometry, spectra, best trial, trials
+    assert (ran.stdout.decode().split(), ran.stderr) == (["13", "False", "False"], b"")

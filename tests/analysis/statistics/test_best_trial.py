@@ -1,0 +1,207 @@
+"""The best trial: selection score, bias of selecting by the reported score, optimism."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.data.frames import StudyFrames
+from analysis.data.runs import format_mtd
+from analysis.report.context import StudyContext
+from analysis.report.topics import best_trial, trials
+from analysis.report.writer import write_report
+from analysis.statistics.best_trial import (
+    Spread,
+    compute_choices,
+    estimate_spread,
+    expected_maximum,
+)
+
+MakeTrials = Callable[..., pd.DataFrame]
+MakeStudy = Callable[..., StudyFrames]
+
+
+@pytest.fixture
+def study(trials_of: MakeTrials, study_of: MakeStudy) -> StudyFrames:
+    """24 runs of 8 configurations, whose dev scores are the test scores in reverse."""
+    study = dataclasses.replace(study_of(trials_of()), metric="sts_test", select_by="sts_dev")
+    dev = study.trials[["number"]].assign(task="sts_dev", score=90 - study.trials["score"])
+    return dataclasses.replace(study, scores=dev[["number", "task", "score"]])
+
+
+# Harter, Expected values of normal order statistics, Biometrika 48 (1961), table 1
+@pytest.mark.parametrize(
+    ("n", "expected"), [(1, 0.0), (2, 0.56419), (5, 1.16296), (10, 1.53875), (100, 2.50759)]
+)
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_expected_maximum_of_independent_values_is_the_tabulated_one(
+    n: int, expected: float, shared: bool
+) -> None:
+    """Of n seeds with one run each, or of one seed with n independent runs."""
+    counts = [1] * n if shared else [n]
+    spread = Spread(seed=3.0 if shared else 0.0, run=0.0 if shared else 3.0)
+    assert expected_maximum(counts, spread) == pytest.approx(3 * expected, abs=3e-3)
+
+
+@pytest.mark.parametrize("counts", [[8, 8, 8], [9, 4, 1, 1], [1] * 12])
+def test_correlated_values_have_the_simulated_expected_maximum(counts: list[int]) -> None:
+    random = np.random.default_rng(0)
+    draws = 20_000
+    spread = Spread(seed=1.5, run=0.7)
+    highest = np.full(draws, -np.inf)
+    for count in counts:
+        own = spread.run * random.normal(size=(draws, count)).max(axis=1)
+        highest = np.maximum(highest, spread.seed * random.normal(size=draws) + own)
+    error = 4 * highest.std() / math.sqrt(draws)
+    assert expected_maximum(counts, spread) == pytest.approx(highest.mean(), abs=error)
+
+
+def test_the_expected_maximum_is_nan_or_0_with_the_spread() -> None:
+    assert math.isnan(expected_maximum([3], Spread(math.nan, math.nan)))
+    assert expected_maximum([3], Spread(0.0, 0.0)) == 0
+
+
+def test_the_spread_is_recovered_also_with_missing_runs() -> None:
+    random = np.random.default_rng(0)
+    configurations, seeds = (grid.ravel() for grid in np.indices((40, 60)))
+    values = random.normal(scale=9, size=40)[configurations]
+    values = values + random.normal(scale=2, size=60)[seeds] + random.normal(size=2400)
+    kept = random.random(2400) < 0.7
+    spread = estimate_spread(values[kept], configurations[kept], seeds[kept])
+    assert spread.run == pytest.approx(1, abs=0.06)
+    assert spread.seed == pytest.approx(2, abs=0.5)
+
+
+def test_the_spread_of_a_complete_table_is_that_of_its_mean_squares() -> None:
+    table = np.random.default_rng(1).normal(size=(5, 4))
+    configurations, seeds = (grid.ravel() for grid in np.indices(table.shape))
+    residual = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
+    run = (residual**2).sum() / (4 * 3)
+    within = table.var(axis=1, ddof=1).mean()
+    found = estimate_spread(table.ravel(), configurations, seeds)
+    assert found.run == pytest.approx(math.sqrt(run))
+    assert found.seed == pytest.approx(math.sqrt(max(within - run, 0)))
+
+
+def test_one_configuration_has_one_deviation_and_one_seed_has_none() -> None:
+    values, index, zeros = np.array([1.0, 2.0, 6.0]), np.arange(3), np.zeros(3, dtype=np.int64)
+    assert estimate_spread(values, zeros, index).run == pytest.approx(values.std(ddof=1))
+    assert estimate_spread(values, zeros, index).seed == 0
+    assert math.isnan(estimate_spread(values, index, zeros).run)
+
+
+def test_each_score_chooses_its_trial(study: StudyFrames) -> None:
+    by_dev, by_test = compute_choices(study)
+    runs = study.trials
+    lowest, highest = (
+        runs.loc[place] for place in (runs["score"].idxmin(), runs["score"].idxmax())
+    )
+    assert (by_dev.chosen_by, by_dev.number) == ("sts_dev", lowest["number"])
+    assert (by_dev.score, by_dev.value) == pytest.approx((lowest["score"], 90 - lowest["score"]))
+    assert (by_test.chosen_by, by_test.number) == ("sts_test", highest["number"])
+    chosen = (by_test.value, by_test.score, by_test.slope)
+    assert chosen == pytest.approx((highest["score"], highest["score"], 1))
+    assert by_dev.slope == pytest.approx(-1)
+    same = runs[(runs["ema_decay"] == lowest["ema_decay"]) & (runs["mtd"] == lowest["mtd"])]
+    assert by_dev.configuration_mean == pytest.approx(same["score"].mean())
+    assert (by_dev.configuration_trials, by_dev.n) == (3, 24)
+    spread = Spread(by_dev.seed_sd, by_dev.trial_sd)
+    assert by_dev.optimism == pytest.approx(expected_maximum([8, 8, 8], spread))
+    assert by_dev.score_optimism == pytest.approx(-by_dev.optimism)
+    assert by_dev.trial_sd == pytest.approx(0.2, abs=0.1)
+
+
+def test_the_optimism_covers_what_selection_adds(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    """24 runs of equal true mean: the excess of the best over it, averaged over 80 studies."""
+    excess, estimates = [], []
+    for draw in range(80):
+        runs = trials_of(shape=lambda _: 40.0, draw=draw, noise=1.0)
+        runs["score"] -= runs.groupby("seed")["score"].transform("mean") - 40  # no seed effect
+        runs["score"] += np.random.default_rng(draw).normal(size=3)[runs["seed"]]
+        (choice,) = compute_choices(
+            dataclasses.replace(study_of(runs), metric="sts_dev", select_by="sts_dev")
+        )
+        excess.append(choice.value - 40)
+        estimates.append(choice.optimism)
+    error = 4 * (np.std(excess) + np.std(estimates)) / math.sqrt(80)
+    assert np.mean(estimates) == pytest.approx(np.mean(excess), abs=error)
+
+
+def test_the_page_names_both_scores_and_what_choosing_by_the_reported_one_adds(
+    study: StudyFrames,
+) -> None:
+    info = best_trial.compute(StudyContext(study))
+    assert info is not None
+    text = " ".join(best_trial.describe(info))
+    scores = study.trials["score"]
+    assert "Trials are ranked by sts_dev (select_by). The best of 24 trials is trial" in text
+    assert (
+        f"whose sts_dev is {90 - scores.min():.2f} and whose sts_test is {scores.min():.2f}."
+        in text
+    )
+    assert f"adds {scores.max() - scores.min():.2f} points to it on these trials." in text
+    assert "expected maximum of normal values (Tippett, Biometrika 1925)" in text
+    (table,) = best_trial.show(info)
+    assert [row[0] for row in table.rows] == ["sts_dev", "sts_test"]
+    assert table.rows[0][4] == f"{90 - scores.min():.2f}"
+    assert best_trial.tabulate(info)["score_optimism"].notna().all()
+
+
+def test_an_mtd_is_written_rounded(study: StudyFrames, tmp_path: Path) -> None:
+    runs = study.trials.assign(mtd=124 / 3)
+    write_report(
+        dataclasses.replace(study, trials=runs),
+        tmp_path,
+        generated="now",
+        version="0",
+        topics=(best_trial.TOPIC,),
+    )
+    table = pd.read_csv(tmp_path / "tables" / "best_trial.csv", dtype="str")
+    assert table["mtd"].tolist() == [format_mtd(124 / 3)] * 2 == ["41.3"] * 2
+
+
+def test_a_study_without_select_by_is_ranked_by_its_metric_and_says_so(study: StudyFrames) -> None:
+    old = dataclasses.replace(study, select_by="")
+    info = best_trial.compute(StudyContext(old))
+    assert info is not None
+    assert [choice.chosen_by for choice in info.choices] == ["sts_test", "sts_dev"]
+    text = " ".join(best_trial.describe(info))
+    assert "records no select_by: its trials are ranked by its metric, sts_test." in text
+    assert "Chosen by sts_test it is trial" in text
+    # also one whose dev scores were not recorded
+    bare = best_trial.compute(StudyContext(dataclasses.replace(old, scores=study.scores.iloc[:0])))
+    assert bare is not None
+    _, run, _ = best_trial.describe(bare)
+    assert run == "It took 12.5 s; its model is in models/mtd on the machine that ran it."
+
+
+def test_one_seed_gives_no_optimism_and_no_run_no_section(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    one = dataclasses.replace(study_of(trials_of(seeds=(0,))), select_by="sts_dev")
+    info = best_trial.compute(StudyContext(one))
+    assert info is not None
+    assert "By how much cannot be estimated here" in best_trial.describe(info)[-1]
+    assert best_trial.compute(StudyContext(study_of(trials_of().iloc[:0]))) is None
+    unranked = dataclasses.replace(one, scores=one.scores.iloc[:0])
+    assert best_trial.compute(StudyContext(unranked)) is None
+
+
+def test_the_table_of_trials_has_the_score_that_ranks_them(study: StudyFrames) -> None:
+    info = trials.compute(StudyContext(study))
+    table = trials.show(info)[-1]
+    labels = [column.label for column in table.columns]
+    assert "sts_dev" in labels
+    np.testing.assert_allclose(info.table["sts_dev"], 90 - info.table["score"])
+    many = dataclasses.replace(study, trials=pd.concat([study.trials] * 20, ignore_index=True))
+    many.trials["number"] = range(len(many.trials))
+    dev = many.trials[["number"]].assign(task="sts_dev", score=90 - many.trials["score"])
+    info = trials.compute(StudyContext(dataclasses.replace(many, scores=dev)))
+    chosen, _ = trials._choose(info.table, info.ranking)
+    assert info.table["sts_dev"].nlargest(200).index.isin(chosen.index).all()

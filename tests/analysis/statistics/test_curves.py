@@ -1,0 +1,109 @@
+"""The curves over MTD."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.data.frames import Settings, StudyFrames
+from analysis.data.runs import format_mtd, untraced_runs, varied_settings
+from analysis.report.context import StudyContext
+from analysis.report.topics import score
+from analysis.statistics.curves import compute_batch_curves, compute_distances, compute_mtd_curve
+
+pytestmark = pytest.mark.usefixtures("few_simulated_tables")
+
+MakeTrials = Callable[..., pd.DataFrame]
+MakeStudy = Callable[..., StudyFrames]
+
+
+def test_settings_of_equal_distance_share_a_level(trials_of: MakeTrials) -> None:
+    trials = trials_of(batches=(64, 128, 96))
+    curve = compute_mtd_curve(trials)
+    assert curve["mtd"].tolist() == [5, 6, 7.667, 8, 8.667, 10.667, 12, 14.667]
+    assert curve["n"].tolist() == [9] * 8
+    assert curve["seeds"].tolist() == [3] * 8
+    level = trials[np.isclose(trials["mtd"], 26 / 3)]
+    assert curve["mean"][4] == pytest.approx(level["score"].mean())
+
+
+def test_only_completed_runs_with_a_score_count(trials_of: MakeTrials) -> None:
+    trials = trials_of(decays=(0.75,))
+    trials.loc[0, "state"] = "RUNNING"
+    trials.loc[1, "score"] = np.nan
+    trials.loc[3, "score"] = np.inf
+    curve = compute_mtd_curve(trials)
+    assert curve["n"].tolist() == [1, 2, 3, 3]
+    assert np.isnan(curve["low"][0])
+
+
+def test_no_runs_give_an_empty_curve_with_its_columns(trials_of: MakeTrials) -> None:
+    none = trials_of().iloc[:0]
+    assert list(compute_mtd_curve(none)) == ["mtd", "n", "seeds", "mean", "low", "high"]
+    assert list(compute_batch_curves(none))[:2] == ["batch_size", "mtd"]
+    assert compute_distances(none).empty
+
+
+@pytest.mark.parametrize("without", [0.0, np.nan])
+def test_a_run_without_an_mtd_is_no_part_of_the_curve(
+    trials_of: MakeTrials, without: float
+) -> None:
+    trials = trials_of(decays=(0.75,))
+    assert untraced_runs(trials).empty
+    trials.loc[:2, "mtd"] = without
+    trials.loc[2, "state"] = "FAIL"
+    assert compute_mtd_curve(trials)["mtd"].tolist() == [6, 8, 12]
+    untraced = untraced_runs(trials)
+    assert untraced["number"].tolist() == [0, 1]
+    assert untraced["mtd"].tolist() == [0, 0]
+
+
+def test_batch_curves_split_the_runs(trials_of: MakeTrials) -> None:
+    trials = trials_of(batches=(64, 128))
+    curves = compute_batch_curves(trials)
+    only = compute_mtd_curve(trials[trials["batch_size"] == 128])
+    half = curves[curves["batch_size"] == 128].drop(columns="batch_size")
+    pd.testing.assert_frame_equal(half.reset_index(drop=True), only)
+
+
+def test_distances_are_from_the_ideal_point(trials_of: MakeTrials) -> None:
+    trials = trials_of().assign(alignment=0.3, uniformity=-3.6)
+    trials.loc[0, "uniformity"] = np.nan
+    table = compute_distances(trials)
+    assert len(table) == len(trials) - 1
+    assert table["l1"].to_numpy() == pytest.approx(0.7)
+    assert table["l2"].to_numpy() == pytest.approx(0.5)
+
+
+def test_varied_settings_are_declared_and_differ(trials_of: MakeTrials, settings: Settings) -> None:
+    trials = trials_of().assign(learning_rate=range(24), loss=range(24), steps=120)
+    assert varied_settings(trials, settings) == ["ema_decay", "queue_size", "learning_rate"]
+    assert varied_settings(trials, ("queue_size", "steps")) == ["queue_size"]
+
+
+@pytest.mark.parametrize(
+    ("mtd", "text"),
+    [
+        (12.0, "12"),
+        (14.6667, "14.7"),
+        (7.6667, "7.67"),
+        (41.333, "41.3"),
+        (27.999999999999982, "28"),
+        (9.999, "10"),
+        (np.nan, "–"),
+    ],
+)
+def test_a_distance_is_printed_one_way(mtd: float, text: str) -> None:
+    assert format_mtd(mtd) == text
+
+
+def test_the_caption_names_a_smooth_curve_only_where_one_is_drawn(
+    trials_of: MakeTrials, study_of: MakeStudy
+) -> None:
+    trials = trials_of()
+    lowest = sorted(trials["mtd"].unique())[:3]
+    for frame, expected in ((trials, True), (trials[trials["mtd"].isin(lowest)], False)):
+        drawing = score.draw(score.compute(StudyContext(study_of(frame))))
+        assert drawing is not None
+        assert ("the line is a smooth curve" in drawing.caption) is expected

@@ -1,0 +1,235 @@
+"""Half-lives of keys, from synthetic probes with known half-life, and their section."""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.data.frames import PROBE_COLUMNS, StudyFrames, empty
+from analysis.report import write_report
+from analysis.report.topics import history
+from analysis.statistics.history import (
+    compute_half_lives,
+    compute_history_runs,
+    compute_retained,
+    compute_retained_curves,
+    correlate_history,
+    half_life,
+    summarise_half_lives,
+)
+
+pytestmark = pytest.mark.usefixtures("few_simulated_tables")
+
+MakeTrials = Callable[..., pd.DataFrame]
+MakeStudy = Callable[..., StudyFrames]
+LAGS = (2, 4, 8, 16, 32, 64)
+
+
+def probes_of(
+    half_lives: dict[int, float], *, baseline: float = 0.25, steps: int = 100
+) -> pd.DataFrame:
+    """Probes every second step of trials whose keys decay exponentially with these half-lives."""
+    rows = [
+        (number, step, lag, baseline + (1 - baseline) * 0.5 ** (lag / half), baseline)
+        for number, half in half_lives.items()
+        for step in range(0, steps, 2)
+        for lag in LAGS
+        if lag <= step
+    ]
+    return pd.DataFrame(rows, columns=list(PROBE_COLUMNS))
+
+
+def test_retained_is_centred_by_the_cosine_of_different_sentences() -> None:
+    """As a loop over rows; the baseline of a lag is that of the same probes."""
+    probes = probes_of({3: 8.0})
+    probes["baseline"] = 0.5 - 0.001 * probes["step"]
+    table = compute_retained(probes).set_index("lag")
+    for lag in LAGS:
+        rows = probes[probes["lag"] == lag]
+        cosine, baseline = rows["cosine"].mean(), rows["baseline"].mean()
+        expected = [len(rows), cosine, baseline, (cosine - baseline) / (1 - baseline)]
+        assert table.loc[lag].tolist() == pytest.approx([3, *expected])
+    assert table["probes"].tolist() == [49, 48, 46, 42, 34, 18]
+
+
+@pytest.mark.parametrize("half", [4.0, 16.0, 32.0])
+@pytest.mark.parametrize("baseline", [0.0, 0.6])
+def test_the_half_life_at_a_lag_is_exact(half: float, baseline: float) -> None:
+    found = compute_half_lives(compute_retained(probes_of({0: half}, baseline=baseline)))
+    assert found["half_life"].tolist() == pytest.approx([half])
+    assert found["longest_lag"].tolist() == [64]
+
+
+@pytest.mark.parametrize(
+    ("lags", "retained", "expected"),
+    [
+        ([1, 2, 4], [0.9, 0.7, 0.3], 3.0),
+        # before the first lag, from 1 at lag 0
+        ([2, 4], [0.25, 0.1], 4 / 3),
+        # the first crossing, and a value that lies on one half
+        ([1, 2, 4, 8], [0.9, 0.5, 0.8, 0.1], 2.0),
+        ([1, 2], [0.9, 0.51], np.inf),
+        ([4], [-0.5], 4 / 3),
+    ],
+)
+def test_half_life_is_interpolated_linearly(
+    lags: list[int], retained: list[float], expected: float
+) -> None:
+    assert half_life(lags, retained) == pytest.approx(expected)
+
+
+def test_without_lags_or_with_collapsed_keys_there_is_no_half_life() -> None:
+    assert np.isnan(half_life([], []))
+    collapsed = probes_of({0: 8.0}).assign(cosine=1.0, baseline=1 - 1e-9)
+    assert compute_half_lives(compute_retained(collapsed))["half_life"].isna().all()
+    assert compute_half_lives(compute_retained(empty(PROBE_COLUMNS))).empty
+    missing = probes_of({0: 8.0}).assign(cosine=np.nan)
+    assert compute_half_lives(compute_retained(missing)).empty
+
+
+def history_of(trials: pd.DataFrame, halves: dict[int, float]) -> pd.DataFrame:
+    return compute_history_runs(trials, compute_half_lives(compute_retained(probes_of(halves))))
+
+
+def test_levels_have_a_mean_where_every_run_has_a_half_life(trials_of: MakeTrials) -> None:
+    """Half-life 8, 16 and 32 at three levels; at the fourth beyond the longest lag in one run."""
+    trials = trials_of(decays=(0.75,), seeds=(0, 1))
+    level = trials["mtd"].rank(method="dense").astype(int)
+    halves = dict(zip(trials["number"], 4.0 * 2**level, strict=True))
+    halves[int(trials["number"].iloc[-1])] = 1000.0
+    runs = history_of(trials, halves)
+    table = summarise_half_lives(runs)
+    assert table["mean"].tolist() == pytest.approx([8, 16, 32, np.nan], nan_ok=True)
+    assert table["beyond"].tolist() == [0, 0, 0, 1]
+    assert table["seeds"].tolist() == [2, 2, 2, 2]
+    assert table["median"].tolist() == pytest.approx([8, 16, 32, np.inf])
+    assert table.loc[0, ["low", "high"]].tolist() == pytest.approx([8, 8])
+    assert np.isinf(runs["half_life"]).sum() == 1
+
+
+def test_configurations_of_one_level_are_averaged_separately(
+    trials_of: MakeTrials, settings: Any
+) -> None:
+    trials = trials_of(decays=(0.75, 0.875), times=(1, 5), seeds=(0, 1))
+    # 4 + 5 = 8 + 1
+    halves = dict(zip(trials["number"], 100 * (1 - trials["ema_decay"]), strict=True))
+    runs = history_of(trials, halves)
+    table = summarise_half_lives(runs, settings)
+    assert list(table)[:3] == ["ema_decay", "queue_size", "mtd"]
+    assert table["mtd"].tolist() == [5, 9, 9, 13]
+    assert len(summarise_half_lives(runs)) == 3
+    by_decay = table.groupby("ema_decay")["mean"].nunique()
+    assert by_decay.tolist() == [1, 1]
+
+
+def test_curves_are_means_over_the_runs_of_a_level(trials_of: MakeTrials) -> None:
+    trials = trials_of(decays=(0.75,), times=(1,), seeds=(0, 1))
+    probes = probes_of({0: 8.0, 1: 16.0})
+    retained = compute_retained(probes)
+    runs = compute_history_runs(trials, compute_half_lives(retained))
+    curves = compute_retained_curves(runs, retained).set_index("lag")
+    expected = [(0.5 ** (lag / 8) + 0.5 ** (lag / 16)) / 2 for lag in LAGS]
+    assert curves["mean"].tolist() == pytest.approx(expected)
+    assert curves["baseline"].tolist() == pytest.approx([0.25] * len(LAGS))
+    assert curves["cosine"].tolist() == pytest.approx([0.25 + 0.75 * each for each in expected])
+    assert (curves["low"] < curves["mean"]).all()
+
+
+def test_correlations_are_those_of_scipy_by_seed(trials_of: MakeTrials) -> None:
+    from scipy.stats import spearmanr, t
+
+    trials = trials_of(seeds=(0, 1, 2), noise=2.0)
+    rng = np.random.default_rng(1)
+    halves = dict(zip(trials["number"], rng.uniform(4, 60, len(trials)), strict=True))
+    halves[0], halves[8] = 1000.0, 2000.0
+    runs = history_of(trials, halves)
+    table = correlate_history(runs).set_index(["first", "second"])
+    assert len(table) == 9
+    for first, second in table.index:
+        found = [spearmanr(seed[first], seed[second])[0] for _, seed in runs.groupby("seed")]
+        row = table.loc[(first, second)]
+        width = t.ppf(0.975, 2) * np.std(found, ddof=1) / np.sqrt(3)
+        assert row["mean"] == pytest.approx(np.mean(found))
+        assert row["low"] == pytest.approx(max(-1, np.mean(found) - width))
+        assert row["high"] == pytest.approx(min(1, np.mean(found) + width))
+        assert (row["seeds"], row["trials"]) == (3, 8)
+
+
+def test_a_correlation_needs_three_different_runs_of_a_seed(trials_of: MakeTrials) -> None:
+    two = trials_of(decays=(0.75,), times=(1, 2))
+    halves = dict(zip(two["number"], np.linspace(4, 60, len(two)), strict=True))
+    assert correlate_history(history_of(two, halves)).empty
+    one = trials_of(seeds=(0,))
+    halves = dict.fromkeys(one["number"], 8.0)
+    table = correlate_history(history_of(one, halves))
+    assert set(table["first"]) == {"mtd"}
+    assert table[["low", "high"]].isna().all(axis=None)
+
+
+def probed(study: StudyFrames, halves: dict[int, float]) -> StudyFrames:
+    return dataclasses.replace(study, probes=probes_of(halves))
+
+
+def write(study: StudyFrames, folder: Path) -> str:
+    report = write_report(study, folder, generated="now", version="1", topics=(history.TOPIC,))
+    return report.page.read_text(encoding="utf-8")
+
+
+def test_a_study_that_was_probed_has_the_section(
+    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    trials = trials_of(seeds=(0, 1))
+    halves = dict(zip(trials["number"], 2 * trials["mtd"], strict=True))
+    halves[int(trials["mtd"].argmax())] = 1000.0
+    page = write(probed(study_of(trials), halves), tmp_path)
+    assert '<h2 id="history">Measured history</h2>' in page
+    # half-lives twice the MTD, interpolated; at the highest level one of two runs is beyond
+    assert "The median half-life is 10." in page
+    highest = "longer than the longest lag at MTD 14.7, the longest."
+    assert f" steps at MTD 5, the shortest, and {highest}" in page
+    assert "longer than the longest lag (64 steps) in 1 of 16 trials" in page
+    assert '<figure id="figure-history">' in page
+    tables = tmp_path / "tables"
+    assert len(pd.read_csv(tables / "trials_half_life.csv")) == 16
+    assert len(pd.read_csv(tables / "half_life.csv")) == 8
+    correlations = pd.read_csv(tables / "history_correlations.csv")
+    assert correlations.loc[0, ["first", "second"]].tolist() == ["half_life", "mtd"]
+    assert correlations.loc[0, "mean"] > 0.9
+    mean, low, high = correlations.loc[0, ["mean", "low", "high"]]
+    assert f"over 2 seeds: with MTD {mean:.2f} (95 % CI {low:.2f} to {high:.2f}), with" in page
+    for cell in ("half-life", "queue_size K", "MTD"):
+        assert f"<td><bdi>{cell}</bdi></td>" in page
+
+
+def test_a_study_that_was_not_probed_has_no_section(
+    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    assert "Measured history" not in write(study_of(trials_of(seeds=(0,), times=(1,))), tmp_path)
+    assert not (tmp_path / "tables" / "half_life.csv").exists()
+
+
+@pytest.mark.parametrize("seeds", [(0,), (0, 1)])
+def test_runs_that_are_all_beyond_the_longest_lag_are_drawn(
+    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path, seeds: tuple[int, ...]
+) -> None:
+    trials = trials_of(seeds=seeds, times=(1, 8))
+    page = write(probed(study_of(trials), dict.fromkeys(trials["number"], 900.0)), tmp_path)
+    assert "The median half-life is longer than the longest lag at MTD 5, the shortest" in page
+    assert (
+        f"in {len(trials)} of {len(trials)} trials; a level with such a trial has no mean" in page
+    )
+    assert (tmp_path / "figures" / "history.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_methods_without_an_mtd_are_named(
+    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    trials = trials_of(seeds=(0,), times=(1,)).assign(method="simcse", mtd=np.nan)
+    page = write(probed(study_of(trials), dict.fromkeys(trials["number"], 16.0)), tmp_path)
+    assert "No completed trial with an MTD has a half-life." in page
+    assert "Mean half-life without an MTD: 16.0 steps in SimCSE." in page
+    assert not (tmp_path / "figures" / "history.png").exists()

@@ -1,0 +1,264 @@
+"""Comparison of methods, checked with values by hand."""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import figures
+from analysis.data.frames import Settings, StudyFrames
+from analysis.data.runs import varied_settings
+from analysis.inference.shapes import compare_columns
+from analysis.report import write_report
+from analysis.report.context import StudyContext
+from analysis.report.findings import find_answer
+from analysis.report.study_facts import list_varied
+from analysis.report.summary import summarise_study
+from analysis.report.topics import methods as topic
+from analysis.report.topics import trials as trials_topic
+from analysis.report.warnings import list_warnings
+from analysis.statistics.methods import (
+    compute_method_properties,
+    compute_methods,
+    select_curve_trials,
+)
+from analysis.statistics.multi_study import compute_curves
+
+pytestmark = pytest.mark.usefixtures("few_simulated_tables")
+
+MakeTrials = Callable[..., pd.DataFrame]
+MakeStudy = Callable[..., StudyFrames]
+
+
+@pytest.fixture(scope="module")
+def mixed(trials_of: MakeTrials) -> pd.DataFrame:
+    """MoCoSE at MTD 5 and 8, "queued" at 8, "plain" and "bare" without an MTD; 3 seeds each."""
+    trials = trials_of(decays=(0.75,), times=(1, 4, 4, 1, 1), noise=0)
+    names = ["mocose", "mocose", "queued", "plain", "bare"]
+    trials["method"] = np.repeat(names, 3)
+    trials.loc[trials["method"] == "plain", "mtd"] = 0.0
+    trials.loc[trials["method"] == "bare", "mtd"] = np.nan
+    # by seed: differences of "plain" to the best, MoCoSE at 8, are 1, 2 and 3 points
+    trials["score"] = np.repeat([30.0, 40.0, 20.0, 40.0, 10.0], 3)
+    trials.loc[trials["method"] == "plain", "score"] -= [1, 2, 3]
+    return trials
+
+
+def test_a_row_for_each_method_and_level(mixed: pd.DataFrame, settings: Settings) -> None:
+    table = compute_methods(mixed, settings)
+    assert table["method"].tolist() == ["bare", "mocose", "mocose", "plain", "queued"]
+    np.testing.assert_array_equal(table["mtd"], [np.nan, 5, 8, np.nan, 8])
+    assert table["mean"].tolist() == pytest.approx([10, 30, 40, 38, 20])
+    assert (table["n"] == 3).all()
+    np.testing.assert_allclose(table["difference"], [-30, -10, np.nan, -2, -20])
+    scores = np.array([[10.0, 30, 40, 39 - seed, 20] for seed in range(3)])
+    found = compare_columns(scores, 2, 0.05).differences
+    assert table["difference_low"][3] == pytest.approx(found[3, 1])
+    assert table["difference_high"][3] == pytest.approx(found[3, 2])
+
+
+def test_differences_are_over_common_seeds(mixed: pd.DataFrame, settings: Settings) -> None:
+    part = mixed[(mixed["method"] != "plain") | (mixed["seed"] == 2)]
+    row = compute_methods(part, settings).set_index("method").loc["plain"]
+    assert row["difference"] == pytest.approx(-3)
+    assert np.isnan(row["difference_low"])
+
+
+def test_geometry_and_duration_by_method(mixed: pd.DataFrame, settings: Settings) -> None:
+    runs = mixed.assign(steps=10, batch_size=50, alignment=0.25)
+    runs["wall_seconds"] = np.where(runs["method"] == "bare", 2.0, 1.0) + runs["seed"]
+    # two equal singular values: effective rank 2; one: 1
+    index = pd.MultiIndex.from_product([runs["number"], ["before", "after"]])
+    spectra = pd.DataFrame([[1.0, 1.0], [1.0, 0.0]] * len(runs), index=index)
+    runs["peak_memory"] = np.where(runs["method"] == "bare", 9e8, 6e8)
+    spectra.loc[(runs["number"].iloc[-1], "after")] = [3.0, 3.0]
+    found = compute_method_properties(runs, spectra, settings).set_index(["measure", "method"])
+    seconds = found.loc["seconds per 1,000 sentences"]
+    first = sorted(runs["seed"].unique())
+    assert seconds.loc["plain", "mean"] == pytest.approx(2 * (1 + np.mean(first)))
+    # constant over the seeds: an interval of width 0
+    expected = [2.0, 2.0, 2.0]
+    assert seconds.loc["bare", ["difference", "difference_low", "difference_high"]].tolist() == (
+        pytest.approx(expected)
+    )
+    assert found.loc[("effective rank", "plain"), "mean"] == pytest.approx(1)
+    assert found.loc[("effective rank", "bare"), "mean"] == pytest.approx(4 / 3)
+    assert found.loc[("alignment", "queued"), "mean"] == pytest.approx(0.25)
+    memory = found.loc["peak memory, MB"]
+    assert memory.loc["bare", ["mean", "difference"]].tolist() == pytest.approx([900, 300])
+    assert len(found) == 5 * 5
+    # of one run alone no peak is known
+    runs.loc[runs.index[0], "peak_memory"] = np.nan
+    without = compute_method_properties(runs.drop(columns="steps"), spectra.iloc[:0], settings)
+    assert set(without["measure"]) == {"alignment", "uniformity"}
+
+
+def test_one_method_is_no_comparison(
+    trials_of: MakeTrials, mixed: pd.DataFrame, settings: Settings
+) -> None:
+    assert compute_methods(trials_of(), settings).empty
+    assert compute_methods(trials_of().assign(method=None), settings).empty
+    alone = mixed.assign(state=mixed["state"].where(mixed["method"] == "plain", "FAIL"))
+    assert compute_methods(alone, settings).empty
+
+
+def test_one_curve_is_of_one_method(mixed: pd.DataFrame, settings: Settings) -> None:
+    assert set(select_curve_trials(mixed, settings)["method"]) == {"mocose"}
+    one = mixed[mixed["method"] != "queued"]
+    assert select_curve_trials(one, settings) is one
+
+
+def test_methods_without_an_mtd_are_horizontal_lines(
+    mixed: pd.DataFrame, settings: Settings
+) -> None:
+    ax = figures.new_figure(1, 1, width=4, height=3)[1][0]
+    figures.draw_methods(compute_methods(mixed, settings), ax, names={"mocose": "MoCoSE"}, name="s")
+    lines = {str(line.get_label()): line for line in ax.get_lines()}
+    lines = {name: line for name, line in lines.items() if not name.startswith("_")}
+    assert list(lines) == ["bare (no MTD)", "MoCoSE", "plain (no MTD)", "queued"]
+    np.testing.assert_array_equal(lines["MoCoSE"].get_xydata(), [[5, 30], [8, 40]])
+    assert lines["plain (no MTD)"].get_ydata() == [38, 38]
+
+
+def test_a_wide_range_with_a_horizontal_line_has_margins(
+    mixed: pd.DataFrame, settings: Settings
+) -> None:
+    wide = mixed[mixed["method"].isin(["mocose", "plain"])].replace({"mtd": {8.0: 202.5}})
+    ax = figures.new_figure(1, 1, width=4, height=3)[1][0]
+    figures.draw_methods(compute_methods(wide, settings), ax, names={}, name="s")
+    low, high = ax.get_xlim()
+    assert 3 < low < 5
+    assert 205 < high < 300
+
+
+@pytest.mark.usefixtures("figures_not_rendered")
+def test_the_page_compares_methods_and_says_whose_the_curve_is(
+    mixed: pd.DataFrame, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    study = study_of(mixed)
+    written = write_report(study, tmp_path, generated="now", version="0", topics=(topic.TOPIC,))
+    page = written.page.read_text(encoding="utf-8")
+    assert "MoCoSE at MTD 8 has the highest mean score, 40.00." in page
+    assert "plain: mean 38.00; paired difference to the best -2.00 (95 % CI " in page
+    assert "queued at MTD 8: mean 20.00" in page
+    table = pd.read_csv(tmp_path / "tables" / "methods.csv")
+    assert table["mtd"].isna().sum() == 2
+    assert "are of MoCoSE alone" in " ".join(list_warnings(StudyContext(study)))
+
+
+def test_significance_is_stated_by_the_interval(mixed: pd.DataFrame, study_of: MakeStudy) -> None:
+    trials = mixed[mixed["method"].isin(["mocose", "plain"]) & (mixed["seed"] > 0)]
+    few = topic.compute(StudyContext(study_of(trials)))
+    assert few is not None
+    assert topic.describe(few)[1].endswith("not significant.")
+    clear = trials.assign(score=trials["score"] - 100 * (trials["method"] == "plain"))
+    info = topic.compute(StudyContext(study_of(clear)))
+    assert info is not None
+    assert topic.describe(info)[1].endswith("statistically significant.")
+
+
+@pytest.mark.usefixtures("figures_not_rendered")
+def test_without_any_mtd_methods_are_rows(
+    mixed: pd.DataFrame, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    trials = mixed[mixed["method"].isin(["plain", "bare"])]
+    written = write_report(
+        study_of(trials), tmp_path, generated="now", version="0", topics=(topic.TOPIC,)
+    )
+    assert [path.name for path in written.figures] == ["methods.png", "methods.svg"]
+    assert "horizontal lines" not in written.page.read_text(encoding="utf-8")
+
+
+def test_parts_of_a_study_of_methods_are_drawn_apart(
+    mixed: pd.DataFrame, study_of: MakeStudy
+) -> None:
+    study = dataclasses.replace(study_of(mixed), name="methods")
+    curves = compute_curves([study])
+    found = list(zip(curves["study"], curves["mtd"], strict=True))
+    assert found == [
+        ("methods: bare", 0),
+        ("methods: MoCoSE", 5),
+        ("methods: MoCoSE", 8),
+        ("methods: plain", 0),
+        ("methods: queued", 8),
+    ]
+
+
+def test_a_setting_varies_where_a_method_has_it() -> None:
+    trials = pd.DataFrame(
+        {
+            "method": ["mocose", "mocose", "simcse"],
+            "queue_size": [512, 512, np.nan],
+            "queue_slice": ["all", "all", ""],
+            "prediction_dim": [np.nan, 256, np.nan],
+            "dropout": [0.1, 0.1, 0.2],
+        }
+    )
+    assert varied_settings(trials, list(trials)) == ["method", "prediction_dim", "dropout"]
+    without = trials.drop(columns="method")
+    assert varied_settings(without, ["queue_size"]) == ["queue_size"]
+
+
+@pytest.mark.usefixtures("figures_not_rendered")
+def test_runs_without_the_settings_of_the_others_are_in_no_row_of_them(
+    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+) -> None:
+    queued = trials_of(times=(1, 8), noise=0).assign(method="mocose", fgsm_epsilon=0.0)
+    plain = queued.head(3).assign(
+        number=[12, 13, 14], method="simcse", queue_slice="", score=[10.0, 11.0, 12.0]
+    )
+    lacking = ["ema_decay", "queue_size", "initial_queue_size", "fgsm_epsilon", "mtd"]
+    plain[lacking] = np.nan
+    study = study_of(pd.concat([queued, plain], ignore_index=True))
+    declared = {
+        name: dataclasses.replace(study.settings[name], default=default)
+        for name, default in (("ema_decay", 0.85), ("queue_size", 512), ("queue_slice", "all"))
+    }
+    study = dataclasses.replace(study, settings={**study.settings, **declared})
+    written = write_report(study, tmp_path, generated="now", version="0")
+    tables = {path.stem: pd.read_csv(path) for path in written.tables}
+    assert tables["ema_decay"]["ema_decay"].tolist() == [0.75, 0.85]
+    assert tables["ema_decay"]["n"].tolist() == [6, 6]
+    assert not {"augmentation", "fgsm_epsilon", "queue_slices"} & set(tables)
+    recorded = tables["trials"].set_index("number")
+    assert recorded.loc[12:, lacking].isna().all(axis=None)
+    assert list_varied(study) == {
+        "ema_decay η": "0.75, 0.85",
+        "queue_size K": "64, 512",
+        "method": "mocose, simcse",
+        "seed": "0, 1, 2",
+    }
+    *_, rows = trials_topic.show(trials_topic.compute(StudyContext(study)))
+    headings = [column.label for column in rows.columns]
+    assert "queue_slice" not in headings
+    first = ["trial", "score", "state", "seed", "ema_decay η", "queue_size K", "method"]
+    assert headings[:7] == first
+    row = next(row for row in rows.rows if row[0] == "12")
+    assert row[:7] == ("12", "10.00", "COMPLETE", "0", "–", "–", "simcse")
+    assert "SimCSE: mean 11.00" in written.page.read_text(encoding="utf-8")
+
+
+def test_the_summary_compares_methods_where_mtd_does_not_vary(
+    mixed: pd.DataFrame, study_of: MakeStudy
+) -> None:
+    one_level = mixed[(mixed["mtd"].isna()) | (mixed["mtd"] == mixed["mtd"].min())]
+    context = StudyContext(study_of(one_level))
+    found = find_answer(context, {"methods": topic.compute(context)})
+    assert found.topic == "methods"
+    assert "MTD" not in found.answer
+    first, *_, last = summarise_study(context)
+    assert "has the highest mean score" in first
+    assert last.startswith(f"{len(one_level)} trials completed, ")
+
+
+def test_the_summary_has_both_where_mtd_varies_too(
+    mixed: pd.DataFrame, study_of: MakeStudy
+) -> None:
+    context = StudyContext(study_of(mixed))
+    summary = summarise_study(context)
+    assert summary[0] == context.verdict.sentence
+    assert "has the highest mean score" in summary[1]
+    assert find_answer(context, {"methods": topic.compute(context)}).topic == "score"
