@@ -27,8 +27,8 @@ from mtdlab.commands import (
     reproduce,
     show,
     slurm,
+    study_exchange,
     sweep,
-    transfer,
 )
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.terminal import OutputError, print_text, whole_output
@@ -52,10 +52,10 @@ _PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Manage studies": (
         sweep.stop,
         doctor.doctor,
-        transfer.delete,
-        transfer.rename,
-        transfer.export_study,
-        transfer.import_study,
+        study_exchange.delete,
+        study_exchange.rename,
+        study_exchange.export_study,
+        study_exchange.import_study,
     ),
     "Without a study": (encoders.train, encoders.evaluate, corpus.corpus),
     "Reference": (methods.methods, methods.schema),

@@ -10,7 +10,7 @@ from analysis.data.frames import StudyFrames
 from analysis.data.runs import traced_runs, untraced_runs
 from analysis.data.tasks import is_own, label_score
 from analysis.inference.design import seeds_for_verdict
-from analysis.inference.looks import judged_trials
+from analysis.inference.interim_analysis import judged_trials
 from analysis.inference.pairing import LevelScores, level_scores
 from analysis.inference.verdict import Verdict, judge_levels
 from analysis.report.cells import clean

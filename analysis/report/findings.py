@@ -13,8 +13,8 @@ import pandas as pd
 
 from analysis.data.points import format_component
 from analysis.data.runs import completed_runs, format_mtd
+from analysis.inference.interim_analysis import judged_trials
 from analysis.inference.intervals import Estimate
-from analysis.inference.looks import judged_trials
 from analysis.inference.verdict import Verdict, describe_points, format_p
 from analysis.measures.trace import PARTS
 from analysis.report.cells import LEVEL, PERCENT, count

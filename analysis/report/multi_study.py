@@ -15,6 +15,7 @@ from analysis.data.frames import StudyFrames
 from analysis.data.runs import format_mtd
 from analysis.data.tasks import label_score
 from analysis.inference.verdict import Verdict, join_words
+from analysis.report.agreement import make_transfer_topic
 from analysis.report.cells import PERCENT, clean, make_table
 from analysis.report.context import StudyContext, describe_selection
 from analysis.report.drawing import Drawing
@@ -34,8 +35,8 @@ from analysis.report.study_facts import (
     list_facts,
 )
 from analysis.report.topics.base import Topic
-from analysis.report.transfer import make_transfer_topic
 from analysis.report.writer import Parts, Report, compute_topics, write_page, write_report
+from analysis.statistics.agreement import Agreement
 from analysis.statistics.multi_study import (
     compute_best_spectra,
     compute_curves,
@@ -44,7 +45,6 @@ from analysis.statistics.multi_study import (
     find_shared_differences,
     studies_by_method,
 )
-from analysis.statistics.transfer import Agreement
 
 if TYPE_CHECKING:
     pass
@@ -426,7 +426,7 @@ def write_multi_study(
     studies    one or more, of different names, also unfinished ones and those without a score.
     name       of the page's folder; none of the studies'.
     transfer   whether to compare the first study's answer with the others'
-               (`analysis.statistics.transfer`).
+               (`analysis.statistics.agreement`).
     generated, version  as for `write_report`.
 
     The same arguments give the same bytes. Raises ValueError for a name that is a study's, and

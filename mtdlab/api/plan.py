@@ -180,7 +180,7 @@ def find_design(
 
     May raise StorageError where it is recorded.
     """
-    from analysis.inference.looks import boundaries_at
+    from analysis.inference.interim_analysis import boundaries_at
     from mtdlab.config.study import plan_of, sha256_of
     from mtdlab.store.plans import record_plan
     from mtdlab.store.urls import storage_url

@@ -190,7 +190,7 @@ def _gpu_lines(found: dict[str, Any]) -> list[str]:
 
 def describe_design(design: dict[str, Any]) -> list[str]:
     """The design in a few lines."""
-    from analysis.inference.looks import describe_recorded
+    from analysis.inference.interim_analysis import describe_recorded
 
     lines = []
     if design["power"]:

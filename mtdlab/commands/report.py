@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from analysis.data.level_means import LevelMeans
     from analysis.inference.verdict import Verdict
     from analysis.report import MeansReport, MultiStudyReport, Report
-    from analysis.statistics.transfer import Agreement
+    from analysis.statistics.agreement import Agreement
 
 Scale = Literal["fraction", "percent"]
 PAUSE = 5.0
@@ -260,7 +260,7 @@ def _write(
     transfer: bool = False,
 ) -> Written:
     """The page of a study; of several, or one with a name for the page, that over all of them."""
-    from analysis.report.transfer import describe_agreement
+    from analysis.report.agreement import describe_agreement
 
     if len(studies) == 1 and name is None:
         [frames] = studies

@@ -17,17 +17,22 @@ from mtdlab.encoders.embed import Embedder, Rows, Sentences, Vectors
 from mtdlab.evaluation.items import Items, similarities, values_in_points
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.processing import Processing
+from mtdlab.evaluation.senteval_classification import (
+    Correct,
+    Examples,
+    nested_accuracy,
+    split_accuracy,
+)
 from mtdlab.evaluation.sts import POSITIVE_ABOVE, spearman
 from mtdlab.evaluation.tasks import (
+    Classification,
     Labelled,
     Task,
-    Transfer,
     describe_shortfall,
     load_task,
     parts_of,
     task_folder,
 )
-from mtdlab.evaluation.transfer import Correct, Examples, nested_accuracy, split_accuracy
 from mtdlab.settings.tasks import BEIR, BUILTIN, is_external_score
 
 Floats = NDArray[np.float64]
@@ -166,8 +171,8 @@ class Suite(Generic[T]):
             parts = self._vectors(parts_of(loaded), vectors, processing)
         except ValueError as error:
             return TaskScore(task, None, str(error), count)
-        if isinstance(loaded, Transfer):
-            score, correct = _transfer(loaded, parts, lambda *step: advance(task, *step))
+        if isinstance(loaded, Classification):
+            score, correct = _classify(loaded, parts, lambda *step: advance(task, *step))
             items = values_in_points(100 * correct, scored.digest)
             return TaskScore(task, score, n=count, items=items)
         cosines = (parts[0][0] * parts[0][1]).sum(axis=1)
@@ -243,8 +248,8 @@ def check_directions(vectors: Floats) -> None:
         raise ValueError("collapsed: every sentence has the same vector")
 
 
-def _transfer(
-    task: Transfer, parts: list[tuple[Floats, Floats]], advance: Callable[[int, int], None]
+def _classify(
+    task: Classification, parts: list[tuple[Floats, Floats]], advance: Callable[[int, int], None]
 ) -> tuple[float, Correct]:
     splits = [part for part in parts_of(task) if isinstance(part, Labelled)]
     examples = [

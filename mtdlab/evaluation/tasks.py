@@ -49,7 +49,7 @@ class Labelled:
 
 
 @dataclass(frozen=True)
-class Transfer:
+class Classification:
     """A classification task; without a test split its score is that of nested folds."""
 
     train: Labelled
@@ -57,7 +57,7 @@ class Transfer:
     test: Labelled | None = None
 
 
-def read_binary(folder: Path, name: str) -> Transfer:
+def read_binary(folder: Path, name: str) -> Classification:
     """MR, CR, SUBJ or MPQA: a file a class, one sentence a line, latin-1.
 
     Raises MtdlabError with file and line where a file does not fit.
@@ -69,10 +69,10 @@ def read_binary(folder: Path, name: str) -> Transfer:
         lines = [" ".join(line.split()) for line in read_lines(folder / file, "latin-1")]
         sentences += lines
         labels += [label] * len(lines)
-    return Transfer(_label(folder, sentences, [], labels, FEWEST))
+    return Classification(_label(folder, sentences, [], labels, FEWEST))
 
 
-def read_sst(folder: Path) -> Transfer:
+def read_sst(folder: Path) -> Classification:
     """SST with two classes, `SST/binary`: sentence, tab, 0 or 1. Raises as `read_binary`."""
 
     def split(name: str, fewest: int) -> Labelled:
@@ -83,10 +83,10 @@ def read_sst(folder: Path) -> Transfer:
             labels.append(parse_label(place, label.strip(), ("0", "1")))
         return _label(path, sentences, [], labels, fewest)
 
-    return Transfer(split("train", FEWEST), split("dev", 1), split("test", 1))
+    return Classification(split("train", FEWEST), split("dev", 1), split("test", 1))
 
 
-def read_trec(folder: Path) -> Transfer:
+def read_trec(folder: Path) -> Classification:
     """TREC's six kinds of question, `KIND:detail question` in latin-1. Raises as `read_binary`."""
 
     def split(file: str, fewest: int) -> Labelled:
@@ -99,10 +99,10 @@ def read_trec(folder: Path) -> Transfer:
             sentences.append(parse_sentence(place, rest.partition(" ")[2]))
         return _label(path, sentences, [], labels, fewest)
 
-    return Transfer(split("train_5500.label", FEWEST), test=split("TREC_10.label", 1))
+    return Classification(split("train_5500.label", FEWEST), test=split("TREC_10.label", 1))
 
 
-def read_mrpc(folder: Path) -> Transfer:
+def read_mrpc(folder: Path) -> Classification:
     """MRPC: 0 or 1, two ids, two sentences, under a header. Raises as `read_binary`."""
 
     def split(name: str, fewest: int) -> Labelled:
@@ -113,7 +113,7 @@ def read_mrpc(folder: Path) -> Transfer:
         labels = [parse_label(place, row[0], ("0", "1")) for place, row in rows]
         return _label(path, first, second, labels, fewest)
 
-    return Transfer(split("train", FEWEST), test=split("test", 1))
+    return Classification(split("train", FEWEST), test=split("test", 1))
 
 
 def _label(
@@ -129,7 +129,7 @@ def _label(
     return Labelled(first, second, np.array(labels, dtype=np.int64))
 
 
-Task = Pairs | Transfer
+Task = Pairs | Classification
 _FOLDERS = {year: f"STS/{year}-en-test" for year in SUBSETS} | {
     "STSB": STS_BENCHMARK,
     "SICKR": "SICK",

@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mtdlab.config import StudySpec, TrainerSettings
+from mtdlab.config import TrainerSettings
 from mtdlab.errors import StorageError, describe
 from mtdlab.files import replace_folder
 from mtdlab.store import Claim, Store
 from mtdlab.store.claims import MOST_DEATHS
 from mtdlab.sweep.artifacts import Artifacts, ArtifactsError
-from mtdlab.sweep.model_folders import CHECKPOINTS, STAGED, folders_of_ended, remove_checkpoints_of
+from mtdlab.sweep.model_folders import STAGED, folders_of_ended, remove_checkpoints_of
 from mtdlab.sweep.shared_checkpoints import SharedCheckpoints, checkpoints_place
 from mtdlab.sweep.shared_models import share_model
+from mtdlab.sweep.study import OpenStudy
 from mtdlab.terminal import print_text
 from mtdlab.training.export import check_model_folder, locked, save_model
 from mtdlab.training.inputs import RunInputs
@@ -108,28 +109,28 @@ def _record(model: Path, store: Store, number: int) -> str:
     return note
 
 
-def publish_left_models(spec: StudySpec, models: Path, store: Store) -> None:
+def publish_left_models(study: OpenStudy) -> None:
     """Publish the best trial's model if a killed process left it staged, here or shared.
 
     Checkpoints of trials that have ended are removed, also shared ones, and the best trial's model
     is shared if it is on this machine alone. May raise StorageError.
     """
-    place = store.artifacts()
+    place = study.store.artifacts()
     try:
-        _publish_left(spec.name, models, store, None if place is None else Artifacts(place))
+        _publish_left(study, None if place is None else Artifacts(place))
     except ArtifactsError as error:
         print_text(f"mtdlab: {error}; the next sweep tries it again", file=sys.stderr)
 
 
-def _publish_left(study: str, models: Path, store: Store, artifacts: Artifacts | None) -> None:
-    model, names = models / study, frozenset[str]()
+def _publish_left(study: OpenStudy, artifacts: Artifacts | None) -> None:
+    store, model, names = study.store, study.job.model, frozenset[str]()
     if artifacts is not None:
         if model.exists():
             with locked(model):
                 share_model(model, store, artifacts)
-        files = artifacts.files(checkpoints_place(study))
+        files = artifacts.files(checkpoints_place(study.spec.name))
         names = frozenset(each.partition("/")[0] for each in files)
-    for claim, folder in folders_of_ended(store, models / CHECKPOINTS / study, names):
+    for claim, folder in folders_of_ended(store, study.job.checkpoints, names):
         shared = None
         if artifacts is not None and folder.name in names:
             shared = SharedCheckpoints.of(artifacts, folder)

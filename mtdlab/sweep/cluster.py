@@ -11,20 +11,20 @@ import os
 import queue
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtdlab.config import StudySpec
 from mtdlab.errors import MtdlabError, StorageError, TrialError, nearest, one_line
 from mtdlab.store.owner import HEARTBEAT_SECONDS
+from mtdlab.store.urls import absolute
 from mtdlab.sweep.heartbeat import call_repeatedly
 from mtdlab.sweep.progress import FinishedTrial
 from mtdlab.sweep.signals import StopRequest
+from mtdlab.sweep.study import Job, OpenStudy
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -41,18 +41,10 @@ MOST_LOST = 3
 """A sweep ends after so many tasks in succession whose workers died, by dask's own count."""
 
 
-@dataclass(frozen=True)
-class Job:
-    """What a task needs. url: of the storage, not shown in dask's messages; sweep: its row."""
-
-    spec: StudySpec = field(repr=False)
-    url: str = field(repr=False)
-    models: Path
-    sweep: int
-
-
-def run_on_cluster(job: Job) -> FinishedTrial | Exception | None:
+def run_on_cluster(job: Job, sweep: int) -> FinishedTrial | Exception | None:
     """Claim a trial and run it, in a process of the cluster; stops where the sweep was stopped.
+
+    sweep  the row of the sweep.
 
     An error is returned, since dask would print it with the arguments.
     """
@@ -63,15 +55,15 @@ def run_on_cluster(job: Job) -> FinishedTrial | Exception | None:
     try:
         job.spec.ensure_imported()
         _check(job)
-        store = open_in_process(job.url, job.spec, job.models).store
+        store = open_in_process(job).store
 
         def obey() -> None:
-            if store.has_ended(job.sweep):
+            if store.has_ended(sweep):
                 stop.request()
 
         obey()
         with call_repeatedly(HEARTBEAT_SECONDS, obey):
-            return run_next(job.spec, job.url, job.models, stop)
+            return run_next(job, stop)
     except Exception as error:
         return sendable(error)
 
@@ -84,8 +76,8 @@ def _check(job: Job) -> None:
     from mtdlab.sweep.preflight import check_same_inputs
     from mtdlab.sweep.worker import open_in_process
 
-    found = objective_of(job.spec).check(job.spec, job.models)
-    store = open_in_process(job.url, job.spec, job.models).store
+    found = objective_of(job.spec).check(job)
+    store = open_in_process(job).store
     if warning := check_same_inputs(job.spec.name, store, found):
         logging.getLogger(__name__).warning(warning)
     if place := store.artifacts():
@@ -95,12 +87,13 @@ def _check(job: Job) -> None:
 class Cluster:
     """The workers of a dask cluster, whose number may change while a sweep runs."""
 
-    def __init__(self, scheduler: str, job: Job, stop: StopRequest, end: Callable[[], Any]) -> None:
+    def __init__(self, scheduler: str, study: OpenStudy, sweep: int, stop: StopRequest) -> None:
         """Connect. Raises MtdlabError if the scheduler does not answer.
 
-        end  called once where `stop` is requested: it requests the end of the tasks that run.
+        sweep  the row of the sweep, by which it requests the end of the tasks that run.
         """
-        self._scheduler, self._job, self._stop, self._end = scheduler, job, stop, end
+        self._scheduler, self._study, self._sweep, self._stop = scheduler, study, sweep, stop
+        self._job = replace(study.job, url=absolute(study.job.url))
         self._client = connect(scheduler)
         self._running: set[Future[Any]] = set()
         self._ended: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
@@ -155,7 +148,7 @@ class Cluster:
         """Request once that the running tasks end; again after a database that fails."""
         if not self._end_requested:
             with suppress(StorageError):
-                self._end()
+                self._study.store.request_stop(self._sweep)
                 self._end_requested = True
 
     def _submit(self, calls: int) -> int:
@@ -169,7 +162,8 @@ class Cluster:
             return 0
         for _ in range(wanted):
             key = f"mtdlab-{self._job.spec.name}-{uuid.uuid4().hex}"
-            future = self._client.submit(run_on_cluster, self._job, key=key, pure=False)
+            task = (run_on_cluster, self._job, self._sweep)
+            future = self._client.submit(*task, key=key, pure=False)
             future.add_done_callback(self._ended.put)
             self._running.add(future)
         return max(0, wanted)

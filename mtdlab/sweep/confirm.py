@@ -8,7 +8,7 @@ import yaml
 
 from analysis.data.frames import StudyFrames
 from analysis.data.runs import format_mtd, traced_runs, varied_settings
-from analysis.inference.looks import judged_trials
+from analysis.inference.interim_analysis import judged_trials
 from analysis.report.context import StudyContext
 from analysis.statistics.contrasts import Difference, choose_candidates, compare_candidates
 from mtdlab.config import StudySpec

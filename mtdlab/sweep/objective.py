@@ -3,12 +3,10 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from mtdlab.config import StudySpec
 from mtdlab.settings import RunSettings
-from mtdlab.store import Result, Store
-from mtdlab.sweep.monitor import TrialRun
+from mtdlab.store import Result
+from mtdlab.sweep.study import Job, OpenStudy, TrialRun
 
 
 def nothing() -> Sequence[str]:
@@ -33,27 +31,25 @@ class Objective(ABC):
     """What trains the trials of a study."""
 
     @abstractmethod
-    def check(self, spec: StudySpec, models: Path) -> dict[str, str]:
+    def check(self, job: Job) -> dict[str, str]:
         """Raise MtdlabError where something that the trials need is missing; writes no record.
-
-        models  the folder of the studies' models and checkpoints.
 
         Returns what all processes of the study must share: digests, and versions
         (`same_inputs`).
         """
 
-    def prepare(self, spec: StudySpec, store: Store) -> str:
+    def prepare(self, study: OpenStudy) -> str:
         """Record what all trials share, before the first; returns a sentence to show, or empty."""
-        del spec, store
+        del study
         return ""
 
     @abstractmethod
-    def run(self, spec: StudySpec, settings: RunSettings, run: TrialRun) -> Ended:
+    def run(self, settings: RunSettings, run: TrialRun) -> Ended:
         """Train one trial. A trial that fails is returned.
 
         Raises Interrupted where a stop is requested, ClaimLost, and StorageError.
         """
 
     @abstractmethod
-    def restore(self, spec: StudySpec, models: Path, store: Store) -> None:
+    def restore(self, study: OpenStudy) -> None:
         """Finish what a killed process left of trials that have ended. May raise StorageError."""

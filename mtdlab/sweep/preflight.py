@@ -20,6 +20,7 @@ from mtdlab.errors import MtdlabError, StorageError
 from mtdlab.store import Store
 from mtdlab.store.recorded import read_last_decision, read_states
 from mtdlab.sweep.machine import different_versions
+from mtdlab.sweep.study import Job
 from mtdlab.terminal import print_text
 
 
@@ -40,7 +41,7 @@ def has_trials_left(spec: StudySpec, url: str, *, retry_failed: bool = False) ->
     return any((unit.setting, unit.seed) not in states for unit in spec.first_units())
 
 
-def check_training(spec: StudySpec, models: Path) -> dict[str, str]:
+def check_training(job: Job) -> dict[str, str]:
     """Check what trials of mtdlab's trainer need. Raises MtdlabError for the first mistake.
 
     Returns digests of the texts and encoders, by setting and value.
@@ -51,9 +52,10 @@ def check_training(spec: StudySpec, models: Path) -> dict[str, str]:
     from mtdlab.training.inputs import check_inputs
     from mtdlab.training.present import check_present
 
+    spec = job.spec
     check_tracking(spec.tracking)
-    check_model_folder(models / spec.name)
-    check_writable(models)
+    check_model_folder(job.model)
+    check_writable(job.models)
     augmentations = locate_augmentations(spec.augmentations(), spec.places)
     trials, digests = _trials(spec), dict[str, str]()
     check_present(resolve_paths(settings, spec.places) for settings in _inputs(spec))

@@ -13,23 +13,23 @@ from typing import Any
 
 import numpy as np
 
-from mtdlab.config import StudySpec
 from mtdlab.config.program_study import ProgramSpec
 from mtdlab.errors import StorageError, TrialError
 from mtdlab.evaluation.items import PER_ITEM, own_items
 from mtdlab.programs import RETURNS, ProgramSettings
 from mtdlab.settings import RunSettings
 from mtdlab.settings.limits import STEPS
-from mtdlab.store import Result, Store
+from mtdlab.store import Result
 from mtdlab.sweep.heartbeat import ClaimLost
 from mtdlab.sweep.machine import describe_processor, describe_versions
-from mtdlab.sweep.model_folders import CHECKPOINTS, folders_of_ended, remove_checkpoints_of
-from mtdlab.sweep.monitor import TrialRun, Watch
+from mtdlab.sweep.model_folders import folders_of_ended, remove_checkpoints_of
+from mtdlab.sweep.monitor import Watch
 from mtdlab.sweep.objective import Ended, Objective
 from mtdlab.sweep.preflight import check_writable
 from mtdlab.sweep.results import ended_early
 from mtdlab.sweep.signals import Interrupted
 from mtdlab.sweep.spool import load_result, save_result
+from mtdlab.sweep.study import Job, OpenStudy, TrialRun
 
 FOLDER = "program"
 """The folder that a program receives, in that of its trial, where mtdlab keeps its own files."""
@@ -50,17 +50,17 @@ _FRAMEWORKS = {
 class ProgramObjective(Objective):
     """Calls the program; what it writes to its folder is there again when it is called again."""
 
-    def check(self, spec: StudySpec, models: Path) -> dict[str, str]:
+    def check(self, job: Job) -> dict[str, str]:
         """Check that checkpoints can be written; the program was checked when it was named.
 
         Its file has a digest in the identity of the study; what it reads is not known.
         """
-        del spec
-        check_writable(models)
+        check_writable(job.models)
         return {}
 
-    def run(self, spec: StudySpec, settings: RunSettings, run: TrialRun) -> Ended:
+    def run(self, settings: RunSettings, run: TrialRun) -> Ended:
         """Call the program for one trial."""
+        spec = run.study.spec
         assert isinstance(spec, ProgramSpec), "chosen by `objective_of`"
         assert isinstance(settings, ProgramSettings), "those of its study"
         if "torch" in spec.program.uses():
@@ -93,9 +93,9 @@ class ProgramObjective(Objective):
         save_result(run.folder, whole, identity)
         return Ended(whole, notes)
 
-    def restore(self, spec: StudySpec, models: Path, store: Store) -> None:
+    def restore(self, study: OpenStudy) -> None:
         """Remove the folders of trials that have ended."""
-        for _, folder in folders_of_ended(store, models / CHECKPOINTS / spec.name):
+        for _, folder in folders_of_ended(study.store, study.job.checkpoints):
             remove_checkpoints_of(folder)
 
 
@@ -103,7 +103,7 @@ class Reports(Watch):
     """`report(step, score)` of one trial: records the score, and ends the trial where asked to."""
 
     def __init__(self, run: TrialRun) -> None:
-        super().__init__(run.study, run.claim, run.stop, run.heartbeat)
+        super().__init__(run)
         self._file = run.folder / _REPORTS
         self.reported |= _read_reports(self._file)
         self._furthest = max(self.reported, default=0)
@@ -125,9 +125,9 @@ class Reports(Watch):
         self.evaluated(self.step, number)
         if self._has_deaths and self.step > self._furthest:
             # it has come further than the processes that died
-            self.study.store.forget_deaths(self.claim)
+            self.run.study.store.forget_deaths(self.run.claim)
             self._has_deaths = False
-        if self.stop.requested():
+        if self.run.stop.requested():
             raise Interrupted
 
     def describe_resume(self) -> tuple[str, ...]:

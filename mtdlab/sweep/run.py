@@ -12,16 +12,16 @@ from pathlib import Path
 from mtdlab.config import StudySpec
 from mtdlab.config.program_study import ProgramSpec
 from mtdlab.files import has_leftovers
-from mtdlab.store import FinishedRow, Look, SavedModel, Store
+from mtdlab.store import FinishedRow, Look, SavedModel
 from mtdlab.store.restarts import retry_lost
 from mtdlab.sweep.artifacts import Artifacts
 from mtdlab.sweep.heartbeat import recorded_sweep
-from mtdlab.sweep.model_folders import CHECKPOINTS
 from mtdlab.sweep.open_study import as_begun, open_study
 from mtdlab.sweep.preflight import check_same_inputs, has_trials_left
 from mtdlab.sweep.progress import Phases
 from mtdlab.sweep.shared_models import choose_artifacts, record_artifacts
-from mtdlab.sweep.signals import StopRequest, stop_on_signals
+from mtdlab.sweep.signals import stop_on_signals
+from mtdlab.sweep.study import Job, OpenStudy
 from mtdlab.sweep.trials import Execution, Trials, early_server
 from mtdlab.terminal import following_phases, print_text
 
@@ -89,8 +89,9 @@ def sweep(
     """
     started = time.perf_counter()
     execution = Execution(jobs, jobs_per_gpu, max_failed, wait, scheduler)
-    spec = as_begun(spec, url)
-    place = choose_artifacts(spec, url, artifacts, models.absolute())
+    job = Job(as_begun(spec, url), url, models.absolute())
+    spec = job.spec
+    place = choose_artifacts(job, artifacts)
     with ExitStack() as opened:
         opened.enter_context(following_phases(Phases()))
         server, found = None, None
@@ -99,7 +100,7 @@ def sweep(
             # imported here, since it imports optuna, torch and transformers
             from mtdlab.sweep.objectives import objective_of
 
-            found = objective_of(spec).check(spec, models.absolute())
+            found = objective_of(spec).check(job)
         if place is not None and (found is not None or artifacts is not None):
             Artifacts(place).check()
         store = open_study(spec, url, command, notify=_warn)
@@ -109,39 +110,39 @@ def sweep(
             store.retry_failed()
         if found:
             _warn(check_same_inputs(spec.name, store, found))
-        _remove_leftovers(models.absolute() / spec.name)
+        _remove_leftovers(job.model)
         stop = opened.enter_context(stop_on_signals())
         row = opened.enter_context(recorded_sweep(store, stop))
-        trials = Trials(spec, url, models.absolute(), store, stop, execution, row, server)
+        study = OpenStudy(job, store)
+        trials = Trials(study, stop, execution, row, server)
         with closing(trials):
             if jobs != 0:
                 trials.run_all()
-        left = place or (models / CHECKPOINTS / spec.name).exists()
+        left = place or job.checkpoints.exists()
         if jobs != 0 and not stop.requested() and left:
             # imported here, since it imports optuna
             from mtdlab.sweep.objectives import objective_of
 
             restore = objective_of(spec).restore
-            retry_lost(lambda: restore(spec, models.absolute(), store))
-    return retry_lost(lambda: _result(spec, url, store, trials, stop, started))
+            retry_lost(lambda: restore(study))
+    return retry_lost(lambda: _result(trials, started))
 
 
-def _result(
-    spec: StudySpec, url: str, store: Store, trials: Trials, stop: StopRequest, started: float
-) -> SweepResult:
+def _result(trials: Trials, started: float) -> SweepResult:
     """The result of a sweep that has ended; `started`, by `time.perf_counter`."""
+    spec, store = trials.spec, trials.store
     counts = store.counts()
     code = 3 if counts.get("FAIL") else 0
     return SweepResult(
         study=spec.name,
-        storage=url,
+        storage=trials.study.job.url,
         metric=spec.metric,
         select_by=store.select_by(spec.metric),
         best=store.best_trial(),
         counts=counts,
         ran=trials.ran,
         seconds=time.perf_counter() - started,
-        exit_code=stop.exit_code or (1 if trials.too_many_failed else code),
+        exit_code=trials.stop.exit_code or (1 if trials.too_many_failed else code),
         look=store.last_look(),
         failures=tuple(store.failures()) if counts.get("FAIL") else (),
         too_many_failed=trials.too_many_failed,

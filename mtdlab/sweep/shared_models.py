@@ -10,7 +10,6 @@ import platform
 import secrets
 from pathlib import Path
 
-from mtdlab.config import StudySpec
 from mtdlab.config.program_study import ProgramSpec
 from mtdlab.data_paths import RUN
 from mtdlab.errors import MtdlabError, StorageError
@@ -18,15 +17,17 @@ from mtdlab.store import SavedModel, Store
 from mtdlab.store.recorded import read_artifacts
 from mtdlab.sweep.artifacts import Artifacts, artifacts_url
 from mtdlab.sweep.model_folders import kept_trial
+from mtdlab.sweep.study import Job
 
 
-def choose_artifacts(spec: StudySpec, url: str, given: str | None, models: Path) -> str | None:
+def choose_artifacts(job: Job, given: str | None) -> str | None:
     """The URL that a sweep shares checkpoints and models at: the study's, or the first given one.
 
     None where neither is. Raises MtdlabError where the given one cannot be meant.
     """
+    spec = job.spec
     try:
-        recorded = read_artifacts(url, spec.name)
+        recorded = read_artifacts(job.url, spec.name)
     except StorageError:
         # missing, or of an earlier version: opening the study reports what is wrong with it
         recorded = None
@@ -39,10 +40,10 @@ def choose_artifacts(spec: StudySpec, url: str, given: str | None, models: Path)
             "--artifacts shares the checkpoints and models of mtdlab's own trainer; a program of "
             "--objective keeps its own files: leave --artifacts out"
         )
-    if chosen == f"file://{models}":
+    if chosen == f"file://{job.models}":
         raise MtdlabError(
-            f"--artifacts and --models are the same folder, {models}; name another one for one of "
-            "them"
+            f"--artifacts and --models are the same folder, {job.models}; name another one for "
+            "one of them"
         )
     return chosen
 

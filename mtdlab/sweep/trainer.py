@@ -2,7 +2,6 @@
 
 import json
 from functools import partial
-from pathlib import Path
 
 from mtdlab.config import StudySpec, TrainerSettings
 from mtdlab.config.paths import resolve_paths
@@ -10,7 +9,7 @@ from mtdlab.config.search import Choices
 from mtdlab.device import choose_device
 from mtdlab.errors import StorageError
 from mtdlab.settings import RunSettings
-from mtdlab.store import Result, Store
+from mtdlab.store import Result
 from mtdlab.sweep.best_model import (
     Trained,
     publish_left_models,
@@ -21,7 +20,7 @@ from mtdlab.sweep.checkpoints import SAME, TrialCheckpoints, describe_run
 from mtdlab.sweep.environment import PACKAGES, environment
 from mtdlab.sweep.heartbeat import ClaimLost
 from mtdlab.sweep.machine import describe_versions
-from mtdlab.sweep.monitor import TrialMonitor, TrialRun
+from mtdlab.sweep.monitor import TrialMonitor
 from mtdlab.sweep.objective import Ended, Objective
 from mtdlab.sweep.preflight import VERSIONS, check_training
 from mtdlab.sweep.results import complete, ended_early
@@ -29,6 +28,7 @@ from mtdlab.sweep.shared_checkpoints import shared_checkpoints
 from mtdlab.sweep.signals import Interrupted
 from mtdlab.sweep.slots import take_gpu
 from mtdlab.sweep.spool import load_result, save_result
+from mtdlab.sweep.study import Job, OpenStudy, TrialRun
 from mtdlab.sweep.tracking import track
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start, train
@@ -37,58 +37,54 @@ from mtdlab.training.loop import start, train
 class Trainer(Objective):
     """Trains a method on a corpus, and keeps the best trial's model."""
 
-    def check(self, spec: StudySpec, models: Path) -> dict[str, str]:
+    def check(self, job: Job) -> dict[str, str]:
         """Check encoder, texts, evaluation data, device, and the folder of models."""
-        return check_training(spec, models) | {VERSIONS: describe_versions(PACKAGES)}
+        return check_training(job) | {VERSIONS: describe_versions(PACKAGES)}
 
-    def prepare(self, spec: StudySpec, store: Store) -> str:
+    def prepare(self, study: OpenStudy) -> str:
         """Fix what `precision: auto` means in all trials of the study."""
-        return fix_precision(spec, store)
+        return fix_precision(study)
 
-    def run(self, spec: StudySpec, settings: RunSettings, run: TrialRun) -> Ended:
+    def run(self, settings: RunSettings, run: TrialRun) -> Ended:
         """Train; resumes from the trial's last checkpoint."""
         assert isinstance(settings, TrainerSettings), "those of a method"
         take_gpu()
-        shared = shared_checkpoints(run.study.store, run.folder)
+        store = run.study.store
+        shared = shared_checkpoints(store, run.folder)
         checkpoints = TrialCheckpoints(run.folder, shared)
-        monitor = TrialMonitor(run.study, run.claim, run.stop, settings, checkpoints, run.heartbeat)
-        result, trained = train_trial(spec, settings, monitor)
+        result, trained = train_trial(TrialMonitor(run, settings, checkpoints))
         notes = checkpoints.notes
         if trained is not None:
-            ranking = result.scores[run.study.select_by]
-            notes += stage_model(run.folder, run.study.store, run.claim, ranking, trained, shared)
+            ranking = result.scores[run.study.row.select_by]
+            notes += stage_model(run.folder, store, run.claim, ranking, trained, shared)
             run.heartbeat.beat()
             run.heartbeat.check()
             save_result(run.folder, result, trained.identity)
-        return Ended(result, tuple(notes), partial(_keep, spec, run, trained, checkpoints))
+        return Ended(result, tuple(notes), partial(_keep, run, trained, checkpoints))
 
-    def restore(self, spec: StudySpec, models: Path, store: Store) -> None:
+    def restore(self, study: OpenStudy) -> None:
         """Publish the best trial's model if a killed process left it staged."""
-        publish_left_models(spec, models, store)
+        publish_left_models(study)
 
 
-def _keep(
-    spec: StudySpec, run: TrialRun, trained: Trained | None, checkpoints: TrialCheckpoints
-) -> list[str]:
+def _keep(run: TrialRun, trained: Trained | None, checkpoints: TrialCheckpoints) -> list[str]:
     """Publish the model if it is the best, write the training curves, end the checkpoints."""
-    notes = [publish_model(run.folder, run.study.model, run.study.store, run.claim)]
-    if trained is not None and spec.tracking == "tensorboard":
-        name, number = run.study.model.name, run.claim.number
-        notes.append(track(name, number, trained.settings, trained.outcome))
+    study, claim = run.study, run.claim
+    notes = [publish_model(run.folder, study.job.model, study.store, claim)]
+    if trained is not None and study.spec.tracking == "tensorboard":
+        notes.append(track(study.spec.name, claim.number, trained.settings, trained.outcome))
     # after the model, as those of this machine
     return [*notes, *checkpoints.remove_shared()]
 
 
-def train_trial(
-    spec: StudySpec, settings: TrainerSettings, monitor: TrialMonitor
-) -> tuple[Result, Trained | None]:
+def train_trial(monitor: TrialMonitor) -> tuple[Result, Trained | None]:
     """The result of a trial, with what saving its model needs if it was trained to its end here."""
-    study = monitor.study
-    settings = _with_precision(settings, study.precision)
+    study, spec = monitor.run.study, monitor.run.study.spec
+    settings = _with_precision(monitor.settings, study.row.precision)
     try:
         inputs = load_inputs(resolve_paths(settings, spec.places))
         run = describe_run(settings, inputs)
-        identity = json.dumps([spec.metric, study.select_by, *(run[name] for name in SAME)])
+        identity = json.dumps([spec.metric, study.row.select_by, *(run[name] for name in SAME)])
         if (kept := load_result(monitor.checkpoints.folder, identity)) is not None:
             monitor.checkpoints.notes.append("its result was kept on the disk")
             return kept, None
@@ -96,7 +92,7 @@ def train_trial(
         with monitor.checkpoints.continued(state, run):
             outcome = train(settings, inputs, monitor, state)
             facts = environment(settings, inputs)
-        result = complete(spec.metric, study.select_by, outcome, facts)
+        result = complete(spec.metric, study.row.select_by, outcome, facts)
     except (Interrupted, ClaimLost, StorageError):
         raise
     except Exception as error:
@@ -106,8 +102,8 @@ def train_trial(
         return result, None
     origin = {
         "study": spec.name,
-        "trial": monitor.claim.number,
-        "chosen": f"for the highest {study.select_by} of the study's trials",
+        "trial": monitor.run.claim.number,
+        "chosen": f"for the highest {study.row.select_by} of the study's trials",
         "file": spec.text,
     }
     return result, Trained(settings, inputs, outcome, origin | facts, identity)
@@ -120,17 +116,18 @@ def _with_precision(settings: TrainerSettings, precision: str | None) -> Trainer
     return settings.model_copy(update={"precision": precision})
 
 
-def fix_precision(spec: StudySpec, store: Store) -> str:
+def fix_precision(study: OpenStudy) -> str:
     """Record the precision of the study's `auto`, unless an earlier sweep has recorded it.
 
     Returns a sentence where the recorded one is not what `auto` would choose on this machine,
     else an empty string.
     """
+    spec = study.spec
     if not _uses_auto(spec):
         return ""
     device = choose_device(spec.fixed().model_copy(update={"precision": "auto"}))
     here = str(device.dtype).removeprefix("torch.")
-    recorded = store.record_precision(here)
+    recorded = study.store.record_precision(here)
     if recorded == here:
         return ""
     return (

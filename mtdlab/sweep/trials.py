@@ -4,19 +4,17 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtdlab.config import StudySpec
-from mtdlab.store import FINISHED, ProgressReader, Store
+from mtdlab.store import FINISHED, ProgressReader
 from mtdlab.store.owner import HEARTBEAT_SECONDS, may_be_dead
 from mtdlab.store.restarts import retry_lost
-from mtdlab.store.urls import absolute
 from mtdlab.sweep.fork_server import ForkServer
 from mtdlab.sweep.heartbeat import call_repeatedly
 from mtdlab.sweep.progress import Display, FinishedTrial, Tally
 from mtdlab.sweep.signals import StopRequest
+from mtdlab.sweep.study import OpenStudy
 from mtdlab.sweep.workers import Workers
 from mtdlab.terminal import begin_phase
 
@@ -74,10 +72,7 @@ class Trials:
 
     def __init__(
         self,
-        spec: StudySpec,
-        url: str,
-        models: Path,
-        store: Store,
+        study: OpenStudy,
         stop: StopRequest,
         execution: Execution,
         sweep: int,
@@ -88,7 +83,7 @@ class Trials:
         sweep   the row of the sweep that runs them.
         server  of workers, which has been started early (`early_server`).
         """
-        self.spec, self.url, self.models, self.store, self.stop = spec, url, models, store, stop
+        self.study, self.spec, self.store, self.stop = study, study.spec, study.store, stop
         self.ran, self.too_many_failed = 0, False
         self._execution, self._sweep, self._server = execution, sweep, server
         self._workers: Workers | None = None
@@ -139,15 +134,15 @@ class Trials:
         if self.spec.until is None:
             return False
         # imported here, since it imports pandas and SciPy
-        from mtdlab.sweep.looks import advance
+        from mtdlab.sweep.interim_analysis import advance
 
-        return advance(self.spec, self.url, self.store, self.stop)
+        return advance(self.study, self.stop)
 
     def _run_waiting(self) -> None:
         # torch takes seconds to import, and a complete study does not need it
         from mtdlab.sweep.objectives import objective_of
 
-        difference = objective_of(self.spec).prepare(self.spec, self.store)
+        difference = objective_of(self.spec).prepare(self.study)
         counts = self._counts()
         jobs = self._jobs(counts.get("WAITING", 0))
         finished = sum(counts.get(state, 0) for state in FINISHED)
@@ -157,7 +152,7 @@ class Trials:
             self._display = display
             if difference:
                 display.message(difference)
-            reader = ProgressReader(self.url, self.store.study_id)
+            reader = ProgressReader(self.study.job.url, self.store.study_id)
             with call_repeatedly(POLL_SECONDS, lambda: display.update(*reader.read())):
                 self._show_trials(display, jobs)
             if self.stop.requested():
@@ -202,7 +197,7 @@ class Trials:
             from mtdlab.sweep.worker import run_next
 
             for _ in range(calls):
-                trial = run_next(self.spec, self.url, self.models, self.stop)
+                trial = run_next(self.study.job, self.stop)
                 if trial is not None:
                     yield trial
         else:
@@ -211,11 +206,9 @@ class Trials:
     def _connected(self, scheduler: str) -> "Cluster":
         """The workers of a dask cluster."""
         if self._cluster is None:
-            from mtdlab.sweep.cluster import Cluster, Job
+            from mtdlab.sweep.cluster import Cluster
 
-            job = Job(self.spec, absolute(self.url), self.models, self._sweep)
-            end = partial(self.store.request_stop, self._sweep)
-            self._cluster = Cluster(scheduler, job, self.stop, end)
+            self._cluster = Cluster(scheduler, self.study, self._sweep, self.stop)
         return self._cluster
 
     def _started(self, jobs: int) -> Workers:
@@ -226,7 +219,7 @@ class Trials:
         if self._workers is None or self._workers.count < jobs:
             if self._workers is not None:
                 self._workers.close()
-            call, threads = (run_next, (self.spec, self.url, self.models)), threads_each(jobs)
+            call, threads = (run_next, (self.study.job,)), threads_each(jobs)
             server = self._taken_server(threads)
             self._workers = Workers(jobs, threads, call, self.stop, self._worker_died, server)
         return self._workers

@@ -4,52 +4,42 @@ import logging
 import math
 from contextlib import suppress
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from mtdlab.config import StudySpec
-from mtdlab.errors import ConnectionLost, MtdlabError, StorageError
+from mtdlab.errors import ConnectionLost, StorageError
 from mtdlab.settings import RunSettings, first_error
-from mtdlab.store import Claim, Result
+from mtdlab.store import Result
 from mtdlab.store.restarts import MOST_LOST, expect_server, retry_lost
 from mtdlab.store.store import open_store
 from mtdlab.sweep.heartbeat import ClaimLost, Heartbeat
-from mtdlab.sweep.model_folders import CHECKPOINTS, remove_checkpoints_of
-from mtdlab.sweep.monitor import OpenStudy, TrialRun
+from mtdlab.sweep.model_folders import remove_checkpoints_of
 from mtdlab.sweep.objective import Ended, Objective
 from mtdlab.sweep.objectives import objective_of
 from mtdlab.sweep.open_study import check_unchanged
-from mtdlab.sweep.optuna_study import OptunaStudy
 from mtdlab.sweep.progress import FinishedTrial
 from mtdlab.sweep.signals import Interrupted, StopRequest
+from mtdlab.sweep.study import Job, OpenStudy, TrialRun, deleted
 
 _LOG = logging.getLogger(__name__)
 
 
 @lru_cache(maxsize=1)
-def open_in_process(url: str, spec: StudySpec, models: Path) -> OpenStudy:
+def open_in_process(job: Job) -> OpenStudy:
     """A study, opened once per process: connections must not be shared between processes.
 
     Raises MtdlabError if it is no longer in the database.
     """
-    expect_server(url)
-    store = open_store(url, spec.name)
-    row = None if store is None else store.study()
-    if store is None or row is None:
-        raise MtdlabError(f"study {spec.name} was deleted or renamed while this sweep ran")
-    return OpenStudy(
-        OptunaStudy(url, spec),
-        store,
-        row.precision,
-        row.select_by,
-        model=models / spec.name,
-        checkpoints=models / CHECKPOINTS / spec.name,
-    )
+    expect_server(job.url)
+    store = open_store(job.url, job.spec.name)
+    if store is None:
+        raise deleted(job.spec)
+    return OpenStudy(job, store)
 
 
-def run_next(spec: StudySpec, url: str, models: Path, stop: StopRequest) -> FinishedTrial | None:
+def run_next(job: Job, stop: StopRequest) -> FinishedTrial | None:
     """Claim a waiting trial and run it to its end; None where none can be claimed.
 
     A trial that fails is recorded and returned, not raised. One that is interrupted, or loses its
@@ -58,12 +48,12 @@ def run_next(spec: StudySpec, url: str, models: Path, stop: StopRequest) -> Fini
     """
     if stop.requested():
         return None
-    spec.ensure_imported()
+    job.spec.ensure_imported()
     # before the claim, since it may import torch and transformers, which takes seconds
-    objective = objective_of(spec)
-    study = open_in_process(url, spec, models)
+    objective = objective_of(job.spec)
+    study = open_in_process(job)
     try:
-        ended = _claim_and_run(spec, objective, study, stop)
+        ended = _claim_and_run(objective, study, stop)
     except ConnectionLost as error:
         study.lost += 1
         if study.lost == MOST_LOST:
@@ -77,7 +67,7 @@ def run_next(spec: StudySpec, url: str, models: Path, stop: StopRequest) -> Fini
 
 
 def _claim_and_run(
-    spec: StudySpec, objective: Objective, study: OpenStudy, stop: StopRequest
+    objective: Objective, study: OpenStudy, stop: StopRequest
 ) -> FinishedTrial | None:
     try:
         claim = study.store.claim(study.owner)
@@ -88,9 +78,9 @@ def _claim_and_run(
     if claim is None:
         return None
     try:
-        check_unchanged(spec, study.store)
+        check_unchanged(study.spec, study.store)
         with Heartbeat(study.store, claim, study.owner) as heartbeat:
-            return _run(spec, objective, study, claim, stop, heartbeat)
+            return _run(objective, TrialRun(study, claim, stop, heartbeat))
     except ClaimLost:
         return None
     except ConnectionLost:
@@ -103,32 +93,24 @@ def _claim_and_run(
         raise
 
 
-def _run(
-    spec: StudySpec,
-    objective: Objective,
-    study: OpenStudy,
-    claim: Claim,
-    stop: StopRequest,
-    heartbeat: Heartbeat,
-) -> FinishedTrial | None:
+def _run(objective: Objective, run: TrialRun) -> FinishedTrial | None:
     """Run a claimed trial; None if it was interrupted. Raises ClaimLost."""
+    study, claim = run.study, run.claim
     parameters = claim.parameters
     if parameters is None:
         parameters = study.optuna.draw(claim)
-    settings, mistake = _settings(spec, parameters, claim.seed)
+    settings, mistake = _settings(study.spec, parameters, claim.seed)
     known = (None, None) if settings is None else (attributes(settings), settings.mtd)
     if not study.store.begin(claim, parameters, *known, in_optuna=study.optuna.needs_running):
         raise ClaimLost
-    folder = study.checkpoints / f"{claim.setting}-{claim.seed}"
     ended = Ended(Result("FAIL", mistake, reason_code="error"))
     if settings is not None:
-        run = TrialRun(study, claim, stop, heartbeat, folder)
         try:
-            ended = objective.run(spec, settings, run)
+            ended = objective.run(settings, run)
         except Interrupted:
             study.store.release(claim.row, study.owner)
             return None
-    note, result = _record(study, claim, ended, folder), ended.result
+    note, result = _record(run, ended), ended.result
     score = result.values.get("score", math.nan)
     return FinishedTrial(
         claim.number,
@@ -138,7 +120,7 @@ def _run(
         result.reason,
         math.nan if settings is None or settings.mtd is None else settings.mtd,
         score,
-        result.scores.get(study.select_by, score),
+        result.scores.get(study.row.select_by, score),
         result.values.get("wall_seconds", math.nan),
         note,
     )
@@ -159,13 +141,14 @@ def _settings(
         return None, first_error(error)
 
 
-def _record(study: OpenStudy, claim: Claim, ended: Ended, folder: Path) -> str:
+def _record(run: TrialRun, ended: Ended) -> str:
     """Record a trial's result, keep what belongs to it, remove its folder; returns its note."""
+    study, claim = run.study, run.claim
     if not study.store.finish(claim, study.owner, ended.result):
         raise ClaimLost
     notes = [*ended.notes, *ended.keep()]
     # after the model, which is staged there
-    remove_checkpoints_of(folder)
+    remove_checkpoints_of(run.folder)
     note = "; ".join(filter(None, notes))
     if note:
         study.store.add_note(claim, note)

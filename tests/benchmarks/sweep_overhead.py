@@ -15,7 +15,7 @@ import numpy as np
 import optuna
 from sqlalchemy import Connection, Engine, event
 
-from mtdlab.config import StudySpec, TrainerSettings
+from mtdlab.config import StudySpec
 from mtdlab.config.search import Choices, Dimension
 from mtdlab.config.study import Sampler
 from mtdlab.store import Result
@@ -24,6 +24,7 @@ from mtdlab.sweep.monitor import TrialMonitor
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.samplers import distributions
 from mtdlab.sweep.signals import StopRequest
+from mtdlab.sweep.study import Job
 
 CURVE_STEPS, SPECTRUM = 500, 128
 """Numbers in each curve and spectrum of a trial's result, which ours stores and Optuna's lacks."""
@@ -80,10 +81,11 @@ def our_trials(folder: Path, trials: int, sampler: Sampler) -> Cost:
     stop = StopRequest()
     open_study(spec, url, "")
     models = folder / "models"
-    worker.open_in_process(url, spec, models)
+    job = Job(spec, url, models)
+    worker.open_in_process(job)
     with patch.object(trainer, "train_trial", _instant), WriteCounter() as writes:
         start = time.perf_counter()
-        ended = [worker.run_next(spec, url, models, stop) for _ in range(trials)]
+        ended = [worker.run_next(job, stop) for _ in range(trials)]
         seconds = time.perf_counter() - start
     worker.open_in_process.cache_clear()
     assert all(trial is not None and trial.state == "COMPLETE" for trial in ended)
@@ -109,12 +111,10 @@ def optuna_trials(folder: Path, trials: int) -> Cost:
     return Cost(seconds / trials, writes.count / trials)
 
 
-def _instant(
-    _spec: StudySpec, _settings: TrainerSettings, watch: TrialMonitor
-) -> tuple[Result, None]:
+def _instant(watch: TrialMonitor) -> tuple[Result, None]:
     """A result as large as a real one, after a single step that says it is alive."""
     watch(1, None)
-    watch.heartbeat.beat()
+    watch.run.heartbeat.beat()
     curve, spectrum = (np.zeros(size, dtype=np.float32) for size in (CURVE_STEPS, SPECTRUM))
     numbers = (
         "score",

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from analysis.data.tasks import STS, TRANSFER
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.pairs import SUBSETS, Pairs
-from mtdlab.evaluation.tasks import Transfer, load_task, parts_of, sts_benchmark_pairs, task_folder
+from mtdlab.evaluation.tasks import (
+    Classification,
+    load_task,
+    parts_of,
+    sts_benchmark_pairs,
+    task_folder,
+)
 from mtdlab.settings.tasks import KNOWN, parse_tasks
 
 
@@ -79,7 +85,7 @@ def test_a_task_is_read_from_where_senteval_keeps_it(task: str, tmp_path: Path) 
     )
     assert [len(part) for part in parts] == [expected] * len(parts)
     assert len(parts) == {"SST2": 3, "TREC": 2, "MRPC": 2}.get(task, 1)
-    if isinstance(loaded, Transfer):
+    if isinstance(loaded, Classification):
         assert set(loaded.train.labels) == ({3, 4, 5} if task == "TREC" else {0, 1})
     else:
         assert loaded.gold[:6].tolist() == [at + (0.5 if task in SUBSETS else 0) for at in range(6)]

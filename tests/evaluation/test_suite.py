@@ -20,14 +20,14 @@ from mtdlab.device import Device
 from mtdlab.encoders.embed import Embedder, Sentences, collect_with
 from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.errors import MtdlabError
-from mtdlab.evaluation import transfer
+from mtdlab.evaluation import senteval_classification
 from mtdlab.evaluation.evaluate import evaluate
 from mtdlab.evaluation.mteb import write_mteb
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.processing import Whiten
+from mtdlab.evaluation.senteval_classification import Examples, nested_accuracy, split_accuracy
 from mtdlab.evaluation.suite import Suite, TaskScore, embed_suite, score_tasks
 from mtdlab.evaluation.table import ScoreReport, as_fields, as_text
-from mtdlab.evaluation.transfer import Examples, nested_accuracy, split_accuracy
 from mtdlab.settings import Representation
 
 CPU = Device(torch.device("cpu"), torch.float32)
@@ -222,7 +222,7 @@ def test_train_and_test_by_hand() -> None:
 
 @pytest.mark.usefixtures("one_thread")
 def test_train_dev_and_test_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer, "cpu_count", lambda: 1)
+    monkeypatch.setattr(senteval_classification, "cpu_count", lambda: 1)
     train, dev, test = blobs(60, 0), blobs(60, 1), blobs(90, 2)
     everything = np.arange(60)
     accuracies = [
@@ -237,8 +237,8 @@ def test_train_dev_and_test_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("one_thread")
 def test_nested_folds_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """In 4 folds of 4, since 10 of 10 are 600 fits; one process does them as several do."""
-    monkeypatch.setattr(transfer, "FOLDS", 4)
-    monkeypatch.setattr(transfer, "cpu_count", lambda: 1)
+    monkeypatch.setattr(senteval_classification, "FOLDS", 4)
+    monkeypatch.setattr(senteval_classification, "cpu_count", lambda: 1)
     data = blobs(90, 3)
     found, right = [], np.empty(90, dtype=bool)
     for fit, check in folds(data.labels, 4):

@@ -5,7 +5,7 @@ python tests/evidence/sequential.py [data sets a cell]
 Nine levels of MTD, at most 10 seeds, looks at 3, 5, 7 and 10; margin 0.5, alpha 0.05. Rules:
 
 - fixed: all 90 runs, one verdict.
-- until: as a sweep does it, with the leading levels first (`analysis.inference.looks`).
+- until: as a sweep does it, with the leading levels first (`analysis.inference.interim_analysis`).
 - AdaStop: Mathieu et al. (Transactions on Machine Learning Research 2023): group-sequential
   permutation tests with step-down, alpha / 4 spent at each look, on the same looks. Runs are
   compared without regard to their seeds. Of its pairs of levels only those that a peak needs are
@@ -27,7 +27,7 @@ from errors import ERRORS
 from numpy.typing import NDArray
 
 from analysis.inference.blocks import Fit
-from analysis.inference.looks import (
+from analysis.inference.interim_analysis import (
     LEADING_LEVEL,
     SPENDING,
     Spending,
@@ -75,7 +75,7 @@ class Plan:
     def next_design(
         self, counts: tuple[int, ...], look: int, optimal: NDArray[np.bool_], *, leading: bool
     ) -> tuple[int, ...]:
-        """The seeds of each level at the look after `look`, as `mtdlab.sweep.looks` adds them."""
+        """The seeds of each level at the look after `look`, as a sweep adds them."""
         seeds = self.looks[look + 1]
         if not leading or look + 2 == len(self.looks):
             return (seeds,) * len(self.levels)

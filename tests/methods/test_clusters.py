@@ -37,6 +37,13 @@ def test_one_cluster_is_the_mean() -> None:
     assert torch.allclose(centroids(keys, 1), normalize(keys.mean(dim=0, keepdim=True), dim=1))
 
 
+def test_a_cluster_of_one_key_keeps_it() -> None:
+    """Though the other cluster is near: the centre of a single key is the key itself."""
+    near = torch.tensor([0.9, (1 - 0.81) ** 0.5])
+    keys = torch.stack([torch.tensor([1.0, 0.0]), near, near, near])
+    assert torch.allclose(centroids(keys, 2), keys[:2], atol=1e-6)
+
+
 def test_centroids_are_unit_vectors_and_deterministic() -> None:
     keys = normalize(draw(64, 8), dim=1).requires_grad_()
     found = centroids(keys, 7)

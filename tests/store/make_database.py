@@ -99,15 +99,15 @@ def result_of(settings: TrainerSettings, index: int) -> Result:
 def replacement_of_training(runs: Iterator[tuple[int, Run]]) -> Any:
     """A replacement of `trainer.train_trial` that interrupts the sweep after the last run."""
 
-    def train(_spec: Any, settings: TrainerSettings, monitor: Any) -> tuple[Result, None]:
+    def train(monitor: Any) -> tuple[Result, None]:
         index, (state, reason) = next(runs, (0, ("", "")))
         if not state:
-            monitor.stop.request()
+            monitor.run.stop.request()
             raise Interrupted
         if state == "COMPLETE":
             if index == 2:
-                monitor.study.store.add_note(monitor.claim, NOTE)
-            return result_of(settings, index), None
+                monitor.run.study.store.add_note(monitor.run.claim, NOTE)
+            return result_of(monitor.settings, index), None
         code = "nan_loss" if state == "FAIL" else ""
         return Result(state, reason, environment=ENVIRONMENT, reason_code=code), None
 

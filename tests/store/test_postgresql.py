@@ -119,13 +119,13 @@ def test_connections_that_are_cut_during_trials_do_not_end_a_sweep(
 ) -> None:
     train = trainer.train_trial
 
-    def cut(spec: Any, settings: Any, monitor: Any) -> Any:
+    def cut(monitor: Any) -> Any:
         cut_connections(postgresql_url)
-        assert monitor.study.store.heartbeat(monitor.claim, monitor.study.owner, 1)
+        assert monitor.run.study.store.heartbeat(monitor.run.claim, monitor.run.study.owner, 1)
         cut_connections(postgresql_url)
-        monitor.study.store.counts()
+        monitor.run.study.store.counts()
         cut_connections(postgresql_url)
-        return train(spec, settings, monitor)
+        return train(monitor)
 
     monkeypatch.setattr(trainer, "train_trial", cut)
     result = runs.sweep(read_study(study(SHORT)), postgresql_url, jobs=1)
@@ -219,8 +219,8 @@ def test_a_server_that_stops_ends_the_sweep_in_a_sentence_and_nothing_is_lost(
     spec, train = read_study(study(FOUR)), trainer.train_trial
     trained: list[tuple[Any, ...]] = []
 
-    def stop(spec: Any, settings: Any, monitor: Any) -> Any:
-        result = train(spec, settings, monitor)
+    def stop(monitor: Any) -> Any:
+        result, settings = train(monitor), monitor.settings
         trained.append((settings.ema_decay, settings.queue_size, settings.seed))
         if len(trained) == 2:
             postgresql_server.stop()

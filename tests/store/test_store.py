@@ -19,7 +19,7 @@ from analysis.report import write_report
 from mtdlab import load_study
 from mtdlab.config import Unit
 from mtdlab.errors import NothingToReport, StorageError
-from mtdlab.store import ProgressReader, Result, Store, list_studies
+from mtdlab.store import ProgressReader, Result, SavedModel, Store, list_studies
 from mtdlab.store.database import translate_errors, writing_engine
 from mtdlab.store.plans import record_plan
 from mtdlab.store.tables import ArrayRow, TrialRow
@@ -291,3 +291,13 @@ def test_a_plan_that_is_recorded_again_keeps_when_it_was_recorded(store: Store, 
     store.begin(claim, claim.parameters or {}, SETTINGS, 8.667)
     assert record_plan(url, "small", {"margin": 0.5}, "one") == 0  # though a trial has started
     assert record_plan(url, "small", {"margin": 1.0}, "two") == 1
+
+
+def test_a_worse_model_does_not_replace_the_record_of_the_best_one(store: Store) -> None:
+    finish(store, Result("COMPLETE", values={"score": 40.0}))
+    assert store.record_model(0, "a", "/a") is None
+    finish(store, Result("COMPLETE", values={"score": 41.0}))
+    assert store.record_model(1, "b", "file:///b") == SavedModel(0, "a", "/a")
+    assert store.record_model(0, "a", "/a") == SavedModel(0, "a", "/a")
+    assert store.saved_model() == SavedModel(1, "b", "file:///b")
+    assert store.record_model(1, "b", "file:///c") == SavedModel(1, "b", "file:///b")

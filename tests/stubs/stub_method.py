@@ -97,14 +97,15 @@ def dying(module: Any, name: str, *, before: str = "", after: str = "") -> None:
     setattr(module, name, replacement)
 
 
-def train(_spec: Any, settings: Any, monitor: Any) -> tuple[Result, Trained | None]:
+def train(monitor: Any) -> tuple[Result, Trained | None]:
     """A trial: sums its steps."""
+    settings = monitor.settings
     chosen, state = options(), State()
     facts = dict.fromkeys(FACTS, "stub") | {"settings": settings.model_dump_json(), "threads": "1"}
     with monitor.checkpoints.continued(state, facts), Path("attempts.txt").open("a") as log:
-        log.write(f"{os.getpid()} {monitor.claim.row} {state.step}\n")
+        log.write(f"{os.getpid()} {monitor.run.claim.row} {state.step}\n")
         log.flush()
-        monitor.heartbeat.beat()
+        monitor.run.heartbeat.beat()
         die_once("first heartbeat")
         try:
             while state.step < settings.steps:

@@ -11,14 +11,15 @@ import pytest
 from forked_commands import ForkedCommand
 
 from analysis.data.frames import StudyFrames
-from analysis.inference.looks import SPENDING, compute_boundaries
+from analysis.inference.interim_analysis import SPENDING, compute_boundaries
 from mtdlab import load_study
 from mtdlab.config import TrainerSettings, read_study
 from mtdlab.errors import MtdlabError
 from mtdlab.store import Look, Result, owner
-from mtdlab.sweep import looks, run, trainer, worker
+from mtdlab.sweep import interim_analysis, run, trainer, worker
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.signals import Interrupted, StopRequest
+from mtdlab.sweep.study import Job, OpenStudy
 
 STUDY = """
 study: until
@@ -55,11 +56,11 @@ def score(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[
     monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: {})
 
     def replace(function: Callable[[TrainerSettings], float]) -> None:
-        def train(_spec: Any, settings: TrainerSettings, monitor: Any) -> tuple[Result, None]:
+        def train(monitor: Any) -> tuple[Result, None]:
             try:
-                value = function(settings)
+                value = function(monitor.settings)
             except Interrupted:
-                monitor.stop.request()
+                monitor.run.stop.request()
                 raise
             values = {"score": value, "wall_seconds": 0.1}
             return Result("COMPLETE", values=values, scores={"sts_dev": value}), None
@@ -171,7 +172,7 @@ def test_a_look_counts_the_trials_of_sweeps_that_still_run(
             result = Result("COMPLETE", values={"score": value}, scores={"sts_dev": value})
             assert other.finish(claim, owner.this_process(), result)
 
-    monkeypatch.setattr(looks.time, "sleep", finish)
+    monkeypatch.setattr(interim_analysis.time, "sleep", finish)
     assert sweep().look is not None
     first = load_study("until", url).looks.iloc[0]
     assert (first["look"], first["runs"]) == (1, 15)
@@ -188,7 +189,7 @@ def test_a_trial_of_a_killed_sweep_is_run_before_the_look(url: str, tmp_path: Pa
     while (claim := store.claim(owner.this_process())) is not None:
         store.begin(claim, claim.parameters or {}, {}, 10.0)
         assert store.finish(claim, owner.this_process(), Result("FAIL", "not trained"))
-    assert looks.advance(read_study(path), url, store, stop)
+    assert interim_analysis.advance(OpenStudy(Job(read_study(path), url, tmp_path), store), stop)
     assert store.counts() == {"FAIL": 14, "WAITING": 1}
     assert store.last_look() is None
 

@@ -14,6 +14,7 @@ from mtdlab.store.recorded import read_recorded
 from mtdlab.sweep import worker
 from mtdlab.sweep.open_study import as_begun, check_unchanged, open_study, read_defined
 from mtdlab.sweep.signals import stop_on_signals
+from mtdlab.sweep.study import Job
 
 BEGUN = "study: a\ntrainer: {steps: 4, pooling: mean}\nsearch: {ema_decay: [0.5, 0.75]}\n"
 COMMAND = "mtdlab sweep a.yaml"
@@ -129,7 +130,7 @@ def test_workers_of_a_sweep_whose_study_was_replaced_run_nothing(
     store = open_study(read_study(path), url, COMMAND)
     monkeypatch.chdir(tmp_path)
     with stop_on_signals() as stop, pytest.raises(MtdlabError, match="was replaced by that of"):
-        worker.run_next(first, url, tmp_path / "models", stop)
+        worker.run_next(Job(first, url, tmp_path / "models"), stop)
     assert store.counts() == {"WAITING": 2}
     worker.open_in_process.cache_clear()
 

@@ -16,7 +16,7 @@ from analysis.statistics.contrasts import Difference
 from mtdlab import load_study
 from mtdlab.cli import app
 from mtdlab.commands.confirm import _sentence
-from mtdlab.config import TrainerSettings, read_study
+from mtdlab.config import read_study
 from mtdlab.errors import NothingToReport
 from mtdlab.store import Result
 from mtdlab.sweep import run, trainer, worker
@@ -38,7 +38,8 @@ verdict: {margin: 1}
 def no_training() -> Iterator[None]:
     """A score that is highest at eta 0.9 and K/N 2, and noise of each seed."""
 
-    def train(_spec: Any, settings: TrainerSettings, _monitor: Any) -> tuple[Result, None]:
+    def train(monitor: Any) -> tuple[Result, None]:
+        settings = monitor.settings
         values = settings.model_dump()
         key = [settings.seed, round(1000 * values["ema_decay"]), values["queue_size"]]
         noise = np.random.default_rng(key).normal()

@@ -14,6 +14,7 @@ from mtdlab.sweep import heartbeat as heartbeats
 from mtdlab.sweep.heartbeat import ClaimLost, Heartbeat
 from mtdlab.sweep.monitor import TrialMonitor
 from mtdlab.sweep.signals import Interrupted, StopRequest
+from mtdlab.sweep.study import TrialRun
 
 EVALUATION = Evaluation(40.0, 0.1, -2.0, 0.2)
 
@@ -56,9 +57,9 @@ def watch() -> tuple[TrialMonitor, Recorder, Checkpoints]:
     store, checkpoints = Recorder(), Checkpoints()
     study = SimpleNamespace(store=store, owner={}, optuna=SimpleNamespace(is_watched=False))
     settings = make_settings(steps=10, evaluate_every=5)
-    arguments = [cast(Any, each) for each in (study, None, StopRequest(), settings)]
     beat = Heartbeat(cast(Any, store), cast(Any, None), {})
-    return TrialMonitor(*arguments, cast(Any, checkpoints), beat), store, checkpoints
+    run = TrialRun(cast(Any, study), cast(Any, None), StopRequest(), beat)
+    return TrialMonitor(run, settings, cast(Any, checkpoints)), store, checkpoints
 
 
 def test_an_evaluation_is_reported_when_it_begins() -> None:
@@ -66,7 +67,7 @@ def test_an_evaluation_is_reported_when_it_begins() -> None:
     reported = []
     for step in range(1, 11):
         monitor(step, EVALUATION if step % 5 == 0 else None)
-        reported.append(monitor.heartbeat.step)
+        reported.append(monitor.run.heartbeat.step)
     assert reported == [1, 2, 3, 5, 5, 6, 7, 8, 10, 10]
 
 
@@ -77,7 +78,7 @@ def test_a_checkpoint_is_saved_when_it_is_due_and_before_a_stop() -> None:
     assert checkpoints.saved == 1
     # before it, since another worker may have claimed the trial
     assert store.steps == [2]
-    monitor.stop.request()
+    monitor.run.stop.request()
     with pytest.raises(Interrupted, match=r"^$"):
         monitor(4, None)
     assert checkpoints.saved == 2
@@ -86,7 +87,7 @@ def test_a_checkpoint_is_saved_when_it_is_due_and_before_a_stop() -> None:
 def test_a_trial_that_another_worker_has_is_left_without_a_checkpoint() -> None:
     monitor, store, checkpoints = watch()
     store.owned = False
-    monitor.stop.request()
+    monitor.run.stop.request()
     with pytest.raises(ClaimLost, match=r"^$"):
         monitor(1, None)
     with pytest.raises(ClaimLost, match=r"^$"):

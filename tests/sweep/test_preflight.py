@@ -18,6 +18,7 @@ from mtdlab.sweep.preflight import (
     has_trials_left,
     setting_warnings,
 )
+from mtdlab.sweep.study import Job
 
 Write = Callable[..., StudySpec]
 
@@ -136,7 +137,7 @@ def test_every_searched_input_is_checked(write: Write, tiny_encoder: Path, tmp_p
     search = f"search: {{encoder: [{tiny_encoder}, second-encoder], ema_decay"
     path.write_text(text.replace("search: {ema_decay", search))
     with pytest.raises(MtdlabError, match="encoder second-encoder: neither a folder here"):
-        objective_of(read_study(path)).check(read_study(path), tmp_path / "models")
+        objective_of(read_study(path)).check(Job(read_study(path), "", tmp_path / "models"))
 
 
 def finish(spec: StudySpec, url: str, state: str = "COMPLETE") -> None:
@@ -188,6 +189,6 @@ def test_every_missing_input_is_reported_at_once(write: Write, tmp_path: Path) -
         r"  evaluation .*sts-dev.csv: .*$",
     ]
     with pytest.raises(MtdlabError, match="".join(sentences)):
-        objective_of(spec).check(spec, tmp_path / "models")
+        objective_of(spec).check(Job(spec, "", tmp_path / "models"))
     with pytest.raises(MtdlabError, match="".join(sentences)):
         estimate(spec)

@@ -11,8 +11,8 @@ import pytest
 from analysis.report.study_facts import place_of_model
 from mtdlab import load_study, run_study
 from mtdlab.commands.show import _describe_study
+from mtdlab.commands.study_exchange import export_study, import_study
 from mtdlab.commands.sweep_summary import summary_fields, summary_lines
-from mtdlab.commands.transfer import export_study, import_study
 from mtdlab.config import StudySpec, Unit, read_study
 from mtdlab.data_paths import RUN
 from mtdlab.errors import MtdlabError
@@ -77,8 +77,8 @@ def stop_in(monkeypatch: pytest.MonkeyPatch, number: int, step: int) -> None:
     passed = TrialMonitor.passed
 
     def stopping(self: TrialMonitor, at: int, shown: int) -> None:
-        if self.claim.number == number and at == step:
-            self.stop.request()
+        if self.run.claim.number == number and at == step:
+            self.run.stop.request()
         passed(self, at, shown)
 
     monkeypatch.setattr(TrialMonitor, "passed", stopping)
@@ -289,16 +289,6 @@ def test_of_two_machines_that_share_at_once_the_better_model_stays(
     share_model(first, store, artifacts)
     share_model(tmp_path / "b" / "two", store, artifacts)
     assert store.saved_model() == model
-
-
-def test_a_worse_model_does_not_replace_the_record_of_the_best_one(store: Store) -> None:
-    finished(store, 40.0)
-    assert store.record_model(0, "a", "/a") is None
-    finished(store, 41.0)
-    assert store.record_model(1, "b", "file:///b") == SavedModel(0, "a", "/a")
-    assert store.record_model(0, "a", "/a") == SavedModel(0, "a", "/a")
-    assert store.saved_model() == SavedModel(1, "b", "file:///b")
-    assert store.record_model(1, "b", "file:///c") == SavedModel(1, "b", "file:///b")
 
 
 def test_another_place_than_the_recorded_one_is_refused(sweep, url, tmp_path) -> None:

@@ -87,7 +87,7 @@ def objective(monkeypatch: pytest.MonkeyPatch) -> Callable[[Objective], None]:
         monkeypatch.setattr(
             trainer,
             "train_trial",
-            lambda _spec, settings, watch: (function(settings, watch), None),
+            lambda watch: (function(watch.settings, watch), None),
         )
 
     replace(score)
@@ -231,7 +231,7 @@ def test_an_interrupted_trial_goes_back_to_waiting_and_is_taken_again(
     def interrupted_third(settings: TrainerSettings, watch: Any) -> Result:
         calls.append(settings)
         if len(calls) == 3:
-            watch.stop.request()
+            watch.run.stop.request()
             raise Interrupted
         return score(settings, watch)
 
@@ -309,10 +309,10 @@ def test_a_worker_that_lost_its_trial_discards_its_result(study, url, objective)
     thief = {"host": "elsewhere"}
 
     def robbed(settings: TrainerSettings, watch: Any) -> Result:
-        mine = watch.study.owner
+        mine = watch.run.study.owner
         if settings.queue_size == 8 and settings.seed == 0 and settings.ema_decay == 0.5:
-            assert watch.study.store.release(watch.claim.row, mine)
-            assert watch.study.store.claim(thief) is not None
+            assert watch.run.study.store.release(watch.run.claim.row, mine)
+            assert watch.run.study.store.claim(thief) is not None
         return score(settings, watch)
 
     objective(robbed)

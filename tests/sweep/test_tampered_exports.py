@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from mtdlab.cli import main
-from mtdlab.commands.transfer import export_study
+from mtdlab.commands.study_exchange import export_study
 from mtdlab.config import read_study
 from mtdlab.evaluation.items import similarities
 from mtdlab.store import Result, Store
@@ -92,8 +92,9 @@ PARTS = (
 )
 
 
-def trained(_spec: Any, settings: Any, watch: Any) -> tuple[Result, None]:
+def trained(watch: Any) -> tuple[Result, None]:
     """What a trial records, with every kind of array."""
+    settings = watch.settings
     score = 40 + 10 * settings.ema_decay + settings.seed % 3
     curves = ("loss", "ema_decay", "queue_fill", "score")
     arrays = {f"curve/{name}": np.ones(4, np.float32) for name in curves}

@@ -12,7 +12,7 @@ from analysis.report.topics import (
     geometry,
     history,
     importances,
-    looks,
+    interim_analysis,
     methods,
     robustness,
     score,
@@ -28,7 +28,7 @@ from analysis.report.topics.experiment import EXPERIMENT_TOPICS
 
 TOPICS: tuple[Topic[StudyContext, Any], ...] = (
     score.TOPIC,
-    looks.TOPIC,
+    interim_analysis.TOPIC,
     sufficiency.TOPIC,
     robustness.TOPIC,
     importances.TOPIC,

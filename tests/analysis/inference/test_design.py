@@ -16,7 +16,7 @@ from analysis.inference.design import (
     smallest_margin,
 )
 from analysis.inference.shapes import design_tests
-from tests.analysis.inference.test_looks import trials_of
+from tests.analysis.inference.test_interim_analysis import trials_of
 
 MTD = np.geomspace(10, 160, 5)
 DISTANCE = np.geomspace(5, 200, 7)

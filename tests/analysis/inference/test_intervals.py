@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.inference.intervals import estimate, half_width, summarise
+from analysis.inference.intervals import estimate, estimate_over_items, half_width, summarise
 
 
 def test_the_interval_is_scipys_over_the_seeds_means() -> None:
@@ -51,3 +51,22 @@ def test_one_seed_has_no_interval() -> None:
     found = estimate(np.array([3.0]), 0.95)
     assert found.mean == pytest.approx(3)
     assert np.isnan([found.low, found.high]).all()
+
+
+def test_items_alone_give_the_t_interval_over_them() -> None:
+    """Where all seeds agree, and each item does the same to each of them."""
+    items = np.array([1.0, -2.0, 0.5, 3.0, -2.5])
+    found = estimate_over_items(np.full(4, 7.0), np.tile(items, (4, 1)), 0.9)
+    low, high = stats.t.interval(0.9, 4, loc=7, scale=stats.sem(items))
+    assert (found.mean, found.low, found.high) == pytest.approx((7, low, high))
+
+
+def test_the_variances_of_seeds_and_items_are_added() -> None:
+    """With Satterthwaite's degrees of freedom, that of the seeds weighted by 1 + 4 / (S - 1)."""
+    values, items = np.array([1.0, 2.0, 4.0, 4.5]), np.linspace(-3, 3, 7)
+    found = estimate_over_items(values, np.tile(items, (4, 1)), 0.95)
+    of_seeds, of_items = stats.sem(values) ** 2, stats.sem(items) ** 2
+    weighted = (1 + 4 / 3) * of_seeds**2 / 3 + of_items**2 / 6
+    freedom = (of_seeds + of_items) ** 2 / weighted
+    low, high = stats.t.interval(0.95, freedom, values.mean(), np.sqrt(of_seeds + of_items))
+    assert (found.low, found.high) == pytest.approx((low, high))

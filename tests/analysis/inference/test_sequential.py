@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from analysis.inference.looks import compute_boundaries, spend
+from analysis.inference.interim_analysis import compute_boundaries, spend
 
 FIVE = np.arange(1, 6) / 5
 REFERENCE = Path(__file__).parents[1] / "reference" / "sequential.json"

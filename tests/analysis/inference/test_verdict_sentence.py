@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 from analysis.inference.intervals import Estimate
-from analysis.inference.verdict import Verdict, format_p, write_sentence
+from analysis.inference.verdict import Verdict, format_p, join_words, write_sentence
 from analysis.report.findings import answer_shape, describe_certainty
 
 BASE = Verdict(
@@ -104,4 +104,13 @@ def test_a_p_value_has_a_sign() -> None:
         "p = 0.012",
         "p < 0.001",
         "no test",
+    ]
+
+
+def test_words_are_joined_with_commas_and_a_last_and() -> None:
+    assert [join_words(list(words)) for words in ("", "a", "ab", "abc")] == [
+        "",
+        "a",
+        "a and b",
+        "a, b and c",
     ]

@@ -9,8 +9,8 @@ import pytest
 
 from analysis.data.frames import StudyFrames
 from analysis.inference.pairing import LevelScores
-from analysis.report.transfer import compute, describe, describe_agreement, draw, show
-from analysis.statistics.transfer import (
+from analysis.report.agreement import compute, describe, describe_agreement, draw, show
+from analysis.statistics.agreement import (
     Agreement,
     Levels,
     compare_levels,

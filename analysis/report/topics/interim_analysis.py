@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from analysis.data.frames import Plan, StudyFrames
-from analysis.inference.looks import describe_recorded
+from analysis.inference.interim_analysis import describe_recorded
 from analysis.inference.verdict import format_p
 from analysis.report.cells import clean, count, make_table
 from analysis.report.context import StudyContext

@@ -1,4 +1,4 @@
-"""Transfer: accuracy of a logistic regression on frozen sentence vectors.
+"""SentEval classification: accuracy of a logistic regression on frozen sentence vectors.
 
 SentEval's protocol in its scikit-learn form (`tools/validation.py`): stratified folds, shuffled
 with seed 1111; the strength C that is best on held-out folds, among powers of two; accuracy.

@@ -10,8 +10,8 @@ import pytest
 
 from analysis.data.frames import LOOK_COLUMNS, Plan, StudyFrames
 from analysis.report.context import StudyContext
-from analysis.report.topics import looks
-from tests.analysis.inference.test_looks import PEAK, trials_of
+from analysis.report.topics import interim_analysis
+from tests.analysis.inference.test_interim_analysis import PEAK, trials_of
 
 VALUES = {"study": "a", "metric": "sts_test", "margin": 0.5, "alpha": 0.05, "looks": [3, 4, 6]}
 
@@ -36,9 +36,9 @@ def study() -> StudyFrames:
 
 
 def text_of(study: StudyFrames) -> str:
-    found = looks.compute(StudyContext(study))
+    found = interim_analysis.compute(StudyContext(study))
     assert found is not None
-    return " ".join((*looks.describe(found), *looks.warn(found)))
+    return " ".join((*interim_analysis.describe(found), *interim_analysis.warn(found)))
 
 
 def test_the_verdict_is_that_of_the_last_look(study: StudyFrames) -> None:
@@ -65,9 +65,9 @@ def test_the_section_states_specification_and_looks(study: StudyFrames) -> None:
     )
     assert "It took 15 trials; all configurations with all seeds would be 30." in text
     assert "at the confidence 99 %" in text
-    found = looks.compute(StudyContext(study))
+    found = interim_analysis.compute(StudyContext(study))
     assert found is not None
-    [table] = looks.show(found)
+    [table] = interim_analysis.show(found)
     assert len(table.rows) == 1
     assert "trials" not in found.table
 
@@ -98,4 +98,4 @@ def test_changes_after_the_first_trial_are_stated(study: StudyFrames) -> None:
 
 def test_a_study_without_a_record_has_no_section(study: StudyFrames) -> None:
     bare = replace(study, looks=study.looks.iloc[:0], plans=())
-    assert looks.compute(StudyContext(bare)) is None
+    assert interim_analysis.compute(StudyContext(bare)) is None

@@ -15,7 +15,7 @@ from analysis.report.cells import PERCENT, clean, count, make_table
 from analysis.report.drawing import Draw, Drawing
 from analysis.report.page import Table
 from analysis.report.topics.base import Topic
-from analysis.statistics.transfer import (
+from analysis.statistics.agreement import (
     UNITS,
     Agreement,
     compute_agreements,

@@ -5,29 +5,31 @@ import time
 from collections.abc import Sequence
 
 from analysis.data.runs import MTD_DECIMALS
-from analysis.inference.looks import boundaries_at, judge_look, leading_levels
+from analysis.inference.interim_analysis import boundaries_at, judge_look, leading_levels
 from mtdlab.config import StudySpec, Unit
 from mtdlab.store import Look, Store, load_study
 from mtdlab.sweep.signals import StopRequest
+from mtdlab.sweep.study import OpenStudy
 
 POLL_SECONDS = 0.5
 POLLS_BEFORE_REPAIR = 10
 
 
-def advance(spec: StudySpec, url: str, store: Store, stop: StopRequest) -> bool:
+def advance(study: OpenStudy, stop: StopRequest) -> bool:
     """Take the looks that are due; whether trials wait then, which a look may have added.
 
     Waits for the trials of other sweeps first, and releases those whose owner has ended: a look
     counts every planned trial. Two sweeps compute the same look from the same trials; one of them
     records it. May raise StorageError.
     """
+    spec, store = study.spec, study.store
     while _wait_for_others(store, stop):
         if store.counts().get("WAITING"):
             return True
         last = store.last_look()
         if last is not None and last.decision != "continue":
             return False
-        look = _compute(spec, url, store, last)
+        look = _compute(study, last)
         positions = {(unit.setting, unit.seed): at for at, unit in enumerate(spec.units())}
         store.record_look(look, [positions[unit.setting, unit.seed] for unit in look.added])
     return False
@@ -44,21 +46,22 @@ def _wait_for_others(store: Store, stop: StopRequest) -> bool:
     return not stop.requested()
 
 
-def _compute(spec: StudySpec, url: str, store: Store, last: Look | None) -> Look:
+def _compute(study: OpenStudy, last: Look | None) -> Look:
     """The look after `last`, computed from the trials that are recorded now."""
+    spec = study.spec
     index = last.look if last else 0
     bounds = boundaries_at(spec.looks, spec.alpha)
-    study = load_study(spec.name, url, curves=False)
+    frames = load_study(spec.name, study.job.url, curves=False)
     judged = judge_look(
-        study.trials,
-        study.settings,
-        items=study.items,
+        frames.trials,
+        frames.settings,
+        items=frames.items,
         alpha=float(bounds.nominal[index]),
         margin=spec.margin,
         is_last=index == len(spec.looks) - 1,
     )
-    complete = study.trials.loc[study.trials["state"] == "COMPLETE", "number"]
-    added = () if judged.decision != "continue" else _added(spec, store, judged.optimal, index)
+    complete = frames.trials.loc[frames.trials["state"] == "COMPLETE", "number"]
+    goes_on = judged.decision == "continue"
     return Look(
         look=index + 1,
         seeds=spec.looks[index],
@@ -68,7 +71,7 @@ def _compute(spec: StudySpec, url: str, store: Store, last: Look | None) -> Look
         p_value=judged.p_value,
         verdict=judged.verdict,
         decision=judged.decision,
-        added=added,
+        added=_added(spec, study.store, judged.optimal, index) if goes_on else (),
     )
 
 

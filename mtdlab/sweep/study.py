@@ -1,0 +1,99 @@
+"""A study that a process has open, and a trial of it that the process runs."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mtdlab.config import StudySpec
+from mtdlab.errors import MtdlabError
+from mtdlab.store import Claim, Owner, Store
+from mtdlab.store.owner import this_process
+from mtdlab.store.tables import StudyRow
+from mtdlab.sweep.heartbeat import Heartbeat
+from mtdlab.sweep.model_folders import CHECKPOINTS
+from mtdlab.sweep.signals import StopRequest
+
+if TYPE_CHECKING:
+    # it imports optuna, which a complete study does without
+    from mtdlab.sweep.optuna_study import OptunaStudy
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every process of a sweep is given.
+
+    url     of the storage; messages of dask show neither it nor the study.
+    models  the absolute folder of the studies' models and checkpoints.
+    """
+
+    spec: StudySpec = field(repr=False)
+    url: str = field(repr=False)
+    models: Path
+
+    @property
+    def model(self) -> Path:
+        """The folder of the best trial's model."""
+        return self.models / self.spec.name
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of the trials' checkpoints."""
+        return self.models / CHECKPOINTS / self.spec.name
+
+
+@dataclass
+class OpenStudy:
+    """A study that is open in this process. What Optuna and the record say is read at first use.
+
+    lost  how many trials in succession have lost the connection to the database.
+    """
+
+    job: Job
+    store: Store
+    owner: Owner = field(default_factory=this_process)
+    lost: int = 0
+
+    @property
+    def spec(self) -> StudySpec:
+        """The study as its file has it."""
+        return self.job.spec
+
+    @cached_property
+    def optuna(self) -> "OptunaStudy":
+        """What draws parameters and prunes."""
+        from mtdlab.sweep.optuna_study import OptunaStudy
+
+        return OptunaStudy(self.job.url, self.spec)
+
+    @cached_property
+    def row(self) -> StudyRow:
+        """The record, as it is when the first trial of this process begins.
+
+        `precision` is what `precision: auto` means in this study, None where no trial uses it;
+        `select_by` the score that ranks the trials. Raises MtdlabError where it is gone.
+        """
+        row = self.store.study()
+        if row is None:
+            raise deleted(self.spec)
+        return row
+
+
+def deleted(spec: StudySpec) -> MtdlabError:
+    """The error of a worker whose study is no longer in the database."""
+    return MtdlabError(f"study {spec.name} was deleted or renamed while this sweep ran")
+
+
+@dataclass(frozen=True)
+class TrialRun:
+    """A claimed trial that begins, or goes on, in this process."""
+
+    study: OpenStudy
+    claim: Claim
+    stop: StopRequest
+    heartbeat: Heartbeat
+
+    @property
+    def folder(self) -> Path:
+        """The folder of its checkpoints."""
+        return self.study.job.checkpoints / f"{self.claim.setting}-{self.claim.seed}"
