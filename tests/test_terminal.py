@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from mtdlab.cli import main
-from mtdlab.sweep.progress import Display, FinishedTrial, Tally
+from mtdlab.store import FinishedTrial
+from mtdlab.sweep.progress import Display, Tally
 from mtdlab.terminal import print_text, printable
 
 HOSTILE = "a\x1b[31m\r\x07b\u202ec\u2066\x9b\u200b"

@@ -10,7 +10,7 @@ from analysis.data.runs import format_mtd
 from mtdlab.api.plan import mtd_value
 from mtdlab.commands.printing import name_trials, print_json
 from mtdlab.config import StudySpec
-from mtdlab.store import FinishedRow
+from mtdlab.store import FinishedTrial
 from mtdlab.store.urls import mask, storage_url
 from mtdlab.sweep.model_folders import kept_trial
 from mtdlab.sweep.progress import clock, describe_look
@@ -116,14 +116,14 @@ def _model(result: SweepResult, models: Path) -> str | None:
     return None
 
 
-def _absent(result: SweepResult, best: FinishedRow, models: Path) -> str:
+def _absent(result: SweepResult, best: FinishedTrial, models: Path) -> str:
     here = f"not in {models / result.study} on this machine"
     if result.model is not None and result.model.trial == best.number:
         return f"{here}: {result.model}"
     return f"{here}: another machine ran trial {best.number}, or it could not be saved"
 
 
-def _failure_lines(failures: tuple[FinishedRow, ...]) -> list[str]:
+def _failure_lines(failures: tuple[FinishedTrial, ...]) -> list[str]:
     """A line for each reason, with the trials that failed for it."""
     trials: dict[str, list[int]] = {}
     for row in failures:

@@ -11,7 +11,7 @@ from mtdlab.store.progress import (
     list_studies,
     study_names,
 )
-from mtdlab.store.ranking import FinishedRow, SavedModel
+from mtdlab.store.ranking import FinishedTrial, SavedModel
 from mtdlab.store.store import Look, Store
 from mtdlab.store.tables import FINISHED
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FINISHED",
     "Claim",
-    "FinishedRow",
+    "FinishedTrial",
     "Look",
     "Owner",
     "ProgressReader",

@@ -260,11 +260,8 @@ class Claims:
     def owned(self) -> list[OwnedTrial]:
         """All trials with an owner."""
         with translate_errors(self.url), Session(self._engine) as session:
-            rows = session.scalars(
-                select(TrialRow).where(
-                    TrialRow.study_id == self.study_id, TrialRow.state == "RUNNING"
-                )
-            )
+            mine = TrialRow.study_id == self.study_id
+            rows = session.scalars(select(TrialRow).where(mine, TrialRow.state == "RUNNING"))
             return [OwnedTrial(row.id, row.owner or {}, row.silent) for row in rows]
 
 

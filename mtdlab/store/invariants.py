@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from mtdlab.store.optuna_copy import TRIALS, VALUES, find_copy, has_tables
 from mtdlab.store.owner import describe_end, is_dead
-from mtdlab.store.ranking import FinishedRow, find_best, find_ranking
+from mtdlab.store.ranking import FinishedTrial, find_best, find_ranking
 from mtdlab.store.store import find_study
 from mtdlab.store.tables import FINISHED, ArrayRow, StudyRow, TrialRow
 
@@ -47,7 +47,7 @@ class Record:
     with_curve: Set[int]
     ranking: Mapping[int, float | None]
     optuna: Mapping[int, OptunaTrial] | None
-    best: FinishedRow | None
+    best: FinishedTrial | None
 
 
 def read_record(session: Session, study: str, url: str) -> Record:

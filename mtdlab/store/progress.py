@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from analysis.data.study_state import State, find_state
 from mtdlab.store.database import reading_engine, translate_errors
 from mtdlab.store.owner import is_dead
-from mtdlab.store.ranking import FinishedRow, SavedModel, find_best
+from mtdlab.store.ranking import FinishedTrial, SavedModel, find_best
 from mtdlab.store.reading import reading
 from mtdlab.store.tables import FINISHED, StudyRow, TrialRow
 from mtdlab.store.urls import storage_url
@@ -110,7 +110,7 @@ class StudyOverview:
     select_by: str
     counts: Mapping[str, int]
     begun: int
-    best: FinishedRow | None
+    best: FinishedTrial | None
     last: datetime | None
     model: SavedModel | None
 

@@ -11,31 +11,34 @@ from mtdlab.store.tables import FINISHED, ScoreRow, StudyRow, TrialRow
 
 
 @dataclass(frozen=True)
-class FinishedRow:
-    """A trial that has ended. ranking is the score that ranks it, score the study's metric.
+class FinishedTrial:
+    """A trial that has ended. Numbers that are not known, or not finite, are None.
 
     reason  why it failed or was pruned, else empty; reason_code: of `tables.REASON_CODES`.
+    score   the study's metric; ranking: the score that ranks it.
     """
 
-    row: int
     number: int
-    state: str
-    mtd: float | None
-    score: float | None
-    ranking: float | None
     seed: int
     parameters: dict[str, Any]
-    reason: str
+    state: str
+    reason: str = ""
+    mtd: float | None = None
+    score: float | None = None
+    ranking: float | None = None
+    wall_seconds: float | None = None
+    note: str = ""
     reason_code: str = ""
+    row: int = 0
 
 
-def find_best(session: Session, study_id: int) -> FinishedRow | None:
+def find_best(session: Session, study_id: int) -> FinishedTrial | None:
     """The best trial of a study, as `Store.best_trial`."""
     ranking = find_ranking(session, study_id)
     ranked = select_finished(study_id, ranking).where(TrialRow.state == "COMPLETE")
     first = ranked.where(ranking.is_not(None)).order_by(ranking.desc(), TrialRow.number)
     row = session.execute(first.limit(1)).first()
-    return None if row is None else FinishedRow(*row)
+    return None if row is None else FinishedTrial(*row)
 
 
 def find_ranking(session: Session, study_id: int) -> ColumnElement[float | None]:
@@ -50,10 +53,10 @@ def find_ranking(session: Session, study_id: int) -> ColumnElement[float | None]
 def select_finished(
     study_id: int, ranking: ColumnElement[float | None]
 ) -> Select[*tuple[Any, ...]]:
-    """The finished trials, as the fields of `FinishedRow`."""
-    columns = (TrialRow.id, TrialRow.number, TrialRow.state)
-    known = (TrialRow.seed, TrialRow.parameters, TrialRow.reason, TrialRow.reason_code)
-    return select(*columns, TrialRow.mtd, TrialRow.score, ranking, *known).where(
+    """The finished trials, as the fields of `FinishedTrial`."""
+    before = (TrialRow.number, TrialRow.seed, TrialRow.parameters, TrialRow.state, TrialRow.reason)
+    after = (TrialRow.wall_seconds, TrialRow.note, TrialRow.reason_code, TrialRow.id)
+    return select(*before, TrialRow.mtd, TrialRow.score, ranking, *after).where(
         TrialRow.study_id == study_id, TrialRow.state.in_(FINISHED)
     )
 

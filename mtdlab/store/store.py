@@ -12,7 +12,7 @@ from mtdlab.store.claims import Claim, Claims
 from mtdlab.store.database import lock_writers, translate_errors, writing_engine
 from mtdlab.store.optuna_copy import delete_study, repair_copy
 from mtdlab.store.owner import Owner, is_dead
-from mtdlab.store.ranking import FinishedRow, SavedModel, find_best, find_ranking, select_finished
+from mtdlab.store.ranking import FinishedTrial, SavedModel, find_best, find_ranking, select_finished
 from mtdlab.store.tables import FINISHED, LookRow, Now, StudyRow, SweepRow, TrialRow
 from mtdlab.store.urls import mask, without_passwords
 
@@ -178,18 +178,18 @@ class Store(Claims):
         recorded = self.study()
         return recorded.select_by if recorded else metric
 
-    def best_trial(self) -> FinishedRow | None:
+    def best_trial(self) -> FinishedTrial | None:
         """The completed trial with the highest ranking score, of equal ones the first; or None."""
         with translate_errors(self.url), Session(self._engine) as session:
             return find_best(session, self.study_id)
 
-    def failures(self) -> list[FinishedRow]:
+    def failures(self) -> list[FinishedTrial]:
         """The failed trials, by number."""
         with translate_errors(self.url), Session(self._engine) as session:
             ranking = find_ranking(session, self.study_id)
             finished = select_finished(self.study_id, ranking).where(TrialRow.state == "FAIL")
             rows = session.execute(finished.order_by(TrialRow.number))
-            return [FinishedRow(*row) for row in rows]
+            return [FinishedTrial(*row) for row in rows]
 
     def ended(self) -> list[Claim]:
         """The trials that have ended and cannot be resumed, without an owner."""

@@ -19,10 +19,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from mtdlab.errors import MtdlabError, StorageError, TrialError, nearest, one_line
+from mtdlab.store import FinishedTrial
 from mtdlab.store.owner import HEARTBEAT_SECONDS
 from mtdlab.store.urls import absolute
 from mtdlab.sweep.heartbeat import call_repeatedly
-from mtdlab.sweep.progress import FinishedTrial
 from mtdlab.sweep.signals import StopRequest
 from mtdlab.sweep.study import Job, OpenStudy
 

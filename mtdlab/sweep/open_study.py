@@ -65,7 +65,6 @@ def open_study(
     if (begun := open_store(url, spec.name)) is not None:
         # before anything is written: a record that cannot be read ends the sweep here
         begun.check_readable()
-        _repair_copy(begun, spec.name)
     try:
         store = _record(spec, url, command)
     except OtherFile:

@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Column
 
-from mtdlab.store import RunningTrial
+from mtdlab.store import FinishedTrial, RunningTrial
 from mtdlab.terminal import print_text, printable
 
 if TYPE_CHECKING:
@@ -27,22 +27,6 @@ WIDTH = 100
 """The most columns of a trial's line; longer ones are cut."""
 LEAST_PARAMETERS = 16
 """The columns that are left to a trial's parameters, however long the rest is."""
-
-
-@dataclass(frozen=True)
-class FinishedTrial:
-    """How a trial ended, as the progress display needs it. `ranking` is the score that ranks it."""
-
-    number: int
-    seed: int
-    parameters: dict[str, Any]
-    state: str
-    reason: str = ""
-    mtd: float = math.nan
-    score: float = math.nan
-    ranking: float = math.nan
-    wall_seconds: float = math.nan
-    note: str = ""
 
 
 def clock(seconds: float) -> str:
@@ -89,8 +73,9 @@ def line(
 
     before = f"{head}trial {trial.number} seed {trial.seed} "
     if trial.state == "COMPLETE":
-        mtd = f" MTD {format_mtd(trial.mtd)}" if math.isfinite(trial.mtd) else ""
-        after = f"{mtd}: {select_by} {trial.ranking:.2f}, {clock(trial.wall_seconds)}{tail}"
+        mtd = "" if trial.mtd is None else f" MTD {format_mtd(trial.mtd)}"
+        score = "none" if trial.ranking is None else f"{trial.ranking:.2f}"
+        after = f"{mtd}: {select_by} {score}, {clock(trial.wall_seconds or 0.0)}{tail}"
     else:
         after = f" {trial.state.lower()}: {trial.reason}"
     space = max(LEAST_PARAMETERS, WIDTH - len(before) - len(after))
@@ -143,6 +128,7 @@ class Tally:
 
     select_by  the name of the score that ranks them.
     known      the settings of the study's methods, by name.
+    best       the highest ranking score so far; None before there is one.
     seconds    durations of the trials that finished during this sweep.
     running    seconds since its start, and the part that is done, of each running trial.
     """
@@ -152,18 +138,17 @@ class Tally:
     jobs: int
     select_by: str
     known: "Mapping[str, Setting]" = field(default_factory=dict)
-    best: FinishedTrial | None = None
+    best: float | None = None
     seconds: list[float] = field(default_factory=list)
     running: list[tuple[float, float]] = field(default_factory=list)
 
     def add(self, trial: FinishedTrial) -> None:
         """Count a trial."""
         self.finished += 1
-        if math.isfinite(trial.wall_seconds):
+        if trial.wall_seconds is not None:
             self.seconds.append(trial.wall_seconds)
-        highest = -math.inf if self.best is None else self.best.ranking
-        if math.isfinite(trial.ranking) and trial.ranking > highest:
-            self.best = trial
+        if trial.ranking is not None:
+            self.best = max(trial.ranking, -math.inf if self.best is None else self.best)
 
     def left(self) -> str:
         """The estimated time to the end: from the finished trials, before from the running ones."""
@@ -178,7 +163,7 @@ class Tally:
     def summary(self, *, named: bool = True) -> str:
         """The best so far, with the name of the score or without, and the time left."""
         name = f"{self.select_by} " if named else ""
-        best = f"best {name}{self.best.ranking:.2f}" if self.best else ""
+        best = "" if self.best is None else f"best {name}{self.best:.2f}"
         return ", ".join(part for part in (best, self.left()) if part)
 
 

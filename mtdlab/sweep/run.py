@@ -12,7 +12,7 @@ from pathlib import Path
 from mtdlab.config import StudySpec
 from mtdlab.config.program_study import ProgramSpec
 from mtdlab.files import has_leftovers
-from mtdlab.store import FinishedRow, Look, SavedModel
+from mtdlab.store import FinishedTrial, Look, SavedModel
 from mtdlab.store.restarts import retry_lost
 from mtdlab.sweep.artifacts import Artifacts
 from mtdlab.sweep.heartbeat import recorded_sweep
@@ -43,13 +43,13 @@ class SweepResult:
     storage: str = field(repr=False)
     metric: str
     select_by: str
-    best: FinishedRow | None
+    best: FinishedTrial | None
     counts: dict[str, int]
     ran: int
     seconds: float
     exit_code: int
     look: Look | None = None
-    failures: tuple[FinishedRow, ...] = ()
+    failures: tuple[FinishedTrial, ...] = ()
     too_many_failed: bool = False
     model: SavedModel | None = None
     keeps_models: bool = True

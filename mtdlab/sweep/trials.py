@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mtdlab.config import StudySpec
-from mtdlab.store import FINISHED, ProgressReader
+from mtdlab.store import FINISHED, FinishedTrial, ProgressReader
 from mtdlab.store.owner import HEARTBEAT_SECONDS, may_be_dead
 from mtdlab.store.restarts import retry_lost
 from mtdlab.sweep.fork_server import ForkServer
 from mtdlab.sweep.heartbeat import call_repeatedly
-from mtdlab.sweep.progress import Display, FinishedTrial, Tally
+from mtdlab.sweep.progress import Display, Tally
 from mtdlab.sweep.signals import StopRequest
 from mtdlab.sweep.study import OpenStudy
 from mtdlab.sweep.workers import Workers
@@ -89,7 +89,7 @@ class Trials:
         self._workers: Workers | None = None
         self._cluster: Cluster | None = None
         self._display: Display | None = None
-        self._best: FinishedTrial | None = None
+        self._best: float | None = None
         self._worker_has_died = False
 
     def close(self) -> None:

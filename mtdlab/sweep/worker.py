@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from mtdlab.config import StudySpec
 from mtdlab.errors import ConnectionLost, StorageError
 from mtdlab.settings import RunSettings, first_error
-from mtdlab.store import Result
+from mtdlab.store import FinishedTrial, Result
 from mtdlab.store.restarts import MOST_LOST, expect_server, retry_lost
 from mtdlab.store.store import open_store
 from mtdlab.sweep.heartbeat import ClaimLost, Heartbeat
@@ -19,7 +19,6 @@ from mtdlab.sweep.model_folders import remove_checkpoints_of
 from mtdlab.sweep.objective import Ended, Objective
 from mtdlab.sweep.objectives import objective_of
 from mtdlab.sweep.open_study import check_unchanged
-from mtdlab.sweep.progress import FinishedTrial
 from mtdlab.sweep.signals import Interrupted, StopRequest
 from mtdlab.sweep.study import Job, OpenStudy, TrialRun, deleted
 
@@ -111,19 +110,24 @@ def _run(objective: Objective, run: TrialRun) -> FinishedTrial | None:
             study.store.release(claim.row, study.owner)
             return None
     note, result = _record(run, ended), ended.result
-    score = result.values.get("score", math.nan)
+    score = _finite(result.values.get("score"))
     return FinishedTrial(
         claim.number,
         claim.seed,
         parameters,
         result.state,
         result.reason,
-        math.nan if settings is None or settings.mtd is None else settings.mtd,
+        None if settings is None else settings.mtd,
         score,
-        result.scores.get(study.row.select_by, score),
-        result.values.get("wall_seconds", math.nan),
+        _finite(result.scores.get(study.row.select_by, score)),
+        _finite(result.values.get("wall_seconds")),
         note,
     )
+
+
+def _finite(value: float | None) -> float | None:
+    """The value as it is recorded."""
+    return None if value is None or not math.isfinite(value) else value
 
 
 def attributes(settings: RunSettings) -> dict[str, Any]:

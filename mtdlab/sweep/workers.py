@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from mtdlab.errors import StorageError, TrialError
+from mtdlab.store import FinishedTrial
 from mtdlab.sweep.fork_server import Fork, ForkServer
-from mtdlab.sweep.progress import FinishedTrial
 from mtdlab.sweep.signals import StopRequest
 from mtdlab.sweep.worker_process import Call
 from mtdlab.terminal import begin_phase

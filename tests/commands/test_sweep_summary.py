@@ -9,16 +9,13 @@ import yaml
 
 from mtdlab.api.plan import mtd_value
 from mtdlab.commands.sweep_summary import summary_fields, summary_lines
-from mtdlab.store import FinishedRow
+from mtdlab.store import FinishedTrial
 from mtdlab.sweep.run import SweepResult
 from tests.commands.conftest import Command, Recorded
 
 COMMAND = "mtdlab sweep a.yaml"
-BEST = FinishedRow(1, 7, "COMPLETE", 14.000000000000002, 51.25, 55.5, 3, {"ema_decay": 0.9}, "")
-FAILED = [
-    FinishedRow(row, row, "FAIL", None, None, None, 0, {}, "oom: out of memory")
-    for row in range(12)
-]
+BEST = FinishedTrial(7, 3, {"ema_decay": 0.9}, "COMPLETE", "", 14.000000000000002, 51.25, 55.5)
+FAILED = [FinishedTrial(number, 0, {}, "FAIL", "oom: out of memory") for number in range(12)]
 RESULT = SweepResult(
     study="a",
     storage="sqlite:///mtdlab.db",

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from mtdlab.errors import StorageError
-from mtdlab.sweep.progress import FinishedTrial
+from mtdlab.store import FinishedTrial
 from mtdlab.sweep.signals import StopRequest
 from mtdlab.terminal import begin_phase
 

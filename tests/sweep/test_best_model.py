@@ -3,6 +3,7 @@
 import json
 import platform
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import optuna
@@ -15,7 +16,7 @@ from mtdlab.commands.show import _describe_study
 from mtdlab.commands.sweep_summary import summary_lines
 from mtdlab.config import Unit, make_settings, read_study
 from mtdlab.errors import MtdlabError, TrialError
-from mtdlab.store import Claim, Result, SavedModel, Store, list_studies
+from mtdlab.store import Claim, FinishedTrial, Result, SavedModel, Store, list_studies
 from mtdlab.sweep import best_model, trainer
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import worker as workers
@@ -72,6 +73,20 @@ def test_the_folder_holds_the_best_trial_of_the_study(spec, tmp_path, monkeypatc
     assert saved == list(zip(expected["number"], expected["score"], strict=True))
     assert len(saved) < 6
     assert (tmp_path / "models" / "kept" / "config.json").exists()
+
+
+@pytest.mark.parametrize(("number", "is_staged"), [(1, True), (5, False)])
+def test_of_trials_with_equal_scores_the_first_is_staged(
+    number: int, is_staged: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved: list[Any] = []
+    monkeypatch.setattr(best_model, "save_model", lambda *given: saved.append(given))
+    best = FinishedTrial(3, 0, {}, "COMPLETE", ranking=50.0)
+    store: Any = SimpleNamespace(best_trial=lambda: best)
+    trained: Any = SimpleNamespace(settings=None, inputs=None, outcome=None, facts={})
+    claim = Claim(1, "a", 0, {}, number)
+    assert best_model.stage_model(tmp_path, store, claim, 50.0, trained, None) == []
+    assert bool(saved) is is_staged
 
 
 class Killed(BaseException):

@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from mtdlab.config.study import known_settings
-from mtdlab.store import RunningTrial
+from mtdlab.store import FinishedTrial, RunningTrial
 from mtdlab.sweep import progress
-from mtdlab.sweep.progress import WIDTH, Display, FinishedTrial, Phases, Tally, describe, line
+from mtdlab.sweep.progress import WIDTH, Display, Phases, Tally, describe, line
 
 KNOWN = known_settings(("mocose",))
 PARAMETERS = {

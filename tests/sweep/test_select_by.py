@@ -11,12 +11,12 @@ import pytest
 from mtdlab import load_study
 from mtdlab.config import Unit, read_study
 from mtdlab.errors import MtdlabError
-from mtdlab.store import Result, Store
+from mtdlab.store import FinishedTrial, Result, Store
 from mtdlab.store.owner import this_process
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import worker as workers
 from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.progress import FinishedTrial, Tally
+from mtdlab.sweep.progress import Tally
 
 STUDY = """
 study: ranked
