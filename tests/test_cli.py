@@ -224,10 +224,11 @@ def test_the_plan_shows_every_setting_by_its_mtd(run: Run) -> None:
 
 
 def test_the_plan_says_what_a_study_costs_or_why_not(run: Run) -> None:
-    lines = run("plan studies/mtd.yaml").stdout.splitlines()
-    *table, count, peak, others, slope, residual, verdict, digest = lines[:-6]
-    lasting, memory, disk, encoder, basis, warning = lines[-6:]
-    assert re.match(r"warning a trial evaluates for [\d. a-z]+ and trains for", warning)
+    printed = run("plan studies/mtd.yaml").stdout.splitlines()
+    # that a trial evaluates longer than it trains, which depends on the machine
+    lines = [each for each in printed if not each.startswith("warning a trial evaluates for")]
+    *table, count, peak, others, slope, residual, verdict, digest = lines[:-5]
+    lasting, memory, disk, encoder, basis = lines[-5:]
     assert "8.67" in table[-1]
     assert count == "study mtd: 4 configurations x 1 seed = 4 trials"
     assert re.match(r"power   80 % for a peak of 2 points .*: \d+ seeds at 4 levels;$", peak)
@@ -236,12 +237,12 @@ def test_the_plan_says_what_a_study_costs_or_why_not(run: Run) -> None:
     assert residual == "        residual standard deviation 1.5 points, assumed"
     assert re.match(r"verdict margin 0.5, alpha 0.05, .* recorded before trial 1$", verdict)
     assert re.match(r" +SHA-256 [0-9a-f]{64}$", digest)
-    assert max(map(len, lines[:-1])) <= 100
+    assert max(map(len, lines)) <= 100
     assert re.match(r"time    about .*: 4 trials of .* on \d+ workers? with \d+ thread", lasting)
     assert re.match(r"memory  up to [\d.]+ [MG]B: \d+ workers? of [\d.]+ [MG]B$", memory)
     assert re.match(r"disk    [\d.]+ kB of database, [\d.]+ MB for the best model$", disk)
     assert encoder == "encoder builtin: bert, the fast forward pass"
-    assert re.fullmatch(r"basis   [12] of 2 kinds of step were timed on this machine.*", basis)
+    assert re.fullmatch(r"basis   [012] of 2 kinds of step were timed on this machine.*", basis)
     done = run("plan studies/mtd.yaml --json --set trainer.encoder=no/such", 2)
     assert done.stderr == ""
     found = json.loads(done.stdout)

@@ -21,6 +21,7 @@ from mtdlab.config import Unit
 from mtdlab.errors import NothingToReport, StorageError
 from mtdlab.store import ProgressReader, Result, SavedModel, Store, list_studies
 from mtdlab.store.database import translate_errors, writing_engine
+from mtdlab.store.owner import this_process
 from mtdlab.store.plans import record_plan
 from mtdlab.store.tables import ArrayRow, TrialRow
 from mtdlab.store.urls import storage_url
@@ -301,3 +302,11 @@ def test_a_worse_model_does_not_replace_the_record_of_the_best_one(store: Store)
     assert store.record_model(0, "a", "/a") == SavedModel(0, "a", "/a")
     assert store.saved_model() == SavedModel(1, "b", "file:///b")
     assert store.record_model(1, "b", "file:///c") == SavedModel(1, "b", "file:///b")
+
+
+def test_a_stop_that_is_requested_is_read_with_the_next_heartbeat(store: Store) -> None:
+    mine, other = store.begin_sweep(this_process()), store.begin_sweep(this_process())
+    assert store.request_stop(mine) == [this_process()]
+    assert [store.continue_sweep(row) for row in (mine, other)] == [True, False]
+    store.request_stop()
+    assert store.continue_sweep(other)
