@@ -37,7 +37,8 @@ class Study(StudyFrames):
     def plot(self) -> "Figure":
         """The main figure of the study's page: by default its score against MTD.
 
-        Raises ValueError where no trial has completed with a score.
+        Raises:
+            ValueError: where no trial has completed with a score.
         """
         from analysis.report.summary import draw_study
 
@@ -63,15 +64,16 @@ def read_run_table(
 ) -> Study:
     """The runs of a CSV or Parquet file as a study, a row per run.
 
-    score    the column with the metric, higher is better.
-    columns  mtdlab's name of a column -> the file's, such as ema_decay -> moco_m, if different.
-    scale    "fraction" for scores from -1 to 1, which are multiplied by 100; "percent" for scores
-             x 100. By default they are fractions if all of them lie between -1 and 1.
-
     Columns: score, seed, and mtd or (ema_decay, queue_size, batch_size); optional are state,
     reason, alignment, uniformity, mean_cosine, wall_seconds, peak_memory, and a column for each
     task. Others are settings if their values repeat over seeds. Raises TableError, which is a
     ValueError, with the file, row, column and value.
+
+    Args:
+        score: the column with the metric, higher is better.
+        columns: mtdlab's name of a column -> the file's, such as ema_decay -> moco_m, if different.
+        scale: "fraction" for scores from -1 to 1, which are multiplied by 100; "percent" for scores
+            x 100. By default they are fractions if all of them lie between -1 and 1.
     """
     found = build_study(read_cells(Path(path)), Path(path), score, columns or {}, scale)
     return Study(**{field.name: getattr(found, field.name) for field in fields(found)})

@@ -77,7 +77,8 @@ def choose_device(settings: TrainerSettings) -> Device:
     the hardware's capabilities and not on measured times, so that machines of one kind choose the
     same precision.
 
-    Raises MtdlabError for a CUDA device that does not exist.
+    Raises:
+        MtdlabError: for a CUDA device that does not exist.
     """
     name = settings.device
     if name == "auto":

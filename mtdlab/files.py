@@ -26,12 +26,13 @@ _unfinished: set[Path] = set()
 def new_folder(target: Path, *, replace: bool = False, needed: int = 0) -> Iterator[Path]:
     """A temporary folder beside `target`, renamed to it when the block ends without an error.
 
-    replace  remove an earlier `target` just before the rename.
-    needed   its size in bytes, about, for the error of a full disk.
-
     Its files are synced to the disk before the rename and the rename after it: a power failure
     leaves the new folder with its contents, or the earlier one. Raises OSError if writing fails,
     or if `target` contains files and `replace` is False.
+
+    Args:
+        replace: remove an earlier `target` just before the rename.
+        needed: its size in bytes, about, for the error of a full disk.
     """
     with _naming_space(target.parent, needed):
         make_folder(target.parent)

@@ -30,8 +30,9 @@ Scalar = bool | int | float | str
 class ProgramSettings:
     """The settings of one trial.
 
-    method  the program's reference, recorded where a trial of mtdlab's has its method.
-    values  what the program receives, by name; the seed is not among them.
+    Attributes:
+        method: the program's reference, recorded where a trial of mtdlab's has its method.
+        values: what the program receives, by name; the seed is not among them.
     """
 
     method: str
@@ -71,8 +72,9 @@ _ANY: Any = object()
 class Program:
     """A function of an imported module.
 
-    reference  MODULE:FUNCTION, as it is recorded, however it was written.
-    folders    of modules that it may import, added at the end of the import path.
+    Attributes:
+        reference: MODULE:FUNCTION, as it is recorded, however it was written.
+        folders: of modules that it may import, added at the end of the import path.
     """
 
     module: UserModule

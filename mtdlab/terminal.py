@@ -30,7 +30,9 @@ def print_text(
 ) -> None:
     """Print text, by default on standard output, with unsafe characters escaped.
 
-    Raises OutputError where it cannot be written, BrokenPipeError where its reader has ended.
+    Raises:
+        OutputError: where it cannot be written.
+        BrokenPipeError: where its reader has ended.
     """
     with whole_output(file or sys.stdout):
         print(printable(text), file=file, end=end, flush=flush)
@@ -66,8 +68,9 @@ def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
 def progress_bar(*, transient: bool = False, counts: bool = False) -> "Progress":
     """Progress bars on standard error if it is a terminal, with the time left.
 
-    transient  erase them at the end.
-    counts     with n of N instead of a percentage.
+    Args:
+        transient: erase them at the end.
+        counts: with n of N instead of a percentage.
     """
     # imported here to keep --help fast
     from rich.console import Console

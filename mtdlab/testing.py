@@ -57,7 +57,8 @@ class _Stopped(Exception):
 def check_method(method: type[Method[Any]], **settings: Any) -> None:
     """Run every check on a method; the first that fails raises AssertionError.
 
-    settings   of the runs; by default a few short steps on the built-in data.
+    Args:
+        settings: of the runs; by default a few short steps on the built-in data.
     """
     for check in method_checks():
         run_check(check, method, **settings)

@@ -20,8 +20,9 @@ from mtdlab.errors import MtdlabError, one_line
 class UserModule:
     """An imported module, as needed to import it in another process.
 
-    spec     an absolute file path, or an importable module name.
-    sha256   of the file, or of all of a package's Python files.
+    Attributes:
+        spec: an absolute file path, or an importable module name.
+        sha256: of the file, or of all of a package's Python files.
     """
 
     name: str
@@ -42,7 +43,8 @@ class UserModule:
 def locate(name: str, folders: Iterable[Path], option: str) -> str:
     """The path of a file in one of the folders (with or without .py), else the name of a module.
 
-    option  what errors begin with, such as "--import toy.py". Raises MtdlabError for a missing
+    Args:
+        option: what errors begin with, such as "--import toy.py". Raises MtdlabError for a missing
             file.
     """
     file = name if name.endswith(".py") else f"{name}.py"
@@ -58,7 +60,8 @@ def locate(name: str, folders: Iterable[Path], option: str) -> str:
 def execute(spec: str, option: str) -> ModuleType:
     """The module of a `UserModule.spec`, imported once per process.
 
-    Raises MtdlabError where it cannot be imported.
+    Raises:
+        MtdlabError: where it cannot be imported.
     """
     try:
         if not spec.endswith(".py"):

@@ -136,10 +136,13 @@ def read_numbers(
 ) -> pd.Series:
     """The cells of one column as float64, NaN for missing values.
 
-    name      of the column in the file; bounds: the range of its numbers.
-    infinite  whether infinite values count as missing, as the score of a diverged run does.
+    Args:
+        name: of the column in the file.
+        bounds: the range of its numbers.
+        infinite: whether infinite values count as missing, as the score of a diverged run does.
 
-    Raises TableError for the first cell that is not a number, or not within the bounds.
+    Raises:
+        TableError: for the first cell that is not a number, or not within the bounds.
     """
     missing = is_missing_cell(cells)
     if infinite:

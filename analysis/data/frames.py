@@ -109,10 +109,11 @@ Settings = Mapping[str, Setting]
 class Plan:
     """The specification of a verdict as recorded.
 
-    trials  how many trials had started when it was recorded; 0: specified before the first.
-    values  study, metric, margin (points), alpha, and looks: the numbers of seeds at which the
+    Attributes:
+        trials: how many trials had started when it was recorded; 0: specified before the first.
+        values: study, metric, margin (points), alpha, and looks: the numbers of seeds at which the
             verdict is computed.
-    sha256  of the values as JSON with sorted keys.
+        sha256: of the values as JSON with sorted keys.
     """
 
     trials: int

@@ -27,12 +27,13 @@ which are in points."""
 class ItemScores:
     """The items of a study's metric, in the same order for every trial.
 
-    numbers  (N,) of the trials, ascending: complete ones for which items were recorded.
-    values   (N, P): similarities of pairs, or values in points.
-    gold     (P,) what the similarities are compared with; None for means.
-    tasks    how many items each task has, in the order of the columns: one, or those that the
-             metric is the average of.
-    digest   SHA-256 of the items: studies with the same one share theirs.
+    Attributes:
+        numbers: (N,) of the trials, ascending: complete ones for which items were recorded.
+        values: (N, P): similarities of pairs, or values in points.
+        gold: (P,) what the similarities are compared with; None for means.
+        tasks: how many items each task has, in the order of the columns: one, or those that the
+            metric is the average of.
+        digest: SHA-256 of the items: studies with the same one share theirs.
     """
 
     numbers: NDArray[np.int64]
@@ -111,9 +112,10 @@ def _tasks(items: ItemScores) -> "Iterator[tuple[Singles, _Ranks | None]]":
 class _Ranks:
     """A column (P,) as ranks.
 
-    centred   (P,) share of the items below, with half of the equal ones and of the item itself,
-              less 1/2; its mean is 0.
-    variance  of `centred`, 0 where all values are the same.
+    Attributes:
+        centred: (P,) share of the items below, with half of the equal ones and of the item itself,
+            less 1/2; its mean is 0.
+        variance: of `centred`, 0 where all values are the same.
     """
 
     def __init__(self, values: Singles | Floats) -> None:

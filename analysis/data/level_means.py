@@ -32,8 +32,10 @@ _PUBLISHED = {"figure2": ("figure2_mtd", "MoCoSE, figure 2")}
 class LevelMeans:
     """Means with bands.
 
-    name   title of the page; source: the origin of the numbers, as a sentence.
-    frame  mtd, mean, low, high, L rows in rising order of mtd.
+    Attributes:
+        name: title of the page.
+        source: the origin of the numbers, as a sentence.
+        frame: mtd, mean, low, high, L rows in rising order of mtd.
     """
 
     name: str
@@ -65,7 +67,8 @@ def published_means() -> tuple[str, ...]:
 def load_published_means(name: str) -> LevelMeans:
     """The means of a published figure.
 
-    Raises ValueError for a name that is not in `published_means()`.
+    Raises:
+        ValueError: for a name that is not in `published_means()`.
     """
     if name not in _PUBLISHED:
         raise ValueError(f"unknown published means {name!r}; choose from {', '.join(_PUBLISHED)}")
@@ -87,10 +90,12 @@ def is_level_means(cells: pd.DataFrame) -> bool:
 def read_level_means(cells: pd.DataFrame, path: Path, scale: Scale | None = None) -> LevelMeans:
     """The means x 100 in rising order of MTD; other columns are left out.
 
-    scale  as for the scores of runs.
+    Args:
+        scale: as for the scores of runs.
 
-    Raises TableError for fewer than 3 levels or more than 100, a missing value, a level that occurs
-    twice, or a mean outside its band.
+    Raises:
+        TableError: for fewer than 3 levels or more than 100, a missing value, a level that occurs
+            twice, or a mean outside its band.
     """
     frame = pd.DataFrame(
         {

@@ -51,9 +51,10 @@ _WANDB_ONLY = frozenset(
 class Columns:
     """The meaning of a table's columns.
 
-    named     mtdlab's name -> the file's column, for the columns that mtdlab has a name for.
-    settings  name of a setting -> the file's column, for every other hyperparameter.
-    others    the file's columns that are not read.
+    Attributes:
+        named: mtdlab's name -> the file's column, for the columns that mtdlab has a name for.
+        settings: name of a setting -> the file's column, for every other hyperparameter.
+        others: the file's columns that are not read.
     """
 
     named: Mapping[str, str]
@@ -67,11 +68,12 @@ class Columns:
 def find_columns(cells: pd.DataFrame, path: Path, stated: Mapping[str, str]) -> Columns:
     """The columns of a table of runs.
 
-    stated  mtdlab's name -> the file's column, for columns with other names.
+    Args:
+        stated: mtdlab's name -> the file's column, for columns with other names.
 
-    Raises TableError for a stated column that does not exist, for two columns with the same
-    meaning,
-    and for a missing score, seed or MTD.
+    Raises:
+        TableError: for a stated column that does not exist, for two columns with the same meaning,
+            and for a missing score, seed or MTD.
     """
     found = _stated(cells, path, stated)
     wandb = _is_wandb(cells)

@@ -38,7 +38,8 @@ class StoredFramesError(ValueError):
 def to_parquet(study: StudyFrames, *, generated: str) -> dict[str, bytes]:
     """The files of a study by name, `study.parquet` last; the same study gives the same bytes.
 
-    generated  when its page was made, as it is printed there.
+    Args:
+        generated: when its page was made, as it is printed there.
     """
     files = {
         f"{name}.parquet": _write(frame, {})
@@ -92,8 +93,9 @@ def _plain(value: Any) -> Any:
 def from_parquet(path: Path) -> tuple[StudyFrames, str]:
     """The study of a file `study.parquet`, or of the folder that holds it, and when it was made.
 
-    Raises StoredFramesError, with the file and what to do, for one that is missing or damaged, was
-    not written by `to_parquet`, or does not belong to the files beside it.
+    Raises:
+        StoredFramesError: with the file and what to do, for one that is missing or damaged, was not
+            written by `to_parquet`, or does not belong to the files beside it.
     """
     main = path / MAIN if path.is_dir() else path
     trials, about = _read(main, main)

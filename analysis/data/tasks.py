@@ -25,8 +25,9 @@ def is_own(score: str) -> bool:
 def label_score(metric: str, evaluation: str = "") -> str:
     """The unit of a metric x 100 with what it is measured on, for the axis of a figure.
 
-    metric      its name, such as sts_test or STS12; another name is written as it is.
-    evaluation  what the graded pairs were, as the study recorded it: "builtin: 1,500 ...".
+    Args:
+        metric: its name, such as sts_test or STS12; another name is written as it is.
+        evaluation: what the graded pairs were, as the study recorded it: "builtin: 1,500 ...".
     """
     averages = {"sts_average": (STS, "STS"), "transfer_average": (TRANSFER, "transfer")}
     if metric in averages:

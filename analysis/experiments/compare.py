@@ -111,8 +111,9 @@ def _match_numbers(
 def join_published(table: pd.DataFrame, experiment: Experiment, width: int | None) -> pd.DataFrame:
     """The table with the published values; rows of text are in the published order.
 
-    table  from `summarise`, by the experiment's settings.
-    width  dimension of the study's encoder; None if not known: then no width is matched.
+    Args:
+        table: from `summarise`, by the experiment's settings.
+        width: dimension of the study's encoder; None if not known: then no width is matched.
     """
     published = experiment.published()[[*experiment.by, "published"]]
     first = experiment.by[0]
@@ -190,14 +191,18 @@ def compute_experiment(
 ) -> pd.DataFrame:
     """Score at each value of an experiment's settings.
 
-    settings  `StudyFrames.settings`.
-    width     dimension of the study's encoder, to which published widths are scaled; None if not
-              known: then no width is matched.
+    Args:
+        settings: `StudyFrames.settings`.
+        width: dimension of the study's encoder, to which published widths are scaled; None if not
+            known: then no width is matched.
 
-    Returns the columns `experiment.by`, n, seeds, mean, low, high (see `summarise`) and
-    published, NaN where the paper has no such row and for runs of another method. Means are over
-    the runs of `balance_runs`. No rows unless the completed runs vary a setting of the experiment.
-    Raises ValueError for a level outside (0, 1).
+    Returns:
+        The columns `experiment.by`, n, seeds, mean, low, high (see `summarise`) and published, NaN
+        where the paper has no such row and for runs of another method. Means are over the runs of
+        `balance_runs`. No rows unless the completed runs vary a setting of the experiment.
+
+    Raises:
+        ValueError: for a level outside (0, 1).
     """
     every = select_runs(trials, experiment, settings)
     runs = balance_runs(every, experiment, settings)[0]
@@ -275,11 +280,13 @@ def compare(
 ) -> Comparison | None:
     """The comparison of a study with an experiment; None if no setting of it varies.
 
-    settings  `StudyFrames.settings`.
-    curves    `StudyFrames.curves`, for `experiment.measured`.
-    width     as for `compute_experiment`.
+    Args:
+        settings: `StudyFrames.settings`.
+        curves: `StudyFrames.curves`, for `experiment.measured`.
+        width: as for `compute_experiment`.
 
-    Raises ValueError for a level outside (0, 1).
+    Raises:
+        ValueError: for a level outside (0, 1).
     """
     every = select_runs(trials, experiment, settings)
     if not len(every):
@@ -343,11 +350,15 @@ def compute_experiment_tasks(
 ) -> pd.DataFrame:
     """Score on each task at each value of an experiment's settings, if published by task.
 
-    scores  `StudyFrames.scores`.
+    Args:
+        scores: `StudyFrames.scores`.
 
-    Returns the columns `experiment.by`, task, n, seeds, mean, low, high, published, tasks in
-    published order. No rows if nothing is published by task or no run has a score on a task.
-    Raises ValueError for a level outside (0, 1).
+    Returns:
+        The columns `experiment.by`, task, n, seeds, mean, low, high, published, tasks in published
+        order. No rows if nothing is published by task or no run has a score on a task.
+
+    Raises:
+        ValueError: for a level outside (0, 1).
     """
     by = list(comparison.experiment.by)
     published = comparison.experiment.published().drop(columns="published")

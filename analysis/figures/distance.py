@@ -90,7 +90,8 @@ def scatter_by_mtd(
 def draw_runs(runs: pd.DataFrame, ax: Axes, *, value: str) -> None:
     """A point per run, and a thin line per seed where there are few seeds.
 
-    runs  a row per run with number, mtd, seed and `value`.
+    Args:
+        runs: a row per run with number, mtd, seed and `value`.
     """
     scatter_runs(runs, ax, runs["mtd"], runs[value], value=value, zorder=2)
     if runs["seed"].nunique() > _MOST_SEED_LINES:
@@ -111,9 +112,10 @@ def draw_curve(
 ) -> None:
     """A line through the means and a band over the intervals, where there are any.
 
-    curve   mtd, mean, low, high in rising order of mtd.
-    labels  what the means state, a row per mean, as `add_spots` takes it; by default text and trial
-            of the curve, if it has them.
+    Args:
+        curve: mtd, mean, low, high in rising order of mtd.
+        labels: what the means state, a row per mean, as `add_spots` takes it; by default text and
+            trial of the curve, if it has them.
     """
     if labels is None and "text" in curve:
         labels = curve
@@ -166,8 +168,11 @@ def draw_mtd_curve(
 ) -> None:
     """Every run, the mean at each MTD, and the interval over seeds as a band.
 
-    curve  `compute_mtd_curve`; runs  the rows it came from; value  their column.
-    name   of the vertical axis.
+    Args:
+        curve: `compute_mtd_curve`.
+        runs: the rows it came from.
+        value: their column.
+        name: of the vertical axis.
     """
     draw_runs(runs, ax, value=value)
     labels = describe_means(curve, runs, value=value) if can_state(len(curve)) else None
@@ -183,9 +188,10 @@ def draw_mtd_curve(
 def draw_untraced(methods: Mapping[str, pd.DataFrame], ax: Axes) -> None:
     """The mean of the runs of each method without an MTD, as a horizontal line.
 
-    methods  label -> a row per run with score, at least one.
-
     Call it after the curve: its limits are extended to the lines.
+
+    Args:
+        methods: label -> a row per run with score, at least one.
     """
     for place, (label, runs) in enumerate(methods.items()):
         # after the curve's own colour
@@ -254,9 +260,11 @@ def draw_paired_curve(
 ) -> None:
     """Difference from the mean over levels at each MTD, with the smooth curve through them.
 
-    curve    `compute_paired_curve`; smooth: `compute_smooth`, may have no rows.
-    optimal  the levels to mark as indistinguishable from the best.
-    labels   what the levels state, a row per level, as `add_spots` takes it.
+    Args:
+        curve: `compute_paired_curve`.
+        smooth: `compute_smooth`, may have no rows.
+        optimal: the levels to mark as indistinguishable from the best.
+        labels: what the levels state, a row per level, as `add_spots` takes it.
     """
     ax.axhline(0, color=RUN, linewidth=1)
     if len(smooth):
@@ -294,9 +302,10 @@ def draw_paired_curve(
 def draw_batch_curves(curves: pd.DataFrame, ax: Axes, *, sizes: Sequence[int], name: str) -> None:
     """A line and a band for each batch size.
 
-    curves  batch_size, mtd, mean, low, high; text and trial too where the means state them.
-    name    of the vertical axis.
-    sizes   every batch size of the figure, so that each has one colour in all its panels.
+    Args:
+        curves: batch_size, mtd, mean, low, high; text and trial too where the means state them.
+        name: of the vertical axis.
+        sizes: every batch size of the figure, so that each has one colour in all its panels.
     """
     for batch, curve in curves.groupby("batch_size"):
         colour, marker = look_of(sizes.index(batch))
@@ -310,7 +319,9 @@ def draw_batch_curves(curves: pd.DataFrame, ax: Axes, *, sizes: Sequence[int], n
 def draw_seed_differences(differences: pd.DataFrame, ax: Axes) -> None:
     """A row of points for each end of the range, a point per seed.
 
-    differences  end (MTD), seed, difference, as `compare_seeds` of the topic score returns them.
+    Args:
+        differences: end (MTD), seed, difference, as `compare_seeds` of the topic score returns
+            them.
     """
     ends = sorted(differences["end"].unique())
     rows = differences["end"].map(ends.index)
@@ -330,7 +341,9 @@ def draw_seed_differences(differences: pd.DataFrame, ax: Axes) -> None:
 def draw_deviations(curve: pd.DataFrame, published: pd.DataFrame, ax: Axes) -> None:
     """A study's curve and the paper's, each less its mean over its own levels.
 
-    curve  `compute_paired_curve`; published: mtd, mean, low, high.
+    Args:
+        curve: `compute_paired_curve`.
+        published: mtd, mean, low, high.
     """
     centre = float(published["mean"].mean())
     values = {name: published[name] - centre for name in ("mean", "low", "high")}
@@ -346,7 +359,9 @@ def draw_deviations(curve: pd.DataFrame, published: pd.DataFrame, ax: Axes) -> N
 def draw_published_curve(curve: pd.DataFrame, ax: Axes, *, name: str) -> None:
     """The paper's curve, on axes of its own: other data, so another height.
 
-    curve  mtd, mean, low, high; name  of the vertical axis.
+    Args:
+        curve: mtd, mean, low, high.
+        name: of the vertical axis.
     """
     draw_curve(curve, ax, label="published mean", colour=OTHER, marker=MARKERS[3])
     label_mtd_axis(ax, curve["mtd"])
@@ -359,8 +374,10 @@ def draw_conditions(
 ) -> None:
     """A line and a band for each condition.
 
-    curves    label -> mtd, mean, low, high; text and trial too where the means state them.
-    name      of the vertical axis; distance: of the horizontal one, if MTD is not in steps.
+    Args:
+        curves: label -> mtd, mean, low, high; text and trial too where the means state them.
+        name: of the vertical axis.
+        distance: of the horizontal one, if MTD is not in steps.
     """
     for place, (label, curve) in enumerate(curves.items()):
         colour, marker = look_of(place)
@@ -377,8 +394,11 @@ def draw_conditions(
 def draw_methods(table: pd.DataFrame, ax: Axes, *, names: Mapping[str, str], name: str) -> None:
     """A curve or a point for each method with an MTD, a horizontal line for each without.
 
-    table  `compute_methods`, at least one row with an MTD; text and trial too where the means
-           state them. names  method -> its label; name  of the vertical axis.
+    Args:
+        table: `compute_methods`, at least one row with an MTD; text and trial too where the means
+            state them.
+        names: method -> its label.
+        name: of the vertical axis.
     """
     lines = 0
     for place, (method, rows) in enumerate(table.groupby("method")):

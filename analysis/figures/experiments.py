@@ -55,9 +55,11 @@ def draw_line(
 ) -> None:
     """The mean at each value with its interval, and every run behind it.
 
-    table  place, mean, low, high, seeds, a row per value in rising order.
-    runs   place (of its value's row) and score, a row per run.
-    label  of the horizontal axis; name: of the vertical one.
+    Args:
+        table: place, mean, low, high, seeds, a row per value in rising order.
+        runs: place (of its value's row) and score, a row per run.
+        label: of the horizontal axis.
+        name: of the vertical one.
     """
     places = table["place"]
     scatter_runs(runs, ax, runs["place"] - _ASIDE, runs["score"], value="score")
@@ -103,8 +105,11 @@ def draw_rows(
 ) -> None:
     """The mean and interval of each row of text.
 
-    table   mean, low, high; name  of the horizontal axis, label  of the vertical one.
-    labels  what the means state, a row each, as `add_spots` takes it.
+    Args:
+        table: mean, low, high.
+        name: of the horizontal axis.
+        label: of the vertical one.
+        labels: what the means state, a row each, as `add_spots` takes it.
     """
     rows = np.arange(len(table))
     ax.hlines(rows, table["low"], table["high"], color=ACCENT, linewidth=2, label=BAND)
@@ -150,11 +155,13 @@ def draw_grid(
 ) -> None:
     """A grid of cells, the first setting down and the second across.
 
-    table   the two columns `by` and `value`, one row per cell; missing cells stay white.
-    labels  of the two settings; names  of the first setting's values, in rising order.
-    spots   what the cells state, a row per row of table, as `add_spots` takes it.
-
     Values are written into the cells where they are wide enough.
+
+    Args:
+        table: the two columns `by` and `value`, one row per cell; missing cells stay white.
+        labels: of the two settings.
+        names: of the first setting's values, in rising order.
+        spots: what the cells state, a row per row of table, as `add_spots` takes it.
     """
     import seaborn  # half a second, which only grids need
 
@@ -196,8 +203,10 @@ def draw_seeds(
     """A point per seed and the mean for each cell: groups by the second setting, colours by the
     first.
 
-    seeds   `compute_deviations`: the two columns `by`, seed and deviation.
-    labels  of the two settings; names  of the first setting's values, in rising order.
+    Args:
+        seeds: `compute_deviations`: the two columns `by`, seed and deviation.
+        labels: of the two settings.
+        names: of the first setting's values, in rising order.
     """
     inner, outer = sorted(seeds[by[0]].unique()), sorted(seeds[by[1]].unique())
     width = _GROUP / len(inner)

@@ -43,13 +43,14 @@ def to_page(
 ) -> str:
     """The figure as an `<svg>` element for a page that holds several, its points being links.
 
-    svg          what `to_svg` gave for this figure.
-    name         prefixes every id, so that two figures of one page do not share any.
-    title        what it is, description: what it shows; both are escaped.
-    layout       wide or narrow: its class, by which the page shows one of the two.
-
     The white ground is left out: the page has its own, dark or light. Text and lines are hidden
     from screen readers, which read the title, the description and the points.
+
+    Args:
+        svg: what `to_svg` gave for this figure.
+        name: prefixes every id, so that two figures of one page do not share any.
+        title: what it is, description: what it shows; both are escaped.
+        layout: wide or narrow: its class, by which the page shows one of the two.
     """
     prefix = name if layout == "wide" else f"{name}-{layout}"
     markup = svg[svg.index("<svg") :]

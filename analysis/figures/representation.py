@@ -30,7 +30,8 @@ _MOST_POINTS = 256
 def draw_plane(distances: pd.DataFrame, ax: Axes) -> None:
     """Alignment and uniformity of each run, coloured by MTD, with the ideal point.
 
-    distances  `compute_distances`; no rows draw the ideal point alone.
+    Args:
+        distances: `compute_distances`; no rows draw the ideal point alone.
     """
     if len(distances):
         norm = mtd_norm(distances["mtd"].to_numpy())
@@ -68,8 +69,9 @@ def draw_spectrum_ratios(after: pd.DataFrame, ax: Axes) -> None:
 def draw_spectra(before: pd.DataFrame, after: pd.DataFrame, ax: Axes) -> None:
     """Singular values relative to the largest, before training and after, by MTD.
 
-    before, after  rows of `compute_spectra`, column i the i-th largest value. Values that are 0
-                   but for rounding are left out: they would stretch the axis tenfold.
+    Args:
+        before, after: rows of `compute_spectra`, column i the i-th largest value. Values that are 0
+            but for rounding are left out: they would stretch the axis tenfold.
     """
     index = spectrum_points(before.shape[1])
     if len(after):
@@ -93,7 +95,8 @@ def draw_spectra(before: pd.DataFrame, after: pd.DataFrame, ax: Axes) -> None:
 def draw_spherical_cap(frame: pd.DataFrame, ax: Axes) -> None:
     """Mean and standard deviation by dimension, a line and a band for each angle.
 
-    frame  from `compute_spherical_cap`. Crosses: the simulation; dashes: mixed negatives.
+    Args:
+        frame: from `compute_spherical_cap`; Crosses: the simulation; dashes: mixed negatives.
     """
     for at, (angle, rows) in enumerate(frame.groupby("angle")):
         colour, marker = look_of(at)

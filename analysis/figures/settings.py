@@ -36,7 +36,8 @@ def varied_components(cells: pd.DataFrame) -> list[str]:
 def draw_component_axis(cells: pd.DataFrame, ax: Axes) -> None:
     """The one component that varies as a second axis above; call it once limits are known.
 
-    cells  mtd and the components, a row per configuration; nothing is drawn for several.
+    Args:
+        cells: mtd and the components, a row per configuration; nothing is drawn for several.
     """
     varied = varied_components(cells)
     if len(varied) != 1 or cells["mtd"].nunique() < len(cells):
@@ -54,10 +55,12 @@ def draw_component_axis(cells: pd.DataFrame, ax: Axes) -> None:
 def draw_configurations(cells: pd.DataFrame, ax: Axes, *, labels: pd.DataFrame) -> list[Artist]:
     """The mean of each configuration: colour by the first component, marker by the second.
 
-    cells   mtd, the components and mean, a row per configuration, of which two vary.
-    labels  what the means state, a row each, as `add_spots` takes it.
+    Args:
+        cells: mtd, the components and mean, a row per configuration, of which two vary.
+        labels: what the means state, a row each, as `add_spots` takes it.
 
-    Returns the entries of a legend.
+    Returns:
+        The entries of a legend.
     """
     first, second = varied_components(cells)
     values = sorted(cells[first].unique())
@@ -91,7 +94,8 @@ def draw_configurations(cells: pd.DataFrame, ax: Axes, *, labels: pd.DataFrame) 
 def draw_importances(table: pd.DataFrame, ax: Axes) -> None:
     """A bar for each setting, the largest on top; the seed's is grey.
 
-    table  `compute_importances` with the column label: how a setting is written.
+    Args:
+        table: `compute_importances` with the column label: how a setting is written.
     """
     rows = np.arange(len(table))
     colours = [RUN if name == "seed" else ACCENT for name in table["setting"]]
@@ -125,11 +129,13 @@ def draw_parallel(
 ) -> None:
     """A line for each configuration, coloured by its mean score, which stands at the right.
 
-    table   a column per setting and mean, a row per configuration.
-    names   setting -> the text above its column, in the order of the columns.
-    name    of the score; labels  what the lines state, a row each, as `add_spots` takes it.
-
     The values of a setting stand in a gap of the lines, which they would cover otherwise.
+
+    Args:
+        table: a column per setting and mean, a row per configuration.
+        names: setting -> the text above its column, in the order of the columns.
+        name: of the score.
+        labels: what the lines state, a row each, as `add_spots` takes it.
     """
     scores = table["mean"].to_numpy(dtype=np.float64)
     norm = _score_norm(scores)

@@ -42,8 +42,9 @@ def add_spots(
 ) -> None:
     """Make places state their value; more than 400 are left without, so that a page stays small.
 
-    x, y    the places, (n,), by default in the units of the axes.
-    labels  text, and trial: a number or href: an address; seed where it is of one; a row per
+    Args:
+        x, y: the places, (n,), by default in the units of the axes.
+        labels: text, and trial: a number or href: an address; seed where it is of one; a row per
             place.
     """
     if can_state(len(labels)):

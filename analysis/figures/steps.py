@@ -32,7 +32,9 @@ _MOST_MARKERS = 40
 def draw_structures(table: pd.DataFrame, ax: Axes, *, value: str, label: str) -> None:
     """A line for each structure over steps, with a band where the value is a mean score.
 
-    table  structure (its name), step, `value`, and for "mean" low and high; label  of the value.
+    Args:
+        table: structure (its name), step, `value`, and for "mean" low and high.
+        label: of the value.
     """
     for place, (name, curve) in enumerate(table.groupby("structure", sort=False)):
         colour, marker = look_of(place)
@@ -79,7 +81,8 @@ def _tick_steps(ax: Axes, steps: pd.Series, *, most: int) -> None:
 def draw_training(curves: pd.DataFrame, ax: Axes, *, value: str, label: str) -> None:
     """A line for each trial over its steps, coloured by MTD where that varies, else by method.
 
-    curves  number, step, `value`, mtd, method, text and trial, a row per trial and step.
+    Args:
+        curves: number, step, `value`, mtd, method, text and trial, a row per trial and step.
     """
     known = curves[curves[value].notna()]
     levels = known["mtd"][known["mtd"] > 0]
@@ -139,7 +142,8 @@ def _name_colours(ax: Axes, methods: list[str], norm: Normalize | None, *, untra
 def draw_retained(curves: pd.DataFrame, ax: Axes) -> None:
     """What is retained of the keys against the lag, a line per level of MTD.
 
-    curves  `compute_retained_curves`.
+    Args:
+        curves: `compute_retained_curves`.
     """
     norm = mtd_norm(curves["mtd"].to_numpy())
     for mtd in curves["mtd"].unique():
@@ -179,7 +183,9 @@ def draw_half_lives(runs: pd.DataFrame, curve: pd.DataFrame, ax: Axes) -> None:
 def draw_score_by_half_life(runs: pd.DataFrame, ax: Axes, *, name: str) -> None:
     """The score of each run against its half-life, coloured by MTD.
 
-    runs  `compute_history_runs`; name  of the vertical axis.
+    Args:
+        runs: `compute_history_runs`.
+        name: of the vertical axis.
     """
     norm = mtd_norm(runs["mtd"].to_numpy())
     for part, marker, column in zip(_split(runs), "o^", ("half_life", "longest_lag"), strict=True):

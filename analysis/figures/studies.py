@@ -41,11 +41,13 @@ def draw_studies(
 ) -> None:
     """A line and a band per study, and a horizontal line for runs without an MTD.
 
-    curves    study, mtd, mean, low, high: `compute_curves` of one metric; text and href too where
-              the means state them.
-    studies   the names of all studies of the page: a study has its colour in every figure, and its
-              methods differ in marker and line.
-    untraced  study -> the methods of its runs without an MTD; name  of the vertical axis.
+    Args:
+        curves: study, mtd, mean, low, high: `compute_curves` of one metric; text and href too where
+            the means state them.
+        studies: the names of all studies of the page: a study has its colour in every figure, and
+            its methods differ in marker and line.
+        untraced: study -> the methods of its runs without an MTD.
+        name: of the vertical axis.
     """
     parts: dict[str, int] = {}
     for text, study in curves.groupby("study", sort=False):
@@ -75,8 +77,9 @@ def draw_studies(
 def draw_models(spectra: pd.DataFrame, ax: Axes, *, studies: Sequence[str]) -> None:
     """Singular values relative to the largest: a line per model, dashed before training.
 
-    spectra  `compute_best_spectra`; studies  the names of all studies of the page, as for
-             `draw_studies`.
+    Args:
+        spectra: `compute_best_spectra`.
+        studies: the names of all studies of the page, as for `draw_studies`.
     """
     for name, moment in spectra.index:
         values = spectra.loc[(name, moment)].dropna().to_numpy(dtype=np.float64)

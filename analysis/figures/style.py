@@ -110,8 +110,9 @@ def add_legend(
 ) -> None:
     """The legend below the axes, where it covers no data; by default of all labelled artists.
 
-    more  entries after these. Bands share one entry, and there are as many columns as the axes are
-          wide.
+    Args:
+        more: entries after these. Bands share one entry, and there are as many columns as the axes
+            are wide.
     """
     shown = [*(_labelled(ax) if handles is None else handles), *(more or [])]
     if not shown:

@@ -79,12 +79,13 @@ def _largest_part(present: NDArray[np.bool_]) -> NDArray[np.bool_]:
 class Fit:
     """Effects of levels in B tables of one design.
 
-    effects    least-squares effects of the levels, less their mean over levels, (..., L).
-    variances  variance of an error at each level, (..., L).
-    typical    pooled variance: the mean of these without the largest fifth, scaled, (...).
-    curves     covariance between seeds of the polynomials of a seed's errors, (..., D, D).
-    rest       variance of the errors without these polynomials, (...).
-    items      covariance of the effects due to the evaluation items, (L, L); None: not counted.
+    Attributes:
+        effects: least-squares effects of the levels, less their mean over levels, (..., L).
+        variances: variance of an error at each level, (..., L).
+        typical: pooled variance: the mean of these without the largest fifth, scaled, (...).
+        curves: covariance between seeds of the polynomials of a seed's errors, (..., D, D).
+        rest: variance of the errors without these polynomials, (...).
+        items: covariance of the effects due to the evaluation items, (L, L); None: not counted.
     """
 
     effects: Floats
@@ -115,11 +116,12 @@ def join_fits(parts: Sequence[Fit]) -> Fit:
 class Blocks:
     """The design of a table: which of its cells have a run.
 
-    present           (S, L).
-    places            logarithm of the levels, (L,); None where levels have no order.
-    freedom           degrees of freedom of all residuals, (S - 1)(L - 1) in a full table.
-    level_freedom     (L,) of each level's variance; they sum to `freedom`.
-    typical_freedom   of the pooled variance, by its first two moments.
+    Attributes:
+        present: (S, L).
+        places: logarithm of the levels, (L,); None where levels have no order.
+        freedom: degrees of freedom of all residuals, (S - 1)(L - 1) in a full table.
+        level_freedom: (L,) of each level's variance; they sum to `freedom`.
+        typical_freedom: of the pooled variance, by its first two moments.
     """
 
     def __init__(self, present: NDArray[np.bool_], places: Floats | None = None) -> None:
@@ -184,7 +186,8 @@ class Blocks:
     def fit(self, scores: Floats, items: Floats | None = None) -> Fit:
         """Effects and variances of tables (..., S, L) of this design.
 
-        items  covariance of the effects due to the evaluation items, (L, L) in points squared.
+        Args:
+            items: covariance of the effects due to the evaluation items, (L, L) in points squared.
         """
         values = np.where(self.present, scores, 0.0)
         effects = self.estimate(values)
@@ -212,11 +215,12 @@ class Blocks:
     def item_covariance(self, influences: Floats) -> Floats:
         """Covariance of the effects due to P evaluation items, (L, L).
 
-        influences  of each item on each score, (P, S, L), with a mean of 0 over items and so scaled
-                    that a score changes by the mean influence of the items drawn again.
-
         The items are drawn once for all runs. What an item does to the runs of one seed only is
         already in the variance between seeds, and is subtracted.
+
+        Args:
+            influences: of each item on each score, (P, S, L), with a mean of 0 over items and so
+                scaled that a score changes by the mean influence of the items drawn again.
         """
         items = len(influences)
         effects = self.estimate(influences)
@@ -288,9 +292,11 @@ def _freedom(variance: Floats, spread: Floats) -> Floats:
 class Contrasts:
     """Weights of the levels in K contrasts, and of their runs in the estimates.
 
-    rows     (K, L), each summing to 0.
-    squares  (K, L), the squared weights of a level's runs in the estimate, summed.
-    curves   (K, D, D), the same of the polynomials, summed over seeds; rest: (K,), of all else.
+    Attributes:
+        rows: (K, L), each summing to 0.
+        squares: (K, L), the squared weights of a level's runs in the estimate, summed.
+        curves: (K, D, D), the same of the polynomials, summed over seeds.
+        rest: (K,), of all else.
     """
 
     rows: Floats
@@ -320,10 +326,11 @@ def levels_kept(levels: int) -> int:
 class Comparison:
     """Estimates of K contrasts with E standard errors and their degrees of freedom.
 
-    estimate   (..., K).
-    errors     (E, ..., K): by level, pooled and, where levels have places, by seed.
-    freedoms   (E, ..., K).
-    freedom    of all residuals of the table.
+    Attributes:
+        estimate: (..., K).
+        errors: (E, ..., K): by level, pooled and, where levels have places, by seed.
+        freedoms: (E, ..., K).
+        freedom: of all residuals of the table.
     """
 
     estimate: Floats

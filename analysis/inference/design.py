@@ -35,8 +35,9 @@ _LARGE = 12
 class Need:
     """Seeds for 80 % power at a number of levels; None where more than 512 are needed.
 
-    peak   for a verdict "peaked"; None also with fewer than 3 levels.
-    slope  for "rising"; computed for the levels of the design only.
+    Attributes:
+        peak: for a verdict "peaked"; None also with fewer than 3 levels.
+        slope: for "rising"; computed for the levels of the design only.
     """
 
     levels: int
@@ -62,12 +63,14 @@ def compute_needs(
 ) -> list[Need]:
     """Seeds for 80 % power to find a peak or a slope of `effect` points, by simulation.
 
-    levels     MTD of each level of the design, at least two different ones, in steps; more than 30
-               are merged with their neighbours.
-    deviation  residual standard deviation of a run, the same at every level.
+    Args:
+        levels: MTD of each level of the design, at least two different ones, in steps; more than 30
+            are merged with their neighbours.
+        deviation: residual standard deviation of a run, the same at every level.
 
-    Returns one `Need` for the levels of the design, then one each for 5 and 9 levels over the same
-    range, evenly spaced in log MTD.
+    Returns:
+        One `Need` for the levels of the design, then one each for 5 and 9 levels over the same
+        range, evenly spaced in log MTD.
     """
     # more than 30 levels are merged, as for the verdict
     own = np.unique(merge_levels(pd.Series(np.asarray(levels, dtype=np.float64))))
@@ -86,10 +89,11 @@ def compute_needs(
 def seeds_for_verdict(levels: LevelScores, verdict: Verdict) -> int | None:
     """Seeds for a verdict other than "inconclusive" with 80 % power, if all is as estimated.
 
-    levels  those that gave `verdict`.
-
     The estimate favours what was seen: an order of magnitude. None if more than 512 are needed, or
     with fewer than two levels or seeds.
+
+    Args:
+        levels: those that gave `verdict`.
     """
     if not levels.comparable:
         return None
@@ -102,9 +106,10 @@ def seeds_for_verdict(levels: LevelScores, verdict: Verdict) -> int | None:
 class Truth:
     """What studies are simulated with: one residual standard deviation and score for each level.
 
-    distance, effects, deviations  (L,): MTD in rising order, score and residual standard deviation
-           in points.
-    items  covariance of the effects due to the evaluation items, (L, L); None: not counted.
+    Attributes:
+        distance, effects, deviations: (L,): MTD in rising order, score and residual standard
+            deviation in points.
+        items: covariance of the effects due to the evaluation items, (L, L); None: not counted.
     """
 
     distance: Floats
@@ -116,7 +121,8 @@ class Truth:
 def count_seeds(truth: Truth, alpha: float, margin: float) -> int | None:
     """The smallest number of seeds for a verdict other than "inconclusive" with 80 % power.
 
-    Raises ValueError for fewer than 2 levels.
+    Raises:
+        ValueError: for fewer than 2 levels.
     """
     if len(truth.distance) < 2:
         raise ValueError(f"{len(truth.distance)} level of MTD; a verdict needs at least 2")
@@ -139,10 +145,12 @@ def smallest_margin(
 ) -> float | None:
     """The smallest margin in points at which a flat score is shown to be flat with 80 % power.
 
-    levels     MTD of each level, in steps; deviation: residual standard deviation of a run.
-
     None with fewer than 3 seeds or levels, with which no score is called flat, and for more levels
     than are compared (30).
+
+    Args:
+        levels: MTD of each level, in steps.
+        deviation: residual standard deviation of a run.
     """
     distance = np.unique(np.asarray(levels, dtype=np.float64))
     if min(seeds, len(distance)) < LEAST_FLAT or len(distance) > MOST_LEVELS:
@@ -158,10 +166,11 @@ def smallest_margin(
 class Precision:
     """What limits the comparison of two levels, in points.
 
-    of_seeds, of_items  standard error of a difference between two levels due to the seeds, and due
-              to the evaluation items, the root mean square over pairs of levels.
-    seeds, items  their numbers.
-    least     the smallest difference that is significant with any number of seeds.
+    Attributes:
+        of_seeds, of_items: standard error of a difference between two levels due to the seeds, and
+            due to the evaluation items, the root mean square over pairs of levels.
+        seeds, items: their numbers.
+        least: the smallest difference that is significant with any number of seeds.
     """
 
     of_seeds: float
@@ -228,8 +237,9 @@ def _tables(effects: Floats, deviations: Floats, seeds: int, items: Floats | Non
 def minimum_seeds(is_enough: Callable[[int], bool], most: int, first: int = 2) -> int | None:
     """The smallest number of seeds from 2 to `most` for which `is_enough`, None if none.
 
-    is_enough  monotone: true for all numbers of seeds above the smallest for which it is true.
-    first      where the search begins, at most `most`; it takes the fewest calls if this is close.
+    Args:
+        is_enough: monotone: true for all numbers of seeds above the smallest for which it is true.
+        first: where the search begins, at most `most`; it takes the fewest calls if this is close.
     """
     low, high, step = 1, first, 1
     if is_enough(first):
@@ -275,12 +285,14 @@ _MIN_CONFIGURATIONS = 3
 def describe_confounding(ema_decay: ArrayLike, ratio: ArrayLike) -> str:
     """Which components a design of C configurations confounds with MTD, as text; empty if none.
 
-    ema_decay  eta, (C,); ratio  K/N, (C,).
-
     A design confounds MTD with a component if only that component varies, if the logarithms of both
     have a correlation above 0.95, or if the component is constant over the third of configurations
     with the highest (or the lowest) MTD. Configurations without a queue are left out; a design with
     one MTD gives an empty text.
+
+    Args:
+        ema_decay: eta, (C,).
+        ratio: K/N, (C,).
     """
     trace = np.asarray(trace_limit(np.asarray(ema_decay, dtype=np.float64)))
     queue = np.asarray(ratio, dtype=np.float64)

@@ -41,10 +41,11 @@ _LEAST = 1e-16
 class Boundaries:
     """Critical values and significance levels of K looks.
 
-    fractions   information fraction of each look, (K,), the last at most 1.
-    cumulative  error probability spent up to each look, (K,).
-    critical    critical value of a z statistic (of its absolute value if two-sided), (K,).
-    nominal     p value at or below which a look is significant, (K,); 0 where nothing is spent.
+    Attributes:
+        fractions: information fraction of each look, (K,), the last at most 1.
+        cumulative: error probability spent up to each look, (K,).
+        critical: critical value of a z statistic (of its absolute value if two-sided), (K,).
+        nominal: p value at or below which a look is significant, (K,); 0 where nothing is spent.
     """
 
     fractions: Floats
@@ -78,11 +79,12 @@ def compute_boundaries(
 ) -> Boundaries:
     """Critical values and nominal significance levels of looks at the given fractions.
 
-    sides  2 spends alpha / 2 on each side of a symmetric test.
-
     Stopping for futility is non-binding: alpha holds whether or not a study stops for it. Raises
     ValueError for fractions that do not rise within
     (0, 1] and for an alpha outside (0, 0.5].
+
+    Args:
+        sides: 2 spends alpha / 2 on each side of a symmetric test.
     """
     t = np.asarray(fractions, dtype=np.float64)
     if t.ndim != 1 or not t.size or t[0] <= 0 or t[-1] > 1 or np.any(np.diff(t) <= 0):
@@ -142,10 +144,12 @@ Decision = Literal["continue", "decided", "flat", "max_seeds", "no scores"]
 class LookResult:
     """The result of a look.
 
-    p_value   of the trend if the verdict is rising or falling, else of the peak; None if not
-              tested.
-    decision  continue, or why the study ends.
-    optimal   the levels statistically indistinguishable from the best at 50 % confidence, in steps.
+    Attributes:
+        p_value: of the trend if the verdict is rising or falling, else of the peak; None if not
+            tested.
+        decision: continue, or why the study ends.
+        optimal: the levels statistically indistinguishable from the best at 50 % confidence, in
+            steps.
     """
 
     verdict: str
@@ -170,13 +174,14 @@ def judge_look(
 ) -> LookResult:
     """Whether a study ends at this look.
 
-    trials, settings, items  as for `compute_verdict`.
-    alpha             the nominal significance level of this look.
-
     A peak ends the study. A trend ends it if the level at that end has the highest estimate or a
     peak inside the range is excluded, because for a peak off the middle of the range the trend
     often becomes significant first. A flat score ends it for futility. Futility is non-binding:
     the error rate also holds if the study is continued nevertheless.
+
+    Args:
+        trials, settings, items: as for `compute_verdict`.
+        alpha: the nominal significance level of this look.
     """
     verdict = compute_verdict(trials, settings, items=items, level=1 - alpha, margin=margin)
     p_value = verdict.p_trend if _is_trend(verdict) else verdict.p_value
@@ -191,12 +196,14 @@ def judge_look(
 def leading_levels(levels: Sequence[float], optimal: Sequence[float]) -> tuple[float, ...]:
     """The levels that get the next seeds first.
 
-    levels   in rising order, in steps; optimal: those statistically indistinguishable from the
-             best, or values near them, at least one.
-
     All levels from the lowest to the highest optimal one, their neighbours, and the two ends, on
     which both slopes of the test of a peak depend. With few runs these are all levels. A level that
     is left out at one look is only postponed: by the last look all levels have all seeds.
+
+    Args:
+        levels: in rising order, in steps.
+        optimal: those statistically indistinguishable from the best, or values near them, at least
+            one.
     """
     place = np.log(levels)
     at = [int(np.abs(place - np.log(level)).argmin()) for level in optimal]

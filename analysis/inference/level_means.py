@@ -66,8 +66,9 @@ class NullMeans:
 class MeansVerdict:
     """The verdict on level means, and whether the levels differ at all.
 
-    p_equal   of the test that all means are equal (Cochran 1954); left_out: the level whose removal
-              gives the largest such p value, p_left_out: that p value.
+    Attributes:
+        p_equal: of the test that all means are equal (Cochran 1954).
+        left_out: the level whose removal gives the largest such p value, p_left_out: that p value.
     """
 
     verdict: Verdict
@@ -80,9 +81,11 @@ def judge_means(data: LevelMeans, *, margin: float = MARGIN) -> MeansVerdict:
     """The shape of the means, at 95 % confidence, by the rules for runs
     (`analysis.inference.verdict`).
 
-    margin  points below which a difference is treated as no difference.
+    Args:
+        margin: points below which a difference is treated as no difference.
 
-    Raises ValueError for fewer than 3 levels or a margin that is not above 0.
+    Raises:
+        ValueError: for fewer than 3 levels or a margin that is not above 0.
     """
     if len(data.frame) < 3:
         raise ValueError(f"{len(data.frame)} levels; a shape needs at least 3")

@@ -56,11 +56,12 @@ def estimate_difference(
 ) -> tuple[Estimate, int]:
     """Mean score of runs less that of others, paired by seed, and the number of shared seeds.
 
-    first, second  seed, number and score; the runs of a seed are averaged.
-    items          of both: where they are of the same evaluation data and all runs have them, the
-                   interval covers their sampling too.
-
     NaN without a shared seed, its bounds with one.
+
+    Args:
+        first, second: seed, number and score; the runs of a seed are averaged.
+        items: of both: where they are of the same evaluation data and all runs have them, the
+            interval covers their sampling too.
     """
     values = first.groupby("seed")["score"].mean() - second.groupby("seed")["score"].mean()
     values = values.dropna()
@@ -100,10 +101,12 @@ def _run_influences(runs: pd.DataFrame, items: ItemScores | None) -> Floats | No
 class LevelScores:
     """Scores of the seeds and levels of MTD that can be compared.
 
-    table       (S, L), index seed, columns mtd in rising order, NaN where there is no run.
-    covariance  of the level effects due to the evaluation items, (L, L) in points squared; None
-                where they are not counted; items: how many are counted.
-    runs        the completed runs with an MTD, also those that are not in the table.
+    Attributes:
+        table: (S, L), index seed, columns mtd in rising order, NaN where there is no run.
+        covariance: of the level effects due to the evaluation items, (L, L) in points squared; None
+            where they are not counted.
+        items: how many are counted.
+        runs: the completed runs with an MTD, also those that are not in the table.
     """
 
     table: pd.DataFrame
@@ -146,13 +149,15 @@ def level_scores(
 ) -> LevelScores:
     """The scores by seed and level of a study's trials.
 
-    settings  which columns are settings; items: `StudyFrames.items`, whose sampling error is
-              counted where every run of the table has them, each with scatter.
-
     Several configurations at one level are averaged, over the complete block of configurations and
     seeds (`complete_block`). A level needs two seeds and a seed two levels; with one seed, all its
     levels are kept. More than 30 levels are merged with their neighbours into 30, at the geometric
     mean of their MTD.
+
+    Args:
+        settings: which columns are settings.
+        items: `StudyFrames.items`, whose sampling error is counted where every run of the table has
+            them, each with scatter.
     """
     runs = traced_runs(trials)
     weighted = _weigh_runs(runs, settings)
@@ -198,11 +203,12 @@ def cell_covariance(
 ) -> Floats | None:
     """Covariance of the column effects of a table due to the evaluation items, (C, C).
 
-    runs    number, seed, the column named `column`, and weight, by which a run counts in its cell;
-            without it, the runs of a cell count equally.
-    table   (S, C) by seed and that column, NaN where there is no run; other runs are left out.
-
     In points squared; None where a run has no items, or one without scatter.
+
+    Args:
+        runs: number, seed, the column named `column`, and weight, by which a run counts in its
+            cell; without it, the runs of a cell count equally.
+        table: (S, C) by seed and that column, NaN where there is no run; other runs are left out.
     """
     runs = runs[runs["seed"].isin(table.index) & runs[column].isin(table.columns)]
     if min(table.shape) < 2 or (found := _run_influences(runs, items)) is None:
@@ -234,9 +240,12 @@ def merge_levels(distance: pd.Series) -> pd.Series:
 def compute_paired_curve(levels: LevelScores, *, level: float = 0.95) -> pd.DataFrame:
     """Score at each level of MTD less the mean over all levels, seeds as blocks.
 
-    Returns mtd, seeds, mean, with a pointwise interval (low, high) and a simultaneous one for all
-    levels (low_all, high_all); with one seed the intervals are NaN. Raises ValueError for a level
-    outside (0, 1).
+    Returns:
+        mtd, seeds, mean, with a pointwise interval (low, high) and a simultaneous one for all
+        levels (low_all, high_all); with one seed the intervals are NaN.
+
+    Raises:
+        ValueError: for a level outside (0, 1).
     """
     check_level(level)
     scores = levels.scores
@@ -259,11 +268,12 @@ def compute_paired_curve(levels: LevelScores, *, level: float = 0.95) -> pd.Data
 def compute_deviations(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """The score of each seed at each configuration less the seed's mean over all configurations.
 
-    runs  the columns `by`, seed and score, a row per run; runs of one seed and configuration are
-          averaged.
-
     Seeds and configurations with holes are left out, the emptiest first, so that every seed's mean
     is over the same configurations. Returns the columns `by`, seed, deviation.
+
+    Args:
+        runs: the columns `by`, seed and score, a row per run; runs of one seed and configuration
+            are averaged.
     """
     table = complete_block(runs.pivot_table(index="seed", columns=list(by), values="score"))
     deviations = table.sub(table.mean(axis=1), axis=0)
@@ -300,11 +310,12 @@ def place_knots(places: Floats, most: int = _MOST_KNOTS) -> Floats:
 def compute_smooth(levels: LevelScores, *, level: float = 0.95) -> pd.DataFrame:
     """Natural cubic spline of at most 4 degrees of freedom through the levels, seeds as blocks.
 
-    Returns mtd, mean (less the mean over levels), low, high at 60 points evenly spaced in log MTD.
-    low and high are simultaneous for all points of the spline that fits the true levels best
-    (Ruppert, Wand and Carroll 2003, section 6.5, with the critical value of
-    `analysis.inference.simultaneous`); they do not cover the bias of the spline, for example at a
-    kink. No rows with fewer than 4 levels or 2 seeds.
+    Returns:
+        mtd, mean (less the mean over levels), low, high at 60 points evenly spaced in log MTD. low
+        and high are simultaneous for all points of the spline that fits the true levels best
+        (Ruppert, Wand and Carroll 2003, section 6.5, with the critical value of
+        `analysis.inference.simultaneous`); they do not cover the bias of the spline, for example at
+        a kink. No rows with fewer than 4 levels or 2 seeds.
     """
     if len(levels.distance) < 4 or len(levels.table) < 2:
         return pd.DataFrame(columns=_SMOOTH, dtype="float64")

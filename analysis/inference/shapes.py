@@ -45,14 +45,16 @@ class Offsets:
 class Shapes:
     """Results of the tests on B tables.
 
-    shape    (B,) names of `Shape`.
-    p_peak   of the test of a peak, NaN with fewer than 3 levels; p_trend: two-sided, of the slope
-             over all levels; slope: in points per unit of log MTD; each (B,).
-    best     the level with the highest estimate; turn: the inner level of the test of a peak, 0
-             without one; each (B,).
-    optimal  (B, L) whether a level is statistically indistinguishable from the best; the ends are
-             not where the shape is peaked.
-    peak_excluded  (B,) whether a peak of at least the margin above both ends is excluded.
+    Attributes:
+        shape: (B,) names of `Shape`.
+        p_peak: of the test of a peak, NaN with fewer than 3 levels.
+        p_trend: two-sided, of the slope over all levels.
+        slope: in points per unit of log MTD; each (B,).
+        best: the level with the highest estimate.
+        turn: the inner level of the test of a peak, 0 without one; each (B,).
+        optimal: (B, L) whether a level is statistically indistinguishable from the best; the ends
+            are not where the shape is peaked.
+        peak_excluded: (B,) whether a peak of at least the margin above both ends is excluded.
     """
 
     shape: NDArray[np.object_]
@@ -334,7 +336,9 @@ def _cached_tests(present: bytes, seeds: int, distance: tuple[float, ...]) -> Sh
 def design_tests(present: NDArray[np.bool_], distance: Floats) -> ShapeTests:
     """The tests of a design; the latest 64 designs are cached with their simulated tables.
 
-    present  (S, L), S and L at least 2, as required by `Blocks`; distance: (L,) in rising order.
+    Args:
+        present: (S, L), S and L at least 2, as required by `Blocks`.
+        distance: (L,) in rising order.
     """
     return _cached_tests(present.tobytes(), len(present), tuple(distance.tolist()))
 
@@ -342,7 +346,9 @@ def design_tests(present: NDArray[np.bool_], distance: Floats) -> ShapeTests:
 def shape_tests(scores: Floats, distance: Floats, items: Floats | None = None) -> ShapeTests:
     """The tests for a table (S, L) at the levels `distance`, (L,).
 
-    items  covariance of the levels' effects due to the evaluation items, (L, L) in points squared.
+    Args:
+        items: covariance of the levels' effects due to the evaluation items, (L, L) in points
+            squared.
     """
     present = np.isfinite(scores)
     tests = design_tests(present, distance)
@@ -365,7 +371,9 @@ def _with_items(null: NullFits, scores: Floats, items: Floats | None) -> Null:
 def column_tests(scores: Floats, items: Floats | None = None) -> ShapeTests:
     """The tests for a table (S, C) as required by `Blocks`, whose columns have no order.
 
-    items  covariance of the columns' effects due to the evaluation items, (C, C) in points squared.
+    Args:
+        items: covariance of the columns' effects due to the evaluation items, (C, C) in points
+            squared.
     """
     present = np.isfinite(scores)
     null = _null_fits(present.tobytes(), len(scores), None)
@@ -377,11 +385,12 @@ def column_tests(scores: Floats, items: Floats | None = None) -> ShapeTests:
 class Contest:
     """The columns of a table against one of them.
 
-    differences  each column less the reference, (C, 3): mean, low, high, simultaneous over all
-                 pairs of columns, hence valid for columns that were chosen on the same scores.
-    may_be_best  (C,) whether no other column is significantly better (Hsu 1984).
-
     NaN and False where a column shares too few seeds with the others (`connected_table`).
+
+    Attributes:
+        differences: each column less the reference, (C, 3): mean, low, high, simultaneous over all
+            pairs of columns, hence valid for columns that were chosen on the same scores.
+        may_be_best: (C,) whether no other column is significantly better (Hsu 1984).
     """
 
     differences: Floats
@@ -393,7 +402,8 @@ def compare_columns(
 ) -> Contest:
     """The columns of an (S, C) table, which have no order, against the column `reference`.
 
-    items  as for `column_tests`.
+    Args:
+        items: as for `column_tests`.
     """
     count = scores.shape[1]
     found, best = np.full((count, 3), np.nan), np.zeros(count, dtype=np.bool_)

@@ -56,7 +56,9 @@ class ErrorModel(Protocol):
 class Null(Protocol):
     """Simulated tables without differences between levels.
 
-    fits  of B tables under each of several models of the errors; definition: all they depend on.
+    Attributes:
+        fits: of B tables under each of several models of the errors.
+        definition: all they depend on.
     """
 
     @property

@@ -26,29 +26,32 @@ _UNKNOWN = Estimate(math.nan, math.nan, math.nan)
 class Verdict:
     """What a study shows about its score against MTD.
 
-    verdict        the shape; "inconclusive" where no shape is significant.
-    sentence       the same as text, with its numbers.
-    p_value        of the test of a peak; p_trend: two-sided, of the slope over all levels.
-    peak_mtd       the level with the highest estimate, whatever the verdict, in steps.
-    turn           the inner level of the test of a peak, in steps; NaN below 3 levels.
-    peak_interval  lowest and highest level of the optimal range; None unless peaked.
-    optimal_range  levels that are statistically indistinguishable from the best: a confidence set
-                   that contains the best level with probability `level`.
-    peak_excluded  whether a peak of at least the margin above both ends is excluded.
-    seeds, levels  how many are compared; levels_run: how many levels have a score.
-    first, last    lowest and highest level compared, in steps.
-    rise, fall     of the least-squares lines up to `turn` and down from it, in points, with lower
-                   bounds only: both are above 0 at some level if and only if a peak is significant.
-    change         of the least-squares line over all levels, in points; its interval excludes 0 if
-                   and only if the slope is significant.
-    level, margin  confidence of tests and intervals; differences below the margin (points) are
-                   treated as no difference.
-    known_errors   whether means with standard errors were compared, without seeds.
-    items          evaluation items (graded pairs, queries) whose sampling error is counted: the
-                   verdict is for items like these. 0: it is for these evaluation data.
-    for_these      the verdict for these items, without their sampling error; None if items is 0.
-
     Numbers are NaN where there is nothing to compare.
+
+    Attributes:
+        verdict: the shape; "inconclusive" where no shape is significant.
+        sentence: the same as text, with its numbers.
+        p_value: of the test of a peak.
+        p_trend: two-sided, of the slope over all levels.
+        peak_mtd: the level with the highest estimate, whatever the verdict, in steps.
+        turn: the inner level of the test of a peak, in steps; NaN below 3 levels.
+        peak_interval: lowest and highest level of the optimal range; None unless peaked.
+        optimal_range: levels that are statistically indistinguishable from the best: a confidence
+            set that contains the best level with probability `level`.
+        peak_excluded: whether a peak of at least the margin above both ends is excluded.
+        seeds, levels: how many are compared.
+        levels_run: how many levels have a score.
+        first, last: lowest and highest level compared, in steps.
+        rise, fall: of the least-squares lines up to `turn` and down from it, in points, with lower
+            bounds only: both are above 0 at some level if and only if a peak is significant.
+        change: of the least-squares line over all levels, in points; its interval excludes 0 if and
+            only if the slope is significant.
+        level, margin: confidence of tests and intervals; differences below the margin (points) are
+            treated as no difference.
+        known_errors: whether means with standard errors were compared, without seeds.
+        items: evaluation items (graded pairs, queries) whose sampling error is counted: the verdict
+            is for items like these; 0: it is for these evaluation data.
+        for_these: the verdict for these items, without their sampling error; None if items is 0.
     """
 
     verdict: Shape
@@ -90,18 +93,19 @@ def compute_verdict(
 ) -> Verdict:
     """Test the shape of the score against MTD and which levels may be the best.
 
-    trials    a row per trial: seed, mtd, score (x 100) and the settings, as `StudyFrames.trials`.
-              If there is a column state, only trials with state COMPLETE are used.
-    settings  which columns are settings; by default all columns that are not among the fixed
-              columns of `StudyFrames.trials`.
-    items     `StudyFrames.items`: where all compared trials have them, the sampling error of the
-              evaluation items is counted.
-    level     confidence, at least 0.5: the error rate of a peak or a trend is at most about
-              1 - level.
-    margin    points (score x 100) below which a difference is treated as no difference.
-
     With one seed, one level or no score the verdict is "inconclusive". Raises ValueError for a
     level outside [0.5, 1) or a margin that is not above 0, KeyError for a missing column.
+
+    Args:
+        trials: a row per trial: seed, mtd, score (x 100) and the settings, as `StudyFrames.trials`.
+            If there is a column state, only trials with state COMPLETE are used.
+        settings: which columns are settings; by default all columns that are not among the fixed
+            columns of `StudyFrames.trials`.
+        items: `StudyFrames.items`: where all compared trials have them, the sampling error of the
+            evaluation items is counted.
+        level: confidence, at least 0.5: the error rate of a peak or a trend is at most about 1 -
+            level.
+        margin: points (score x 100) below which a difference is treated as no difference.
     """
     if settings is None:
         settings = [str(name) for name in trials if name not in _NO_SETTINGS]

@@ -24,8 +24,9 @@ NOTEBOOK_BATCH = 64
 def normalise_rows(x: ArrayLike, *, name: str = "x") -> Floats:
     """Rows of unit L2 norm, (N, D) to (N, D) in float64.
 
-    Raises ValueError if x is not a matrix, or for the first row that is all zeros or contains
-    a value that is not finite: such an embedding has no direction.
+    Raises:
+        ValueError: if x is not a matrix, or for the first row that is all zeros or contains a value
+            that is not finite: such an embedding has no direction.
     """
     rows = np.asarray(x, dtype=np.float64)
     if rows.ndim != 2:
@@ -50,11 +51,12 @@ def _unit_rows(x: ArrayLike) -> Floats:
 def alignment(x: ArrayLike, y: ArrayLike, *, alpha: float = 2) -> float:
     """Mean over positive pairs of ||x_i - y_i||^alpha; 0 when every pair coincides.
 
-    x, y   (N, D), row i of one is the positive of row i of the other.
-    alpha  exponent, above 0.
+    Args:
+        x, y: (N, D), row i of one is the positive of row i of the other.
+        alpha: exponent, above 0.
 
-    Raises ValueError for different shapes, no rows, a row that is zero or not finite, or
-    alpha <= 0.
+    Raises:
+        ValueError: for different shapes, no rows, a row that is zero or not finite, or alpha <= 0.
     """
     left, right = normalise_rows(x), normalise_rows(y, name="y")
     if left.shape != right.shape:
@@ -69,14 +71,16 @@ def alignment(x: ArrayLike, y: ArrayLike, *, alpha: float = 2) -> float:
 def uniformity(x: ArrayLike, *, t: float = 2) -> float:
     """Log of the mean over distinct pairs of exp(-t ||x_i - x_j||^2); lower is more uniform.
 
-    x  (N, D), N >= 2.
-    t  temperature of the Gaussian kernel, above 0.
-
     For t = 2 a uniform distribution on a sphere of high dimension gives -4, identical embeddings
     give 0. The Gram matrix is computed in blocks of 2 MiB, never as a whole; of float32 vectors in
     float32, added up in float64, which takes half the time and changes the 8th decimal.
 
-    Raises ValueError for fewer than 2 rows, a row that is zero or not finite, or t <= 0.
+    Args:
+        x: (N, D), N >= 2.
+        t: temperature of the Gaussian kernel, above 0.
+
+    Raises:
+        ValueError: for fewer than 2 rows, a row that is zero or not finite, or t <= 0.
     """
     rows = _unit_rows(x)
     if not t > 0:
@@ -103,14 +107,16 @@ def uniformity(x: ArrayLike, *, t: float = 2) -> float:
 def batched_uniformity(x: ArrayLike, *, batch: int = NOTEBOOK_BATCH, t: float = 2) -> float:
     """Uniformity as in the notebook of MoCoSE's authors: the mean over consecutive batches.
 
-    x      (N, D), N >= 2; a last batch of one row is left out.
-    batch  rows of a batch, 2 or more.
-
     It depends on the order of the rows and differs from `uniformity` of the same vectors: on one
     set of embeddings of STS-B's sentences it is -3.475 where `uniformity` is -3.816. Published
     values of that notebook are comparable with this measure alone.
 
-    Raises ValueError as `uniformity`, and for a batch below 2.
+    Args:
+        x: (N, D), N >= 2; a last batch of one row is left out.
+        batch: rows of a batch, 2 or more.
+
+    Raises:
+        ValueError: as `uniformity`, and for a batch below 2.
     """
     rows = _unit_rows(x)
     if batch < 2:
@@ -124,7 +130,8 @@ def mean_cosine(x: ArrayLike) -> float:
 
     Closed form: (||sum of the unit rows||^2 - N) / (N (N - 1)).
 
-    Raises ValueError for fewer than 2 rows or a row that is zero or not finite.
+    Raises:
+        ValueError: for fewer than 2 rows or a row that is zero or not finite.
     """
     rows = _unit_rows(x)
     count = len(rows)
@@ -139,7 +146,8 @@ def singular_values(x: ArrayLike) -> Floats:
     about 1e-8 of the largest are dominated by rounding errors. The rows are neither centred nor
     normalised.
 
-    Raises ValueError unless x is a matrix of finite values with at least one row and column.
+    Raises:
+        ValueError: unless x is a matrix of finite values with at least one row and column.
     """
     rows = np.asarray(x, dtype=np.float64)
     if rows.ndim != 2 or not rows.size:
@@ -164,7 +172,8 @@ class Whitening:
     def apply(self, x: ArrayLike) -> Floats:
         """Whitened rows of unit L2 norm, (N, D) to (N, k).
 
-        Raises ValueError for another dimension, or a row that is zero after whitening.
+        Raises:
+            ValueError: for another dimension, or a row that is zero after whitening.
         """
         rows = np.asarray(x, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != len(self.mean):
@@ -175,11 +184,12 @@ class Whitening:
 def fit_whitening(x: ArrayLike, k: int) -> Whitening:
     """Mean, and the k directions of largest variance, each scaled to variance 1.
 
-    x  (N, D), N >= 2.
-    k  dimensions to keep, 1 to the rank of the covariance.
-
     The covariance is divided by N. Raises ValueError for other shapes, values that are not
     finite, or a k that the rows do not span.
+
+    Args:
+        x: (N, D), N >= 2.
+        k: dimensions to keep, 1 to the rank of the covariance.
     """
     rows = np.asarray(x, dtype=np.float64)
     if rows.ndim != 2 or len(rows) < 2:

@@ -41,11 +41,13 @@ _NEAR_RIGHT = 0.99
 def cap_cosine_moments(dimension: ArrayLike, angle: ArrayLike) -> tuple[Floats, Floats]:
     """Mean and variance of cos θ, in closed form.
 
-    dimension  d, at least 3; angle  ω in radians, above 0 to π; they broadcast.
-
     β is independent of the two heights and symmetric, so the mean is m², m = E cos φ, and the
     variance (1 − s)² + s² / (d − 1) − m⁴, s = E sin² φ; both follow from the incomplete integral
     of sin^(d−2). Raises ValueError for a dimension or an angle outside its range.
+
+    Args:
+        dimension: d, at least 3.
+        angle: ω in radians, above 0 to π; they broadcast.
     """
     d, omega = _checked(dimension, angle)
     height = _mean_height(d, omega)
@@ -60,7 +62,8 @@ def simulate_cap_cosines(
 ) -> Floats:
     """cos θ (pairs,) of pairs of random points, exact up to rounding.
 
-    Raises ValueError for a dimension below 3, an angle outside 0 to π, or less than one pair.
+    Raises:
+        ValueError: for a dimension below 3, an angle outside 0 to π, or less than one pair.
     """
     _checked(dimension, angle)
     if pairs < 1:

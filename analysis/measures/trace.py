@@ -82,8 +82,9 @@ def d_trace(ema_decay: ArrayLike, queue_size: ArrayLike, batch_size: ArrayLike) 
     get the distance at each step. The batch size includes gradient accumulation. A queue size of 0
     means no queue: the distance is the EMA's component.
 
-    Raises ValueError, naming the value, for a decay outside [0, 1), a queue size below 0
-    or a batch size below 1.
+    Raises:
+        ValueError: naming the value, for a decay outside [0, 1), a queue size below 0 or a batch
+            size below 1.
     """
     queue = _checked_size("queue_size", queue_size, least=0)
     batch = _checked_size("batch_size", batch_size, least=1)

@@ -42,7 +42,8 @@ _RELATIVE = 1e-6
 class Levels:
     """A study's levels of MTD that can be compared.
 
-    place  (L,) MTD in the unit of the comparison, NaN where the half-life is not known.
+    Attributes:
+        place: (L,) MTD in the unit of the comparison, NaN where the half-life is not known.
     """
 
     name: str
@@ -63,16 +64,19 @@ class Levels:
 class Agreement:
     """What the first study says of the other one in one unit of MTD.
 
-    unit      of `UNITS`; first, other: names of the studies.
-    levels    M.
-    order     Kendall's tau (a) of the mean scores of these levels; the other study's scores are
-              interpolated in log MTD where it has other levels. Its interval takes every pair of
-              levels whose difference is not significant in both studies as undecided: it covers the
-              tau of the true means with probability `level`. NaN with fewer than 3 levels.
-    alike, opposite  pairs that are significant in both studies, in the same or opposite direction.
-    pairs     P.
-    best      of each study: the best level, then the lowest and highest that may be the best.
-    ratio     the other's best level divided by the first's, with its interval.
+    Attributes:
+        unit: of `UNITS`.
+        first, other: names of the studies.
+        levels: M.
+        order: Kendall's tau (a) of the mean scores of these levels; the other study's scores are
+            interpolated in log MTD where it has other levels. Its interval takes every pair of
+            levels whose difference is not significant in both studies as undecided: it covers the
+            tau of the true means with probability `level`. NaN with fewer than 3 levels.
+        alike, opposite: pairs that are significant in both studies, in the same or opposite
+            direction.
+        pairs: P.
+        best: of each study: the best level, then the lowest and highest that may be the best.
+        ratio: the other's best level divided by the first's, with its interval.
     """
 
     unit: str
@@ -159,10 +163,12 @@ def compare_levels(unit: str, first: Levels, other: Levels, alpha: float) -> Agr
 def match_levels(first: Floats, other: Floats) -> tuple[Sequence[int], Floats]:
     """The levels of the first study within the range of the other one, and their interpolation.
 
-    first, other  (L,) places; NaN where not known.
+    Args:
+        first, other: (L,) places; NaN where not known.
 
-    Returns M indices of `first`, and weights (M, L of the other) of the other's levels that
-    interpolate linearly in the logarithm of the place.
+    Returns:
+        M indices of `first`, and weights (M, L of the other) of the other's levels that interpolate
+        linearly in the logarithm of the place.
     """
     known = np.flatnonzero(np.isfinite(other))
     order = known[np.argsort(other[known], kind="stable")]
@@ -211,9 +217,10 @@ def compute_candidates(
 ) -> pd.DataFrame:
     """The first study's configurations that may be the best, for running them as in the other.
 
-    Returns configuration, mtd; in the other study status ("not run", "may be the best", "not the
-    best"), other_n (trials at that MTD) and other_mean; then in the first n, seeds, mean, low,
-    high, the highest mean first. No rows without two levels and two seeds in the first.
+    Returns:
+        configuration, mtd; in the other study status ("not run", "may be the best", "not the
+        best"), other_n (trials at that MTD) and other_mean; then in the first n, seeds, mean, low,
+        high, the highest mean first. No rows without two levels and two seeds in the first.
     """
     columns = ["configuration", "mtd", "status", "other_n", "other_mean"]
     columns += ["n", "seeds", "mean", "low", "high"]

@@ -34,12 +34,16 @@ _MIN_RUN_SHARE = 0.02
 class Choice:
     """The best of n runs by one score, and the selection bias of its scores. NaN: not known.
 
-    chosen_by  the name of the score that selects the run; value: that score; score: its metric.
-    configuration_mean  mean metric over its configuration's trials; configuration_trials: how many.
-    seed_sd, trial_sd  `Spread` of the selecting score.
-    optimism   selection bias of the selecting score: its `expected_maximum` over n runs with equal
-               true means, less that mean. Where the true means differ, the bias is smaller.
-    slope      least-squares slope of the metric on the selecting score within configurations.
+    Attributes:
+        chosen_by: the name of the score that selects the run.
+        value: that score.
+        score: its metric.
+        configuration_mean: mean metric over its configuration's trials.
+        configuration_trials: how many.
+        seed_sd, trial_sd: `Spread` of the selecting score.
+        optimism: selection bias of the selecting score: its `expected_maximum` over n runs with
+            equal true means, less that mean. Where the true means differ, the bias is smaller.
+        slope: least-squares slope of the metric on the selecting score within configurations.
     """
 
     chosen_by: str
@@ -73,7 +77,8 @@ class Spread:
 def find_scores(trials: pd.DataFrame, scores: pd.DataFrame, name: str) -> pd.Series:
     """The score called `name` of each trial, NaN where it has none.
 
-    scores  number, task, score: a row per trial and task.
+    Args:
+        scores: number, task, score: a row per trial and task.
     """
     named = scores[scores["task"] == name].drop_duplicates("number").set_index("number")
     return trials["number"].map(named["score"]).astype("float64")
@@ -186,12 +191,13 @@ def _slope_within(values: Floats, scores: Floats, configuration: NDArray[np.int6
 def expected_maximum(counts: Sequence[int], spread: Spread) -> float:
     """Expected maximum of normal values of mean 0 with a random effect of the seed.
 
-    counts  how many values each seed has.
-
     The mean of the largest of n draws (Tippett, Biometrika 17, 1925), E = b - integral of G from
     -b to b, where G is the distribution function of the maximum: the product over seeds of the
     expected value, over the seed's effect z, of Phi((x - z) / run) to the power of its count. By
     the trapezoidal rule, b ten standard deviations. NaN if a standard deviation is NaN.
+
+    Args:
+        counts: how many values each seed has.
     """
     deviation = math.hypot(spread.seed, spread.run)
     if not math.isfinite(deviation) or deviation == 0:

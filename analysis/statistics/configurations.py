@@ -49,14 +49,19 @@ def compute_configurations(
 ) -> pd.DataFrame:
     """Mean score of each configuration, the best first, and its difference to the best.
 
-    settings  which columns of trials are settings.
+    Args:
+        settings: which columns of trials are settings.
 
-    Returns the settings that varied, then `COLUMNS`: number is the first trial of the
-    configuration; mean, low and high as `summarise` gives them; the difference is in points above
-    the best configuration, with seeds as blocks. Its interval is simultaneous for all pairs of
-    configurations, because the best is chosen by the same scores; it is missing for the best
-    itself, where seeds are not shared, and beyond the 100 best. may_be_best: whether no other
-    configuration is significantly better (Hsu 1984). Raises ValueError for a level outside (0, 1).
+    Returns:
+        The settings that varied, then `COLUMNS`: number is the first trial of the configuration;
+        mean, low and high as `summarise` gives them; the difference is in points above the best
+        configuration, with seeds as blocks. Its interval is simultaneous for all pairs of
+        configurations, because the best is chosen by the same scores; it is missing for the best
+        itself, where seeds are not shared, and beyond the 100 best. may_be_best: whether no other
+        configuration is significantly better (Hsu 1984).
+
+    Raises:
+        ValueError: for a level outside (0, 1).
     """
     check_level(level)
     runs = completed_runs(trials).sort_values("number")
@@ -100,7 +105,8 @@ def estimate_configuration(
 ) -> tuple[Estimate, int]:
     """Mean score of a trial's configuration with its t interval over seeds, and how many seeds.
 
-    Raises KeyError where `number` is no completed trial with a score.
+    Raises:
+        KeyError: where `number` is no completed trial with a score.
     """
     runs = completed_runs(trials).set_index("number", drop=False)
     varied = varied_settings(runs, settings)
@@ -142,11 +148,13 @@ def _determines(runs: pd.DataFrame, first: str, second: str) -> bool:
 def compute_importances(trials: pd.DataFrame, settings: Collection[str]) -> pd.DataFrame:
     """The share of each varied setting, and of the seed, in what the score depends on.
 
-    trials    `StudyFrames.trials`; settings  which columns are settings.
-
     Functional ANOVA of a random forest (Hutter et al., ICML 2014) as Optuna computes it, with a
     fixed seed; shares sum to 1. Returns setting, importance, the largest first. No rows unless 20
     completed runs have a score and two settings varied independently.
+
+    Args:
+        trials: `StudyFrames.trials`.
+        settings: which columns are settings.
     """
     runs = completed_runs(trials)
     names = independent_settings(runs, settings)
@@ -203,12 +211,13 @@ MOST_CONFIGURATIONS = 64
 class Effects:
     """Main effects and interactions.
 
-    settings      setting, best, worst (values), difference, low, high: the mean score with the best
-                  value less that with the worst, over all values of the other settings, in points;
-                  the interval is simultaneous over all pairs of the setting's values. The largest
-                  difference first.
-    interactions  first, second, p_value: whether the effect of one setting differs between the
-                  values of another, the largest of all such differences of differences.
+    Attributes:
+        settings: setting, best, worst (values), difference, low, high: the mean score with the best
+            value less that with the worst, over all values of the other settings, in points; the
+            interval is simultaneous over all pairs of the setting's values. The largest difference
+            first.
+        interactions: first, second, p_value: whether the effect of one setting differs between the
+            values of another, the largest of all such differences of differences.
     """
 
     settings: pd.DataFrame
@@ -224,10 +233,13 @@ def compute_effects(
 ) -> Effects | None:
     """The effects of the settings of a study that ran every combination of their values.
 
-    trials  `StudyFrames.trials`; settings: which columns are settings; items: `StudyFrames.items`.
-
     None unless two settings or more varied independently, in at most 64 configurations that all
     share seeds. Raises ValueError for a level outside (0, 1).
+
+    Args:
+        trials: `StudyFrames.trials`.
+        settings: which columns are settings.
+        items: `StudyFrames.items`.
     """
     alpha = 1 - check_level(level)
     runs = completed_runs(trials)

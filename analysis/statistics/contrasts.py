@@ -32,12 +32,14 @@ _UNKNOWN = Estimate(np.nan, np.nan, np.nan)
 class Contrast:
     """The first less the second, over the seeds that both have.
 
-    settings    those that differ, with both values; None for a setting that is missing.
-    table       a row per shared seed (trials) or shared configuration (studies): first, second,
-                difference, and for configurations the t interval (low, high) over seeds.
-    seeds       the number of shared seeds; configurations: of shared ones.
-    difference  its mean over configurations and seeds with the t interval over seeds, in points
-                (score x 100); NaN where nothing is shared, its bounds with one seed.
+    Attributes:
+        settings: those that differ, with both values; None for a setting that is missing.
+        table: a row per shared seed (trials) or shared configuration (studies): first, second,
+            difference, and for configurations the t interval (low, high) over seeds.
+        seeds: the number of shared seeds.
+        configurations: of shared ones.
+        difference: its mean over configurations and seeds with the t interval over seeds, in points
+            (score x 100); NaN where nothing is shared, its bounds with one seed.
     """
 
     settings: Mapping[str, tuple[Any, Any]]
@@ -50,7 +52,8 @@ class Contrast:
 def compare_trials(study: StudyFrames, first: int, second: int) -> Contrast:
     """The configurations of two complete trials, each named by its number.
 
-    Raises ValueError where one has no score.
+    Raises:
+        ValueError: where one has no score.
     """
     runs = completed_runs(study.trials).set_index("number", drop=False)
     for number in (first, second):
@@ -189,7 +192,9 @@ class Candidate:
 class Difference:
     """The best configuration less the runner-up, paired by seed, in points (x 100).
 
-    seeds     those that have both configurations; estimate: interval over them, NaN for one seed.
+    Attributes:
+        seeds: those that have both configurations.
+        estimate: interval over them, NaN for one seed.
     """
 
     seeds: int
@@ -201,12 +206,14 @@ def choose_candidates(
 ) -> tuple[Candidate, Candidate]:
     """The best configuration and the runner-up.
 
-    trials    those that the verdict was computed from; settings: which columns are settings.
-
     The best level has the highest estimate. The runner-up is the best level outside the optimal
     range, because levels within it are statistically indistinguishable from the best; where no
     level is outside, it is the second-best level. Of several configurations at a level, the one
     with the highest mean is taken. Raises ValueError with fewer than two levels.
+
+    Args:
+        trials: those that the verdict was computed from.
+        settings: which columns are settings.
     """
     curve = compute_paired_curve(level_scores(trials, settings))
     if len(curve) < 2:
@@ -240,9 +247,11 @@ def compare_candidates(
 ) -> Difference:
     """The paired difference of two configurations, each given by the number of one of its trials.
 
-    items  `StudyFrames.items`, whose sampling the interval then covers too.
+    Args:
+        items: `StudyFrames.items`, whose sampling the interval then covers too.
 
-    Raises KeyError for a number without a completed trial.
+    Raises:
+        KeyError: for a number without a completed trial.
     """
     runs = traced_runs(trials).set_index("number", drop=False)
     varied = varied_settings(runs, settings)

@@ -35,9 +35,12 @@ def compute_mtd_curve(
 ) -> pd.DataFrame:
     """Mean of `value` at each level of MTD, with its t interval over seeds.
 
-    Returns mtd, n (runs), seeds, mean, low, high, a row per level in rising order; low and high
-    are NaN for one seed, and there are no rows without a usable run. Raises ValueError for a level
-    outside (0, 1).
+    Returns:
+        mtd, n (runs), seeds, mean, low, high, a row per level in rising order; low and high are NaN
+        for one seed, and there are no rows without a usable run.
+
+    Raises:
+        ValueError: for a level outside (0, 1).
     """
     return summarise(traced_runs(trials, value=value), by=["mtd"], value=value, level=level)
 
@@ -45,8 +48,11 @@ def compute_mtd_curve(
 def compute_cells(trials: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """Mean score of each combination of ema_decay, queue_size and batch_size.
 
-    Returns mtd, ema_decay, queue_size, batch_size, n, seeds, mean, low, high, by MTD. Raises
-    ValueError for a level outside (0, 1).
+    Returns:
+        mtd, ema_decay, queue_size, batch_size, n, seeds, mean, low, high, by MTD.
+
+    Raises:
+        ValueError: for a level outside (0, 1).
     """
     return summarise(traced_runs(trials), by=CONFIGURATION, level=level)
 
@@ -59,8 +65,9 @@ def compute_batch_curves(trials: pd.DataFrame, *, level: float = 0.95) -> pd.Dat
 def compute_distances(trials: pd.DataFrame) -> pd.DataFrame:
     """L1 and L2 distance of each run's (alignment, uniformity) from the ideal (0, -4).
 
-    Returns number, state, seed, mtd, alignment, uniformity, l1, l2, a row per run that has
-    both measures.
+    Returns:
+        number, state, seed, mtd, alignment, uniformity, l1, l2, a row per run that has both
+        measures.
     """
     runs = traced_runs(trials, value="alignment")
     runs = runs[np.isfinite(runs["uniformity"].astype("float64"))]
@@ -74,10 +81,14 @@ def compute_distances(trials: pd.DataFrame) -> pd.DataFrame:
 def compute_geometry(distances: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """Mean alignment, uniformity, L1 and L2 by MTD, in long format.
 
-    distances  `compute_distances`.
+    Args:
+        distances: `compute_distances`.
 
-    Returns measure, mtd, n, seeds, mean, low, high. Raises ValueError for a level outside
-    (0, 1).
+    Returns:
+        measure, mtd, n, seeds, mean, low, high.
+
+    Raises:
+        ValueError: for a level outside (0, 1).
     """
     curves = [
         compute_mtd_curve(distances, value=measure, level=level).assign(measure=measure)
@@ -96,12 +107,16 @@ def compute_tasks(
 ) -> pd.DataFrame:
     """Score on every task of the published tables by MTD; runs without an MTD have an MTD of 0.
 
-    scores  number, task, score: a row per trial and task.
-    by      further columns of trials to group by, before the MTD.
+    Args:
+        scores: number, task, score: a row per trial and task.
+        by: further columns of trials to group by, before the MTD.
 
-    Returns task, the columns `by`, mtd, n, seeds, mean, low, high (see `summarise`), tasks in
-    published order; no rows if no completed run has a score on any. Raises ValueError for a
-    level outside (0, 1).
+    Returns:
+        task, the columns `by`, mtd, n, seeds, mean, low, high (see `summarise`), tasks in published
+        order; no rows if no completed run has a score on any.
+
+    Raises:
+        ValueError: for a level outside (0, 1).
     """
     runs = completed_runs(trials)
     distance = runs["mtd"].astype("float64").where(has_mtd(runs), 0.0).round(MTD_DECIMALS)
@@ -115,7 +130,8 @@ def compute_tasks(
 def find_width(spectra: pd.DataFrame) -> int | None:
     """The dimension of a study's embeddings; None without a spectrum, or where they differ.
 
-    spectra  `StudyFrames.spectra`, of at least as many sentences as dimensions.
+    Args:
+        spectra: `StudyFrames.spectra`, of at least as many sentences as dimensions.
     """
     widths = set(spectra.notna().sum(axis=1).tolist())
     return int(widths.pop()) if len(widths) == 1 else None
@@ -124,9 +140,11 @@ def find_width(spectra: pd.DataFrame) -> int | None:
 def effective_rank(values: ArrayLike) -> float:
     """Exponential of the entropy of the singular values' shares, from 1 to their number.
 
-    values  (D,) singular values, not negative, at least one above 0.
+    Args:
+        values: (D,) singular values, not negative, at least one above 0.
 
-    Raises ValueError for any other values.
+    Raises:
+        ValueError: for any other values.
     """
     sizes = np.asarray(values, dtype=np.float64)
     if sizes.ndim != 1 or not np.all(np.isfinite(sizes) & (sizes >= 0)) or not sizes.any():
@@ -157,11 +175,13 @@ def _with_distance(trials: pd.DataFrame, spectra: pd.DataFrame) -> pd.DataFrame:
 def compute_spectra(trials: pd.DataFrame, spectra: pd.DataFrame) -> pd.DataFrame:
     """Mean spectrum before training, and after it at each level of MTD.
 
-    trials   `StudyFrames.trials`.
-    spectra  `StudyFrames.spectra`, (2R, D) or empty.
+    Args:
+        trials: `StudyFrames.trials`.
+        spectra: `StudyFrames.spectra`, (2R, D) or empty.
 
-    Returns a row per (moment, mtd), mtd NaN before training; each spectrum is divided by its
-    largest value before the mean over runs is taken, so that column 0 is 1.
+    Returns:
+        A row per (moment, mtd), mtd NaN before training; each spectrum is divided by its largest
+        value before the mean over runs is taken, so that column 0 is 1.
     """
     if spectra.empty:
         return pd.DataFrame()
@@ -178,8 +198,11 @@ def compute_effective_ranks(
 ) -> pd.DataFrame:
     """Effective rank before and after training at each MTD, with its interval over seeds.
 
-    Returns moment, mtd, n, seeds, mean, low, high (see `summarise`). Raises ValueError for
-    a level outside (0, 1).
+    Returns:
+        moment, mtd, n, seeds, mean, low, high (see `summarise`).
+
+    Raises:
+        ValueError: for a level outside (0, 1).
     """
     columns = ["moment", "mtd", "seed", "rank"]
     if spectra.empty:
@@ -233,13 +256,14 @@ MEASURES: Mapping[str, Callable[[Floats, Floats], float]] = {
 def compute_correlations(trials: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """Rank correlations of score and MTD within each seed, as means over seeds.
 
-    trials  `StudyFrames.trials`.
-
     A seed's runs at one level are averaged first, so that each level counts once; seeds with fewer
     than 3 levels, or with all scores equal, are left out. Returns measure, seeds, levels (the
     smallest number of a seed), mean, low, high: a row per measure with the t interval over seeds,
     NaN for one seed; no rows without a usable seed. xi of L levels is at most (L - 2) / (L + 1),
     its value for every strictly monotone relation. Raises ValueError for a level outside (0, 1).
+
+    Args:
+        trials: `StudyFrames.trials`.
     """
     check_level(level)
     means = traced_runs(trials).groupby(["seed", "mtd"])["score"].mean().reset_index()

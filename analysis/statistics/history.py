@@ -38,10 +38,12 @@ OUTCOMES = ("alignment", "uniformity", "score")
 def compute_retained(probes: pd.DataFrame) -> pd.DataFrame:
     """Retained similarity of each trial's keys at each lag, averaged over the probes of its run.
 
-    probes  as `StudyFrames.probes`.
+    Args:
+        probes: as `StudyFrames.probes`.
 
-    Returns number, lag, probes (how many are averaged), cosine c, baseline b, retained, sorted by
-    number and lag; retained is NaN where the keys have collapsed.
+    Returns:
+        number, lag, probes (how many are averaged), cosine c, baseline b, retained, sorted by
+        number and lag; retained is NaN where the keys have collapsed.
     """
     known = probes[np.isfinite(probes["cosine"]) & np.isfinite(probes["baseline"])]
     groups = known.groupby(["number", "lag"])
@@ -75,7 +77,8 @@ def half_life(lags: ArrayLike, retained: ArrayLike) -> float:
 def compute_half_lives(retained: pd.DataFrame) -> pd.DataFrame:
     """The half-life of each trial's keys in steps: number, half_life, longest_lag.
 
-    retained  `compute_retained`.
+    Args:
+        retained: `compute_retained`.
     """
     rows = [
         (number, half_life(trial["lag"], trial["retained"]), trial["lag"].max())
@@ -88,7 +91,8 @@ def compute_half_lives(retained: pd.DataFrame) -> pd.DataFrame:
 def compute_history_runs(trials: pd.DataFrame, half_lives: pd.DataFrame) -> pd.DataFrame:
     """The completed runs with an MTD and a measured half-life, which may be infinite.
 
-    Returns the columns of `trials`, then half_life and longest_lag.
+    Returns:
+        The columns of `trials`, then half_life and longest_lag.
     """
     runs = traced_runs(trials).merge(half_lives, on="number")
     return runs[runs["half_life"].notna()].reset_index(drop=True)
@@ -99,12 +103,15 @@ def summarise_half_lives(
 ) -> pd.DataFrame:
     """Mean half-life by MTD, or by configuration, with its t interval over seeds.
 
-    runs      `compute_history_runs`; settings: which columns are settings. A configuration is the
-              values of those that vary and that every run has. Empty: by MTD alone.
+    Args:
+        runs: `compute_history_runs`.
+        settings: which columns are settings. A configuration is the values of those that vary and
+            that every run has; Empty: by MTD alone.
 
-    Returns these columns, mtd, n (runs), seeds, mean, low, high, median (over the runs), and
-    beyond: how many runs are censored (half-life longer than their longest lag). Mean and interval
-    are NaN if any run is censored; the median is infinite if at least half of the runs are.
+    Returns:
+        these columns, mtd, n (runs), seeds, mean, low, high, median (over the runs), and beyond:
+        how many runs are censored (half-life longer than their longest lag). Mean and interval are
+        NaN if any run is censored; the median is infinite if at least half of the runs are.
     """
     varied = [name for name in varied_settings(runs, settings) if not is_missing(runs[name]).any()]
     by = [*varied, "mtd"]
@@ -124,9 +131,12 @@ def compute_retained_curves(
 ) -> pd.DataFrame:
     """Mean retained similarity at each level of MTD and lag, with its t interval over seeds.
 
-    runs  `compute_history_runs`; retained  `compute_retained`.
+    Args:
+        runs: `compute_history_runs`.
+        retained: `compute_retained`.
 
-    Returns mtd, lag, n (runs), seeds, mean, low, high, cosine, baseline.
+    Returns:
+        mtd, lag, n (runs), seeds, mean, low, high, cosine, baseline.
     """
     each = runs[["number", "seed", "mtd"]].merge(retained, on="number")
     by = ["mtd", "lag"]
@@ -137,12 +147,14 @@ def compute_retained_curves(
 def correlate_history(runs: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """Mean over seeds of Spearman's correlation over the runs of a seed, with its t interval.
 
-    runs  `compute_history_runs`; infinite half-lives are tied at the highest rank.
+    Args:
+        runs: `compute_history_runs`; infinite half-lives are tied at the highest rank.
 
-    Returns first, second (half_life with each of `HISTORY` and `OUTCOMES`, then mtd with each of
-    `OUTCOMES`), seeds, trials (the smallest number of a seed), mean, low, high, clipped to
-    -1 to 1. Used are seeds with at least three runs that are not all equal; a pair without such a
-    seed is left out, and with one seed low and high are NaN.
+    Returns:
+        first, second (half_life with each of `HISTORY` and `OUTCOMES`, then mtd with each of
+        `OUTCOMES`), seeds, trials (the smallest number of a seed), mean, low, high, clipped to -1
+        to 1. Used are seeds with at least three runs that are not all equal; a pair without such a
+        seed is left out, and with one seed low and high are NaN.
     """
     pairs = [("half_life", name) for name in HISTORY + OUTCOMES]
     pairs += [("mtd", name) for name in OUTCOMES]

@@ -54,12 +54,16 @@ def compute_methods(
 ) -> pd.DataFrame:
     """Mean score of each method at each of its levels of MTD, and its difference to the best.
 
-    Returns method, mtd (NaN where the method has none), n, seeds, mean, low, high (see
-    `summarise`), then difference, difference_low, difference_high (points above the row with the
-    highest mean, with seeds as blocks) and may_be_best (whether no row is significantly better).
-    The intervals are simultaneous for all pairs of rows, because the best row is chosen by the same
-    scores; they are NaN for the best row itself and where seeds are not shared. No rows unless the
-    completed runs have several methods. Raises ValueError for a level outside (0, 1).
+    Returns:
+        method, mtd (NaN where the method has none), n, seeds, mean, low, high (see `summarise`),
+        then difference, difference_low, difference_high (points above the row with the highest
+        mean, with seeds as blocks) and may_be_best (whether no row is significantly better). The
+        intervals are simultaneous for all pairs of rows, because the best row is chosen by the same
+        scores; they are NaN for the best row itself and where seeds are not shared. No rows unless
+        the completed runs have several methods.
+
+    Raises:
+        ValueError: for a level outside (0, 1).
     """
     if not varies_method(trials, settings):
         return pd.DataFrame(columns=_COLUMNS)
@@ -72,13 +76,19 @@ def compute_method_properties(
 ) -> pd.DataFrame:
     """Geometry, duration and memory of each method, compared with the best by mean score.
 
-    trials   `StudyFrames.trials`; spectra: `StudyFrames.spectra`, (2R, D) or empty.
+    Args:
+        trials: `StudyFrames.trials`.
+        spectra: `StudyFrames.spectra`, (2R, D) or empty.
 
-    Returns a row per measure and row of `compute_methods`: measure, then the columns of that table,
-    for alignment, uniformity, the effective rank of the singular values, the seconds of a trial per
-    1,000 training sentences, evaluation and encoding before training included, and peak memory of
-    the process, on a GPU what is allocated there. Measures that not every run has are left out.
-    Raises ValueError for a level outside (0, 1).
+    Returns:
+        A row per measure and row of `compute_methods`: measure, then the columns of that table, for
+        alignment, uniformity, the effective rank of the singular values, the seconds of a trial per
+        1,000 training sentences, evaluation and encoding before training included, and peak memory
+        of the process, on a GPU what is allocated there. Measures that not every run has are left
+        out.
+
+    Raises:
+        ValueError: for a level outside (0, 1).
     """
     if not varies_method(trials, settings):
         return pd.DataFrame(columns=["measure", *_COLUMNS])

@@ -29,10 +29,15 @@ def find_best_setting(
 ) -> pd.DataFrame:
     """The configuration with the highest mean score, as text, with its interval over seeds.
 
-    settings  which columns of trials are settings.
+    Args:
+        settings: which columns of trials are settings.
 
-    Returns one row: setting (empty where nothing varied), n, seeds, mean, low, high; no row
-    without a completed run that has a score. Raises ValueError for a level outside (0, 1).
+    Returns:
+        One row: setting (empty where nothing varied), n, seeds, mean, low, high; no row without a
+        completed run that has a score.
+
+    Raises:
+        ValueError: for a level outside (0, 1).
     """
     runs = completed_runs(trials)
     varied = varied_settings(runs, settings)
@@ -124,10 +129,11 @@ def find_shared_differences(studies: Sequence[StudyFrames]) -> dict[str, dict[st
 def compute_best_spectra(studies: Sequence[StudyFrames]) -> pd.DataFrame:
     """Spectra of the best run of each study that has one, and of the encoders before training.
 
-    Returns a row per model, indexed by (model, moment), moment "after" or "before"; column i is
-    the i-th largest singular value divided by the largest, for the largest D; NaN beyond a model's
-    own D. Studies with the same initial encoder share a row "untrained encoder"; several such rows
-    are named by their studies.
+    Returns:
+        A row per model, indexed by (model, moment), moment "after" or "before"; column i is the
+        i-th largest singular value divided by the largest, for the largest D; NaN beyond a model's
+        own D. Studies with the same initial encoder share a row "untrained encoder"; several such
+        rows are named by their studies.
     """
     after: dict[str, Floats] = {}
     before: list[tuple[list[str], Floats]] = []

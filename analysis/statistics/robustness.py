@@ -19,10 +19,13 @@ _MIN_LEVELS = 2
 class Condition:
     """The runs of one learning rate and number of steps.
 
-    name     such as "learning rate 0.001, 160 steps"; stated: `describe_conditions` of its runs.
-    runs     its completed runs with an MTD.
-    curve    `compute_mtd_curve`; paired: `compute_paired_curve`.
-    half_life  mean measured half-life of keys at the best level, in steps; NaN if not measured.
+    Attributes:
+        name: such as "learning rate 0.001, 160 steps".
+        stated: `describe_conditions` of its runs.
+        runs: its completed runs with an MTD.
+        curve: `compute_mtd_curve`.
+        paired: `compute_paired_curve`.
+        half_life: mean measured half-life of keys at the best level, in steps; NaN if not measured.
     """
 
     name: str
@@ -44,11 +47,12 @@ def compute_conditions(
 ) -> tuple[Condition, ...]:
     """Verdict and curves for each learning rate and number of steps of a study that varies them.
 
-    trials, settings, items  as for `compute_verdict`.
-    half_lives  `compute_half_lives` of these trials.
-
     Conditions with fewer than two levels of MTD are left out; empty with fewer than two conditions.
     Raises ValueError for a level outside [0.5, 1).
+
+    Args:
+        trials, settings, items: as for `compute_verdict`.
+        half_lives: `compute_half_lives` of these trials.
     """
     runs = traced_runs(trials)
     if half_lives is not None:

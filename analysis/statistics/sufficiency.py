@@ -37,11 +37,12 @@ _LEAST_VARIANCE = 1e-6
 class Means:
     """Configuration means adjusted for the effects of seeds.
 
-    means      (..., C), least-squares means.
-    variances  (..., C), error variance of one run of each configuration.
-    squares    (..., C), mean squares of the residuals, from which the variances are estimated.
-    residuals  (..., S, C), 0 for a run that is missing.
-    runs       (C,), runs of each configuration.
+    Attributes:
+        means: (..., C), least-squares means.
+        variances: (..., C), error variance of one run of each configuration.
+        squares: (..., C), mean squares of the residuals, from which the variances are estimated.
+        residuals: (..., S, C), 0 for a run that is missing.
+        runs: (C,), runs of each configuration.
     """
 
     means: Floats
@@ -134,10 +135,11 @@ def explained_share(means: Floats, columns: Floats) -> float:
 def model_weights(fit: Means, columns: Floats) -> Floats:
     """Weights of the means (..., C): runs divided by the variance that a log-linear model predicts.
 
-    columns  (C, p), covariates of the logarithm of the error variance.
-
     The variance estimate of a configuration has little influence on its weight, so that an estimate
     that is small by chance does not give a large weight. Weights are equal if all variances are 0.
+
+    Args:
+        columns: (C, p), covariates of the logarithm of the error variance.
     """
     largest = fit.squares.max(axis=-1, keepdims=True)
     floor = np.where(largest > 0, _LEAST_VARIANCE * largest, 1.0)
@@ -149,9 +151,6 @@ def model_weights(fit: Means, columns: Floats) -> Floats:
 def p_added(fit: Means, base: Floats, added: Floats, weights: Floats) -> Floats:
     """p values (...,) of the hypothesis that the means follow `base` (C, q) without `added` (C, p).
 
-    weights  (..., C), as from `model_weights`: the test is valid for any weights; weights near the
-             inverse variances have more power.
-
     The sum of squares that `added` explains in weighted least squares is divided by its expectation
     under the error variances of the configurations, and by that under the covariance between seeds.
     The degrees of freedom are Box's f in the numerator, and in the denominator (1 + f)/2 times the
@@ -159,6 +158,10 @@ def p_added(fit: Means, base: Floats, added: Floats, weights: Floats) -> Floats:
     at a nominal 5 % where one configuration had most of the variance. Between seeds they are f
     times those of the seeds. NaN where nothing is added; 0 or 1 if all variances are 0. A missing
     run only reduces the number of runs of its configuration.
+
+    Args:
+        weights: (..., C), as from `model_weights`: the test is valid for any weights; weights near
+            the inverse variances have more power.
     """
     null, extra = _orthonormal(base), added_space(base, added)
     if not extra.shape[1]:
@@ -181,7 +184,8 @@ def p_added(fit: Means, base: Floats, added: Floats, weights: Floats) -> Floats:
 def _anova_type(observed: Floats, covariance: Floats, lower: Callable[[Floats], Floats]) -> Floats:
     """p values of sums of squares (...,) whose terms have a covariance (..., r, r).
 
-    lower  the degrees of freedom of the denominator, from Box's f of the numerator.
+    Args:
+        lower: the degrees of freedom of the denominator, from Box's f of the numerator.
     """
     expected = np.trace(covariance, axis1=-2, axis2=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -207,9 +211,11 @@ _MAX_CONFIGURATIONS = 400
 class Pair:
     """Two configurations at nearly equal MTD.
 
-    high_row, low_row  their rows in `Sufficiency.cells`.
-    difference  mean paired difference, high less low, in points; low, high: simultaneous interval.
-    pairs       the number of pairs that the interval is adjusted for (Bonferroni).
+    Attributes:
+        high_row, low_row: their rows in `Sufficiency.cells`.
+        difference: mean paired difference, high less low, in points.
+        low, high: simultaneous interval.
+        pairs: the number of pairs that the interval is adjusted for (Bonferroni).
     """
 
     high_row: int
@@ -253,9 +259,10 @@ class Sufficiency:
 class Models:
     """Columns (C, p) of the models over a design.
 
-    mtd, ema_decay, queue_size, additive  null models, with many degrees of freedom.
-    added     added terms, with few: mtd, ema_decay, queue_size, components, interaction.
-    variance  covariates of the logarithm of the error variance, for the weights.
+    Attributes:
+        mtd, ema_decay, queue_size, additive: null models, with many degrees of freedom.
+        added: added terms, with few: mtd, ema_decay, queue_size, components, interaction.
+        variance: covariates of the logarithm of the error variance, for the weights.
     """
 
     mtd: Floats
@@ -307,13 +314,14 @@ def compute_sufficiency(
 ) -> Sufficiency:
     """Test whether the score depends on ema_decay and queue_size through MTD alone.
 
-    trials    `StudyFrames.trials`, or a frame with columns mtd, score, seed, ema_decay,
-              queue_size, batch_size and, if not all runs completed, state.
-    settings  which columns are settings; if others vary too, only the runs of the combination of
-              their values with the most configurations are used.
-
     The hypothesis is rejected at p <= 1 - level. "cannot be tested" if only one component varies,
     with one seed, or with too few configurations. Raises ValueError for a level outside (0, 1).
+
+    Args:
+        trials: `StudyFrames.trials`, or a frame with columns mtd, score, seed, ema_decay,
+            queue_size, batch_size and, if not all runs completed, state.
+        settings: which columns are settings; if others vary too, only the runs of the combination
+            of their values with the most configurations are used.
     """
     check_level(level)
     runs = _one_condition(_scored(trials), settings)
@@ -410,11 +418,13 @@ def _test(
 def largest_difference(scores: Floats, mtd: Floats, level: float) -> Pair | None:
     """The largest difference between configurations at nearly equal MTD.
 
-    scores  (S, C), NaN where a run is missing; mtd  (C,), in rising order.
-
     The interval is the paired t interval over common seeds, Bonferroni-adjusted for all such pairs:
     exact for normal errors with any variances. None without a pair that shares two seeds, or for
     more than 400 configurations.
+
+    Args:
+        scores: (S, C), NaN where a run is missing.
+        mtd: (C,), in rising order.
     """
     if len(mtd) > _MAX_CONFIGURATIONS:
         return None

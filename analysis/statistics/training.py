@@ -108,10 +108,14 @@ def _evaluations(study: StudyFrames) -> pd.DataFrame:
 def compute_collapse(study: StudyFrames, *, level: float = 0.95) -> pd.DataFrame:
     """Mean score at each evaluation, on the pairs that select the checkpoint, by structure.
 
-    Returns ema_decay, prediction_layers, step, n, seeds, mean, low, high (see `summarise`) and
-    mean_cosine, that of random pairs of sentences, which is 1 after a complete collapse. A run
-    whose score at a step is undefined, because all cosines are equal, is not in the mean of that
-    step. No rows unless `can_collapse`. Raises ValueError for a level outside (0, 1).
+    Returns:
+        ema_decay, prediction_layers, step, n, seeds, mean, low, high (see `summarise`) and
+        mean_cosine, that of random pairs of sentences, which is 1 after a complete collapse. A run
+        whose score at a step is undefined, because all cosines are equal, is not in the mean of
+        that step. No rows unless `can_collapse`.
+
+    Raises:
+        ValueError: for a level outside (0, 1).
     """
     seen = _evaluations(study)
     if not can_collapse(study.trials, study.settings):
@@ -167,10 +171,11 @@ def detect_collapse(study: StudyFrames) -> pd.DataFrame:
     The highest score includes that of the untrained encoder if the study's metric is a correlation
     too. A run that failed because it had collapsed counts as collapsed, without a step.
 
-    Returns ema_decay, prediction_layers, n (runs that can be classified: completed with
-    evaluations, or failed by collapse), collapsed, failed (for other reasons) and pruned (neither
-    is in n), first and last (the earliest and the latest such step, NaN for none). No rows unless
-    `can_collapse`, or without runs.
+    Returns:
+        ema_decay, prediction_layers, n (runs that can be classified: completed with evaluations, or
+        failed by collapse), collapsed, failed (for other reasons) and pruned (neither is in n),
+        first and last (the earliest and the latest such step, NaN for none). No rows unless
+        `can_collapse`, or without runs.
     """
     collapsible = can_collapse(study.trials, study.settings)
     columns = [*STRUCTURE, "n", "collapsed", "failed", "pruned", "first", "last"]

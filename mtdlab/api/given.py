@@ -114,9 +114,11 @@ def import_named(
 ) -> "tuple[UserModule, ...]":
     """Import the modules of --import and MTDLAB_IMPORT, also from the folder of a study file.
 
-    evaluator  the function of --evaluator; by default that of MTDLAB_EVALUATOR, if any.
+    Args:
+        evaluator: the function of --evaluator; by default that of MTDLAB_EVALUATOR, if any.
 
-    Raises MtdlabError where one is missing, fails, or defines no method.
+    Raises:
+        MtdlabError: where one is missing, fails, or defines no method.
     """
     from mtdlab.methods.user_modules import import_evaluator, import_modules, list_modules
 
@@ -155,7 +157,11 @@ def write_values(study: Mapping[str, Any]) -> str:
 def _plain(value: Any, name: str) -> Any:
     """A value as a study file can hold it: ranges, tuples and arrays are lists, a path is text.
 
-    Raises MtdlabError for one that it cannot hold. name  what the error calls it.
+    Args:
+        name: what the error calls it.
+
+    Raises:
+        MtdlabError: for one that it cannot hold.
     """
     if isinstance(value, Mapping):
         return {str(key): _plain(each, str(key)) for key, each in value.items()}

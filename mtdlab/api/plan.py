@@ -27,11 +27,12 @@ DWARFS = 2.0
 class StudyPlan:
     """What a study will run, what it needs and what it costs.
 
-    configurations  a row per configuration: mtd (steps), the settings behind it and the searched
-                    ones; no rows for a study whose sampler draws them.
-    design          power, looks and specification, as `mtdlab plan --json` has them.
-    warnings        what the configurations confound with MTD.
-    cost            time, memory and disk; None where it was not measured.
+    Attributes:
+        configurations: a row per configuration: mtd (steps), the settings behind it and the
+            searched ones; no rows for a study whose sampler draws them.
+        design: power, looks and specification, as `mtdlab plan --json` has them.
+        warnings: what the configurations confound with MTD.
+        cost: time, memory and disk; None where it was not measured.
     """
 
     study: str
@@ -60,13 +61,15 @@ def plan(
 ) -> StudyPlan:
     """What a study will run, the seeds that it needs, and its cost, as `mtdlab plan`.
 
-    effect   points of the peak or slope that has to be found with 80 % power.
-    sd       residual standard deviation of a run in points; by default that of the study's runs,
-             or 1.5.
-    record   whether to record in the database what the verdict is judged by.
-    measure  whether to time a few training steps on this machine.
+    Args:
+        effect: points of the peak or slope that has to be found with 80 % power.
+        sd: residual standard deviation of a run in points; by default that of the study's runs, or
+            1.5.
+        record: whether to record in the database what the verdict is judged by.
+        measure: whether to time a few training steps on this machine.
 
-    Raises MtdlabError as `run_study`, also where the steps to be timed cannot run.
+    Raises:
+        MtdlabError: as `run_study`, also where the steps to be timed cannot run.
     """
     import pandas as pd
 
@@ -165,7 +168,9 @@ def begin_design(
 ) -> Callable[[], dict[str, Any]]:
     """A function that returns what `find_design` finds, and raises what it raises.
 
-    in_copy  compute it meanwhile, in a copy of this process if that is possible: it takes seconds.
+    Args:
+        in_copy: compute it meanwhile, in a copy of this process if that is possible: it takes
+            seconds.
     """
     from mtdlab.cost.copies import begin_in_copy, can_copy
 
@@ -259,7 +264,8 @@ def find_costs(
     """The fields of the estimate of the trials that are not done; only `reason` where it failed,
     and `exit_code` where a sweep would be refused for that reason.
 
-    before_timing  called before steps are timed, while other work would disturb nothing yet.
+    Args:
+        before_timing: called before steps are timed, while other work would disturb nothing yet.
     """
     from mtdlab.config.program_study import ProgramSpec
 

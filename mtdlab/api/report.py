@@ -52,14 +52,17 @@ def report(
 ) -> "Report | MultiStudyReport":
     """Write the page of a study, or of a list of studies one over all, as `mtdlab report`.
 
-    study      names in the database, or what `load_study` or `analysis.read_run_table` returned.
-    name       the folder of the page in `out`; by default the names joined by +.
-    generated  when it is made, as printed; by default SOURCE_DATE_EPOCH, then now. The same text
-               gives the same bytes.
-    transfer   of a list: compare the answer of its first study with the others'.
+    Args:
+        study: names in the database, or what `load_study` or `analysis.read_run_table` returned.
+        name: the folder of the page in `out`; by default the names joined by +.
+        generated: when it is made, as printed; by default SOURCE_DATE_EPOCH, then now. The same
+            text gives the same bytes.
+        transfer: of a list: compare the answer of its first study with the others'.
 
-    Raises NothingToReport for a study that is missing, MtdlabError for a name that a folder cannot
-    have, OSError where `out` cannot be written.
+    Raises:
+        NothingToReport: for a study that is missing.
+        MtdlabError: for a name that a folder cannot have.
+        OSError: where `out` cannot be written.
     """
     from analysis.report import write_multi_study, write_report
 

@@ -36,19 +36,22 @@ def run_study(
 ) -> "SweepResult":
     """Run or resume a study, as `mtdlab sweep`; read it with `load_study` afterwards.
 
-    storage  a database URL or a SQLite file; by default MTDLAB_STORAGE, then OPTUNA_STORAGE, then
-             mtdlab.db in the working folder.
-    profile  one of the file's profiles.
-    imports  Python files or modules that define training methods.
-    evaluator  MODULE:FUNCTION that scores encoders, as --evaluator.
-    objective  MODULE:FUNCTION, a training program in place of mtdlab's trainer.
-    models   folder in which the best trial's model is kept.
-    artifacts  shared folder or fsspec URL for checkpoints and models, as --artifacts.
-    jobs     worker processes; by default one a core, or `jobs_per_gpu` on each GPU.
-    max_failed  the sweep ends, with exit code 1, when so many trials of the study have failed.
-    scheduler  of a dask cluster whose workers run the trials, tcp://HOST:PORT.
+    Args:
+        storage: a database URL or a SQLite file; by default MTDLAB_STORAGE, then OPTUNA_STORAGE,
+            then mtdlab.db in the working folder.
+        profile: one of the file's profiles.
+        imports: Python files or modules that define training methods.
+        evaluator: MODULE:FUNCTION that scores encoders, as --evaluator.
+        objective: MODULE:FUNCTION, a training program in place of mtdlab's trainer.
+        models: folder in which the best trial's model is kept.
+        artifacts: shared folder or fsspec URL for checkpoints and models, as --artifacts.
+        jobs: worker processes; by default one a core, or `jobs_per_gpu` on each GPU.
+        max_failed: the sweep ends, with exit code 1, when so many trials of the study have failed.
+        scheduler: of a dask cluster whose workers run the trials, tcp://HOST:PORT.
 
-    Raises MtdlabError where the study cannot be run, StorageError where the database fails.
+    Raises:
+        MtdlabError: where the study cannot be run.
+        StorageError: where the database fails.
     """
     from mtdlab.store.urls import storage_url
     from mtdlab.sweep.run import sweep
@@ -87,10 +90,13 @@ def train(
 ) -> dict[str, Any]:
     """Train one encoder without a study, as `mtdlab train`; returns what that prints with --json.
 
-    study  a study file, or a packaged study, whose trainer section to take; None: the defaults.
-    out    a folder for the model, as SentenceTransformer opens it; None keeps nothing.
+    Args:
+        study: a study file, or a packaged study, whose trainer section to take; None: the defaults.
+        out: a folder for the model, as SentenceTransformer opens it; None keeps nothing.
 
-    Raises MtdlabError where settings or data are wrong, TrialError where training fails.
+    Raises:
+        MtdlabError: where settings or data are wrong.
+        TrialError: where training fails.
     """
     given = Given(
         study=study,
@@ -105,8 +111,10 @@ def train(
 def run_once(settings: "TrainerSettings", out: Path | None = None) -> dict[str, Any]:
     """Train one encoder and return its scores and MTD; saves the best checkpoint to `out`.
 
-    Raises TrialError where training fails, KeyboardInterrupt where it is interrupted, and
-    MtdlabError where `out` exists and is not a saved model.
+    Raises:
+        TrialError: where training fails.
+        KeyboardInterrupt: where it is interrupted.
+        MtdlabError: where `out` exists and is not a saved model.
     """
     from mtdlab.sweep.environment import environment
     from mtdlab.sweep.signals import Interrupted, stop_on_signals

@@ -108,7 +108,8 @@ def conjugate(expression: str) -> Verb:
 class Wording:
     """All choices of form. Numbers are indices of a template, frame or synonym, modulo their count.
 
-    words  indices of the synonyms of action, agent, patient, place, time and manner.
+    Attributes:
+        words: indices of the synonyms of action, agent, patient, place, time and manner.
     """
 
     passive: bool

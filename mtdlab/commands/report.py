@@ -402,9 +402,11 @@ def write_on_changes(
 ) -> None:
     """Write now, and whenever a trial has begun or ended, until all planned trials have ended.
 
-    load  reads the studies; write: writes their page from what it reads itself.
-
     Waits ten times as long as writing takes, so that the trials keep the processor.
+
+    Args:
+        load: reads the studies.
+        write: writes their page from what it reads itself.
     """
     written: list[object] = []
     pause = PAUSE

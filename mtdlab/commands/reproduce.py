@@ -57,7 +57,8 @@ def reproduce(
 def run_with_progress(repeatable: "Repeatable", out: Path | None = None) -> "Reproduction":
     """Run the trial again with a progress bar, and save its model to `out`, unless it is None.
 
-    Raises KeyboardInterrupt where it is interrupted.
+    Raises:
+        KeyboardInterrupt: where it is interrupted.
     """
     from mtdlab.evaluation.sts import Evaluation
     from mtdlab.sweep.reproduce import run_again

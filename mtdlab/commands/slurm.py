@@ -161,9 +161,11 @@ def plan_job(
 ) -> "Script":
     """Derive the resources, before anything is written.
 
-    code  the options that name the user's code, for the workers.
+    Args:
+        code: the options that name the user's code, for the workers.
 
-    Raises MtdlabError where the file cannot be written.
+    Raises:
+        MtdlabError: where the file cannot be written.
     """
     from mtdlab.slurm.script import Script
 

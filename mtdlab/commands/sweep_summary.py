@@ -38,10 +38,11 @@ def print_result(
 def summary_fields(result: SweepResult, models: Path, command: str) -> dict[str, Any]:
     """The end of a sweep as fields.
 
-    models   the folder of the studies' models.
-    command  the sweep's own, which `next` repeats where trials are left.
-
     `best.value` is the score that ranks the trials, as in Optuna.
+
+    Args:
+        models: the folder of the studies' models.
+        command: the sweep's own, which `next` repeats where trials are left.
     """
     fields = {
         "study": result.study,

@@ -98,7 +98,8 @@ def _list_tasks(trainer: Mapping[str, Any]) -> str:
 def check_external(key: str, name: str, mistakes: Mistakes) -> None:
     """Whether an external score may be the metric or rank the trials: dev data never are reported.
 
-    key  metric or select_by.
+    Args:
+        key: metric or select_by.
     """
     if task_of(name) == EVALUATOR and present_evaluator() is None:
         mistakes.add((key,), f"{name} needs a function; name it with --evaluator {SPELLED}")

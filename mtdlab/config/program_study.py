@@ -22,7 +22,8 @@ from mtdlab.settings import Setting
 class ProgramSpec(StudySpec):
     """A checked study whose trials a program trains.
 
-    named  every setting that the sections trainer and search name.
+    Attributes:
+        named: every setting that the sections trainer and search name.
     """
 
     program: Program

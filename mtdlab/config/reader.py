@@ -84,7 +84,8 @@ def build_study(
 ) -> StudySpec:
     """The study that a file describes. Raises SpecError with all of its mistakes.
 
-    program  what trains its trials, in place of mtdlab's trainer.
+    Args:
+        program: what trains its trials, in place of mtdlab's trainer.
     """
     if not isinstance(source.values, dict):
         raise source.error((), "a study file is a mapping that begins with study: NAME")
@@ -341,12 +342,14 @@ def read_study(
 ) -> StudySpec:
     """Read and check a study file, with one of its profiles laid over it where one is named.
 
-    overrides   `key=value`, applied after both.
-    modules     imported modules, recorded with a study that uses their methods.
-    program     what trains the trials, in place of mtdlab's trainer.
+    Args:
+        overrides: `key=value`, applied after both.
+        modules: imported modules, recorded with a study that uses their methods.
+        program: what trains the trials, in place of mtdlab's trainer.
 
-    Raises SpecError with every mistake: file, line, column, the value, what is allowed and the
-    nearest key.
+    Raises:
+        SpecError: with every mistake: file, line, column, the value, what is allowed and the
+            nearest key.
     """
     source = _over(lay_over(_read_file(path, program), profile), overrides)
     return build_study(source, modules, path.parent.absolute(), program)
@@ -361,9 +364,11 @@ def parse_study(
 ) -> StudySpec:
     """Read and check the text of a study file; `name` is what errors call it.
 
-    folder  where the relative paths in it are looked up first.
+    Args:
+        folder: where the relative paths in it are looked up first.
 
-    Raises SpecError as `read_study` does.
+    Raises:
+        SpecError: as `read_study` does.
     """
     return build_study(parse(name, text), modules, folder, program)
 
@@ -377,7 +382,8 @@ def defined_study(
 ) -> StudySpec:
     """The study of a recorded `StudySpec.definition`, which was read from `text`.
 
-    Raises SpecError where this version refuses it.
+    Raises:
+        SpecError: where this version refuses it.
     """
     name = str(definition.get("study"))
     return build_study(Source(f"study {name}", text, dict(definition)), modules, folder, program)

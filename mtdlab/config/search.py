@@ -64,10 +64,11 @@ def resolve(
 ) -> dict[str, Any]:
     """Trainer settings from a point of the search: `given`, plus `parameters` made absolute.
 
-    default   the value of a setting that neither has, beside those that they have.
-
     A searched setting that `parameters` lack, because the point's method has no such setting,
     is left out.
+
+    Args:
+        default: the value of a setting that neither has, beside those that they have.
     """
     settings = dict(given)
     relative = []
@@ -92,8 +93,9 @@ def grid(search: Mapping[str, Dimension], skip: Sequence[Partial] = ()) -> Itera
 
     The last setting moves fastest.
 
-    Raises ValueError for a range without a step, which has no grid, naming the setting, and for
-    a grid of more than POINTS points.
+    Raises:
+        ValueError: for a range without a step, which has no grid, naming the setting, and for a
+            grid of more than POINTS points.
     """
     names = [parameter_name(setting, dimension) for setting, dimension in search.items()]
     columns = [grid_values(setting, dimension) for setting, dimension in search.items()]
@@ -263,8 +265,9 @@ def read_skip(
 ) -> tuple[Partial, ...]:
     """The `skip:` section: mappings of searched settings to a value or a list of values.
 
-    Raises SpecError, at its place, for an entry that no point of the grid can match, and for a
-    sampler that has no grid.
+    Raises:
+        SpecError: at its place, for an entry that no point of the grid can match, and for a sampler
+            that has no grid.
     """
     if entries and sampler != "grid":
         raise source.error(("skip",), f"only a grid has points to leave out, {sampler} has none")
@@ -367,8 +370,11 @@ def _decay(trace: float) -> float:
 def read_strata(source: Source, value: Any) -> tuple[dict[str, Dimension], tuple[Partial, ...]]:
     """The section `search: {mtd: {strata: [...], per_stratum: n}}` as dimensions of a grid.
 
-    Returns the dimensions of ema_decay and queue_size, and the points of their grid to leave out.
-    Raises SpecError at its place.
+    Returns:
+        The dimensions of ema_decay and queue_size, and the points of their grid to leave out.
+
+    Raises:
+        SpecError: at its place.
     """
     if not isinstance(value, dict):
         message = (

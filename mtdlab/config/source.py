@@ -28,9 +28,11 @@ KeyPath = tuple[str | int, ...]
 class SpecError(MtdlabError):
     """A study file that cannot be used; the message points at the place.
 
-    path      the key with the mistake; place: its line and column, None outside of the file.
-    sentence  what is wrong, without the place and the profile.
-    mistakes  the single mistakes, where the error is about several.
+    Attributes:
+        path: the key with the mistake.
+        place: its line and column, None outside of the file.
+        sentence: what is wrong, without the place and the profile.
+        mistakes: the single mistakes, where the error is about several.
     """
 
     def __init__(
@@ -281,7 +283,8 @@ class Mistakes:
     def collect(self, errors: Iterable[SpecError]) -> None:
         """Add what a check yields; one that is known at the same place is left out.
 
-        Raises SpecError once there are `MISTAKES`, since each of them takes time to describe.
+        Raises:
+            SpecError: once there are `MISTAKES`, since each of them takes time to describe.
         """
         known = {(each.place, each.sentence) for each in self._found}
         for error in errors:

@@ -28,8 +28,9 @@ MOST_SEEDS = 1000
 class Until:
     """Seeds are added until the verdict is decided.
 
-    looks  the number of seeds of the leading levels at each look, rising; the last is the most
-           that a level gets.
+    Attributes:
+        looks: the number of seeds of the leading levels at each look, rising; the last is the most
+            that a level gets.
     """
 
     looks: tuple[int, ...]
@@ -72,7 +73,8 @@ def default_looks(max_seeds: int) -> tuple[int, ...]:
 def read_until(source: Source, section: UntilSection, seeds: Sequence[int]) -> Until:
     """The looks of an `until` section. Raises SpecError at the place of a mistake.
 
-    seeds  those that the file lists; the others follow the largest of them.
+    Args:
+        seeds: those that the file lists; the others follow the largest of them.
     """
     if len(seeds) > section.max_seeds:
         raise source.error(
@@ -122,19 +124,21 @@ class Unit:
 class StudySpec:
     """A checked study: `trainer` fixed, `search` varied, one trial per configuration and seed.
 
-    metric           the score that is reported; select_by: the score that ranks the trials.
-    trainer          the settings that the file gives, without defaults.
-    skip             partial points of the grid that are not run.
-    user_modules     imported modules that define methods of this study.
-    select_by_given  whether the file has that key, or leaves it to its default.
-    until            when seeds are added, up to all of `seeds`; None for a fixed number.
-    places           where relative paths of texts and models are looked up.
-    encoder_pooling  the pooling that the encoder's files declare, where the file gives none: the
-                     default of all methods but those with a pooling of their own.
-    tracking         what else training curves are written as: none or tensorboard.
-    margin           points (score x 100) below which a difference counts as none in the verdict.
-    alpha            error rate of the verdict, over all looks.
-    definition       what the file says with its profile and --set: `defined_study` reads it.
+    Attributes:
+        metric: the score that is reported.
+        select_by: the score that ranks the trials.
+        trainer: the settings that the file gives, without defaults.
+        skip: partial points of the grid that are not run.
+        user_modules: imported modules that define methods of this study.
+        select_by_given: whether the file has that key, or leaves it to its default.
+        until: when seeds are added, up to all of `seeds`; None for a fixed number.
+        places: where relative paths of texts and models are looked up.
+        encoder_pooling: the pooling that the encoder's files declare, where the file gives none:
+            the default of all methods but those with a pooling of their own.
+        tracking: what else training curves are written as: none or tensorboard.
+        margin: points (score x 100) below which a difference counts as none in the verdict.
+        alpha: error rate of the verdict, over all looks.
+        definition: what the file says with its profile and --set: `defined_study` reads it.
     """
 
     name: str
@@ -295,7 +299,8 @@ class StudySpec:
     def ensure_imported(self) -> None:
         """Import the code of the user that the study needs, in this process.
 
-        Raises MtdlabError where it has changed since the study file was read.
+        Raises:
+            MtdlabError: where it has changed since the study file was read.
         """
         ensure_imported(self.user_modules)
 
@@ -310,7 +315,8 @@ class StudySpec:
 def known_settings(methods: tuple[str, ...]) -> dict[str, Setting]:
     """Every setting that any of the methods has, by name.
 
-    Raises MtdlabError for a method that is not known.
+    Raises:
+        MtdlabError: for a method that is not known.
     """
     known: dict[str, Setting] = {}
     for method in methods:
@@ -323,7 +329,8 @@ def section(
 ) -> TrainerSettings:
     """A method's settings from a trainer section; with several methods, those that it has.
 
-    Raises pydantic.ValidationError where a value is wrong.
+    Raises:
+        pydantic.ValidationError: where a value is wrong.
     """
     kind = settings_class(method)
     return kind.partial({**_of_method(kind, trainer, among), "method": method})

@@ -122,7 +122,8 @@ def _digest(path: Path) -> bytes:
 def _files(name: str) -> list[Path]:
     """A file by itself, or a folder's text files, sorted by name.
 
-    Raises MtdlabError where there is none.
+    Raises:
+        MtdlabError: where there is none.
     """
     path = find_data("corpus", name)
     with reading(path):
@@ -183,7 +184,8 @@ class PairCorpus(Corpus):
     def sentences(self, tally: Tally | None = None) -> Iterator[str]:
         """One text of each pair, in order; a pair of which one text is empty is left out.
 
-        Raises MtdlabError with the line's number where a line has no two texts.
+        Raises:
+            MtdlabError: with the line's number where a line has no two texts.
         """
         tally = tally or Tally()
         for row in _rows(self.name, tally):
@@ -226,7 +228,8 @@ def _has_text(text: str) -> bool:
 def _rows(corpus: str, tally: Tally) -> Iterator[Row]:
     """The pairs of a file, empty texts included; a blank line is none.
 
-    Raises MtdlabError where the file cannot be read or lacks a column.
+    Raises:
+        MtdlabError: where the file cannot be read or lacks a column.
     """
     source = PairFile.of(corpus)
     path = find_data("corpus", source.file)
@@ -319,7 +322,8 @@ CHUNK_CHARACTERS = 1 << 20
 def chunks(corpus: Corpus, tally: Tally, doing: str) -> Iterator[list[str]]:
     """All sentences in order, in lists; `tally` counts what was met.
 
-    Raises MtdlabError where a file turns out damaged.
+    Raises:
+        MtdlabError: where a file turns out damaged.
     """
     with progress_bar(transient=True) as bar:
         task = bar.add_task(doing, total=None)
@@ -380,7 +384,8 @@ def _dataset_fingerprint(corpus: str) -> str:
 def _dataset_sentences(corpus: str, tally: Tally) -> Iterator[str]:
     """The column's sentences, in order; a missing value counts as a blank line.
 
-    Raises MtdlabError where library, dataset, split or column are missing.
+    Raises:
+        MtdlabError: where library, dataset, split or column are missing.
     """
     for values in _dataset_batches(corpus, tally):
         yield from filter(None, (tally.sentence(value or "") for value in values))

@@ -67,8 +67,10 @@ class LanguageModel:
 def load_model(kind: Any, name: str, device: Device, augmentation: str) -> LanguageModel:
     """A model of a kind of AutoModel, from a folder or by its Hugging Face name.
 
-    Raises MtdlabError, saying how to get it, where it is neither here nor to be had, where it needs
-    code of its own, and where it lacks the weights of that kind, which would be drawn at random.
+    Raises:
+        MtdlabError: saying how to get it, where it is neither here nor to be had, where it needs
+            code of its own, and where it lacks the weights of that kind, which would be drawn at
+            random.
     """
     refuse_own_code(f"{augmentation} model {name}", name)
     local = is_folder(Path(name)) or not hub.reachable()

@@ -35,8 +35,9 @@ _ESCAPED = re.compile("[\udc80-\udcff]")
 class Tally:
     """What reading met: counts, and `done` of `total` bytes (of files) or rows (of a dataset).
 
-    halves  pairs left out, since one text of them is empty.
-    files   files that were begun.
+    Attributes:
+        halves: pairs left out, since one text of them is empty.
+        files: files that were begun.
     """
 
     lines: int = 0

@@ -70,14 +70,15 @@ class Bin:
 class Survey:
     """Counts of a corpus, and its lengths in tokens, with the special ones and before any cut.
 
-    blank        lines left out
-    cut          lines longer than `mtdlab.corpus.lines.CHARACTERS`, cut there
-    bad_bytes    that are not UTF-8, each replaced by U+FFFD
-    nuls         characters removed
-    duplicates   sentences that occurred before, by a 64-bit hash
-    unknown      tokens for words that the encoder's vocabulary lacks ([UNK])
-    too_long     sentences of more than `max_length` tokens, which training cuts there
-    overlaps     of each evaluation set with the corpus
+    Attributes:
+        blank: lines left out.
+        cut: lines longer than `mtdlab.corpus.lines.CHARACTERS`, cut there.
+        bad_bytes: that are not UTF-8, each replaced by U+FFFD.
+        nuls: characters removed.
+        duplicates: sentences that occurred before, by a 64-bit hash.
+        unknown: tokens for words that the encoder's vocabulary lacks ([UNK]).
+        too_long: sentences of more than `max_length` tokens, which training cuts there.
+        overlaps: of each evaluation set with the corpus.
     """
 
     corpus: str
@@ -110,10 +111,11 @@ def survey(
 
     The sentences of a corpus of pairs are the texts of both sides.
 
-    evaluated  the sentences of each evaluation set, by its name, for `overlaps`.
-
     Takes 8 bytes of memory a sentence, for the duplicates. Raises MtdlabError where corpus or
     encoder are missing.
+
+    Args:
+        evaluated: the sentences of each evaluation set, by its name, for `overlaps`.
     """
     sets = [EvaluationSet(name, texts) for name, texts in (evaluated or {}).items()]
     corpus, tokenizer = open_corpus(corpus_name), load_tokenizer(encoder_name)

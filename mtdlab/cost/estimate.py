@@ -121,16 +121,18 @@ TOKENIZER = 1_000_000
 class Estimate:
     """A study's cost. Seconds and bytes.
 
-    trials           those that are left to run
-    trial            duration of the shortest and of the longest trial
-    training         seconds of the longest trial in steps; evaluation: in evaluations
-    start            duration before the first step of the first trial
-    memory           maximum of all workers and the process that started them
-    gpu_memory       of a GPU, for each worker; 0 without one
-    gpu_workers      how many workers the smallest GPU of this machine has the memory for
-    kinds, measured  kinds of step in the study, and how many of them were timed directly
-    smaller          of a study that takes long, a smaller one to begin with
-    encoders         family, forward pass and dropout of each encoder
+    Attributes:
+        trials: those that are left to run.
+        trial: duration of the shortest and of the longest trial.
+        training: seconds of the longest trial in steps.
+        evaluation: in evaluations.
+        start: duration before the first step of the first trial.
+        memory: maximum of all workers and the process that started them.
+        gpu_memory: of a GPU, for each worker; 0 without one.
+        gpu_workers: how many workers the smallest GPU of this machine has the memory for.
+        kinds, measured: kinds of step in the study, and how many of them were timed directly.
+        smaller: of a study that takes long, a smaller one to begin with.
+        encoders: family, forward pass and dropout of each encoder.
     """
 
     trials: int
@@ -178,13 +180,15 @@ def estimate(
 ) -> Estimate:
     """Estimate a study's cost with as many workers as a sweep would start.
 
-    seconds        of the measurement; None: more for a study with more kinds of step.
-    done           configuration and seed of the trials that are not run any more.
-    imports        seconds that importing everything took this process, which then runs nothing
-                   else and is copied to measure; None: measured in new processes.
-    before_timing  called when everything is loaded; no other work may disturb what follows.
+    Args:
+        seconds: of the measurement; None: more for a study with more kinds of step.
+        done: configuration and seed of the trials that are not run any more.
+        imports: seconds that importing everything took this process, which then runs nothing else
+            and is copied to measure; None: measured in new processes.
+        before_timing: called when everything is loaded; no other work may disturb what follows.
 
-    Raises MtdlabError where the study names an encoder or a text that is missing.
+    Raises:
+        MtdlabError: where the study names an encoder or a text that is missing.
     """
     trials = trials_of(spec, done)
     check_present(trials)

@@ -222,14 +222,16 @@ def _seconds_a_step(settings: TrainerSettings, inputs: RunInputs, seconds: float
 class Measured:
     """The measurement of one worker. Seconds, bytes.
 
-    began        when the measurement began, on the clock of `time.time`
-    steps        duration of a step of each kind, in the order given
-    token        duration of embedding one token, by encoder
-    memory       peak memory at the largest step; gpu_memory: of the GPU, 0 without one
-    weights      size of the encoder
-    trained      size of its trained weights, which a checkpoint contains
-    direct       how many kinds were measured directly, not derived
-    encoders     family, forward pass and dropout of each encoder
+    Attributes:
+        began: when the measurement began, on the clock of `time.time`.
+        steps: duration of a step of each kind, in the order given.
+        token: duration of embedding one token, by encoder.
+        memory: peak memory at the largest step.
+        gpu_memory: of the GPU, 0 without one.
+        weights: size of the encoder.
+        trained: size of its trained weights, which a checkpoint contains.
+        direct: how many kinds were measured directly, not derived.
+        encoders: family, forward pass and dropout of each encoder.
     """
 
     began: float
@@ -254,9 +256,10 @@ def measure_in_processes(
 ) -> list[Measured]:
     """The measurements of `jobs` processes at once; kinds as plain values.
 
-    copy  copy this process instead of starting new ones, which import everything for seconds.
-          Only for a process that runs nothing else. It is not done where it is not safe: with a
-          GPU, or with several threads in each process.
+    Args:
+        copy: copy this process instead of starting new ones, which import everything for seconds.
+            Only for a process that runs nothing else. It is not done where it is not safe: with a
+            GPU, or with several threads in each process.
     """
     arguments = (modules, kinds, sample, seconds)
     threads = threads_each(jobs)

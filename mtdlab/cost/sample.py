@@ -85,7 +85,8 @@ def take_sample(trials: Sequence[TrainerSettings], folder: Path) -> Sample:
 
     Tokenised are the views that the methods of all trials read.
 
-    Raises MtdlabError where encoder, corpus or evaluation files are missing or do not fit.
+    Raises:
+        MtdlabError: where encoder, corpus or evaluation files are missing or do not fit.
     """
     started, settings = time.perf_counter(), trials[0]
     opened = open_inputs(settings)

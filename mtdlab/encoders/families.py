@@ -20,9 +20,10 @@ RECOMMENDED = "BERT, RoBERTa, XLM-R, DistilBERT, MPNet, DeBERTa, ModernBERT, Eur
 class DropoutFields:
     """The fields of a configuration that are dropout rates, by what they act on.
 
-    attention   attention weights.
-    residual    outputs of attention and MLP, or the inner layer of the MLP.
-    embedding   the output of the embedding block.
+    Attributes:
+        attention: attention weights.
+        residual: outputs of attention and MLP, or the inner layer of the MLP.
+        embedding: the output of the embedding block.
     """
 
     attention: str = ""
@@ -98,7 +99,8 @@ FAMILIES: Mapping[str, DropoutFields] = {
 def check_kind(name: str, config: Mapping[str, Any], *, has_width: bool) -> None:
     """Raise MtdlabError for a configuration that is not that of a text encoder or decoder.
 
-    has_width   whether it has a `hidden_size`, the dimension of sentence vectors.
+    Args:
+        has_width: whether it has a `hidden_size`, the dimension of sentence vectors.
     """
     kind = config.get("model_type")
     if config.get("is_encoder_decoder"):
@@ -116,10 +118,12 @@ def check_kind(name: str, config: Mapping[str, Any], *, has_width: bool) -> None
 def dropout_fields(name: str, config: Mapping[str, Any], declared: str) -> tuple[str, ...]:
     """The fields of an encoder's configuration that are dropout rates; none without dropout.
 
-    declared   the setting `dropout_fields`: names separated by commas, `none`, or empty.
+    Args:
+        declared: the setting `dropout_fields`: names separated by commas, `none`, or empty.
 
-    Raises MtdlabError, with what to declare, for a family that is not known, and for a declaration
-    that does not fit the configuration.
+    Raises:
+        MtdlabError: with what to declare, for a family that is not known, and for a declaration
+            that does not fit the configuration.
     """
     kind = str(config.get("model_type"))
     known = FAMILIES.get(kind)

@@ -36,7 +36,9 @@ def refuse_own_code(what: str, name: str) -> None:
     A folder whose `auto_map` names code beside a class that transformers has too is loaded as that
     class.
 
-    what  names it in the message; name: of a folder or on the hub.
+    Args:
+        what: names it in the message.
+        name: of a folder or on the hub.
     """
     config, tokenizer = (_read(name, f"{each}config.json") for each in ("", "tokenizer_"))
     known = {
@@ -79,11 +81,12 @@ UNLIMITED = 1 << 20
 class Encoder:
     """A pre-trained model and its tokenizer.
 
-    model   without its pooler, which is not used for sentence vectors and therefore neither
+    Attributes:
+        model: without its pooler, which is not used for sentence vectors and therefore neither
             computed nor trained.
-    pooler  the model's pooler, which is saved again because AutoModel expects one; None if the
+        pooler: the model's pooler, which is saved again because AutoModel expects one; None if the
             architecture or the loaded weights have none.
-    traits  what the model does, read back from it.
+        traits: what the model does, read back from it.
     """
 
     model: PreTrainedModel
@@ -112,11 +115,13 @@ def position_limit(model: PreTrainedModel) -> int:
 def load_encoder(name: str, dropout: float | None, declared: str = "") -> Encoder:
     """Load `builtin`, a folder or a Hugging Face name.
 
-    dropout    rate of every dropout of the encoder; None: left as it is, for evaluation.
-    declared   the setting `dropout_fields`, for a family that is not known.
+    Args:
+        dropout: rate of every dropout of the encoder; None: left as it is, for evaluation.
+        declared: the setting `dropout_fields`, for a family that is not known.
 
-    Raises MtdlabError, with a way to get it, if the encoder cannot be found or loaded, and with
-    what to declare, if its family is not known.
+    Raises:
+        MtdlabError: with a way to get it, if the encoder cannot be found or loaded, and with what
+            to declare, if its family is not known.
     """
     tokenizer, local = load_tokenizer(name), _is_local(name)
     fields: tuple[str, ...] | None = None

@@ -23,7 +23,8 @@ from mtdlab.settings import Pooling, Representation, TrainerSettings
 def saved_representation(name: str) -> Representation | None:
     """The representation of a model saved by mtdlab; None for another encoder.
 
-    Raises MtdlabError if the description of its run is damaged.
+    Raises:
+        MtdlabError: if the description of its run is damaged.
     """
     path = Path(name) / RUN
     if not path.is_file():
@@ -61,11 +62,13 @@ class SentenceEncoder:
     ) -> None:
         """Load a folder, `builtin` or a Hugging Face name.
 
-        representation  by default that of a model saved by mtdlab, else the pooling that the
-                        encoder's files declare, else [CLS], and of a decoder the last token.
-        device          `auto`, `cpu`, `cuda` or `cuda:1`.
+        Args:
+            representation: by default that of a model saved by mtdlab, else the pooling that the
+                encoder's files declare, else [CLS], and of a decoder the last token.
+            device: `auto`, `cpu`, `cuda` or `cuda:1`.
 
-        Raises MtdlabError if the encoder cannot be loaded, or has no such pooling.
+        Raises:
+            MtdlabError: if the encoder cannot be loaded, or has no such pooling.
         """
         found = representation or saved_representation(name)
         self.device = choose_device(TrainerSettings(encoder=name, device=device))
@@ -83,9 +86,11 @@ class SentenceEncoder:
 def encode_texts(encoder: Encoder, texts: Sequence[str], embedder: Embedder) -> Vectors:
     """Vectors (S, D) of texts, in their order, in float32 and not normalised.
 
-    embedder  may have other weights than the encoder that gives the tokenizer.
+    Args:
+        embedder: may have other weights than the encoder that gives the tokenizer.
 
-    Raises TypeError for anything but texts.
+    Raises:
+        TypeError: for anything but texts.
     """
     if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
         raise TypeError("encode takes a list of texts")
@@ -97,13 +102,15 @@ def encode_texts(encoder: Encoder, texts: Sequence[str], embedder: Embedder) -> 
 def load_encoder(name: str, *, pooling: str | None = None, device: str = "auto") -> SentenceEncoder:
     """An encoder with the representation that it was trained with.
 
-    name     the folder of a model saved by mtdlab, `builtin`, another folder or a Hugging Face
-             name.
-    pooling  in place of that of a model saved by mtdlab, with its prompt and segments; of another
-             encoder in place of the one in its `1_Pooling/config.json`, or without that file of
-             [CLS], and of a decoder the last token.
-    device   `auto`, `cpu`, `cuda` or `cuda:1`.
+    Args:
+        name: the folder of a model saved by mtdlab, `builtin`, another folder or a Hugging Face
+            name.
+        pooling: in place of that of a model saved by mtdlab, with its prompt and segments; of
+            another encoder in place of the one in its `1_Pooling/config.json`, or without that file
+            of [CLS], and of a decoder the last token.
+        device: `auto`, `cpu`, `cuda` or `cuda:1`.
 
-    Raises MtdlabError if it cannot be loaded, or has no such pooling.
+    Raises:
+        MtdlabError: if it cannot be loaded, or has no such pooling.
     """
     return SentenceEncoder(name, find_representation(name, pooling), device)

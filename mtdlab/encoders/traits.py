@@ -22,9 +22,10 @@ TOLERANCE = 1e-4
 class Traits:
     """What determines how an encoder is used.
 
-    causal          whether a token sees only those before it.
-    dropout_fields  the fields of its configuration that hold the dropout rate; None if they were
-                    left as they are, for evaluation.
+    Attributes:
+        causal: whether a token sees only those before it.
+        dropout_fields: the fields of its configuration that hold the dropout rate; None if they
+            were left as they are, for evaluation.
     """
 
     causal: bool = False

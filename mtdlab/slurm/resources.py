@@ -22,7 +22,8 @@ ANSWER_SECONDS = 20
 def max_array_size(given: int | None) -> int:
     """The most tasks of one array: as given, as this cluster says, or Slurm's default.
 
-    Raises MtdlabError where the cluster allows no arrays.
+    Raises:
+        MtdlabError: where the cluster allows no arrays.
     """
     size = _configured() if given is None else given
     size = DEFAULT_SIZE if size is None else size
@@ -90,11 +91,13 @@ _CLOCK = re.compile(r"(?:([0-9]+)-)?([0-9]+):([0-5][0-9]):([0-5][0-9])")
 class Resources:
     """What each of `tasks` tasks asks for.
 
-    workers   worker processes of a task: one, or one for each of its GPUs
-    seconds   time limit; lead: seconds from the signal to it
-    memory    megabytes; None leaves the cluster's default
-    timeouts  how often a task may reach its time limit
-    reasons   how each was derived, by the name under which it is printed
+    Attributes:
+        workers: worker processes of a task: one, or one for each of its GPUs.
+        seconds: time limit.
+        lead: seconds from the signal to it.
+        memory: megabytes; None leaves the cluster's default.
+        timeouts: how often a task may reach its time limit.
+        reasons: how each was derived, by the name under which it is printed.
     """
 
     tasks: int
@@ -138,9 +141,10 @@ def derive(
 ) -> Resources:
     """The resources of the tasks that run `trials` trials.
 
-    estimate  the fields of `mtdlab.cost.estimate.Estimate`; None where there is none.
-    tasks, seconds  as given by the user; None: derived.
-    gpus      of each task.
+    Args:
+        estimate: the fields of `mtdlab.cost.estimate.Estimate`; None where there is none.
+        tasks, seconds: as given by the user; None: derived.
+        gpus: of each task.
     """
     workers = max(1, gpus)
     tasks, why_tasks = (tasks, "as given") if tasks else _tasks(trials, estimate, workers)

@@ -33,13 +33,15 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 class Script:
     """What an array script is made from.
 
-    trials   that are left to run
-    command  of a task: the worker
-    url_is_secret  whether the database's URL is taken from MTDLAB_STORAGE, since it has a password
-    options  other options of sbatch, in place of the script's own
-    folder   in which the tasks run
-    logs     folder of the logs and of the counts of requeues
-    size     tasks of the first array
+    Attributes:
+        trials: that are left to run.
+        command: of a task: the worker.
+        url_is_secret: whether the database's URL is taken from MTDLAB_STORAGE, since it has a
+            password.
+        options: other options of sbatch, in place of the script's own.
+        folder: in which the tasks run.
+        logs: folder of the logs and of the counts of requeues.
+        size: tasks of the first array.
     """
 
     study: str

@@ -31,7 +31,8 @@ MOST_DEATHS = 3
 class Claim:
     """A trial that the caller owns. `parameters` is None if they have not been sampled yet.
 
-    deaths  how many processes died while they ran it, since its last checkpoint.
+    Attributes:
+        deaths: how many processes died while they ran it, since its last checkpoint.
     """
 
     row: int
@@ -56,9 +57,10 @@ class OwnedTrial:
 class Result:
     """The result of a trial. Numbers that are not finite are stored as NULL.
 
-    traceback    Python's, of the error that a trial failed with.
-    reason_code  the kind of failure (`REASON_CODES`), empty unless the trial failed.
-    items        that the score was computed from, by task; none where they are not known.
+    Attributes:
+        traceback: Python's, of the error that a trial failed with.
+        reason_code: the kind of failure (`REASON_CODES`), empty unless the trial failed.
+        items: that the score was computed from, by task; none where they are not known.
     """
 
     state: str
@@ -116,9 +118,10 @@ class Claims:
     ) -> bool:
         """Record a trial's settings, and its parameters for all seeds of its configuration.
 
-        in_optuna  whether it has a copy in Optuna's tables while it runs.
-
         False if the claim's owner no longer owns the trial.
+
+        Args:
+            in_optuna: whether it has a copy in Optuna's tables while it runs.
         """
         with self._owned_row(claim.row, claim.owner) as row:
             if row is None:
@@ -205,7 +208,8 @@ class Claims:
     def record_worker_death(self, process: int, how: str) -> bool:
         """Release the trial of a worker that died, or fail it at its third; whether it had one.
 
-        process, how  its process id on this machine, and how it ended.
+        Args:
+            process, how: its process id on this machine, and how it ended.
         """
         for trial in self.owned():
             if trial.owner.get("pid") == process and is_dead(trial.owner, 0.0):

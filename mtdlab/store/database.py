@@ -155,7 +155,8 @@ def writing_engine(url: str) -> Engine:
 def reading_engine(url: str) -> Engine:
     """A read-only engine on an existing database with mtdlab's tables.
 
-    Raises StorageError if the database does not exist, and for another schema.
+    Raises:
+        StorageError: if the database does not exist, and for another schema.
     """
     path = sqlite_file(url)
     if path is not None:

@@ -72,7 +72,8 @@ def delete_records(url: str, name: str) -> None:
 def rename_records(url: str, old: str, new: str, command: str) -> None:
     """Rename a study in mtdlab's and Optuna's tables in one transaction.
 
-    command  recorded as the command that resumes it. Raises StorageError if `new` is taken.
+    Args:
+        command: recorded as the command that resumes it. Raises StorageError if `new` is taken.
     """
     with translate_errors(url), Session(writing_engine(url)) as session, session.begin():
         lock_writers(session.connection())

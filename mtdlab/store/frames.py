@@ -58,9 +58,10 @@ _MISSING = float("nan")
 class RecordedTrials:
     """The trials that have begun, by number.
 
-    columns       values of each column of `TRIAL_COLUMNS` that is not a setting.
-    settings      values of each setting that any trial recorded, NaN where a trial did not.
-    environments  what each trial recorded of its machine; empty for a trial that did not.
+    Attributes:
+        columns: values of each column of `TRIAL_COLUMNS` that is not a setting.
+        settings: values of each setting that any trial recorded, NaN where a trial did not.
+        environments: what each trial recorded of its machine; empty for a trial that did not.
     """
 
     columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in _OWN})
@@ -144,12 +145,15 @@ def load_study(
 ) -> Study:
     """A study's trials, curves, spectra and scores as frames, complete or still running.
 
-    storage  a database URL or a SQLite file; by default MTDLAB_STORAGE, then OPTUNA_STORAGE, then
-             mtdlab.db in the working folder.
-    curves   False leaves that frame, the largest one, empty; a function of trials and
-             settings returns whether to read all, or the numbers of the trials to read.
+    Args:
+        storage: a database URL or a SQLite file; by default MTDLAB_STORAGE, then OPTUNA_STORAGE,
+            then mtdlab.db in the working folder.
+        curves: False leaves that frame, the largest one, empty; a function of trials and settings
+            returns whether to read all, or the numbers of the trials to read.
 
-    Raises StorageError if there is no such database, NothingToReport if it has no such study.
+    Raises:
+        StorageError: if there is no such database.
+        NothingToReport: if it has no such study.
     """
     url = storage_url(storage)
     with reading(url) as session:

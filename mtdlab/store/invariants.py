@@ -36,10 +36,12 @@ class OptunaTrial:
 class Record:
     """What is recorded of a study.
 
-    trials    its planned trials; with_curve: the rows of those that have a training curve.
-    ranking   the score that ranks each trial, by row.
-    optuna    its trials in Optuna's tables, by number; None where Optuna has no such study.
-    best      the trial whose model is kept.
+    Attributes:
+        trials: its planned trials.
+        with_curve: the rows of those that have a training curve.
+        ranking: the score that ranks each trial, by row.
+        optuna: its trials in Optuna's tables, by number; None where Optuna has no such study.
+        best: the trial whose model is kept.
     """
 
     study: StudyRow

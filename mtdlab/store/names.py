@@ -52,7 +52,8 @@ def conflict_in(session: Session, name: str, url: str, renamed: str = "") -> str
 
     The name is that of a study, of a recorded plan, or differs from a study's in case only.
 
-    renamed  the present name of the study that gets this name, if it is renamed.
+    Args:
+        renamed: the present name of the study that gets this name, if it is renamed.
     """
     names = find_names(session)
     if name in names:

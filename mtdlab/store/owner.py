@@ -39,8 +39,9 @@ def is_dead(owner: Owner, silent: float | None) -> bool:
     """Whether an owner has ended: by its process where it can be looked up, else by its last
     heartbeat.
 
-    silent  seconds since that, by the clock of the database; None without any. Negative where the
-            clock was set back since. A process that lives would have recorded another heartbeat
+    Args:
+        silent: seconds since that, by the clock of the database; None without any. Negative where
+            the clock was set back since. A process that lives would have recorded another heartbeat
             within seconds, so that one far ahead counts as little as one long ago.
     """
     lives = _lives(owner)
@@ -53,7 +54,8 @@ def is_dead(owner: Owner, silent: float | None) -> bool:
 def may_be_dead(owner: Owner, silent: float | None) -> bool:
     """Whether an owner under the name of this host may have ended: known in `UNSEEN_SECONDS`.
 
-    silent  as in `is_dead`.
+    Args:
+        silent: as in `is_dead`.
     """
     unseen = _is_of_this_name(owner) and not is_visible(owner)
     return unseen and (silent is None or abs(silent) > 2 * HEARTBEAT_SECONDS)
@@ -72,7 +74,8 @@ def is_ahead(silent: float | None) -> bool:
 def describe_end(owner: Owner, silent: float | None) -> str:
     """Why a dead owner does not hold its trial, as a part of a sentence.
 
-    silent  as in `is_dead`.
+    Args:
+        silent: as in `is_dead`.
     """
     if silent is not None and is_ahead(silent) and not is_visible(owner):
         minutes = f"{-silent / 60:,.0f} min"

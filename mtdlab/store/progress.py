@@ -22,8 +22,9 @@ from mtdlab.store.urls import storage_url
 class RunningTrial:
     """A trial that some process is training: its parameters, and `step` of `steps`.
 
-    steps           None where a program of the user has no such setting.
-    evaluate_every  steps between two evaluations; None for a program.
+    Attributes:
+        steps: None where a program of the user has no such setting.
+        evaluate_every: steps between two evaluations; None for a program.
     """
 
     row: int
@@ -96,12 +97,13 @@ def _running(row: TrialRow) -> RunningTrial:
 class StudyOverview:
     """One study in a line.
 
-    counts  trials by state: COMPLETE, RUNNING, WAITING, FAIL, PRUNED; states without a trial
+    Attributes:
+        counts: trials by state: COMPLETE, RUNNING, WAITING, FAIL, PRUNED; states without a trial
             are missing. A trial whose process has died waits (`living_state`).
-    begun   how many of them have begun.
-    best    by the score that ranks the trials; None before a trial is complete.
-    last    when the last trial began or ended, in local time; None before the first.
-    model   where the best trial's model was last saved; None where it is not recorded.
+        begun: how many of them have begun.
+        best: by the score that ranks the trials; None before a trial is complete.
+        last: when the last trial began or ended, in local time; None before the first.
+        model: where the best trial's model was last saved; None where it is not recorded.
     """
 
     name: str
@@ -128,7 +130,8 @@ class StudyOverview:
 def study_names(storage: str | None = None) -> list[str]:
     """The names of the studies of a database, sorted.
 
-    storage  as `load_study` takes it. Raises StorageError where there is no such database.
+    Args:
+        storage: as `load_study` takes it. Raises StorageError where there is no such database.
     """
     url = storage_url(storage)
     with reading(url) as session:

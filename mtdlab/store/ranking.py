@@ -14,8 +14,11 @@ from mtdlab.store.tables import FINISHED, ScoreRow, StudyRow, TrialRow
 class FinishedTrial:
     """A trial that has ended. Numbers that are not known, or not finite, are None.
 
-    reason  why it failed or was pruned, else empty; reason_code: of `tables.REASON_CODES`.
-    score   the study's metric; ranking: the score that ranks it.
+    Attributes:
+        reason: why it failed or was pruned, else empty.
+        reason_code: of `tables.REASON_CODES`.
+        score: the study's metric.
+        ranking: the score that ranks it.
     """
 
     number: int

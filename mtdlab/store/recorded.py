@@ -18,10 +18,13 @@ from mtdlab.store.tables import Array, ArrayRow, LookRow, ScoreRow, StudyRow, Tr
 class RecordedStudy:
     """A study's file, metric, resolved precision and imported modules.
 
-    largest_seed  of its planned trials; settings: of the requested trials, by number.
-    objective     the program that trained it; empty for mtdlab's own trainer.
-    definition    what the file said with its profile and --set; folder: of the file.
-    command       of its last sweep.
+    Attributes:
+        largest_seed: of its planned trials.
+        settings: of the requested trials, by number.
+        objective: the program that trained it; empty for mtdlab's own trainer.
+        definition: what the file said with its profile and --set.
+        folder: of the file.
+        command: of its last sweep.
     """
 
     text: str
@@ -103,7 +106,9 @@ class RecordedTrial:
 def read_trial(url: str, study: str, number: int) -> RecordedTrial:
     """Read one trial by its number.
 
-    Raises StorageError, and NothingToReport where there is no such study or trial.
+    Raises:
+        StorageError
+        NothingToReport: where there is no such study or trial.
     """
     with reading(url) as session:
         mine = TrialRow.study_id == find_study(session, study, url).id

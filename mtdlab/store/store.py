@@ -24,12 +24,15 @@ if TYPE_CHECKING:
 class Look:
     """A recorded look.
 
-    look      its number, from 1; seeds: the number of seeds of the leading levels.
-    trials    numbers of the complete trials that it was computed from, rising.
-    alpha     nominal significance level; spent: error probability spent up to this look.
-    p_value   of the verdict's test; None if not tested.
-    decision  continue, or why the study ends: decided, flat, max_seeds, no scores.
-    added     the trials that it added.
+    Attributes:
+        look: its number, from 1.
+        seeds: the number of seeds of the leading levels.
+        trials: numbers of the complete trials that it was computed from, rising.
+        alpha: nominal significance level.
+        spent: error probability spent up to this look.
+        p_value: of the verdict's test; None if not tested.
+        decision: continue, or why the study ends: decided, flat, max_seeds, no scores.
+        added: the trials that it added.
     """
 
     look: int
@@ -82,11 +85,13 @@ class Store(Claims):
     ) -> None:
         """Record a study, or the newer file of one that only gained trials.
 
-        command     recorded without the passwords of its storage URLs.
-        imports     SHA-256 of each module or file that methods were imported from, by its name.
-        methods     `describe_method` of each method, by its name.
-        definition  what the file says with its profile and --set; folder: of the file.
-        distributions  Optuna's, of each searched parameter, as JSON.
+        Args:
+            command: recorded without the passwords of its storage URLs.
+            imports: SHA-256 of each module or file that methods were imported from, by its name.
+            methods: `describe_method` of each method, by its name.
+            definition: what the file says with its profile and --set.
+            folder: of the file.
+            distributions: Optuna's, of each searched parameter, as JSON.
         """
         row = StudyRow(
             id=self.study_id,
@@ -109,7 +114,8 @@ class Store(Claims):
     def record_precision(self, precision: str) -> str:
         """Record the precision that `auto` is resolved to, unless one is recorded already.
 
-        Returns the recorded value.
+        Returns:
+            The recorded value.
         """
         with translate_errors(self.url), Session(self._engine) as session, session.begin():
             row = session.get_one(StudyRow, self.study_id, with_for_update=True)
@@ -119,7 +125,8 @@ class Store(Claims):
     def record_inputs(self, found: Mapping[str, str]) -> dict[str, str]:
         """Record digests of inputs, and versions, but those that are recorded already.
 
-        Returns the recorded ones.
+        Returns:
+            The recorded ones.
         """
         with translate_errors(self.url), Session(self._engine) as session, session.begin():
             row = session.get_one(StudyRow, self.study_id, with_for_update=True)
@@ -131,9 +138,10 @@ class Store(Claims):
     ) -> list[tuple[str, int]]:
         """Add the trials of `units` that are not planned yet; returns planned ones not in `units`.
 
-        begin_with  the seeds whose trials are added; None for all.
-
         If any planned trial is not in `units`, nothing is added.
+
+        Args:
+            begin_with: the seeds whose trials are added; None for all.
         """
         with translate_errors(self.url), Session(self._engine) as session, session.begin():
             lock_writers(session.connection())
@@ -311,7 +319,8 @@ class Store(Claims):
     def begin_sweep(self, owner: Owner) -> int:
         """Record a sweep that `owner` begins, and remove those that have died; returns its row.
 
-        Raises MtdlabError if the study was deleted since it was opened.
+        Raises:
+            MtdlabError: if the study was deleted since it was opened.
         """
         with translate_errors(self.url), Session(self._engine) as session, session.begin():
             if session.get(StudyRow, self.study_id, with_for_update=True) is None:
@@ -366,7 +375,8 @@ class Store(Claims):
     def record_artifacts(self, url: str) -> str:
         """Record where all machines keep checkpoints and models, unless that is recorded already.
 
-        Returns the recorded URL.
+        Returns:
+            The recorded URL.
         """
         with translate_errors(self.url), Session(self._engine) as session, session.begin():
             row = session.get_one(StudyRow, self.study_id, with_for_update=True)
@@ -382,9 +392,10 @@ class Store(Claims):
     def record_model(self, trial: int, host: str, folder: str) -> SavedModel | None:
         """Record where the model of a trial, by its number, was saved.
 
-        Returns the record that is no longer valid: the former one, None without one. Where that is
-        the best trial's and the given one is not, it stays, and the given one is returned: of two
-        machines that save at once, the later may have the lower score.
+        Returns:
+            The record that is no longer valid: the former one, None without one. Where that is the
+            best trial's and the given one is not, it stays, and the given one is returned: of two
+            machines that save at once, the later may have the lower score.
         """
         with translate_errors(self.url), Session(self._engine) as session, session.begin():
             row = session.get(StudyRow, self.study_id, with_for_update=True)

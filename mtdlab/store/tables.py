@@ -57,7 +57,8 @@ Array = NDArray[np.float32]
 class FloatArray(TypeDecorator[NDArray[Any]]):
     """A vector, such as a curve or a spectrum, stored as little-endian bytes.
 
-    kind  of its numbers: <f4 for float32, <f8 for float64.
+    Attributes:
+        kind: of its numbers: <f4 for float32, <f8 for float64.
     """
 
     impl = LargeBinary

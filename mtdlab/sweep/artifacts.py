@@ -28,8 +28,9 @@ class ArtifactsError(MtdlabError):
 def artifacts_url(given: str) -> str:
     """The URL that --artifacts means; a path becomes the `file:` URL of its absolute path.
 
-    Raises MtdlabError for a URL with a password or a key, since it is recorded and printed, and
-    for one without a place.
+    Raises:
+        MtdlabError: for a URL with a password or a key, since it is recorded and printed, and for
+            one without a place.
     """
     scheme = _SCHEME.match(given)
     if _CREDENTIALS.search(given):

@@ -31,7 +31,8 @@ from mtdlab.training.loop import Outcome
 class Trained:
     """A finished run with everything that saving its model needs.
 
-    identity  what its result depends on, for `spool.save_result`.
+    Attributes:
+        identity: what its result depends on, for `spool.save_result`.
     """
 
     settings: TrainerSettings

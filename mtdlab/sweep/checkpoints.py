@@ -54,7 +54,8 @@ def describe_run(settings: TrainerSettings, inputs: RunInputs) -> dict[str, str]
 class TrialCheckpoints:
     """The checkpoints of one trial, in a folder of its own.
 
-    shared  those that all machines see; None where the study has none.
+    Attributes:
+        shared: those that all machines see; None where the study has none.
     """
 
     def __init__(self, folder: Path, shared: SharedCheckpoints | None = None) -> None:
@@ -68,10 +69,11 @@ class TrialCheckpoints:
     def continued(self, state: RunState, facts: Facts) -> Iterator[None]:
         """Load the newest intact checkpoint into `state`, if there is one, and save this state.
 
-        facts  `describe_run` of this trial.
-
         The block then runs with the number of threads with which the trial began: sums over
         another number of threads end with other bits.
+
+        Args:
+            facts: `describe_run` of this trial.
         """
         self._state, self._facts = state, facts
         found = self._newest()

@@ -44,9 +44,10 @@ MOST_LOST = 3
 def run_on_cluster(job: Job, sweep: int) -> FinishedTrial | Exception | None:
     """Claim a trial and run it, in a process of the cluster; stops where the sweep was stopped.
 
-    sweep  the row of the sweep.
-
     An error is returned, since dask would print it with the arguments.
+
+    Args:
+        sweep: the row of the sweep.
     """
     from mtdlab.sweep.worker import open_in_process, run_next
     from mtdlab.sweep.worker_process import sendable
@@ -90,7 +91,8 @@ class Cluster:
     def __init__(self, scheduler: str, study: OpenStudy, sweep: int, stop: StopRequest) -> None:
         """Connect. Raises MtdlabError if the scheduler does not answer.
 
-        sweep  the row of the sweep, by which it requests the end of the tasks that run.
+        Args:
+            sweep: the row of the sweep, by which it requests the end of the tasks that run.
         """
         self._scheduler, self._study, self._sweep, self._stop = scheduler, study, sweep, stop
         self._job = replace(study.job, url=absolute(study.job.url))

@@ -33,9 +33,11 @@ PACKAGES = ("mtdlab", "torch", "transformers", "optuna", "sqlalchemy", "numpy", 
 class Examination:
     """What was found.
 
-    database  problems of the file as a whole; studies: those of each study, by name.
-    notes     of each study what a reader should know that is no problem.
-    machine   versions, device, threads, free disk.
+    Attributes:
+        database: problems of the file as a whole.
+        studies: those of each study, by name.
+        notes: of each study what a reader should know that is no problem.
+        machine: versions, device, threads, free disk.
     """
 
     storage: str

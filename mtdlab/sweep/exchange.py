@@ -41,9 +41,11 @@ def delete_study(study: str, url: str, models: Path) -> None:
 def rename_study(old: str, new: str, url: str, models: Path) -> list[Path]:
     """Rename a study, and the folders of its model and checkpoints; returns the renamed folders.
 
-    Raises NothingToReport if there is no such study, MtdlabError if `new` is not a name of a study
-    or a folder of that name exists, while a sweep runs the study, and if a folder cannot be renamed
-    after the study was; StorageError if the database fails or `new` is taken.
+    Raises:
+        NothingToReport: if there is no such study.
+        MtdlabError: if `new` is not a name of a study or a folder of that name exists, while a
+            sweep runs the study, and if a folder cannot be renamed after the study was.
+        StorageError: if the database fails or `new` is taken.
     """
     for name in (old, new):
         _check_name(name)
@@ -171,7 +173,8 @@ def _check_name(name: str) -> None:
 def _refuse_live(study: str, url: str) -> Store | None:
     """The store of a study, None for one of Optuna's only.
 
-    Raises MtdlabError while a process that may be alive runs a sweep or a trial of the study.
+    Raises:
+        MtdlabError: while a process that may be alive runs a sweep or a trial of the study.
     """
     identity = find_id(url, study)
     if identity is None:
@@ -188,8 +191,9 @@ def _refuse_live(study: str, url: str) -> Store | None:
 def adapt_command(command: str, new_name: str = "", storage: str = "") -> str:
     """The command that resumes a study; empty for one that cannot do it.
 
-    new_name  the study's, if it was renamed: only `mtdlab sweep` takes another one.
-    storage   the URL of its database, if it was copied to another one.
+    Args:
+        new_name: the study's, if it was renamed: only `mtdlab sweep` takes another one.
+        storage: the URL of its database, if it was copied to another one.
     """
     words = shlex.split(command)
     if new_name:

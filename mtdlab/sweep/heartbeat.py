@@ -27,7 +27,8 @@ class ClaimLost(Exception):
 class Heartbeat:
     """Records the heartbeat of a trial with its last step, every `HEARTBEAT_SECONDS`.
 
-    step  to be recorded next.
+    Attributes:
+        step: to be recorded next.
     """
 
     def __init__(self, store: Store, claim: Claim, owner: Owner) -> None:
@@ -70,8 +71,9 @@ def recorded_sweep(store: Store, stop: StopRequest) -> Iterator[int]:
 
     Yields the row of the record. A stop that is requested there is one of `stop`, as by SIGTERM.
 
-    Raises MtdlabError if the study was deleted since it was opened, StorageError where the
-    database fails.
+    Raises:
+        MtdlabError: if the study was deleted since it was opened.
+        StorageError: where the database fails.
     """
     row = store.begin_sweep(this_process())
 

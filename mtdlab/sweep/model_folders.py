@@ -22,7 +22,10 @@ STAGED = "model"
 def read_kept_trial(model: Path) -> int:
     """The number of the trial whose model is kept in a folder.
 
-    Raises OSError where there is none, ValueError or KeyError where its record is damaged.
+    Raises:
+        OSError: where there is none.
+        ValueError
+        KeyError: where its record is damaged.
     """
     return int(json.loads((model / RUN).read_text("utf-8"))["trial"])
 
@@ -48,7 +51,8 @@ def folders_of_ended(
 ) -> "Iterator[tuple[Claim, Path]]":
     """The trials that have ended and have a folder in that of the checkpoints.
 
-    shared  the names of folders that are elsewhere, of which those of ended trials are added.
+    Args:
+        shared: the names of folders that are elsewhere, of which those of ended trials are added.
     """
     if shared or checkpoints.exists():
         for claim in store.ended():

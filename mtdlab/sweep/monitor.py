@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 class Watch:
     """What every trial does between its steps: keep its claim, report its scores, be pruned.
 
-    step      the last that was passed.
-    reported  scores by step; where a pruner watches, with those of earlier processes.
+    Attributes:
+        step: the last that was passed.
+        reported: scores by step; where a pruner watches, with those of earlier processes.
     """
 
     def __init__(self, run: TrialRun) -> None:

@@ -18,8 +18,9 @@ def nothing() -> Sequence[str]:
 class Ended:
     """How a trial ended.
 
-    notes  what a reader of the result should know; keep: called once it is recorded, returns what
-           went wrong, as notes.
+    Attributes:
+        notes: what a reader of the result should know.
+        keep: called once it is recorded, returns what went wrong, as notes.
     """
 
     result: Result
@@ -34,8 +35,8 @@ class Objective(ABC):
     def check(self, job: Job) -> dict[str, str]:
         """Raise MtdlabError where something that the trials need is missing; writes no record.
 
-        Returns what all processes of the study must share: digests, and versions
-        (`same_inputs`).
+        Returns:
+            What all processes of the study must share: digests, and versions (`same_inputs`).
         """
 
     def prepare(self, study: OpenStudy) -> str:
@@ -47,7 +48,10 @@ class Objective(ABC):
     def run(self, settings: RunSettings, run: TrialRun) -> Ended:
         """Train one trial. A trial that fails is returned.
 
-        Raises Interrupted where a stop is requested, ClaimLost, and StorageError.
+        Raises:
+            Interrupted: where a stop is requested.
+            ClaimLost
+            StorageError
         """
 
     @abstractmethod

@@ -45,8 +45,10 @@ def open_study(
     A study in which no trial has begun is replaced where the file differs from the recorded one;
     `notify` then gets a sentence.
 
-    Raises MtdlabError where the file differs in more than added trials from that of a study in
-    which a trial has begun, StorageError where the database fails.
+    Raises:
+        MtdlabError: where the file differs in more than added trials from that of a study in which
+            a trial has begun.
+        StorageError: where the database fails.
     """
     # messages and the record name it
     command = without_passwords(command)
@@ -255,10 +257,13 @@ def read_defined(
 ) -> tuple[StudySpec, str]:
     """A study with the profile and --set of its last sweep, and the command of that sweep.
 
-    modules, program  the imported ones, which have to be those of the study.
+    Args:
+        modules, program: the imported ones, which have to be those of the study.
 
-    Raises NothingToReport where the study is missing, MtdlabError where it needs other modules or
-    another program, StorageError where the database fails.
+    Raises:
+        NothingToReport: where the study is missing.
+        MtdlabError: where it needs other modules or another program.
+        StorageError: where the database fails.
     """
     recorded = read_recorded(url, study)
     refuse_other_objective(study, recorded.objective, program.reference if program else "")

@@ -112,8 +112,11 @@ class Reports(Watch):
     def __call__(self, step: int, score: float) -> None:
         """Record a score x 100 after `step` steps.
 
-        Raises TrialError for a step or a score that is none; Interrupted, ClaimLost and
-        optuna.TrialPruned end the trial.
+        Raises:
+            TrialError: for a step or a score that is none.
+            Interrupted
+            ClaimLost
+            optuna.TrialPruned: end the trial.
         """
         number = _number(score)
         if number is None:

@@ -40,7 +40,8 @@ def clock(seconds: float) -> str:
 def describe(parameters: Mapping[str, Any], known: "Mapping[str, Setting]") -> str:
     """A trial's searched parameters in one line, by their symbols: `η=0.985 K/N=8`.
 
-    known  the settings of the study's methods, by name.
+    Args:
+        known: the settings of the study's methods, by name.
     """
     return " ".join(
         f"{_symbol(name, known)}={value:g}"
@@ -65,8 +66,9 @@ def line(
 ) -> str:
     """A finished trial in one line of at most `WIDTH` columns, with its ranking score.
 
-    select_by   the name of that score.
-    head, tail  what stands before and after it.
+    Args:
+        select_by: the name of that score.
+        head, tail: what stands before and after it.
     """
     # imports pandas, which --help does without
     from analysis.data.runs import format_mtd
@@ -126,11 +128,12 @@ LEAST_SHARE = 0.02
 class Tally:
     """Counts and times of the trials of a sweep.
 
-    select_by  the name of the score that ranks them.
-    known      the settings of the study's methods, by name.
-    best       the highest ranking score so far; None before there is one.
-    seconds    durations of the trials that finished during this sweep.
-    running    seconds since its start, and the part that is done, of each running trial.
+    Attributes:
+        select_by: the name of the score that ranks them.
+        known: the settings of the study's methods, by name.
+        best: the highest ranking score so far; None before there is one.
+        seconds: durations of the trials that finished during this sweep.
+        running: seconds since its start, and the part that is done, of each running trial.
     """
 
     planned: int

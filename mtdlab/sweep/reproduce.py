@@ -30,7 +30,9 @@ ENDED = ("COMPLETE", "FAIL", "PRUNED")
 class Repeatable:
     """A trial with what running it again needs.
 
-    settings  its own, at the precision that it ran with; metric: the study's.
+    Attributes:
+        settings: its own, at the precision that it ran with.
+        metric: the study's.
     """
 
     study: str
@@ -43,11 +45,13 @@ class Repeatable:
 class Reproduction:
     """A trial's recorded result beside that of running it again.
 
-    scores       every score of the second run by name, x 100.
-    identical    whether all recorded scores and the loss of every step are the same bits.
-    first_step   the first step whose loss differs, from 1; None where none does, or none is known.
-    environment  what differs between the two runs, by name: the recorded value and the present
-                 one, such as versions and processor.
+    Attributes:
+        scores: every score of the second run by name, x 100.
+        identical: whether all recorded scores and the loss of every step are the same bits.
+        first_step: the first step whose loss differs, from 1; None where none does, or none is
+            known.
+        environment: what differs between the two runs, by name: the recorded value and the present
+            one, such as versions and processor.
     """
 
     trial: RecordedTrial
@@ -69,9 +73,11 @@ def find_repeatable(
 ) -> Repeatable:
     """A trial's recorded settings. modules: the imported ones, for a method that is not built in.
 
-    Raises NothingToReport where study or trial is missing, MtdlabError where the trial has not
-    ended, other modules were imported, or this version has no such settings; StorageError where
-    the database fails.
+    Raises:
+        NothingToReport: where study or trial is missing.
+        MtdlabError: where the trial has not ended, other modules were imported, or this version has
+            no such settings.
+        StorageError: where the database fails.
     """
     trial, recorded = read_trial(url, study, number), read_recorded(url, study)
     if trial.state not in ENDED or not trial.settings:
@@ -109,9 +115,12 @@ def find_repeatable(
 def run_again(repeatable: Repeatable, on_step: OnStep, out: Path | None = None) -> Reproduction:
     """Train with the recorded settings and number of threads; what `on_step` raises ends it.
 
-    out  the folder to save the model into, or None.
+    Args:
+        out: the folder to save the model into, or None.
 
-    Raises TrialError where training fails, MtdlabError where texts, encoder or device are missing.
+    Raises:
+        TrialError: where training fails.
+        MtdlabError: where texts, encoder or device are missing.
     """
     trial, settings = repeatable.trial, repeatable.settings
     with _recorded_threads(trial.environment):

@@ -32,11 +32,14 @@ MODELS = Path("models")
 class SweepResult:
     """The state of a study after a sweep: trials by state, and the exit code.
 
-    select_by  the score that ranks the trials; best  the first by it, None before there is one;
-    look  the last look at the verdict, None without one; failures  the failed trials, by number;
-    too_many_failed  whether they are `max_failed` or more, which ended the sweep;
-    model  where the best trial's model was last saved, None where it is not recorded;
-    keeps_models  whether one is saved: not by a program of the user.
+    Attributes:
+        select_by: the score that ranks the trials.
+        best: the first by it, None before there is one;.
+        look: the last look at the verdict, None without one.
+        failures: the failed trials, by number;.
+        too_many_failed: whether they are `max_failed` or more, which ended the sweep;.
+        model: where the best trial's model was last saved, None where it is not recorded;.
+        keeps_models: whether one is saved: not by a program of the user.
     """
 
     study: str
@@ -83,9 +86,10 @@ def sweep(
     with exit code 1. With `wait` it ends only when no other process runs a trial of the study. With
     `scheduler` the workers are those of a dask cluster.
 
-    Raises MtdlabError where the study was begun with other settings than the file's, or where
-    an encoder, a text or the shared place is missing, or is not that of its first sweep;
-    StorageError where the database fails.
+    Raises:
+        MtdlabError: where the study was begun with other settings than the file's, or where an
+            encoder, a text or the shared place is missing, or is not that of its first sweep.
+        StorageError: where the database fails.
     """
     started = time.perf_counter()
     execution = Execution(jobs, jobs_per_gpu, max_failed, wait, scheduler)

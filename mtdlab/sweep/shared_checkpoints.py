@@ -29,7 +29,8 @@ def checkpoints_place(study: str) -> str:
 def shared_checkpoints(store: Store, folder: Path) -> "SharedCheckpoints | None":
     """Those of the trial whose checkpoints are in `folder`; None where the study shares none.
 
-    Raises StorageError.
+    Raises:
+        StorageError
     """
     url = store.artifacts()
     return None if url is None else SharedCheckpoints.of(Artifacts(url), folder)

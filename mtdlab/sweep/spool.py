@@ -25,8 +25,9 @@ _ARRAYS, _VALUES = "arrays.safetensors", "values.json"
 def save_result(folder: Path, result: Result, identity: str) -> None:
     """Write a result and sync it to the disk. A disk that fails is ignored: the database is next.
 
-    folder    of the trial's checkpoints.
-    identity  what the result depends on: a trial of another identity does not take it.
+    Args:
+        folder: of the trial's checkpoints.
+        identity: what the result depends on: a trial of another identity does not take it.
     """
     values: dict[str, Any] = {
         field.name: getattr(result, field.name)

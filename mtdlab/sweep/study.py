@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 class Job:
     """What every process of a sweep is given.
 
-    url     of the storage; messages of dask show neither it nor the study.
-    models  the absolute folder of the studies' models and checkpoints.
+    Attributes:
+        url: of the storage; messages of dask show neither it nor the study.
+        models: the absolute folder of the studies' models and checkpoints.
     """
 
     spec: StudySpec = field(repr=False)
@@ -46,7 +47,8 @@ class Job:
 class OpenStudy:
     """A study that is open in this process. What Optuna and the record say is read at first use.
 
-    lost  how many trials in succession have lost the connection to the database.
+    Attributes:
+        lost: how many trials in succession have lost the connection to the database.
     """
 
     job: Job

@@ -119,8 +119,9 @@ def _with_precision(settings: TrainerSettings, precision: str | None) -> Trainer
 def fix_precision(study: OpenStudy) -> str:
     """Record the precision of the study's `auto`, unless an earlier sweep has recorded it.
 
-    Returns a sentence where the recorded one is not what `auto` would choose on this machine,
-    else an empty string.
+    Returns:
+        A sentence where the recorded one is not what `auto` would choose on this machine, else an
+        empty string.
     """
     spec = study.spec
     if not _uses_auto(spec):

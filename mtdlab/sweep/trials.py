@@ -28,12 +28,13 @@ POLL_SECONDS = 0.5
 class Execution:
     """How the trials of a sweep are run.
 
-    jobs          worker processes, None for the default; with one, trials run in this process.
-    jobs_per_gpu  worker processes on each GPU, where `jobs` is not given.
-    max_failed    the failed trials of the study that end the sweep; None: any number may fail.
-    wait          whether the sweep stays until no other process runs a trial of the study, so that
-                  it runs the trials of those that die.
-    scheduler     of a dask cluster whose workers run the trials; None: processes of this machine.
+    Attributes:
+        jobs: worker processes, None for the default; with one, trials run in this process.
+        jobs_per_gpu: worker processes on each GPU, where `jobs` is not given.
+        max_failed: the failed trials of the study that end the sweep; None: any number may fail.
+        wait: whether the sweep stays until no other process runs a trial of the study, so that it
+            runs the trials of those that die.
+        scheduler: of a dask cluster whose workers run the trials; None: processes of this machine.
     """
 
     jobs: int | None = None
@@ -67,7 +68,9 @@ def early_server(spec: StudySpec, execution: Execution) -> Iterator[ForkServer |
 class Trials:
     """Runs the trials of one study that wait, and those that are added to it meanwhile.
 
-    ran  how many trials have ended; too_many_failed: whether `max_failed` of the study have failed.
+    Attributes:
+        ran: how many trials have ended.
+        too_many_failed: whether `max_failed` of the study have failed.
     """
 
     def __init__(
@@ -80,8 +83,9 @@ class Trials:
     ) -> None:
         """The trials of a study.
 
-        sweep   the row of the sweep that runs them.
-        server  of workers, which has been started early (`early_server`).
+        Args:
+            sweep: the row of the sweep that runs them.
+            server: of workers, which has been started early (`early_server`).
         """
         self.study, self.spec, self.store, self.stop = study, study.spec, study.store, stop
         self.ran, self.too_many_failed = 0, False

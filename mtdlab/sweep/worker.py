@@ -29,7 +29,8 @@ _LOG = logging.getLogger(__name__)
 def open_in_process(job: Job) -> OpenStudy:
     """A study, opened once per process: connections must not be shared between processes.
 
-    Raises MtdlabError if it is no longer in the database.
+    Raises:
+        MtdlabError: if it is no longer in the database.
     """
     expect_server(job.url)
     store = open_store(job.url, job.spec.name)

@@ -62,7 +62,8 @@ class Channel:
 def main(descriptor: int, alive: int) -> None:
     """Run calls that arrive on a socket.
 
-    alive  a pipe whose other end the sweep alone holds: it is closed when the sweep ends.
+    Args:
+        alive: a pipe whose other end the sweep alone holds: it is closed when the sweep ends.
     """
     channel = Channel(Connection(descriptor))
     threading.Thread(target=_send_signals, args=(channel,), daemon=True).start()

@@ -71,7 +71,8 @@ class Workers:
     ) -> None:
         """The processes have `threads` threads each.
 
-        server  ended with the workers; by default a new one, which imports nothing.
+        Args:
+            server: ended with the workers; by default a new one, which imports nothing.
         """
         self.count = count
         self._call, self._stop, self._on_death = call, stop, on_death
