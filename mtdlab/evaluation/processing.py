@@ -97,7 +97,8 @@ def parse_flow(text: str) -> Flow:
 class ActNorm(nn.Module):
     """Shift and scale of D dimensions, (x + b) · exp(3 s).
 
-    The first rows that it maps, (N, D), initialise it: their mean becomes 0, their variance 1.
+    The first rows that it maps, (N, D), initialise it: their mean becomes 0, their variance 1
+    unless they are constant.
     """
 
     def __init__(self, dimension: int, *, initialised: bool = False) -> None:
@@ -117,7 +118,9 @@ class ActNorm(nn.Module):
     def _initialise(self, rows: Tensor) -> None:
         self.shift.copy_(-rows.mean(dim=0))
         deviation = rows.std(dim=0, correction=0)
-        self.log_scale.copy_(-(deviation + 1e-6).log() / 3)
+        # all-MiniLM-L6-v2 has a constant dimension; scaled by 1e6 in each step it overflows
+        constant = deviation <= 1e-6 * deviation.max()
+        self.log_scale.copy_(-(deviation + 1e-6).masked_fill(constant, 1.0).log() / 3)
         self.initialised = True
 
     def inverse(self, rows: Tensor) -> Tensor:
