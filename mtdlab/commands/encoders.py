@@ -92,13 +92,13 @@ def evaluate(
         ),
     ] = None,
     flow: Annotated[
-        int | None,
+        str | None,
         typer.Option(
-            min=0,
-            metavar="SEED",
+            metavar="SEED[,NAME=VALUE,...]",
             show_default=False,
             help="Map each task's own sentences to a normal distribution by a flow (BERT-flow), "
-            "trained with this seed.",
+            "trained with this seed. Settings: levels, depth, width, permutation (reversed or "
+            "random), batch_size, learning_rate.",
         ),
     ] = None,
     pairs: Annotated[
@@ -111,6 +111,7 @@ def evaluate(
 ) -> None:
     """Score an encoder on the tasks that papers report."""
     from mtdlab.evaluation.evaluate import evaluate as score
+    from mtdlab.evaluation.processing import parse_flow
     from mtdlab.evaluation.table import as_fields, as_text
 
     result = score(
@@ -119,7 +120,7 @@ def evaluate(
         data=data,
         pooling=pooling,
         whiten=whiten,
-        flow=flow,
+        flow=None if flow is None else parse_flow(flow),
         pairs=pairs,
         mteb=mteb,
         evaluator=evaluator,

@@ -49,7 +49,7 @@ def evaluate(
     data: str | Path | None = None,
     pooling: str | None = None,
     whiten: int | None = None,
-    flow: int | None = None,
+    flow: int | Flow | None = None,
     pairs: str | Path | None = None,
     mteb: str | Path | None = None,
     evaluator: str | None = None,
@@ -66,7 +66,7 @@ def evaluate(
     data     a folder in SentEval's layout; None: MTDLAB_DATA, if it is set, or the folder
              `senteval` in it.
     whiten   dimensions kept by whitening; None: none.
-    flow     seed of a flow (BERT-flow); None: none.
+    flow     settings of a flow (BERT-flow), or its seed alone; None: none.
     pairs    a tab-separated file of first, second, score, for alignment and uniformity.
     mteb     a folder for MTEB's tree of results.
     evaluator  MODULE:FUNCTION, by default that of MTDLAB_EVALUATOR; without tasks it alone scores.
@@ -164,11 +164,11 @@ def _encode(name: str, named: Representation | None, given: _Data, advance: Adva
     return _Embedded(suite, vectors, str(device), representation, encoder.model, external)
 
 
-def _processing(whiten: int | None, flow: int | None) -> Processing | None:
+def _processing(whiten: int | None, flow: int | Flow | None) -> Processing | None:
     if whiten is not None and flow is not None:
         raise MtdlabError("whitening and a flow cannot be combined; give --whiten or --flow")
     if flow is not None:
-        return Flow(flow)
+        return Flow(seed=flow) if isinstance(flow, int) else flow
     return None if whiten is None else Whiten(whiten)
 
 

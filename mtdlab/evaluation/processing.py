@@ -2,170 +2,39 @@
 
 Whitening, and BERT-flow (Li et al., EMNLP 2020), which maps sentence vectors to a standard normal
 distribution. An invertible network f is trained on the vectors alone to maximise
-log N(f(u); 0, I) + log |det ∂f/∂u|; the cosine of f(u) is the score. It has two levels of three
-steps; after the first level half of the dimensions are split off to the prior. A step is actnorm
-(scale and shift, initialised by the first batch), a fixed random permutation of the dimensions, and
-an additive coupling of their two halves through a small network.
+log N(f(u); 0, I) + log |det ∂f/∂u|; the cosine of f(u) is the score. Network, objective and
+optimizer are those of the published program; docs/methods/post-processing.md compares the two.
 
-Letters: N vectors, D dimension, k dimensions kept.
+Letters: P pairs or sentences, N vectors, D dimension, k dimensions kept.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor, nn
 
 from analysis.measures.geometry import fit_whitening
+from mtdlab.errors import MtdlabError
+from mtdlab.settings import first_error, setting
 
 Floats = NDArray[np.float64]
-
-LEVELS, STEPS, WIDTH = 2, 3, 32
-LEARNING_RATE, BATCH = 1e-3, 32
-"""Adam, one epoch. The batch size is this program's choice."""
-LEAST = 2 * LEVELS
-"""Dimensions of a vector: each level couples two halves."""
-
-
-class FlowStep(nn.Module):
-    """Actnorm, permutation, additive coupling of D dimensions."""
-
-    order: Tensor
-    inverse_order: Tensor
-
-    def __init__(self, dimension: int) -> None:
-        super().__init__()
-        self.shift = nn.Parameter(torch.zeros(dimension))
-        self.log_scale = nn.Parameter(torch.zeros(dimension))
-        order = torch.randperm(dimension)
-        self.register_buffer("order", order)
-        self.register_buffer("inverse_order", order.argsort())
-        self.unchanged = dimension // 2
-        last = nn.Linear(WIDTH, dimension - self.unchanged)
-        # the coupling starts as the identity
-        nn.init.zeros_(last.weight)
-        nn.init.zeros_(last.bias)
-        self.network = nn.Sequential(
-            nn.Linear(self.unchanged, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH), nn.ReLU(), last
-        )
-
-    @torch.no_grad()
-    def initialise(self, rows: Tensor) -> None:
-        """Give each dimension of rows (N, D) mean 0 and variance 1, unless it is constant."""
-        deviation = rows.std(dim=0, correction=0)
-        constant = deviation <= 1e-6 * deviation.max()
-        self.log_scale.copy_(-deviation.masked_fill(constant, 1.0).log())
-        self.shift.copy_(-rows.mean(dim=0))
-
-    def forward(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows (N, D), and log |det| () of the Jacobian, which is equal for all rows."""
-        rows = (rows + self.shift) * self.log_scale.exp()
-        first, second = rows[:, self.order].split(
-            [self.unchanged, len(self.order) - self.unchanged], dim=1
-        )
-        return torch.cat([first, second + self.network(first)], dim=1), self.log_scale.sum()
-
-    def inverse(self, rows: Tensor) -> Tensor:
-        """The rows (N, D) that `forward` maps to `rows`."""
-        first, second = rows.split([self.unchanged, len(self.order) - self.unchanged], dim=1)
-        rows = torch.cat([first, second - self.network(first)], dim=1)[:, self.inverse_order]
-        return rows * (-self.log_scale).exp() - self.shift
-
-
-class FlowNetwork(nn.Module):
-    """The invertible network: levels of steps, the second on half the dimensions."""
-
-    def __init__(self, dimension: int) -> None:
-        """Initialised from torch's global generator. Raises ValueError below 4 dimensions."""
-        super().__init__()
-        if dimension < LEAST:
-            raise ValueError(f"vectors have {dimension} dimensions; a flow needs at least {LEAST}")
-        self.levels = nn.ModuleList()
-        for level in range(LEVELS):
-            width = dimension if level == 0 else dimension - dimension // 2
-            self.levels.append(nn.ModuleList(FlowStep(width) for _ in range(STEPS)))
-        self.split = dimension // 2
-
-    @torch.no_grad()
-    def initialise(self, rows: Tensor) -> None:
-        """Initialise every actnorm by a first batch (N, D)."""
-        for level, steps in enumerate(self.levels):
-            rows = rows if level == 0 else rows[:, self.split :]
-            for step in _steps(steps):
-                step.initialise(rows)
-                rows, _ = step(rows)
-
-    def forward(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Vectors z (N, D) of rows (N, D), and log |det ∂z/∂rows| (), equal for all rows."""
-        split_off, determinant = [], rows.new_zeros(())
-        for level, steps in enumerate(self.levels):
-            if level:
-                split_off.append(rows[:, : self.split])
-                rows = rows[:, self.split :]
-            for step in _steps(steps):
-                rows, logarithm = step(rows)
-                determinant = determinant + logarithm
-        return torch.cat([*split_off, rows], dim=1), determinant
-
-    def inverse(self, rows: Tensor) -> Tensor:
-        """The rows (N, D) that `forward` maps to `rows`."""
-        split_off, rows = rows[:, : self.split], rows[:, self.split :]
-        for level in reversed(range(LEVELS)):
-            for step in reversed(_steps(self.levels[level])):
-                rows = step.inverse(rows)
-            rows = torch.cat([split_off, rows], dim=1) if level else rows
-        return rows
-
-    def log_likelihood(self, rows: Tensor) -> Tensor:
-        """Mean of log N(f(u); 0, I) + log |det ∂f/∂u|, (), over rows (N, D)."""
-        vectors, determinant = self.forward(rows)
-        dimension = rows.shape[1]
-        density = -(vectors.square().sum(dim=1) + dimension * math.log(2 * math.pi)) / 2
-        return density.mean() + determinant
-
-
-def _steps(level: nn.Module) -> list[FlowStep]:
-    return [step for step in level.children() if isinstance(step, FlowStep)]
-
-
-def fit_flow(vectors: Floats, seed: int = 0) -> FlowNetwork:
-    """A flow trained for one epoch on vectors (N, D); the same for the same seed.
-
-    Raises ValueError below 4 dimensions, or for values that are not finite.
-    """
-    if not np.isfinite(vectors).all():
-        raise ValueError("sentence vectors are not finite")
-    rows = torch.from_numpy(vectors).float()
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        flow = FlowNetwork(rows.shape[1])
-        batches = rows[torch.randperm(len(rows))].split(BATCH)
-    flow.initialise(batches[0])
-    optimizer = torch.optim.Adam(flow.parameters(), lr=LEARNING_RATE)
-    with torch.enable_grad():
-        for batch in batches:
-            optimizer.zero_grad()
-            (-flow.log_likelihood(batch)).backward()
-            optimizer.step()
-    return flow.eval()
-
-
-def apply_flow(vectors: Floats, seed: int = 0) -> Floats:
-    """f(u) (N, D) of the vectors (N, D) on which the flow is trained. Raises as `fit_flow`."""
-    flow = fit_flow(vectors, seed)
-    with torch.no_grad():
-        mapped, _ = flow.forward(torch.from_numpy(vectors).float())
-    return mapped.numpy().astype(np.float64)
+Sides = tuple[Floats, Floats]
 
 
 class Processing(Protocol):
     """A map of the vectors of one task."""
 
-    def __call__(self, vectors: Floats) -> Floats:
-        """(N, D) to (N, k). Raises ValueError where it cannot be fitted to the vectors."""
+    def __call__(self, first: Floats, second: Floats) -> Sides:
+        """Both sides of P pairs, (P, D) to (P, k); of single sentences the second is (0, D).
+
+        Raises ValueError where the map cannot be fitted to the vectors.
+        """
 
     def __str__(self) -> str:
         """In a few words, for the heading of a table."""
@@ -177,23 +46,237 @@ class Whiten:
 
     dimensions: int
 
-    def __call__(self, vectors: Floats) -> Floats:
+    def __call__(self, first: Floats, second: Floats) -> Sides:
         """Whitened vectors of unit length. Raises ValueError if they span too little."""
-        return fit_whitening(vectors, self.dimensions).apply(vectors)
+        whitening = fit_whitening(np.concatenate([first, second]), self.dimensions)
+        return whitening.apply(first), whitening.apply(second)
 
     def __str__(self) -> str:
         return f"whitened to {self.dimensions} dimensions"
 
 
-@dataclass(frozen=True)
-class Flow:
-    """BERT-flow, trained on the vectors with this seed."""
+class Flow(BaseModel):
+    """BERT-flow. The defaults are those of the published program."""
 
-    seed: int = 0
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
-    def __call__(self, vectors: Floats) -> Floats:
-        """Vectors of equal dimension. Raises ValueError below 4 dimensions."""
-        return apply_flow(vectors, self.seed)
+    seed: int = setting(0, "of the initial weights, the order of the pairs, the permutations", ge=0)
+    levels: int = setting(3, "groups of steps; half of the dimensions leave after each", ge=1)
+    depth: int = setting(3, "steps of a level", ge=1)
+    width: int = setting(32, "hidden units of a coupling network", ge=1)
+    permutation: Literal["reversed", "random"] = setting(
+        "reversed", "of the dimensions before a coupling; the paper has random ones"
+    )
+    batch_size: int = setting(32, "pairs, of both sides", ge=1)
+    learning_rate: float = setting(1e-3, "constant", gt=0)
+
+    def __call__(self, first: Floats, second: Floats) -> Sides:
+        """Vectors of equal dimension. Raises ValueError for too few dimensions."""
+        flow = fit_flow(first, second, self)
+        with torch.no_grad():
+            mapped = [flow(torch.from_numpy(side))[0].numpy() for side in (first, second)]
+        return mapped[0], mapped[1]
 
     def __str__(self) -> str:
-        return f"mapped by a flow (seed {self.seed})"
+        changed = self.model_dump(exclude_defaults=True, exclude={"seed"})
+        parts = [f"seed {self.seed}", *(f"{name} {value}" for name, value in changed.items())]
+        return f"mapped by a flow ({', '.join(parts)})"
+
+
+def parse_flow(text: str) -> Flow:
+    """Settings as `0,levels=2`: the seed, then others. Raises MtdlabError for what is none."""
+    seed, *others = text.split(",")
+    try:
+        return Flow.model_validate({"seed": seed} | dict(other.split("=", 1) for other in others))
+    except ValidationError as error:
+        raise MtdlabError(f"--flow {text}: {first_error(error)}") from None
+    except ValueError:
+        raise MtdlabError(f"--flow {text}: give a seed, then NAME=VALUE after commas") from None
+
+
+class ActNorm(nn.Module):
+    """Shift and scale of D dimensions, (x + b) · exp(3 s).
+
+    The first rows that it maps, (N, D), initialise it: their mean becomes 0, their variance 1
+    unless they are constant.
+    """
+
+    def __init__(self, dimension: int, *, initialised: bool = False) -> None:
+        """initialised: the first rows do not initialise it; it starts as the identity."""
+        super().__init__()
+        self.shift = nn.Parameter(torch.zeros(dimension))
+        self.log_scale = nn.Parameter(torch.zeros(dimension))
+        self.initialised = initialised
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Rows (N, D)."""
+        if not self.initialised:
+            self._initialise(rows)
+        return (rows + self.shift) * (3 * self.log_scale).exp()
+
+    @torch.no_grad()
+    def _initialise(self, rows: Tensor) -> None:
+        self.shift.copy_(-rows.mean(dim=0))
+        deviation = rows.std(dim=0, correction=0)
+        # all-MiniLM-L6-v2 has a constant dimension; scaled by 1e6 in each step it overflows
+        constant = deviation <= 1e-6 * deviation.max()
+        self.log_scale.copy_(-(deviation + 1e-6).masked_fill(constant, 1.0).log() / 3)
+        self.initialised = True
+
+    def inverse(self, rows: Tensor) -> Tensor:
+        """The rows (N, D) that `forward` maps to `rows`."""
+        return rows * (-3 * self.log_scale).exp() - self.shift
+
+    def log_determinant(self) -> Tensor:
+        """log |det| (), of the Jacobian, the same for all rows."""
+        return 3 * self.log_scale.sum()
+
+
+class FlowStep(nn.Module):
+    """Actnorm, permutation, additive coupling of D dimensions: half of them shifts the others."""
+
+    order: Tensor
+
+    def __init__(self, order: Tensor, width: int) -> None:
+        """order: the permutation (D,), of 2 dimensions at least."""
+        super().__init__()
+        self.norm = ActNorm(len(order))
+        self.register_buffer("order", order)
+        first, second = (len(half) for half in order.chunk(2))
+        inner = [nn.Linear(each, width, bias=False) for each in (first, width)]
+        for linear in inner:
+            nn.init.normal_(linear.weight, std=0.05)
+        last = nn.Linear(width, second, bias=False)
+        # the coupling starts as the identity
+        nn.init.zeros_(last.weight)
+        self.network = nn.Sequential(
+            *(layer for linear in inner for layer in (linear, ActNorm(width), nn.ReLU())),
+            last,
+            ActNorm(second, initialised=True),
+        )
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Rows (N, D)."""
+        first, second = self.norm(rows)[:, self.order].chunk(2, dim=1)
+        return torch.cat([first, second + self.network(first)], dim=1)
+
+    def inverse(self, rows: Tensor) -> Tensor:
+        """The rows (N, D) that `forward` maps to `rows`."""
+        first, second = rows.chunk(2, dim=1)
+        rows = torch.cat([first, second - self.network(first)], dim=1)
+        return self.norm.inverse(rows[:, self.order.argsort()])
+
+
+class FlowNetwork(nn.Module):
+    """The invertible network: levels of steps, each level on half the dimensions of the last."""
+
+    def __init__(self, dimension: int, settings: Flow) -> None:
+        """Initialised from torch's global generator, then by the first rows that it maps.
+
+        Raises ValueError where a level would have fewer than 2 dimensions.
+        """
+        super().__init__()
+        least = 2 ** (settings.levels - 1) + 1
+        if dimension < least:
+            raise ValueError(
+                f"vectors have {dimension} dimensions; a flow of {settings.levels} levels needs at "
+                f"least {least}"
+            )
+        self.levels: list[list[FlowStep]] = []
+        self.sizes: list[int] = []
+        for _ in range(settings.levels):
+            orders = [_order(dimension, settings.permutation) for _ in range(settings.depth)]
+            self.levels.append([FlowStep(order, settings.width) for order in orders])
+            self.sizes.append(dimension // 2)
+            dimension -= dimension // 2
+        # the last level is not split
+        self.sizes[-1] += dimension
+        self.steps = nn.ModuleList(step for level in self.levels for step in level)
+
+    def forward(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Vectors z (N, D) of rows (N, D), and log |det ∂z/∂rows| (), equal for all rows."""
+        split_off: list[Tensor] = []
+        for number, level in enumerate(self.levels):
+            if number:
+                rows, rest = rows.chunk(2, dim=1)
+                split_off.append(rest)
+            for step in level:
+                rows = step(rows)
+        scales = [step.norm.log_determinant() for level in self.levels for step in level]
+        return torch.cat([*split_off, rows], dim=1), torch.stack(scales).sum()
+
+    def inverse(self, rows: Tensor) -> Tensor:
+        """The rows (N, D) that `forward` maps to `rows`."""
+        *split_off, rows = rows.split(self.sizes, dim=1)
+        for number, level in reversed(list(enumerate(self.levels))):
+            for step in reversed(level):
+                rows = step.inverse(rows)
+            rows = torch.cat([rows, split_off[number - 1]], dim=1) if number else rows
+        return rows
+
+    def bits_per_dimension(self, rows: Tensor) -> Tensor:
+        """−[log N(f(u); 0, I) + log |det ∂f/∂u|] / (D log 2), (), its mean over rows (N, D)."""
+        vectors, determinant = self.forward(rows)
+        dimension = rows.shape[1]
+        square = vectors.square().sum(dim=1).mean()
+        density = -(square + dimension * math.log(2 * math.pi)) / 2
+        return -(density + determinant) / (dimension * math.log(2))
+
+
+def _order(dimension: int, permutation: str) -> Tensor:
+    if permutation == "random":
+        return torch.randperm(dimension)
+    return torch.arange(dimension).flip(0)
+
+
+def fit_flow(first: Floats, second: Floats, settings: Flow) -> FlowNetwork:
+    """A flow in float64, trained for one epoch on both sides of P pairs, (P, D).
+
+    second  (0, D) for single sentences.
+
+    The same for the same seed. Raises ValueError as `FlowNetwork`.
+    """
+    sides = [torch.from_numpy(side) for side in (first, second) if len(side)]
+    size = min(settings.batch_size, len(first))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        flow = FlowNetwork(first.shape[1], settings).double()
+        # one batch initialises the flow before an epoch of full batches, which then ends in a
+        # second pass, as the program's input does
+        order = torch.cat([torch.randperm(len(first)) for _ in range(2)])
+    batches = order[: (len(first) // size + 1) * size].split(size)
+    train_flow(flow, [[side[rows] for side in sides] for rows in batches], settings.learning_rate)
+    return flow
+
+
+CLIP, DECAY, EPSILON = 1.0, 0.01, 1e-6
+MOMENTUM, SQUARES = 0.9, 0.999
+"""Of AdamW: maximum norm of the gradient, weight decay of all parameters, ε, β₁, β₂."""
+
+
+@torch.no_grad()
+def train_flow(
+    flow: FlowNetwork, batches: Sequence[Sequence[Tensor]], learning_rate: float
+) -> None:
+    """Initialise a flow by the first side of the first batch, and train it on the others.
+
+    batches  of each the sides, (N, D); the loss is the sum of their `bits_per_dimension`.
+
+    AdamW without bias correction, as in BERT's program; torch's has it.
+    """
+    flow(batches[0][0])
+    parameters = list(flow.parameters())
+    moments = [(torch.zeros_like(each), torch.zeros_like(each)) for each in parameters]
+    for sides in batches[1:]:
+        with torch.enable_grad():
+            loss = torch.stack([flow.bits_per_dimension(side) for side in sides]).sum()
+        gradients = torch.autograd.grad(loss, parameters)
+        scale = 1 / torch.nn.utils.get_total_norm(gradients).div(CLIP).clamp(min=1)
+        for parameter, unclipped, (mean, square) in zip(
+            parameters, gradients, moments, strict=True
+        ):
+            gradient = unclipped * scale
+            mean.lerp_(gradient, 1 - MOMENTUM)
+            square.lerp_(gradient.square(), 1 - SQUARES)
+            change = mean / (square.sqrt() + EPSILON) + DECAY * parameter
+            parameter.sub_(learning_rate * change)

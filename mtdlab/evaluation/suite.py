@@ -205,18 +205,18 @@ class Suite(Generic[T]):
 
         Raises ValueError where they are not finite, zero, all alike, or span too little.
         """
-        sides = [
-            [self.sentences.rows(side) for side in (part.first, part.second)] for part in parts
-        ]
-        every = vectors[np.concatenate([rows for side in sides for rows in side])]
-        every = every.astype(np.float64)
-        check_directions(every)
-        shown = every if processing is None else processing(every)
+        texts = ([part.first for part in parts], [part.second for part in parts])
+        first, second = (
+            vectors[np.concatenate([self.sentences.rows(part) for part in side])].astype(np.float64)
+            for side in texts
+        )
+        check_directions(np.concatenate([first, second]))
+        if processing is not None:
+            first, second = processing(first, second)
         if isinstance(parts[0], Pairs):
-            shown = normalise_rows(shown)
-        lengths = np.cumsum([len(rows) for side in sides for rows in side])[:-1]
-        pieces = np.split(shown, lengths)
-        return list(zip(pieces[::2], pieces[1::2], strict=True))
+            first, second = normalise_rows(first), normalise_rows(second)
+        ends = np.cumsum([len(part) for part in parts])[:-1]
+        return list(zip(np.split(first, ends), np.split(second, ends), strict=True))
 
 
 def embed_suite(

@@ -76,7 +76,7 @@ def as_fields(report: ScoreReport) -> dict[str, Any]:
         "model": report.model,
         **(asdict(report.representation) if report.representation else {}),
         "whiten": processing.dimensions if isinstance(processing, Whiten) else None,
-        "flow": processing.seed if isinstance(processing, Flow) else None,
+        "flow": processing.model_dump() if isinstance(processing, Flow) else None,
         "remark": report.remark,
         "device": report.device,
         "tasks": [_task_fields(score) for score in report.scores],

@@ -107,7 +107,7 @@ def test_word_vectors_are_evaluated_like_an_encoder(
     assert "have no vector" in as_text(plain)[1]
     assert "mapped by a flow (seed 1)" in as_text(flowed)[0]
     described = as_fields(flowed)
-    assert (described["flow"], described["whiten"]) == (1, None)
+    assert (described["flow"]["seed"], described["whiten"]) == (1, None)
     with pytest.raises(MtdlabError, match="whitening and a flow cannot be combined"):
         run("builtin", whiten=3, flow=0)
     with pytest.raises(MtdlabError, match="no --pooling and no --mteb"):

@@ -16,7 +16,7 @@ def test_each_method_has_its_published_row() -> None:
         ("base", "IS-BERT"): 66.58,
         ("base", "CT-BERT"): 72.05,
         ("base", "DeCLUTR-RoBERTa"): 69.99,
-        ("base", "BERT-flow"): 66.55,
+        ("base", "BERT-flow on NLI text (evaluated by SimCSE)"): 66.55,
         ("base", "GloVe (avg.)"): 61.32,
         ("base", "ConSERT-BERT (unsupervised)"): 72.74,
         ("base", "ESimCSE-BERT"): 78.27,
