@@ -89,7 +89,7 @@ PRESETS: Mapping[str, Mapping[str, Preset]] = {
     "sncse": {INTENDED: {}, PUBLISHED: {**_SIMCSE, "contracted_not": "kept"}},
     "consert": {
         INTENDED: {},
-        PAPER: {"training_pooling": "last2"},
+        PAPER: {"training_pooling": "same"},
         PUBLISHED: {
             "training_pooling": "mean",
             "rescaled_dropout": False,

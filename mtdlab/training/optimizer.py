@@ -49,14 +49,12 @@ def set_rates(optimizer: torch.optim.Optimizer, step: int, settings: TrainerSett
         factor = first / second
     if not settings.adam_bias_correction or settings.adam_formula == "transformers":
         epsilon /= second
-    decay = settings.weight_decay / factor
-    if settings.adam_formula == "transformers":
-        kept = 1 - rate * settings.weight_decay
-        factor, decay = factor * kept, decay / kept
     for group in optimizer.param_groups:
-        group["lr"], group["eps"] = rate * factor, epsilon
         # a group without weight decay stays without
-        group["weight_decay"] = decay if group["weight_decay"] else 0.0
+        decay = settings.weight_decay if group["weight_decay"] else 0.0
+        kept = 1 - rate * decay if settings.adam_formula == "transformers" else 1.0
+        group["lr"], group["eps"] = rate * factor * kept, epsilon
+        group["weight_decay"] = decay / (factor * kept)
 
 
 def clip_gradients(optimizer: torch.optim.Optimizer, settings: TrainerSettings) -> None:
