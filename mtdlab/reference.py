@@ -1,6 +1,6 @@
 """Write the generated reference pages: `python -m mtdlab.reference docs/reference`.
 
-`settings.md` is generated as a whole. In the other pages of the folder the text between
+`settings.md` is generated as a whole. In the other pages, and those of methods, the text between
 `<!-- generated: NAME -->` and `<!-- end -->` is replaced; the rest is written by hand.
 """
 
@@ -8,6 +8,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -16,7 +17,13 @@ from typer.utils import get_params_from_function
 
 from analysis.report.reference import columns_markdown, files_markdown, frames_markdown
 from mtdlab.cli import app
-from mtdlab.config.reference import presets_markdown, settings_markdown, study_keys_markdown
+from mtdlab.config.reference import (
+    preset_markdown,
+    presets_markdown,
+    settings_markdown,
+    study_keys_markdown,
+)
+from mtdlab.methods.presets import PRESETS
 from mtdlab.settings.limits import limits_markdown
 
 _REGION = re.compile(r"(<!-- generated: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -38,6 +45,7 @@ REGIONS: Mapping[str, Callable[[], str]] = {
     "study-keys": study_keys_markdown,
     "limits": limits_markdown,
     "presets": presets_markdown,
+    **{f"presets-{method}": partial(preset_markdown, method) for method in PRESETS},
     "frames": frames_markdown,
     "files": files_markdown,
     "columns": columns_markdown,
@@ -50,9 +58,9 @@ def page(text: str) -> str:
 
 
 def write_pages(folder: Path) -> None:
-    """Bring the pages of the folder docs/reference up to date."""
+    """Bring the pages of the folder docs/reference, and docs/methods beside it, up to date."""
     (folder / "settings.md").write_text(settings_markdown(), encoding="utf-8")
-    for path in sorted(folder.glob("*.md")):
+    for path in sorted([*folder.glob("*.md"), *folder.parent.glob("methods/*.md")]):
         path.write_text(page(path.read_text(encoding="utf-8")), encoding="utf-8")
 
 

@@ -9,9 +9,10 @@ from mtdlab.terminal import print_text
 
 
 def methods(import_: opt.Imports = None, as_json: opt.AsJson = False) -> None:
-    """List the training methods with their settings and defaults."""
+    """List the training methods with their settings, defaults and presets."""
     from mtdlab.config.reference import method_settings
     from mtdlab.methods.registry import find_method, method_names
+    from mtdlab.settings.trainer import INTENDED
 
     import_named(import_)
     found = {name: find_method(name) for name in method_names()}
@@ -21,11 +22,15 @@ def methods(import_: opt.Imports = None, as_json: opt.AsJson = False) -> None:
     for name, method in found.items():
         print_text(f"{name}: {method.title} ({method.source})")
         rows = [
-            {"setting": setting.name, "default": _format_default(setting.default)}
+            {"setting": setting.name, "default": _format(setting.default)}
             for setting in method_settings(name)
         ]
         if rows:
             print_table(rows)
+        for preset, values in method.Settings.presets.items():
+            if values and preset != INTENDED:
+                listed = ", ".join(f"{each} {_format(value)}" for each, value in values.items())
+                print_text(f"preset {preset}: {listed}")
         print_text()
     print_text("Settings of all methods, and what each setting means: docs/reference/settings.md.")
 
@@ -40,10 +45,18 @@ def schema(import_: opt.Imports = None) -> None:
 
 def _method_fields(method: Any) -> dict[str, Any]:
     from mtdlab.settings import settings_of
+    from mtdlab.settings.trainer import Multiple
 
     return {
         "title": method.title,
         "source": method.source,
+        "presets": {
+            preset: {
+                name: str(value) if isinstance(value, Multiple) else value
+                for name, value in values.items()
+            }
+            for preset, values in method.Settings.presets.items()
+        },
         "settings": {
             setting.name: {"default": setting.default, "description": setting.description}
             for setting in settings_of(method.Settings).values()
@@ -51,5 +64,5 @@ def _method_fields(method: Any) -> dict[str, Any]:
     }
 
 
-def _format_default(default: Any) -> str:
-    return "none" if default in (None, "") else str(default)
+def _format(value: Any) -> str:
+    return "none" if value in (None, "") else str(value)

@@ -5,8 +5,10 @@ from typing import Any
 
 from mtdlab.config.search import STRATA
 from mtdlab.config.study_file import StudyFile
+from mtdlab.methods.presets import PRESETS, SAID, changed_settings
 from mtdlab.methods.registry import BUILTIN, find_method, method_names
 from mtdlab.settings import Setting, TrainerSettings, settings_of
+from mtdlab.settings.trainer import INTENDED
 
 _HEAD = """\
 # Settings
@@ -46,24 +48,47 @@ def settings_markdown() -> str:
 
 
 def presets_markdown() -> str:
-    """The presets of MoCoSE, a row for each setting that one of them or the paper determines."""
-    # imported here: the module is of one method, and study files are read without it
-    from mtdlab.methods.mocose_settings import FIXED, PRESETS, SOURCES, MoCoSESettings
-
-    presets = {
-        name: MoCoSESettings.model_validate({"preset": name}).model_dump() for name in PRESETS
+    """The values of every preset that differ from the method's defaults, a column a preset."""
+    columns = {
+        f"{find_method(method).title} `{preset}`": changed_settings(method, preset)
+        for method, presets in PRESETS.items()
+        for preset in presets
+        if changed_settings(method, preset)
     }
-    head = "| setting | " + " | ".join(f"`{name}`" for name in presets) + " | paper and program |"
+    names = {name: None for values in columns.values() for name in values}
     rows = [
-        f"| `{name}` | "
-        + " | ".join(_default(values[name]) for values in presets.values())
-        + f" | {source} |"
-        for name, source in SOURCES.items()
+        [
+            f"`{name}`",
+            *(_default(values[name]) if name in values else "" for values in columns.values()),
+        ]
+        for name in names
     ]
-    rows += [
-        f"| {name} | the same | the same | the same | {what} |" for name, what in FIXED.items()
+    return _markdown(["setting", *columns], rows)
+
+
+def preset_markdown(method: str) -> str:
+    """What paper and program of a method say, its defaults, and the values of its presets."""
+    kind, presets = find_method(method).Settings, PRESETS[method]
+    columns = [
+        {**kind(method=method, preset=name).model_dump(), **presets[INTENDED], **presets[name]}
+        for name in presets
     ]
-    return "\n".join([head, "|---" * (len(presets) + 2) + "|", *rows])
+    rows = [
+        [
+            f"`{name}`" if name in kind.model_fields else name,
+            said.paper,
+            said.program,
+            *(said.here or _default(values[name]) for values in columns),
+            said.effect,
+        ]
+        for name, said in SAID[method].items()
+    ]
+    heads = ["default" if name == INTENDED else f"`{name}`" for name in presets]
+    return _markdown(["setting", "paper", "program", *heads, "effect of the program's"], rows)
+
+
+def _markdown(head: list[str], rows: list[list[str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])
 
 
 def study_schema() -> dict[str, Any]:
@@ -78,6 +103,8 @@ def study_schema() -> dict[str, Any]:
             }
             known.setdefault(setting, kept)
     known["method"] = {"enum": method_names(), "default": known["method"]["default"]}
+    presets = {name: None for each in method_names() for name in find_method(each).Settings.presets}
+    known["preset"]["enum"] = [*presets]
     section = {"type": "object", "additionalProperties": False}
     mtd = {
         "strata": {"type": "array", "items": {"type": "number"}, "minItems": 1},

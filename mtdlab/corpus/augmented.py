@@ -20,7 +20,7 @@ from mtdlab.corpus.negation import negate
 from mtdlab.data_paths import is_folder
 from mtdlab.device import Device
 from mtdlab.errors import MtdlabError
-from mtdlab.settings.augmentation import NEGATION, TEXT_LEVEL, Augmentation
+from mtdlab.settings.augmentation import NEGATIONS, TEXT_LEVEL, Augmentation
 
 _ROWS = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
 """A US keyboard; each row is half a key to the right of the one above."""
@@ -134,7 +134,9 @@ def augment(
     while the corpus is read: a million sentences need a GPU. A model in a folder is known by its
     files' content, one of the hub by its name. Raises MtdlabError where a folder cannot be read.
     """
-    on_text = tuple(each for each in augmentations if each.name in (*TEXT_LEVEL, NEGATION))
+    on_text = tuple(
+        each for each in augmentations if each.name in (*TEXT_LEVEL, *NEGATIONS.values())
+    )
     if not on_text:
         return None
     spelled = "+".join(map(str, on_text))
@@ -167,8 +169,9 @@ def _draws(name: str, number: int) -> Random:
 def _change(augmentation: Augmentation, device: Device) -> Change:
     """Raises MtdlabError where a model that it names is not there."""
     name, share, models = augmentation.name, augmentation.share or 0.0, augmentation.models
-    if name == NEGATION:
-        return lambda lines: [negate(text) for _, text in lines]
+    if name in NEGATIONS.values():
+        keeping = name == NEGATIONS["kept"]
+        return lambda lines: [negate(text, keeping=keeping) for _, text in lines]
     if name in ("typos", "repetition"):
         noise = typos if name == "typos" else repetition
         return lambda lines: [noise(text, share, _draws(name, number)) for number, text in lines]

@@ -57,10 +57,11 @@ _WITH_E = re.compile(
 """Stems of verbs whose base form ends in e: by their last letters, or of one short syllable."""
 
 
-def negate(sentence: str) -> str:
+def negate(sentence: str, *, keeping: bool = False) -> str:
     """The sentence with its meaning reversed, words separated by single spaces.
 
-    A `not` in it is removed, as in the published program of SNCSE.
+    A `not` in it is removed, as in the published program of SNCSE; so is an `n't`, unless
+    `keeping`: then a `not` is put before it, which is what that program does.
     """
     words = sentence.split()
     bare = [_bare(word) for word in words]
@@ -68,7 +69,7 @@ def negate(sentence: str) -> str:
         del words[bare.index("not")]
         return " ".join(words)
     return (
-        _without_contraction(words, bare)
+        _without_contraction(words, bare, keeping=keeping)
         or _after_auxiliary(words, bare)
         or _with_do(words, bare)
         or " ".join(["Not", *words])
@@ -88,8 +89,10 @@ def _replace_word(words: list[str], place: int, new: str) -> str:
     return " ".join([*words[:place], before + new + after, *words[place + 1 :]])
 
 
-def _without_contraction(words: list[str], bare: list[str]) -> str:
+def _without_contraction(words: list[str], bare: list[str], *, keeping: bool) -> str:
     for place, word in enumerate(bare):
+        if keeping and word.endswith("n't"):
+            return _replace_word(words, place, word.removesuffix("n't") + " not n't")
         if word in _CONTRACTED or word.endswith("n't"):
             return _replace_word(words, place, _CONTRACTED.get(word, word.removesuffix("n't")))
     return ""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from mtdlab.device import Device
@@ -33,11 +33,15 @@ def _nothing(_done: int) -> None:
 
 @dataclass(frozen=True)
 class Embedder:
-    """An encoder, and how and where its sentence vectors are read."""
+    """An encoder, and how and where its sentence vectors are read.
+
+    head  applied to the vectors (N, D) of sentences, or of their segments; None: none.
+    """
 
     model: PreTrainedModel
     representation: Representation
     device: Device
+    head: nn.Module | None = None
 
 
 class Sentences:
@@ -85,9 +89,7 @@ class Sentences:
         with torch.no_grad(), device.autocast():
             for rows in batches(order, lengths):
                 ids, mask = self._pad(rows, device.device)
-                vectors[rows] = (
-                    _encode(model, ids, mask, embedder.representation).float().cpu().numpy()
-                )
+                vectors[rows] = _encode(embedder, ids, mask).float().cpu().numpy()
                 advance(len(rows))
         model.train(training)
         return vectors
@@ -101,14 +103,13 @@ class Sentences:
         return torch.tensor(padded).to(device), mask.to(device)
 
 
-def _encode(
-    model: PreTrainedModel, ids: Tensor, mask: Tensor, representation: Representation
-) -> Tensor:
+def _encode(embedder: Embedder, ids: Tensor, mask: Tensor) -> Tensor:
     """Sentence vectors (N, D) of token ids (N, L) under a mask (N, L)."""
-    whole = representation.pooling == "cls" and not representation.segment_length
+    model, representation, head = embedder.model, embedder.representation, embedder.head
+    whole = representation.pooling == "cls" and not representation.segment_length and head is None
     if whole and is_fast(model) and ids.is_cpu and not torch.is_autocast_enabled("cpu"):
         return first_tokens_of_ids(model, ids, mask)
-    return encode(model, mask, representation, input_ids=ids)
+    return encode(model, mask, representation, input_ids=ids, head=head)
 
 
 def collect_with(

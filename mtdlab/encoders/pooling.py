@@ -100,6 +100,7 @@ def encode(
     inputs_embeds: Tensor | None = None,
     dropout: Dropout = NO_DROPOUT,
     change: OnEmbeddings | None = None,
+    head: nn.Module | None = None,
 ) -> Tensor:
     """Sentence vectors (N, D) of token ids (N, L) or word embeddings (N, L, D).
 
@@ -109,6 +110,7 @@ def encode(
                     which are active in training mode.
     change          applied to the embedding block's output, (N, L, D), after its LayerNorm; of
                     segments, to that of all segments, (S, L', D).
+    head            applied to the vectors, of segments to each of theirs.
 
     Raises MtdlabError for a change of an encoder without an embedding block.
     """
@@ -119,6 +121,7 @@ def encode(
     vectors, segments = encode_segments(
         model, inputs_embeds, attention_mask, representation, dropout, change
     )
+    vectors = vectors if head is None else head(vectors)
     return vectors if segments is None else segments.mean(vectors)
 
 
@@ -214,6 +217,22 @@ def embedding_block(model: PreTrainedModel) -> nn.Module:
             "can be perturbed; choose BERT, RoBERTa, DeBERTa or ModernBERT, or another perturbation"
         )
     return block
+
+
+def position_embeddings(model: PreTrainedModel) -> Tensor:
+    """The embeddings (M, D) of an encoder's positions, the first one first.
+
+    Raises MtdlabError for a family without absolute positions.
+    """
+    table = getattr(embedding_block(model), "position_embeddings", None)
+    if not isinstance(table, nn.Embedding):
+        raise MtdlabError(
+            f"an encoder of the type {model.config.model_type} has no table of positions to "
+            "shuffle; choose BERT or RoBERTa, or augmentation_draw tokens"
+        )
+    # RoBERTa's begin after that of padding
+    first = 0 if table.padding_idx is None else table.padding_idx + 1
+    return table.weight[first:]
 
 
 def pool(

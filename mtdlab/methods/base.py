@@ -121,6 +121,10 @@ class Method(nn.Module, ABC, Generic[S]):
         None for an encoder without one. By default it is not used.
         """
 
+    def selection_head(self) -> nn.Module | None:
+        """A head through which vectors (N, D) pass when checkpoints are compared; None: none."""
+        return None
+
     @abstractmethod
     def forward(self, step: int, views: Sequence[Tokens]) -> Step:
         """The loss of a step (0 is the first) on the views of a batch.
@@ -145,7 +149,8 @@ class Method(nn.Module, ABC, Generic[S]):
         from mtdlab.encoders.pooling import encode
 
         with evaluation_mode(self.encoder), self.device.autocast():
-            vectors = encode(self.encoder, mask, self.settings.representation, input_ids=ids)
+            representation = self.settings.training_representation
+            vectors = encode(self.encoder, mask, representation, input_ids=ids)
         return normalize(at_least_float32(vectors), dim=1)
 
     @property

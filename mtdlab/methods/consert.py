@@ -32,7 +32,9 @@ from mtdlab.methods.perturbations import (
     cut_tokens,
     shuffle_positions,
 )
+from mtdlab.methods.presets import PRESETS
 from mtdlab.settings import POOLING, Pooling, TrainerSettings, setting, with_default
+from mtdlab.settings.augmentation import SHUFFLE
 from mtdlab.settings.trainer import Positive
 
 if TYPE_CHECKING:
@@ -47,13 +49,18 @@ def drop_elements(
     mask: Tensor,  # noqa: ARG001
     share: float,
     generator: torch.Generator,
+    *,
+    rescaled: bool = True,
 ) -> Tensor:
-    """Inverted dropout: set each element to zero with probability `share`, scale the others."""
+    """Dropout: set each element to zero with probability `share`.
+
+    rescaled  whether the others are divided by 1 − share (inverted dropout).
+    """
     draws = torch.rand(words.shape, generator=generator, device=words.device)
-    return words * (draws >= share) / (1 - share)
+    kept = words * (draws >= share)
+    return kept / (1 - share) if rescaled else kept
 
 
-SHUFFLE = "position-shuffle"
 CHANGES = {"token-cutoff": cut_tokens, "feature-cutoff": cut_features, "dropout": drop_elements}
 """Perturbations of the embedding block's output, each with a share."""
 _NAMES = f"none, {SHUFFLE}, {', '.join(f'{name}:SHARE' for name in CHANGES)}"
@@ -87,12 +94,19 @@ Perturbed = Annotated[str, AfterValidator(_check_perturbation)]
 class ConSERTSettings(TrainerSettings):
     """The settings of ConSERT: the perturbation of each view, and its published values."""
 
+    presets = PRESETS["consert"]
+
     pooling: Pooling = with_default(TrainerSettings, "pooling", "last2", POOLING)
     first_perturbation: Perturbed = setting(
         "feature-cutoff:0.2", f"perturbation of the first view's embeddings: {_NAMES}"
     )
     second_perturbation: Perturbed = setting(
         SHUFFLE, f"perturbation of the second view's embeddings: {_NAMES}"
+    )
+    rescaled_dropout: bool = setting(
+        True,
+        "whether the perturbation `dropout` divides the elements that it keeps by 1 − SHARE",
+        step_cost="none",
     )
     batch_size: Positive = with_default(TrainerSettings, "batch_size", 96)
     temperature: float = with_default(TrainerSettings, "temperature", 0.1)
@@ -139,9 +153,11 @@ class ConSERT(Method[ConSERTSettings]):
         self.trained_encoder = encoder
         nn.Module.to(encoder, device.device)
         self.dropout = Dropout(settings.dropout, settings.seed)
-        self.noise = EmbeddingNoise(settings.augmentation, settings.seed, device.device)
+        self.noise = EmbeddingNoise(settings, encoder, device.device)
         spelled = (settings.first_perturbation, settings.second_perturbation)
-        self.perturbation = Perturbation(spelled, settings.seed, device.device)
+        self.perturbation = Perturbation(
+            spelled, settings.seed, device.device, rescaled=settings.rescaled_dropout
+        )
         self.train()
 
     @classmethod
@@ -176,7 +192,7 @@ class ConSERT(Method[ConSERTSettings]):
         return encode(
             self.trained_encoder,
             mask,
-            self.settings.representation,
+            self.settings.training_representation,
             inputs_embeds=self.perturbation.of_words(place, words, mask),
             dropout=self.dropout,
             change=self.perturbation.of_embeddings(place),
@@ -199,9 +215,12 @@ class ConSERT(Method[ConSERTSettings]):
 class Perturbation(RandomDraws):
     """The perturbations of the two views, with random draws of their own."""
 
-    def __init__(self, spelled: Sequence[str], seed: int, device: torch.device) -> None:
-        """`spelled`: one of each view, as in the settings."""
+    def __init__(
+        self, spelled: Sequence[str], seed: int, device: torch.device, *, rescaled: bool = True
+    ) -> None:
+        """`spelled`: one of each view, as in the settings; `rescaled`: see `drop_elements`."""
         super().__init__(seed + OFFSET, device)
+        self._rescaled = rescaled
         self._parsed: Sequence[tuple[str, float]] = [parse_perturbation(text) for text in spelled]
 
     def of_words(self, view: int, words: Tensor, mask: Tensor) -> Tensor:
@@ -217,6 +236,8 @@ class Perturbation(RandomDraws):
     def forward(self, view: int, embedded: Tensor, mask: Tensor) -> Tensor:
         """Output of the embedding block (N, L, D) of a view, under a mask (N, L), perturbed."""
         name, share = self._parsed[view]
+        if name == "dropout":
+            return drop_elements(embedded, mask, share, self._generator, rescaled=self._rescaled)
         return CHANGES[name](embedded, mask, share, self._generator)
 
 

@@ -14,9 +14,9 @@ not pieces of equal length of the whole text, and an incomplete document is not 
 Letters: N batch, L tokens, K queue, V rows of it in use, D dimension.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import torch
 from pydantic import Field
@@ -29,19 +29,16 @@ from mtdlab.methods.base import Method, Step, Tokens, View, evaluation_mode
 from mtdlab.methods.heads import word_table
 from mtdlab.methods.history import Decay, HistorySettings
 from mtdlab.methods.losses import at_least_float32
-from mtdlab.methods.momentum import averaged_pairs, ema_update, make_target
+from mtdlab.methods.momentum import averaged_pairs, draw_weights, ema_update, make_target
 from mtdlab.methods.perturbations import EmbeddingNoise, RandomDraws
+from mtdlab.methods.presets import PRESETS
 from mtdlab.methods.queue import KeyQueue
-from mtdlab.settings import POOLING, Pooling, TrainerSettings, limits, setting, with_default
+from mtdlab.settings import POOLING, Pooling, TrainerSettings, setting, with_default
 from mtdlab.settings.trainer import Count, Positive
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-QUEUED_BATCHES = 64
-"""Size of the queue in batches if not given."""
-WARMUP = 25
-"""The warm-up takes one of so many steps if not given."""
 OFFSET = 4_000_037
 """Added to a run's seed for the generator of crops; other generators have other offsets."""
 
@@ -50,6 +47,8 @@ Share = Annotated[float, Field(gt=0, le=1)]
 
 class ContrieverSettings(HistorySettings):
     """The settings of Contriever: crops, momentum encoder, queue, and its published values."""
+
+    presets = PRESETS["contriever"]
 
     pooling: Pooling = with_default(HistorySettings, "pooling", "mean", POOLING)
     ema_decay: Decay = with_default(HistorySettings, "ema_decay", 0.9995)
@@ -98,23 +97,9 @@ class ContrieverSettings(HistorySettings):
     )
     steps: int = with_default(HistorySettings, "steps", 500_000)
 
-    @classmethod
-    def fill(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """A queue of 64 batches that starts full; a warm-up of 4 % of the steps."""
-        defaults = {name: field.default for name, field in cls.model_fields.items()}
-        filled: dict[str, Any] = {}
-        size, steps = (values.get(name, defaults[name]) for name in ("batch_size", "steps"))
-        if isinstance(size, int) and size >= 1:
-            filled["queue_size"] = min(QUEUED_BATCHES * size, limits.COUNT)
-        if isinstance(steps, int) and steps >= 1:
-            filled["warmup_steps"] = steps // WARMUP
-        queue = values.get("queue_size", filled.get("queue_size"))
-        if isinstance(queue, int) and queue >= 1:
-            filled["initial_queue_size"] = queue
-        return filled
-
     def check(self) -> None:
         """Raise ValueError for an invalid combination of values."""
+        super().check()
         if self.initial_queue_size > self.queue_size:
             raise ValueError(
                 f"initial_queue_size {self.initial_queue_size} exceeds queue_size "
@@ -148,12 +133,14 @@ class Contriever(Method[ContrieverSettings]):
         nn.Module.to(encoder, device.device)
         self.online = encoder
         self.target = make_target(encoder)
+        if settings.target_initialisation == "random":
+            draw_weights(self.target)
         width = int(encoder.config.hidden_size)
         self.queue = KeyQueue(settings.queue_size, width, initial=settings.initial_queue_size).to(
             device.device
         )
         self.dropout = Dropout(settings.dropout, settings.seed)
-        self.noise = EmbeddingNoise(settings.augmentation, settings.seed, device.device)
+        self.noise = EmbeddingNoise(settings, encoder, device.device)
         self.crops = Crops(
             (settings.crop_min, settings.crop_max),
             settings.deletion_rate,
@@ -242,7 +229,7 @@ class Contriever(Method[ContrieverSettings]):
             vectors = encode(
                 encoder,
                 mask,
-                self.settings.representation,
+                self.settings.training_representation,
                 inputs_embeds=words,
                 dropout=dropout,
             )

@@ -10,16 +10,14 @@ paper and its program; it uses the head of the online encoder. The queue starts 
 Deviation from the paper: the n sub-words of a sentence do not include [CLS] and [SEP], which are
 never repeated.
 
-Deviations of `repetition_draw: published-code` from the published program: the program draws once
-for the whole corpus, before training. By default it clips gradients at a norm of 1 and has no
-weight decay: `max_gradient_norm: 1` and `weight_decay: 0` here. It averages before the keys are
-encoded, here after the optimizer's step; the keys are the same.
+The published program averages before the keys are encoded, here after the optimizer's step; the
+keys are the same. Its other values: `mtdlab.methods.presets`.
 
 Letters: N batch, L tokens, K queue, D dimension.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import torch
 from pydantic import Field
@@ -32,26 +30,27 @@ from mtdlab.methods.base import Step, Tokens
 from mtdlab.methods.heads import word_table
 from mtdlab.methods.history import Decay, HistorySettings
 from mtdlab.methods.losses import at_least_float32, info_nce
-from mtdlab.methods.momentum import averaged_pairs, ema_update, make_target
+from mtdlab.methods.momentum import averaged_pairs, draw_weights, ema_update, make_target
 from mtdlab.methods.perturbations import RandomDraws
+from mtdlab.methods.presets import PRESETS
 from mtdlab.methods.queue import KeyQueue
-from mtdlab.methods.simcse import TwoPass
+from mtdlab.methods.simcse import TwoPass, TwoPassSettings
 from mtdlab.settings import TrainerSettings, setting, with_default
 from mtdlab.settings.trainer import Count, Positive
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-QUEUED_BATCHES = 2.5
-"""Size of the queue in batches if not given."""
 OFFSET = 2_000_003
 """Added to a run's seed for the generator of repetitions; other generators have other offsets."""
 
 Draw = Literal["paper", "published-code"]
 
 
-class ESimCSESettings(HistorySettings):
+class ESimCSESettings(HistorySettings, TwoPassSettings):
     """The settings of ESimCSE: repetition, momentum encoder and queue."""
+
+    presets = PRESETS["esimcse"]
 
     evaluate_every: Positive = with_default(HistorySettings, "evaluate_every", 125)
     ema_decay: Decay = with_default(HistorySettings, "ema_decay", 0.995)
@@ -71,16 +70,9 @@ class ESimCSESettings(HistorySettings):
         step_cost="none",
     )
 
-    @classmethod
-    def fill(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """A queue of 2.5 batches."""
-        size = values.get("batch_size", cls.model_fields["batch_size"].default)
-        if not isinstance(size, int) or size < 1:
-            return {}
-        return {"queue_size": int(QUEUED_BATCHES * size)}
-
     def check(self) -> None:
         """Raise ValueError for a first batch without negatives."""
+        super().check()
         if self.batch_size < 2:
             raise ValueError(
                 "batch_size 1 leaves the first step without negatives, since the queue starts "
@@ -99,7 +91,7 @@ class ESimCSE(TwoPass[ESimCSESettings]):
     def __init__(
         self, encoder: "PreTrainedModel", settings: ESimCSESettings, device: Device
     ) -> None:
-        """The momentum encoder starts as a copy of `encoder`."""
+        """The momentum encoder starts as a copy of `encoder`, or from random weights."""
         # imported here: transformers takes seconds to import, and study files are read without it
         from mtdlab.encoders.loading import position_limit
 
@@ -116,6 +108,10 @@ class ESimCSE(TwoPass[ESimCSESettings]):
             device=device.device,
         )
         self._averaged = averaged_pairs(self.target, self.branch)
+        if settings.target_initialisation == "random":
+            draw_weights(self.target.encoder)
+            # before the first keys too: of a copy this average changes nothing
+            ema_update(*self._averaged, settings.ema_decay)
 
     @classmethod
     def views_differ(cls, settings: TrainerSettings) -> bool:

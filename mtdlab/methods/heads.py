@@ -58,13 +58,15 @@ def _normed(before: int, after: int, dropout: float, eps: float) -> nn.Sequentia
 
 
 @torch.no_grad()
-def initialise_like_bert(*heads: nn.Module) -> None:
+def initialise_heads(how: str, *heads: nn.Module) -> None:
     """Initialise the Linear layers as BERT does: weights normal (0, 0.02), biases 0.
+
+    how  the setting `head_initialisation`; with `torch` they stay as they are.
 
     Draws from torch's global generator, the layers in their order. LayerNorms stay at weight 1 and
     bias 0.
     """
-    for head in heads:
+    for head in heads if how != "torch" else ():
         for layer in head.modules():
             if isinstance(layer, nn.Linear):
                 layer.weight.normal_(0, BERT_DEVIATION)

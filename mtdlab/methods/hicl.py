@@ -95,6 +95,10 @@ class HiCLSettings(MoCoSESettings, ESimCSESettings, SNCSESettings):
     def check(self) -> None:
         """Raise ValueError for settings of another backbone, or those that the backbone refuses."""
         kind = BACKBONES[self.backbone].Settings
+        if self.preset not in kind.presets:
+            raise ValueError(
+                f"preset {self.preset}: the backbone {self.backbone} has {', '.join(kind.presets)}"
+            )
         for name, field in type(self).model_fields.items():
             if name in _OWN or name in kind.model_fields or getattr(self, name) == field.default:
                 continue
@@ -185,6 +189,10 @@ class HiCL(Method[HiCLSettings]):
     def use_pooler(self, pooler: nn.Module | None) -> None:
         """Offer the encoder's pre-trained pooler to the backbone."""
         self.backbone.use_pooler(pooler)
+
+    def selection_head(self) -> nn.Module | None:
+        """That of the backbone."""
+        return self.backbone.selection_head()
 
     def update(self, step: int, result: Step) -> None:
         """The updates of the backbone."""

@@ -1,6 +1,6 @@
-"""The settings of methods with a momentum encoder and a queue of its keys."""
+"""Settings that several methods share: those of a momentum encoder with a queue, and of heads."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -20,6 +20,12 @@ class HistorySettings(TrainerSettings):
         symbol="η",
         step_cost="none",
     )
+    target_initialisation: Literal["copy", "random"] = setting(
+        "copy",
+        "weights that the momentum encoder starts from: those of the encoder, or random ones, as "
+        "before pre-training",
+        step_cost="none",
+    )
     queue_size: Count = setting(
         512,
         "keys of earlier batches that serve as negatives",
@@ -28,6 +34,14 @@ class HistorySettings(TrainerSettings):
         step_cost="scales",
         relative_to="batch_size",
     )
+
+    def check(self) -> None:
+        """Raise ValueError for random weights in place of those that adapters are added to."""
+        if self.target_initialisation == "random" and self.lora_rank:
+            raise ValueError(
+                "target_initialisation random: with adapters both encoders share the weights that "
+                "are not trained; choose copy, or lora_rank 0"
+            )
 
     @property
     def mtd(self) -> float:
@@ -42,3 +56,15 @@ class HistorySettings(TrainerSettings):
     def head_operations(self, width: int) -> float:
         """Multiplications per sentence outside the encoder: head, and similarity to the queue."""
         return float(width**2 + self.queue_size * width)
+
+
+class HeadSettings(TrainerSettings):
+    """The initialisation of the heads that are used in training only."""
+
+    head_initialisation: Literal["torch", "normal", "bert"] = setting(
+        "torch",
+        "initial weights of the heads: those of torch; `normal`: normal with standard deviation "
+        "0.02, biases 0; `bert`: the same, and the pooler that was pre-trained with the encoder, "
+        "if it has one",
+        step_cost="none",
+    )

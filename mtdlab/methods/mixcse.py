@@ -8,10 +8,6 @@ negative has a cosine of about 0.24 with it.
 Deviation from the paper: the other sentence is the next one of the batch. Batches are random, so it
 is a random sentence, as in the paper.
 
-Deviations of `mixing: published-code` from the published program: the program by default clips
-gradients at a norm of 1 and has no weight decay; here these are the settings `max_gradient_norm: 1`
-and `weight_decay: 0`. Its example script passes λ 0.6; the default here is the paper's 0.2.
-
 Letters: N batch, D dimension.
 """
 
@@ -24,12 +20,15 @@ from torch.nn.functional import cross_entropy, normalize
 
 from mtdlab.methods.base import Step, Tokens
 from mtdlab.methods.losses import at_least_float32
+from mtdlab.methods.presets import PRESETS
 from mtdlab.methods.simcse import SimCSESettings, TwoPass
 from mtdlab.settings import setting
 
 
 class MixCSESettings(SimCSESettings):
     """The settings of SimCSE, and those of mixed negatives."""
+
+    presets = PRESETS["mixcse"]
 
     mixing: Literal["paper", "published-code"] = setting(
         "paper",

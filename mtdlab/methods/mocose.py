@@ -20,13 +20,13 @@ from mtdlab.methods.heads import (
     Branch,
     copy_pooler,
     embedding_block,
-    initialise_like_bert,
+    initialise_heads,
     predictor,
     word_table,
 )
 from mtdlab.methods.losses import at_least_float32, info_nce
 from mtdlab.methods.mocose_settings import MoCoSESettings, parse_slices
-from mtdlab.methods.momentum import averaged_pairs, ema_update, make_target
+from mtdlab.methods.momentum import averaged_pairs, draw_weights, ema_update, make_target
 from mtdlab.methods.perturbations import EmbeddingNoise, Fgsm, changed_share, with_gradient
 from mtdlab.methods.queue import KeyQueue, PublishedQueue, centroids
 from mtdlab.settings import TrainerSettings
@@ -55,7 +55,7 @@ class MoCoSE(Method[MoCoSESettings]):
         width = settings.prediction_dim or int(encoder.config.hidden_size)
         self.online = Branch(
             encoder,
-            representation=settings.representation,
+            representation=settings.training_representation,
             dropout=settings.dropout,
             projection_layers=settings.projection_layers,
             eps=settings.head_norm_eps,
@@ -68,9 +68,11 @@ class MoCoSE(Method[MoCoSESettings]):
             settings.dropout,
             settings.head_norm_eps,
         ).to(device.device)
-        if settings.head_initialisation == "bert":
-            initialise_like_bert(self.online.pooler, self.online.projection, head)
+        heads = (self.online.pooler, self.online.projection, head)
+        initialise_heads(settings.head_initialisation, *heads)
         self.target = make_target(self.online, shared=embedding_block(encoder))
+        if settings.target_initialisation == "random":
+            draw_weights(self.target.encoder)
         # the published program freezes the target's encoder and pooler, but not its projection
         self.target.projection.requires_grad_(not settings.detach_keys)
         self.predictor = head
@@ -82,7 +84,7 @@ class MoCoSE(Method[MoCoSESettings]):
             slices=parse_slices(settings.queue_slice),
         ).to(device.device)
         self.dropout = Dropout(settings.dropout, settings.seed)
-        self.noise = EmbeddingNoise(settings.augmentation, settings.seed, device.device)
+        self.noise = EmbeddingNoise(settings, encoder, device.device)
         self.fgsm = Fgsm(settings.fgsm_epsilon)
         self._averaged = averaged_pairs(self.target, self.online)
         self.train()

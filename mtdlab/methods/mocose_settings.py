@@ -1,4 +1,4 @@
-"""The settings of MoCoSE, their values in each preset, and what paper and program say about them.
+"""The settings of MoCoSE.
 
 Source: Cao et al., Findings of ACL 2022, and the program that its authors published.
 
@@ -11,98 +11,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
-from mtdlab.methods.history import HistorySettings
+from mtdlab.methods.history import HeadSettings, HistorySettings
+from mtdlab.methods.presets import PRESETS
 from mtdlab.settings import limits, setting
 from mtdlab.settings.schedules import mean_trace
 from mtdlab.settings.trainer import Count, Positive
-
-PRESETS: Mapping[str, Mapping[str, Any]] = {
-    # the defaults of the settings: the paper's method at its base size. Three values follow the
-    # program where the paper says otherwise or nothing: in_batch_negatives and fgsm_gradient
-    # (against equations 3 and 1), and target_dropout
-    "intended": {},
-    # equations 1 and 3 and the schedule of the paper. Not the paper to the letter: its dot product
-    # without a temperature is cosine similarity at 0.05 here, and the optimizer, which it does not
-    # describe, is AdamW with a linear decay of the learning rate
-    "paper": {
-        "in_batch_negatives": False,
-        "fgsm_gradient": "current",
-        # the only schedule in the paper; the 0.85 of `intended` is the best value of its grid
-        "ema_decay": 0.75,
-        "ema_decay_end": 0.95,
-    },
-    # the authors' program in training. Not reproduced: its augmentations during evaluation, and its
-    # transfer scores, which are cross-validated on training data
-    "published-code": {
-        "in_batch_negatives": True,
-        "detach_keys": False,
-        # the start is that of its example; the end and the number of calls are constants in it
-        "ema_decay": 0.75,
-        "ema_decay_end": 1.0,
-        "ema_schedule_steps": 15_000,
-        "ema_order": "before-target",
-        "target_dropout": True,
-        "augmented_branch": "target",
-        "fgsm_gradient": "previous",
-        "queue_fill": "published",
-        "select_on": "sts_average",
-        # from the library that trains it and from BERT's configuration
-        "max_gradient_norm": 1.0,
-        "weight_decay_exceptions": "biases-and-norms",
-        "head_norm_eps": 1e-12,
-        "head_initialisation": "bert",
-        "precision": "float32",
-    },
-}
-
-SOURCES: Mapping[str, str] = {
-    "ema_decay": "paper: 0.85 is the best constant of table 3, its schedule starts at 0.75; "
-    "program: its example starts at 0.75",
-    "ema_decay_end": "paper: constant, or a cosine from 0.75 to 0.95; program: a cosine to 1",
-    "ema_schedule_steps": "paper: the run's steps; program: 15,000 calls, whatever the run's "
-    "length (none: the run's steps)",
-    "ema_order": "paper: after the optimizer's step; program: before the next step's target pass",
-    "in_batch_negatives": "paper: the queue alone (equation 3); program: also the batch's other "
-    "keys",
-    "temperature": "paper: not given; program: 0.05",
-    "detach_keys": "paper: no gradient through the keys; program: gradients reach the shared "
-    "embeddings and the target's projection",
-    "target_dropout": "paper: not described; program: on",
-    "augmented_branch": "paper: not described; program: the target branch",
-    "fgsm_epsilon": "paper: the best value of table 9",
-    "fgsm_gradient": "paper: this batch's (equation 1); program: the previous batch's, for both "
-    "branches",
-    "queue_size": "paper: base size",
-    "initial_queue_size": "paper: base size",
-    "queue_fill": "paper: K_s random keys at first, at most K; program: 2 K_s at first, more than "
-    "K while it fills",
-    "select_on": "paper: “validate”; program: the average of the seven test sets",
-    "projection_layers": "paper: the best value of table 4",
-    "prediction_layers": "paper: the best value of table 4",
-    "prediction_dim": "paper: the encoder's dimension is the best value of table 6 (none: the "
-    "encoder's)",
-    "head_norm_eps": "paper: not described; program: BERT's configuration",
-    "head_initialisation": "paper: not described; program: BERT's, and the pre-trained pooler",
-    "batch_size": "paper: base size",
-    "learning_rate": "paper: base size",
-    "weight_decay": "paper: base size",
-    "weight_decay_exceptions": "paper: not described; program: its library's",
-    "max_gradient_norm": "paper: not described; program: its library's default (0: no clipping)",
-    "max_length": "paper: base size",
-    "evaluate_every": "paper: every 100 steps",
-    "pooling": "paper: [CLS] of the last layer, before the pooler",
-    "dropout": "paper: 0.1 in embeddings and encoder",
-    "precision": "program: float32",
-}
-"""What the paper and the program say about each setting that a preset or the paper determines."""
-FIXED: Mapping[str, str] = {
-    "similarity: cosine": "paper: dot product; program: cosine",
-    "embedding block: shared, trained, not averaged": "paper: not described; program: the same",
-    "optimizer: AdamW": "paper: not described; program: the same",
-    "learning rate: linear decay to 0, no warm-up": "paper: not described; program: the same",
-}
-"""What is the same in every preset and is not a setting."""
-
 
 Layers = Annotated[int, Field(ge=0, le=limits.LAYERS)]
 DEFAULT_INITIAL = 128
@@ -132,14 +45,12 @@ def _check_slices(text: str) -> str:
     return text
 
 
-class MoCoSESettings(HistorySettings):
-    """The settings of MoCoSE; `preset` sets those that are not given."""
+class MoCoSESettings(HistorySettings, HeadSettings):
+    """The settings of MoCoSE."""
 
     title: ClassVar[str] = "MoCoSE"
+    presets = PRESETS["mocose"]
 
-    preset: Literal["intended", "paper", "published-code"] = setting(
-        "intended", "set of values for settings that are not given", step_cost="none"
-    )
     ema_decay_end: Annotated[float, Field(ge=0, le=1)] | None = setting(
         None, "end of a cosine schedule of the EMA decay", step_cost="none"
     )
@@ -211,25 +122,20 @@ class MoCoSESettings(HistorySettings):
     )
 
     head_norm_eps: float = setting(1e-5, "ε of the LayerNorms in the heads", step_cost="none", gt=0)
-    head_initialisation: Literal["torch", "bert"] = setting(
-        "torch",
-        "initial weights of the heads: those of torch; `bert`: normal with standard deviation "
-        "0.02, biases 0, and the pooler that was pre-trained with the encoder, if it has one",
-        step_cost="none",
-    )
 
     @classmethod
     def fill(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         """The preset's values, and an `initial_queue_size` of at most `queue_size`."""
-        preset = values.get("preset", "intended")
-        filled = dict(PRESETS.get(preset, {}) if isinstance(preset, str) else {})
-        size = values.get("queue_size", cls.model_fields["queue_size"].default)
+        filled = super().fill(values)
+        default = filled.get("queue_size", cls.model_fields["queue_size"].default)
+        size = values.get("queue_size", default)
         if isinstance(size, int) and size >= 0:
             filled["initial_queue_size"] = min(DEFAULT_INITIAL, size)
         return filled
 
     def check(self) -> None:
         """Raise ValueError for an invalid combination of values."""
+        super().check()
         self._check_queue()
         if self.ema_decay_end is not None and self.ema_decay_end < self.ema_decay:
             raise ValueError(

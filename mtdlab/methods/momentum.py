@@ -1,10 +1,13 @@
 """The target branch: an exponential moving average (EMA) of the online branch's weights."""
 
 import copy
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -25,6 +28,19 @@ def make_target(online: Module, shared: nn.Module | None = None) -> Module:
         if id(parameter) not in trained:
             parameter.requires_grad_(False)
     return target
+
+
+@torch.no_grad()
+def draw_weights(target: "PreTrainedModel") -> None:
+    """Give a target's encoder random weights, as before pre-training, except those it shares.
+
+    Draws from torch's global generator, by the rule of the encoder's family.
+    """
+    fresh = type(target)(target.config).state_dict()
+    for name, parameter in target.named_parameters():
+        # what is shared with the online branch is trained
+        if not parameter.requires_grad:
+            parameter.copy_(fresh[name])
 
 
 def averaged_pairs(target: nn.Module, online: nn.Module) -> tuple[list[Tensor], list[Tensor]]:

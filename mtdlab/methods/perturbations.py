@@ -4,11 +4,16 @@ Letters: N batch, L tokens, D dimension.
 """
 
 import math
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
+from mtdlab.settings import TrainerSettings
 from mtdlab.settings.augmentation import EMBEDDING_LEVEL, Augmentation, parse_augmentation
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 class RandomDraws(nn.Module):
@@ -103,16 +108,49 @@ class EmbeddingNoise(RandomDraws):
     Every call makes new random draws, so that two views differ.
     """
 
-    def __init__(self, augmentation: str, seed: int, device: torch.device) -> None:
-        super().__init__(seed + OFFSET, device)
-        parsed = parse_augmentation(augmentation)
+    def __init__(
+        self, settings: TrainerSettings, encoder: "PreTrainedModel", device: torch.device
+    ) -> None:
+        super().__init__(settings.seed + OFFSET, device)
+        parsed = parse_augmentation(settings.augmentation)
         self._wanted = [each for each in parsed if each.name in EMBEDDING_LEVEL]
+        self._published = settings.augmentation_draw == "published-code"
+        self._most = settings.max_length
+        # no submodule: the encoder's state is not part of this one's
+        self._encoder = (encoder,)
 
     def forward(self, words: Tensor, mask: Tensor) -> Tensor:
         """Augmented word embeddings (N, L, D) of one view, under a mask (N, L)."""
         for augmentation in self._wanted:
-            words = _augment(augmentation, words, mask, self._generator)
+            if self._published:
+                words = self._augment_as_published(augmentation, words)
+            else:
+                words = _augment(augmentation, words, mask, self._generator)
         return words
+
+    def _augment_as_published(self, augmentation: Augmentation, words: Tensor) -> Tensor:
+        """As in MoCoSE's program, which pads to `max_length` positions and regards all of them."""
+        # imported here: transformers takes seconds to import, and study files are read without it
+        from mtdlab.encoders.pooling import position_embeddings
+
+        count, length, dimension = words.shape
+        share = augmentation.share or 0.0
+        if augmentation.name == "position-shuffle":
+            table = position_embeddings(*self._encoder)
+            draws = torch.rand(
+                min(self._most, len(table)), generator=self._generator, device=words.device
+            )
+            # the encoder adds the embeddings of the first L positions itself
+            return words + table[draws.argsort()[:length]] - table[:length]
+        if augmentation.name == "token-cutoff":
+            cut = self._choose(count, max(self._most, length), share)[:, :length]
+            return words * ~cut.unsqueeze(-1)
+        return words * ~self._choose(count, dimension, share).unsqueeze(1)
+
+    def _choose(self, rows: int, total: int, share: float) -> Tensor:
+        """(N, total): ⌊share · total⌋ of them in each row, but at least one, are true."""
+        draws = torch.rand(rows, total, generator=self._generator, device=self._generator.device)
+        return draws.argsort(dim=1).argsort(dim=1) < max(1, int(share * total))
 
 
 def _augment(

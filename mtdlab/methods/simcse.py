@@ -13,16 +13,28 @@ from torch import Tensor, nn
 from mtdlab.device import Device
 from mtdlab.encoders.dropout import Dropout
 from mtdlab.methods.base import Method, Step, Tokens
-from mtdlab.methods.heads import Branch, word_table
+from mtdlab.methods.heads import Branch, copy_pooler, initialise_heads, word_table
+from mtdlab.methods.history import HeadSettings
 from mtdlab.methods.losses import info_nce
 from mtdlab.methods.perturbations import EmbeddingNoise
-from mtdlab.settings import TrainerSettings, with_default
+from mtdlab.methods.presets import PRESETS
+from mtdlab.settings import TrainerSettings, setting, with_default
 from mtdlab.settings.trainer import Positive
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-S = TypeVar("S", bound=TrainerSettings)
+S = TypeVar("S", bound="TwoPassSettings")
+
+
+class TwoPassSettings(HeadSettings):
+    """The settings of methods with one encoder and a head."""
+
+    select_with_head: bool = setting(
+        False,
+        "whether checkpoints are compared by vectors that have passed the head; scores are without",
+        step_cost="none",
+    )
 
 
 class TwoPass(Method[S]):
@@ -33,13 +45,24 @@ class TwoPass(Method[S]):
         super().__init__(encoder, settings, device)
         self.branch = Branch(
             encoder,
-            representation=settings.representation,
+            representation=settings.training_representation,
             dropout=settings.dropout,
             activation=nn.Tanh(),
         ).to(device.device)
+        initialise_heads(settings.head_initialisation, self.branch.pooler)
         self.dropout = Dropout(settings.dropout, settings.seed)
-        self.noise = EmbeddingNoise(settings.augmentation, settings.seed, device.device)
+        self.noise = EmbeddingNoise(settings, encoder, device.device)
         self.train()
+
+    def use_pooler(self, pooler: nn.Module | None) -> None:
+        """Start from the encoder's pre-trained pooler with `head_initialisation: bert`."""
+        if self.settings.head_initialisation == "bert":
+            copy_pooler(pooler, self.branch.pooler)
+
+    def selection_head(self) -> nn.Module | None:
+        """The head with `select_with_head`, else None."""
+        head = nn.Sequential(self.branch.pooler, self.branch.activation)
+        return head if self.settings.select_with_head else None
 
     def encode(self, views: Sequence[Tokens]) -> tuple[Tensor, Tensor]:
         """Head vectors (N, D) of the first and the last view, or twice of the only one.
@@ -72,8 +95,10 @@ class TwoPass(Method[S]):
         }
 
 
-class SimCSESettings(TrainerSettings):
+class SimCSESettings(TwoPassSettings):
     """The settings of SimCSE: the shared settings, with the published evaluation interval."""
+
+    presets = PRESETS["simcse"]
 
     evaluate_every: Positive = with_default(TrainerSettings, "evaluate_every", 125)
 

@@ -5,12 +5,6 @@ evaluation. The positive is the same sentence in a second prompt. The soft negat
 in the second prompt: near the sentence in words, not in meaning. It is no negative of InfoNCE; a
 bidirectional margin loss keeps its cosine with the sentence between α and β below the positive's.
 
-Deviations from the published program: it finds the verb to negate with a dependency parser, here
-`mtdlab.corpus.negation` does by the forms of words; it appends a full stop to sentences without
-punctuation at their end, in training and evaluation; it looks up negations by the sentence with
-this full stop, so that those sentences get "Not" in front whatever their verb; by default it clips
-gradients at a norm of 1 and has no weight decay, which is a setting here.
-
 Letters: N batch, D dimension.
 """
 
@@ -22,9 +16,10 @@ from torch.nn.functional import cosine_similarity, relu
 
 from mtdlab.methods.base import Step, Tokens, View
 from mtdlab.methods.losses import at_least_float32, info_nce
+from mtdlab.methods.presets import PRESETS
 from mtdlab.methods.simcse import SimCSESettings, TwoPass
 from mtdlab.settings import POOLING, Pooling, TrainerSettings, setting, with_default
-from mtdlab.settings.augmentation import NEGATION
+from mtdlab.settings.augmentation import NEGATIONS, ContractedNot
 from mtdlab.settings.trainer import Positive
 
 PROMPT = 'This sentence : " {sentence} " means {mask} .'
@@ -36,6 +31,8 @@ PASSES = 3
 class SNCSESettings(SimCSESettings):
     """The settings of SimCSE with SNCSE's defaults, its second prompt and its margins."""
 
+    presets = PRESETS["sncse"]
+
     pooling: Pooling = with_default(SimCSESettings, "pooling", "mask", POOLING)
     prompt: str = with_default(SimCSESettings, "prompt", PROMPT)
     second_prompt: str = setting(
@@ -45,6 +42,12 @@ class SNCSESettings(SimCSESettings):
     )
     batch_size: Positive = with_default(SimCSESettings, "batch_size", 256)
     learning_rate: float = with_default(SimCSESettings, "learning_rate", 1e-5)
+    contracted_not: ContractedNot = setting(
+        "removed",
+        "what becomes of “n't” in the soft negative: `removed`, as “not” is; `kept`: another “not” "
+        "stands before it, as in the published program",
+        step_cost="none",
+    )
     margin_low: float = setting(
         0.1,
         "minimum by which the soft negative's cosine stays below the positive's",
@@ -102,7 +105,8 @@ class SNCSE(TwoPass[SNCSESettings]):
         """
         second = str(getattr(settings, "second_prompt", SECOND_PROMPT))
         online = super().views(settings)[0]
-        return (online, View(prompt=second), View(NEGATION, second))
+        change = NEGATIONS[getattr(settings, "contracted_not", "removed")]
+        return (online, View(prompt=second), View(change, second))
 
     def forward(self, step: int, views: Sequence[Tokens]) -> Step:  # noqa: ARG002
         """The loss of three passes, of the views in their order."""

@@ -7,16 +7,20 @@
 SHARE lies between 0 and 1; MODEL is a folder or a Hugging Face name, without `+` and `,`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 SHARED = ("token-cutoff", "feature-cutoff", "typos", "repetition")
 MODELS = {"synonyms": 1, "paraphrase": 1, "back-translation": 2}
 """Number of models that each of these takes."""
 
-NEGATION = "negation"
-"""Text-level, but it changes the meaning: for the views of methods that use it as a negative, not
-for the setting."""
-EMBEDDING_LEVEL = ("position-shuffle", "token-cutoff", "feature-cutoff")
+ContractedNot = Literal["removed", "kept"]
+NEGATIONS: Mapping[ContractedNot, str] = {"removed": "negation", "kept": "negation-keeping-n't"}
+"""Text-level, but they change the meaning: for the views of methods that use them as negatives, not
+for the setting. By what becomes of “n't”, see `mtdlab.corpus.negation`."""
+SHUFFLE = "position-shuffle"
+EMBEDDING_LEVEL = (SHUFFLE, "token-cutoff", "feature-cutoff")
 """Applied to word embeddings, with separate random draws for each view."""
 TEXT_LEVEL = ("typos", "repetition", "synonyms", "paraphrase", "back-translation")
 """Applied to the text of one branch, by default the online one; the other reads the original."""
@@ -65,7 +69,7 @@ def _parse(part: str) -> Augmentation:
         return Augmentation(name, share=_share(part, name, argument))
     if name in MODELS:
         return Augmentation(name, models=_models(part, name, argument))
-    if name not in (*EMBEDDING_LEVEL, NEGATION):
+    if name not in (*EMBEDDING_LEVEL, *NEGATIONS.values()):
         known = ", ".join((*EMBEDDING_LEVEL, *TEXT_LEVEL))
         raise ValueError(
             f"unknown augmentation {part!r}; choose none, or one or several of {known}, joined by +"

@@ -5,7 +5,8 @@ A method declares further settings in a subclass, in the method's file.
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Protocol, Self
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
 
 from pydantic import (
     AfterValidator,
@@ -15,11 +16,12 @@ from pydantic import (
     Field,
     ValidationInfo,
     WithJsonSchema,
+    field_validator,
     model_validator,
 )
 
 from mtdlab.settings import limits
-from mtdlab.settings.augmentation import NEGATION, parse_augmentation
+from mtdlab.settings.augmentation import NEGATIONS, parse_augmentation
 from mtdlab.settings.fields import setting
 from mtdlab.settings.representation import POOLING, Pooling, Representation
 from mtdlab.settings.tasks import (
@@ -80,12 +82,33 @@ Count = Annotated[int, Field(ge=0, le=limits.COUNT)]
 
 def _check_augmentation(text: str) -> str:
     found = parse_augmentation(text)
-    if NEGATION in {each.name for each in found}:
-        raise ValueError(
-            f"augmentation {NEGATION} reverses the meaning of a sentence, so it gives no positive "
-            "pair; only methods that train with negations apply it"
-        )
+    for each in found:
+        if each.name in NEGATIONS.values():
+            raise ValueError(
+                f"augmentation {each} reverses the meaning of a sentence, so it gives no positive "
+                "pair; only methods that train with negations apply it"
+            )
     return "+".join(map(str, found)) or "none"
+
+
+INTENDED = "intended"
+"""The preset of the defaults, which every method has."""
+
+
+@dataclass(frozen=True)
+class Multiple:
+    """A value of a preset in proportion to another setting, rounded down."""
+
+    factor: float
+    of: str
+
+    def __str__(self) -> str:
+        """As in a formula: `2.5 · batch_size`."""
+        return f"{self.factor:g} · {self.of}"
+
+
+Preset = Mapping[str, Any]
+"""Values of settings by name, each of them a `Multiple` or the value itself."""
 
 
 class TrainerSettings(BaseModel):
@@ -93,11 +116,22 @@ class TrainerSettings(BaseModel):
 
     `partial` checks single values, but not their combination: the trainer section of a study file
     is completed by the values that are searched.
+
+    presets  the presets of the method by name. Each replaces what it states of `intended`, which
+             holds the defaults that are in proportion to other settings.
     """
+
+    presets: ClassVar[Mapping[str, Preset]] = {INTENDED: {}}
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     method: str = setting("mocose", "training method; `mtdlab methods` lists them")
+    preset: str = setting(
+        INTENDED,
+        "set of values for settings that are not given; `published-code`: those of the program "
+        "that the method's authors published; `mtdlab methods` lists each method's",
+        step_cost="none",
+    )
     encoder: str = setting(
         "builtin", "`builtin`, a folder, or a Hugging Face name", loaded=True, min_length=1
     )
@@ -105,6 +139,9 @@ class TrainerSettings(BaseModel):
         "cls",
         f"{POOLING}; not given: that of the encoder's `1_Pooling/config.json`, if it has one",
         loaded=True,
+    )
+    training_pooling: Pooling | Literal["same"] = setting(
+        "same", "pooling during training, where it is not that of evaluation; `same`: `pooling`"
     )
     prompt: str = setting(
         "",
@@ -163,6 +200,18 @@ class TrainerSettings(BaseModel):
     augmentation: Annotated[str, AfterValidator(_check_augmentation)] = setting(
         "none", "augmentations in addition to dropout, joined with `+`"
     )
+    augmentation_draw: Literal["tokens", "published-code"] = setting(
+        "tokens",
+        "what cut-offs and position shuffle may change: a sentence's tokens but [CLS]; "
+        "`published-code`: any of `max_length` positions, at least one, in the same order for a "
+        "whole batch, as in MoCoSE's program",
+    )
+    loss_weight: float = setting(
+        1.0,
+        "factor of the loss before its gradient is computed; recorded losses are without it",
+        step_cost="none",
+        gt=0,
+    )
     learning_rate: float = setting(
         3e-5,
         "highest learning rate of AdamW; after `warmup_steps` it decays linearly to 0",
@@ -178,6 +227,29 @@ class TrainerSettings(BaseModel):
     weight_decay: float = setting(1e-6, "weight decay of AdamW", step_cost="none", ge=0)
     weight_decay_exceptions: Literal["none", "biases-and-norms"] = setting(
         "none", "parameters without weight decay: none, or biases and LayerNorms", step_cost="none"
+    )
+    adam_beta1: float = setting(
+        0.9, "decay of AdamW's mean of gradients", symbol="β₁", step_cost="none", ge=0, lt=1
+    )
+    adam_beta2: float = setting(
+        0.999,
+        "decay of AdamW's mean of squared gradients",
+        symbol="β₂",
+        step_cost="none",
+        ge=0,
+        lt=1,
+    )
+    adam_epsilon: float = setting(
+        1e-8, "ε in the denominator of AdamW's step", step_cost="none", gt=0
+    )
+    adam_bias_correction: bool = setting(
+        True, "whether AdamW corrects both means for their start at 0", step_cost="none"
+    )
+    adam_formula: Literal["torch", "transformers"] = setting(
+        "torch",
+        "order within AdamW's step: `torch`: decay, then a step with ε after the bias correction; "
+        "`transformers` (its version 4): a step with ε before the bias correction, then decay",
+        step_cost="none",
     )
     max_gradient_norm: float = setting(
         0.0,
@@ -255,9 +327,27 @@ class TrainerSettings(BaseModel):
 
     @classmethod
     def fill(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Defaults that depend on the given values; they replace those of the fields."""
-        del values
-        return {}
+        """The preset's values, which replace the defaults of the fields, with `values` given."""
+        preset = str(values.get("preset", INTENDED))
+        filled: dict[str, Any] = {}
+        for name, value in {**cls.presets[INTENDED], **cls.presets.get(preset, {})}.items():
+            if not isinstance(value, Multiple):
+                filled[name] = value
+                continue
+            default = cls.model_fields[value.of].default
+            base = values.get(value.of, filled.get(value.of, default))
+            if isinstance(base, int) and base >= 0:
+                filled[name] = min(int(value.factor * base), limits.COUNT)
+        return filled
+
+    @field_validator("preset", mode="before")
+    @classmethod
+    def _check_preset(cls, preset: Any) -> Any:
+        if not isinstance(preset, str) or preset not in cls.presets:
+            *names, last = map(repr, cls.presets)
+            known = f"{', '.join(names)} or {last}" if names else last
+            raise ValueError(f"preset {preset!r}: the method has {known}")
+        return preset
 
     @model_validator(mode="before")
     @classmethod
@@ -271,6 +361,7 @@ class TrainerSettings(BaseModel):
             self._check_warmup()
             self._check_selection()
             self.representation.check()
+            self.training_representation.check()
             self._check_last_token()
             self.check()
         return self
@@ -298,7 +389,8 @@ class TrainerSettings(BaseModel):
             )
 
     def _check_last_token(self) -> None:
-        if self.pooling == "last-token" and "position-shuffle" in self.augmentation:
+        pooling = self.training_representation.pooling
+        if pooling == "last-token" and "position-shuffle" in self.augmentation:
             raise ValueError(
                 f"augmentation {self.augmentation}: position-shuffle moves the token that the "
                 "pooling last-token reads; choose another augmentation, or pooling mean"
@@ -309,8 +401,14 @@ class TrainerSettings(BaseModel):
 
     @property
     def representation(self) -> Representation:
-        """How sentences become vectors, in training and evaluation."""
+        """How sentences become vectors in evaluation, and the saved model's."""
         return Representation(self.pooling, self.prompt, self.segment_length)
+
+    @property
+    def training_representation(self) -> Representation:
+        """How sentences become vectors in training."""
+        pooling = self.pooling if self.training_pooling == "same" else self.training_pooling
+        return replace(self.representation, pooling=pooling)
 
     @property
     def mtd(self) -> float | None:

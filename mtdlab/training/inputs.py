@@ -20,7 +20,7 @@ from mtdlab.device import Device, choose_device
 from mtdlab.encoders.adapters import add_adapters, check_adapters
 from mtdlab.encoders.embed import MAX_LENGTH, Embedder, Sentences, Vectors, collect_with
 from mtdlab.encoders.loading import Encoder, load_encoder, weights_digest
-from mtdlab.encoders.pooling import embedding_block
+from mtdlab.encoders.pooling import embedding_block, position_embeddings
 from mtdlab.encoders.tokenising import check_prompt
 from mtdlab.encoders.traits import check_pooling
 from mtdlab.errors import MtdlabError, nearest
@@ -36,7 +36,7 @@ from mtdlab.evaluation.suite import Suite, TaskScore, score_tasks
 from mtdlab.methods.base import View
 from mtdlab.methods.registry import BUILTIN, find_method
 from mtdlab.settings import TrainerSettings, settings_of
-from mtdlab.settings.augmentation import parse_augmentation
+from mtdlab.settings.augmentation import SHUFFLE, parse_augmentation
 from mtdlab.settings.tasks import DEV, EVALUATOR, external_tasks, published_tasks, task_of
 from mtdlab.settings.trainer import is_pairs
 from mtdlab.terminal import begin_phase
@@ -141,9 +141,12 @@ def check_encoder(encoder: Encoder, settings: TrainerSettings) -> None:
     """Raise MtdlabError if an encoder cannot be trained by a method with these settings."""
     method, name = find_method(settings.method), settings.encoder
     check_pooling(name, encoder.traits, settings.representation)
+    check_pooling(name, encoder.traits, settings.training_representation)
     check_adapters(settings)
     if method.changes_embeddings(settings):
         embedding_block(encoder.model)
+    if settings.augmentation_draw == "published-code" and SHUFFLE in settings.augmentation:
+        position_embeddings(encoder.model)
     if not encoder.traits.has_dropout and not method.views_differ(settings):
         raise MtdlabError(
             f"encoder {name}: the family {encoder.model.config.model_type} has no dropout, so that "

@@ -21,12 +21,12 @@ from mtdlab.evaluation.suite import TaskScore, score_tasks
 from mtdlab.methods.base import Tokens
 from mtdlab.methods.registry import find_method
 from mtdlab.settings import TrainerSettings
-from mtdlab.settings.schedules import learning_rate_at
 from mtdlab.settings.tasks import PAIR_SCORES, needed
 from mtdlab.training.inputs import EncoderScores, RunInputs
+from mtdlab.training.optimizer import clip_gradients, set_rates
 from mtdlab.training.probe import Probe
 from mtdlab.training.selection import selection_of
-from mtdlab.training.state import Column, RunState, State, clip_gradients
+from mtdlab.training.state import Column, RunState, State
 
 
 @dataclass(frozen=True)
@@ -137,16 +137,16 @@ def train(
     method, optimizer, curve, probe = state.method, state.optimizer, state.curve, state.probe
     encoder = method.encoder
     embedder = Embedder(encoder, settings.representation, device)
+    selecting = replace(embedder, head=method.selection_head())
     chosen_on = selection_of(settings, inputs)
 
     while state.step < settings.steps:
         step = state.step
         if probe is not None and probe.due(step):
             probe.record(step, method)
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate_at(step, settings)
+        set_rates(optimizer, step, settings)
         result = method(step, _move(next(state.batches), device))
-        result.loss.backward()
+        (settings.loss_weight * result.loss).backward()
         clip_gradients(optimizer, settings)
         optimizer.step()
         optimizer.zero_grad()
@@ -156,7 +156,7 @@ def train(
         evaluation = None
         if (step + 1) % settings.evaluate_every == 0 or step + 1 == settings.steps:
             curve.check(step)
-            vectors, evaluation = chosen_on.measure(embedder)
+            vectors, evaluation = chosen_on.measure(selecting)
             curve.record_evaluation(step, evaluation)
             state.best.consider(step, evaluation.score, vectors, method.parts())
         state.step += 1
@@ -190,8 +190,9 @@ def _finish(
             "collapsed: all cosines are equal, so no checkpoint has a score", "collapsed"
         )
     load_own_state(embedder.model, best.states["encoder"])
+    plain = state.method.selection_head() is None
     dev_vectors, test_vectors = (
-        best.vectors if split == settings.select_on else pairs.embed(embedder)
+        best.vectors if split == settings.select_on and plain else pairs.embed(embedder)
         for split, pairs in (("dev", inputs.dev), ("test", inputs.test))
     )
     after = EncoderScores.of(inputs.dev, dev_vectors, inputs.test, test_vectors)

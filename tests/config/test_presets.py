@@ -8,9 +8,10 @@ import pytest
 from pydantic import ValidationError
 
 from mtdlab.config import make_settings, read_settings, read_study
-from mtdlab.config.reference import presets_markdown
+from mtdlab.config.reference import preset_markdown, presets_markdown
 from mtdlab.config.source import SpecError
-from mtdlab.methods.mocose_settings import PRESETS, SOURCES
+from mtdlab.methods.presets import PRESETS, SAID, changed_settings
+from mtdlab.methods.registry import BUILTIN, settings_class
 
 
 def changed(**given: Any) -> dict[str, Any]:
@@ -42,6 +43,9 @@ def changed(**given: Any) -> dict[str, Any]:
             {"preset": "published-code"},
             {
                 "preset": "published-code",
+                "batch_size": 256,
+                "queue_size": 256,
+                "evaluate_every": 175,
                 "ema_decay": 0.75,
                 "ema_decay_end": 1.0,
                 "ema_schedule_steps": 15000,
@@ -50,16 +54,32 @@ def changed(**given: Any) -> dict[str, Any]:
                 "queue_fill": "published",
                 "select_on": "sts_average",
                 "augmented_branch": "target",
+                "augmentation_draw": "published-code",
+                "adam_formula": "transformers",
                 "max_gradient_norm": 1.0,
                 "weight_decay_exceptions": "biases-and-norms",
                 "head_norm_eps": 1e-12,
                 "head_initialisation": "bert",
-                "precision": "float32",
             },
         ),
         (
             {"method": "simcse"},
-            {"method": "simcse", "evaluate_every": 125},
+            {"method": "simcse", "evaluate_every": 125, "select_with_head": False},
+        ),
+        (
+            {"method": "consert", "preset": "published-code", "steps": 45, "batch_size": 64}
+            | {"weight_decay": 0.5},
+            {
+                **{"method": "consert", "preset": "published-code", "steps": 45},
+                **{"pooling": "last2", "training_pooling": "mean", "temperature": 0.1},
+                **{"learning_rate": 5e-7, "dropout": 0.0, "max_length": 64},
+                **{"evaluate_every": 200, "warmup_steps": 4, "weight_decay": 0.5},
+                **{"weight_decay_exceptions": "biases-and-norms", "max_gradient_norm": 1.0},
+                **{"adam_epsilon": 1e-6, "adam_bias_correction": False, "loss_weight": 0.15},
+                **{"adam_formula": "transformers", "rescaled_dropout": False},
+                "first_perturbation": "feature-cutoff:0.2",
+                "second_perturbation": "position-shuffle",
+            },
         ),
         (
             {"preset": "paper", "ema_decay": 0.85, "ema_decay_end": None},
@@ -73,7 +93,12 @@ def test_what_is_filled_in(given: dict[str, Any], expected: dict[str, Any]) -> N
 
 @pytest.mark.parametrize(
     "given",
-    [{"preset": "paper", "ema_decay": 0.3}, {"preset": "published-code"}, {"method": "simcse"}],
+    [
+        {"preset": "paper", "ema_decay": 0.3},
+        {"preset": "published-code"},
+        {"method": "simcse"},
+        *({"method": name, "preset": "published-code"} for name in PRESETS),
+    ],
 )
 def test_filled_settings_fill_to_themselves(given: dict[str, Any]) -> None:
     section = make_settings(**given)
@@ -89,7 +114,6 @@ def test_filled_settings_fill_to_themselves(given: dict[str, Any]) -> None:
         {"detach_keys": True},
         {"in_batch_negatives": False},
         {"prediction_layers": 2},
-        {"preset": "paper"},
     ],
 )
 def test_what_simcse_does_not_have_is_refused(given: dict[str, Any], tmp_path: Path) -> None:
@@ -127,11 +151,59 @@ def test_a_preset_is_not_searched(tmp_path: Path) -> None:
         read_study(path)
 
 
-def test_the_reference_states_every_value_of_every_preset() -> None:
-    table = presets_markdown()
-    for preset, values in PRESETS.items():
-        assert f"`{preset}`" in table.splitlines()[0]
-        assert values.keys() <= SOURCES.keys()
-    assert "| `ema_decay_end` | none | 0.95 | 1.0 |" in table
-    assert "| `in_batch_negatives` | true | false | true |" in table
-    assert "| `max_gradient_norm` | 0.0 | 0.0 | 1.0 |" in table
+@pytest.mark.parametrize("method", PRESETS)
+def test_the_table_of_a_method_states_every_value_of_every_preset(method: str) -> None:
+    table, known = preset_markdown(method), settings_class(method).model_fields
+    head, _, *rows = table.splitlines()
+    said = {name for name in SAID[method] if name in known}
+    for preset, values in PRESETS[method].items():
+        assert f"`{preset}`" in head or preset == "intended"
+        assert values.keys() <= said | {"queue_size", "initial_queue_size", "warmup_steps"}
+    assert len(rows) == len(SAID[method])
+    columns = head.count("|")
+    assert all(row.count("|") == columns for row in rows)
+
+
+def test_the_tables_state_the_values_and_the_measured_effects() -> None:
+    row = next(r for r in preset_markdown("mocose").splitlines() if "`ema_decay_end`" in r)
+    assert "| a cosine to 1 | none | 0.95 | 1.0 |" in row
+    row = next(r for r in preset_markdown("consert").splitlines() if "`training_pooling`" in r)
+    assert row.endswith("| same | same | mean | −2.6 ± 0.3 |")
+    row = next(r for r in preset_markdown("contriever").splitlines() if "`warmup_steps`" in r)
+    assert "| 0.04 · steps | 0.04 · steps |" in row
+    head, _, *rows = presets_markdown().splitlines()
+    assert "MoCoSE `paper` | MoCoSE `published-code` | SimCSE `published-code`" in head
+    assert any(row.startswith("| `adam_beta2` |") and "| 0.98 |" in row for row in rows)
+
+
+def test_every_method_with_a_program_has_its_preset() -> None:
+    assert {*BUILTIN} - {*PRESETS} == {"hicl"}
+    for method, presets in PRESETS.items():
+        assert {"intended", "published-code"} <= presets.keys()
+        assert changed_settings(method, "published-code")
+        assert not changed_settings(method, "intended")
+        assert settings_class(method).presets == presets
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"method": "simcse", "preset": "paper"}, "has 'intended' or 'published-code'"),
+        ({"method": "contriever", "preset": "best"}, "preset 'best': the method has"),
+        ({"method": "esimcse", "target_initialisation": "random", "lora_rank": 4}, "share the"),
+        ({"training_pooling": "mask"}, "pooling mask needs a prompt"),
+        ({"adam_beta2": 1.0}, "less than 1"),
+        ({"loss_weight": 0.0}, "greater than 0"),
+    ],
+    ids=str,
+)
+def test_what_no_preset_and_no_encoder_allows(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        make_settings(**given)
+
+
+def test_hicl_has_the_presets_of_its_backbone() -> None:
+    settings = make_settings(method="hicl", backbone="esimcse", preset="published-code")
+    values = settings.model_dump()
+    assert (values["target_initialisation"], values["queue_size"]) == ("random", 160)
+    assert values["weight_decay"] == 0

@@ -27,7 +27,11 @@ def test_every_setting_is_described(name: str) -> None:
 
 
 def test_a_methods_own_settings_are_those_it_adds_or_changes() -> None:
-    assert [setting.name for setting in method_settings("simcse")] == ["evaluate_every"]
+    assert [setting.name for setting in method_settings("simcse")] == [
+        "evaluate_every",
+        "head_initialisation",
+        "select_with_head",
+    ]
     assert "queue_size" in {setting.name for setting in method_settings("mocose")}
     assert "corpus" not in {setting.name for setting in method_settings("mocose")}
 

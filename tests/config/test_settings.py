@@ -125,7 +125,7 @@ def test_mtd_of_a_schedule_is_the_mean_over_the_run() -> None:
 
 def test_mtd_of_a_schedule_that_reaches_1_is_that_of_its_start() -> None:
     settings = make_settings(preset="published-code", steps=20_000)
-    assert settings.mtd == pytest.approx(1 / 0.25 + 8)
+    assert settings.mtd == pytest.approx(1 / 0.25 + 256 / 256)
 
 
 def test_simcse_has_no_mtd() -> None:

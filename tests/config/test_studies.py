@@ -87,20 +87,25 @@ def test_equation_3_differs_from_the_default_study_in_its_negatives_alone() -> N
 
 
 @pytest.mark.parametrize(
-    ("profile", "encoder", "corpus"),
+    ("profile", "encoder", "corpus", "seeds"),
     [
-        (None, "builtin", "builtin"),
-        ("minilm", "sentence-transformers/all-MiniLM-L6-v2", "wiki/wiki1m_head.txt"),
+        (None, "builtin", "builtin", 5),
+        ("minilm", "sentence-transformers/all-MiniLM-L6-v2", "wiki/wiki1m_head.txt", 2),
+        ("published-code", "builtin", "builtin", 3),
     ],
 )
-def test_every_built_in_method_is_compared(profile: str | None, encoder: str, corpus: str) -> None:
+def test_every_built_in_method_is_compared(
+    profile: str | None, encoder: str, corpus: str, seeds: int
+) -> None:
     spec = read("methods", profile)
     found = configurations(spec)
     assert {each.method for each in found} == set(BUILTIN)
     assert {(each.encoder, each.corpus) for each in found} == {(encoder, corpus)}
     assert len({(each.steps, each.learning_rate, each.batch_size) for each in found}) == 1
     assert ("synthetic" in spec.description) == (profile is None)
-    assert len(spec.seeds) == (2 if profile else 5)
+    assert len(spec.seeds) == seeds
+    preset = "published-code" if profile == "published-code" else "intended"
+    assert {(each.preset, each.select_on) for each in found} == {(preset, "dev")}
 
 
 def test_the_study_of_sufficiency_has_near_mtds_from_different_settings() -> None:

@@ -46,6 +46,20 @@ def test_a_sentence_is_negated(sentence: str, negated: str) -> None:
     assert negate(sentence) == negated
 
 
+@pytest.mark.parametrize(
+    ("sentence", "negated"),
+    [
+        ("It isn't true.", "It is not n't true."),
+        ("He can't swim, or won't.", "He ca not n't swim, or won't."),
+        ("It is not true.", "It is true."),
+        ("It cannot be.", "It can be."),
+        ("She has a dog.", "She does not have a dog."),
+    ],
+)
+def test_a_contraction_that_is_kept_gets_a_not(sentence: str, negated: str) -> None:
+    assert negate(sentence, keeping=True) == negated
+
+
 def test_a_negated_corpus_has_a_line_per_line_and_its_own_fingerprint(tmp_path: Path) -> None:
     path = tmp_path / "sentences.txt"
     path.write_text("A dog is here.\nnot\nBlue sky\n")

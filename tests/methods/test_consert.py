@@ -1,9 +1,7 @@
 """ConSERT compared with its formula and with a slow transcription; its perturbations."""
 
-import copy
-import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,8 +25,6 @@ from mtdlab.methods.consert import (
     nt_xent,
 )
 from mtdlab.settings import Representation
-from mtdlab.training.inputs import load_inputs
-from mtdlab.training.loop import train
 
 Settings = Callable[..., TrainerSettings]
 Array = NDArray[np.float64]
@@ -78,13 +74,6 @@ def test_nt_xent_of_two_sentences_by_hand() -> None:
     assert float(nt_xent(axes, axes, 1.0)) == pytest.approx(math.log(math.e + 2) - 1)
 
 
-@pytest.fixture
-def double() -> Iterator[None]:
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
-
-
 def consert(settings_of: Settings, **changed: Any) -> ConSERT:
     settings = settings_of(method="consert", **changed)
     assert isinstance(settings, ConSERTSettings)
@@ -132,85 +121,6 @@ def test_an_encoder_without_an_embedding_block_is_refused(settings_of: Settings)
             inputs_embeds=words,
             change=lambda embedded, _mask: embedded,
         )
-
-
-def transcription(settings: ConSERTSettings) -> list[float]:
-    """The losses of a slow program: hooks on the embedding block, explicit position ids, AdamW.
-
-    The draws of a perturbation are repeated here from a generator with the same seed.
-    """
-    inputs = load_inputs(settings)
-    model: Any = copy.deepcopy(inputs.encoder.model).double()
-    optimizer = torch.optim.AdamW(model.parameters(), weight_decay=settings.weight_decay)
-    generator = torch.Generator().manual_seed(settings.seed + 3_000_017)
-    losses = []
-    batches = inputs.batches(settings.batch_size, settings.seed)
-    for step in range(settings.steps):
-        ((ids, mask),) = next(batches)
-
-        def cut(_block: Any, _inputs: Any, out: Tensor) -> Tensor:
-            out = out.clone()
-            draws = torch.rand(len(out), 1, out.shape[2], generator=generator)
-            for row in range(len(out)):
-                chosen = draws[row, 0].argsort()[: int(0.2 * out.shape[2] + 1e-9)]
-                out[row][:, chosen] = 0
-            return out
-
-        def pooled(output: Any, mask: Tensor = mask) -> Array | Tensor:
-            states = output.hidden_states
-            rows = []
-            for row, count in enumerate(mask.sum(dim=1).tolist()):
-                both = (states[-1][row, :count] + states[-2][row, :count]) / 2
-                rows.append(both.mean(dim=0))
-            return torch.stack(rows)
-
-        # the shuffle is drawn before the passes, of each view in turn; the first has none
-        hook = model.embeddings.register_forward_hook(cut)
-        first = pooled(model(input_ids=ids, attention_mask=mask, output_hidden_states=True))
-        hook.remove()
-        draws = torch.rand(mask.shape, generator=generator)
-        positions = torch.arange(mask.shape[1]).repeat(len(ids), 1)
-        for row, count in enumerate(mask.sum(dim=1).tolist()):
-            order = (draws[row, 1:count].argsort() + 1).tolist()
-            for place, token in enumerate(order, 1):
-                positions[row, token] = place
-        second = pooled(
-            model(
-                input_ids=ids,
-                attention_mask=mask,
-                position_ids=positions,
-                output_hidden_states=True,
-            )
-        )
-        every = torch.cat([first, second])  # type: ignore[list-item]
-        similarity = torch.nn.functional.cosine_similarity(
-            every.unsqueeze(1), every.unsqueeze(0), dim=-1
-        )
-        total, count = torch.zeros(()), len(ids)
-        for a in range(2 * count):
-            others = [c for c in range(2 * count) if c != a]
-            logits = similarity[a, others] / settings.temperature
-            positive = similarity[a, (a + count) % (2 * count)] / settings.temperature
-            total = total - positive + logits.exp().sum().log()
-        loss = total / (2 * count)
-        optimizer.zero_grad()
-        loss.backward()
-        for group in optimizer.param_groups:
-            group["lr"] = settings.learning_rate * (1 - step / settings.steps)
-        optimizer.step()
-        losses.append(float(loss.detach()))
-    return losses
-
-
-@pytest.mark.usefixtures("double")
-def test_training_is_its_transcription(settings_of: Settings) -> None:
-    settings = settings_of(method="consert", steps=4, temperature=5e-3, evaluate_every=4)
-    assert isinstance(settings, ConSERTSettings)
-    found = load_inputs(settings)
-    model = copy.deepcopy(found.encoder.model).double()
-    inputs = dataclasses.replace(found, encoder=dataclasses.replace(found.encoder, model=model))
-    losses = train(settings, inputs, lambda *_: None).curve["loss"].tolist()
-    assert losses == pytest.approx(transcription(settings), rel=1e-6)
 
 
 def test_a_cut_off_feature_is_zero_after_the_layer_norm(settings_of: Settings) -> None:

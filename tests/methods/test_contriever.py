@@ -1,9 +1,7 @@
 """Contriever compared with its formula and with a slow transcription; crops and deletions."""
 
-import copy
-import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,7 +24,7 @@ from mtdlab.methods.contriever import (
 )
 from mtdlab.settings import Representation
 from mtdlab.training.inputs import load_inputs
-from mtdlab.training.loop import start, train
+from mtdlab.training.loop import start
 
 Settings = Callable[..., TrainerSettings]
 Array = NDArray[np.float64]
@@ -126,99 +124,6 @@ def contriever(settings_of: Settings, **changed: Any) -> ContrieverSettings:
     )
     assert isinstance(settings, ContrieverSettings)
     return settings
-
-
-@pytest.fixture
-def double() -> Iterator[None]:
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
-
-
-def slow_crop(ids: list[int], u: float, v: float, draws: list[float]) -> list[int]:
-    """A crop of one document from its random numbers; the settings are 0.05, 0.5, 0.1."""
-    inner = ids[1:-1]
-    size = min(max(1, int((0.05 + 0.45 * u) * len(inner))), len(inner))
-    begin = int(v * (len(inner) - size + 1))
-    chosen = range(begin, begin + size)
-    left = [at for at in chosen if draws[at + 1] >= 0.1]
-    left = left or [max(chosen, key=lambda at: draws[at + 1])]
-    return [ids[0], *(inner[at] for at in left), ids[-1]]
-
-
-def transcription(settings: ContrieverSettings, *, normalised: bool) -> list[float]:
-    """The losses of a slow program: lists, transformers' forward pass, one document at a time."""
-    inputs = load_inputs(settings)
-    torch.manual_seed(settings.seed)
-    online: Any = copy.deepcopy(inputs.encoder.model).double()
-    target: Any = copy.deepcopy(online)
-    queue = list(torch.nn.functional.normalize(torch.randn(settings.queue_size, 16), dim=1))
-    optimizer = torch.optim.AdamW(online.parameters(), weight_decay=settings.weight_decay)
-    generator = torch.Generator().manual_seed(settings.seed + 4_000_037)
-    batches = inputs.batches(settings.batch_size, settings.seed)
-
-    def crops(ids: Tensor, mask: Tensor) -> list[list[int]]:
-        count = len(ids)
-        u, v = (torch.rand(count, 1, generator=generator) for _ in range(2))
-        draws = torch.rand(mask.shape, generator=generator)
-        return [
-            slow_crop(
-                ids[row, : int(mask[row].sum())].tolist(),
-                float(u[row]),
-                float(v[row]),
-                draws[row].tolist(),
-            )
-            for row in range(count)
-        ]
-
-    def vector(model: Any, tokens: list[int]) -> Tensor:
-        mean: Tensor = model(input_ids=torch.tensor([tokens])).last_hidden_state[0].mean(dim=0)
-        return mean / mean.norm() if normalised else mean
-
-    losses = []
-    for step in range(settings.steps):
-        ((ids, mask),) = next(batches)
-        queries = [vector(online, tokens) for tokens in crops(ids, mask)]
-        with torch.no_grad():
-            for mine, theirs in zip(target.parameters(), online.parameters(), strict=True):
-                mine.copy_(settings.ema_decay * mine + (1 - settings.ema_decay) * theirs)
-            keys = [vector(target, tokens) for tokens in crops(ids, mask)]
-        total = torch.zeros(())
-        for query, key in zip(queries, keys, strict=True):
-            logits = torch.stack([query @ key, *(query @ each for each in queue)])
-            total = total - (logits / settings.temperature).log_softmax(dim=0)[0]
-        loss = total / len(queries)
-        queue = [*keys, *queue][: settings.queue_size]
-        optimizer.zero_grad()
-        loss.backward()
-        warm, steps = settings.warmup_steps, settings.steps
-        share = step / warm if step < warm else (steps - step) / (steps - warm)
-        for group in optimizer.param_groups:
-            group["lr"] = settings.learning_rate * share
-        optimizer.step()
-        losses.append(float(loss.detach()))
-    return losses
-
-
-@pytest.mark.usefixtures("double")
-@pytest.mark.parametrize("normalise", [False, True])
-def test_training_is_its_transcription(settings_of: Settings, *, normalise: bool) -> None:
-    settings = contriever(
-        settings_of,
-        queue_size=10,
-        ema_decay=0.7,
-        warmup_steps=2,
-        learning_rate=1e-2,
-        dropout=0.0,
-        temperature=0.5,
-        normalise=normalise,
-    )
-    found = load_inputs(settings)
-    model = copy.deepcopy(found.encoder.model).double()
-    inputs = dataclasses.replace(found, encoder=dataclasses.replace(found.encoder, model=model))
-    losses = train(settings, inputs, lambda *_: None).curve["loss"].tolist()
-    assert losses == pytest.approx(transcription(settings, normalised=normalise), rel=1e-6)
-    assert losses != pytest.approx(transcription(settings, normalised=not normalise), rel=1e-3)
 
 
 def test_the_momentum_encoder_is_updated_before_the_keys(settings_of: Settings) -> None:

@@ -210,7 +210,7 @@ def test_settings_are_those_of_the_backbone() -> None:
     ("values", "message"),
     [
         ({"queue_size": 64}, "queue_size is not a setting of the backbone simcse"),
-        ({"backbone": "esimcse", "preset": "paper"}, "preset is not a setting of the backbone"),
+        ({"preset": "paper"}, "preset paper: the backbone simcse has intended, published-code"),
         ({"backbone": "mixcse"}, "Input should be 'simcse', 'esimcse', 'mocose' or 'sncse'"),
         ({"backbone": "mocose", "preset": "paper"}, "fgsm_gradient current: its extra pass"),
         ({"backbone": "esimcse", "batch_size": 1}, "batch_size 1 leaves the first step without"),

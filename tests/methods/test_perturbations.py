@@ -1,9 +1,13 @@
 """FGSM and augmentation of word embeddings, compared with values by hand."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
+from transformers import BertConfig, BertModel
 
+from mtdlab.config import make_settings
 from mtdlab.methods.perturbations import (
     OFFSET,
     EmbeddingNoise,
@@ -161,13 +165,22 @@ def test_every_token_and_dimension_is_drawn_eventually() -> None:
     assert torch.allclose(features / 600, torch.full((20,), 0.3), atol=0.08)
 
 
+def noise_of(augmentation: str, **settings: Any) -> EmbeddingNoise:
+    """For a BERT of 16 positions and 20 dimensions."""
+    config = BertConfig(
+        vocab_size=9, hidden_size=20, num_hidden_layers=0, max_position_embeddings=16
+    )
+    made = make_settings(augmentation=augmentation, **settings)
+    return EmbeddingNoise(made, BertModel(config), torch.device("cpu"))
+
+
 def test_views_differ_and_the_same_seed_gives_the_same_draws() -> None:
-    words, cpu = numbered(), torch.device("cpu")
-    noise = EmbeddingNoise("position-shuffle+token-cutoff:0.3+feature-cutoff:0.1", 3, cpu)
+    words = numbered()
+    every = "position-shuffle+token-cutoff:0.3+feature-cutoff:0.1"
+    noise = noise_of(every, seed=3)
     first, second = noise(words, MASK), noise(words, MASK)
     assert not torch.equal(first, second)
-    again = EmbeddingNoise("position-shuffle+token-cutoff:0.3+feature-cutoff:0.1", 3, cpu)
-    assert torch.equal(again(words, MASK), first)
+    assert torch.equal(noise_of(every, seed=3)(words, MASK), first)
     draws = stream(3 + OFFSET)
     by_hand = shuffle_positions(words, MASK, draws)
     by_hand = cut_features(cut_tokens(by_hand, MASK, 0.3, draws), MASK, 0.1, draws)
@@ -177,7 +190,33 @@ def test_views_differ_and_the_same_seed_gives_the_same_draws() -> None:
 @pytest.mark.parametrize("augmentation", ["none", "typos:0.1"])
 def test_without_such_augmentations_words_are_unchanged(augmentation: str) -> None:
     words = numbered()
-    assert EmbeddingNoise(augmentation, 0, torch.device("cpu"))(words, MASK) is words
+    assert noise_of(augmentation)(words, MASK) is words
+
+
+def test_the_published_cut_offs_take_one_at_least_of_all_positions() -> None:
+    """Of 32 positions, of which these rows have 10: [CLS] and padding are cut too."""
+    words = torch.ones(4000, 10, 20)
+    mask = torch.ones(4000, 10, dtype=torch.long)
+    cut = noise_of("token-cutoff:0.25", augmentation_draw="published-code")(words, mask) == 0
+    assert torch.equal(cut, cut[:, :, :1].expand_as(cut))
+    assert torch.allclose(cut[:, :, 0].float().mean(dim=0), torch.full((10,), 0.25), atol=0.04)
+    for augmentation, dimension in (("token-cutoff:0.001", 1), ("feature-cutoff:0.001", 2)):
+        noise = noise_of(augmentation, augmentation_draw="published-code", max_length=10)
+        assert ((noise(words, mask) == 0).any(dim=3 - dimension).sum(dim=1) == 1).all()
+
+
+def test_the_published_shuffle_is_one_permutation_of_positions_for_a_batch() -> None:
+    noise = noise_of("position-shuffle", augmentation_draw="published-code", max_length=12)
+    [encoder] = noise._encoder
+    words = numbered()
+    with torch.no_grad():
+        table = encoder.embeddings.position_embeddings.weight
+        placed = noise(words, MASK) - words + table[: words.shape[1]]
+    assert torch.allclose(placed, placed[:1].expand_as(placed), atol=1e-4)
+    found = torch.cdist(placed[0], table).argmin(dim=1).tolist()
+    assert len({*found}) == words.shape[1]
+    assert max(found) < 12
+    assert torch.allclose(placed[0], table[found], atol=1e-4)
 
 
 def test_gradients_reach_the_entries_that_were_not_cut() -> None:

@@ -12,7 +12,7 @@ from mtdlab.config import TrainerSettings
 from mtdlab.methods.base import Method
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start
-from mtdlab.training.state import clip_gradients
+from mtdlab.training.optimizer import clip_gradients
 
 Settings = Callable[..., TrainerSettings]
 

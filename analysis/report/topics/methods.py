@@ -31,6 +31,7 @@ class Methods:
     """table: `compute_methods`; names: how the methods are written; label: of scores.
 
     labels      what the rows of the table state in a figure.
+    presets     the presets that each method ran with; none where they were not recorded.
     properties  `compute_method_properties`.
     """
 
@@ -38,6 +39,7 @@ class Methods:
     names: Mapping[str, str]
     label: str
     labels: pd.DataFrame
+    presets: Mapping[str, tuple[str, ...]]
     properties: pd.DataFrame
 
     def name(self, method: object) -> str:
@@ -60,7 +62,11 @@ def compute(context: StudyContext) -> Methods | None:
     properties = compute_method_properties(
         context.trials, context.study.spectra, context.study.settings
     )
-    return Methods(table, context.study.methods, context.score_label, labels, properties)
+    presets = {
+        str(method): tuple(sorted(map(str, group.dropna().unique())))
+        for method, group in (runs.groupby("method")["preset"] if "preset" in runs else ())
+    }
+    return Methods(table, context.study.methods, context.score_label, labels, presets, properties)
 
 
 def _name_row(info: Methods, row: pd.Series) -> str:
@@ -91,7 +97,19 @@ def describe(info: Methods) -> tuple[str, ...]:
     return (
         f"{_name_row(info, best)} has the highest mean score, {best['mean']:.2f}.",
         *_compare(info, best),
+        *_describe_presets(info),
     )
+
+
+def _describe_presets(info: Methods) -> Iterator[str]:
+    """A sentence: the preset of each method, or the one of all."""
+    used = {preset for presets in info.presets.values() for preset in presets}
+    known = {name: presets for name, presets in info.presets.items() if presets}
+    if len(used) == 1 and known.keys() >= set(info.table["method"]):
+        yield f"Every method ran with its preset {clean(used.pop())}."
+    elif known:
+        each = (f"{info.name(name)} {clean(' and '.join(of))}" for name, of in known.items())
+        yield f"Presets: {', '.join(each)}."
 
 
 def show(info: Methods) -> tuple[Table, ...]:

@@ -67,6 +67,23 @@ def test_differences_are_over_common_seeds(mixed: pd.DataFrame, settings: Settin
     assert np.isnan(row["difference_low"])
 
 
+def test_the_presets_that_methods_ran_with_are_named(
+    mixed: pd.DataFrame, study_of: MakeStudy
+) -> None:
+    def presets_of(presets: object) -> list[str]:
+        study = study_of(mixed.assign(preset=presets))
+        info = topic.compute(StudyContext(study))
+        assert info is not None
+        return [each for each in topic.describe(info) if "reset" in each]
+
+    assert presets_of("paper") == ["Every method ran with its preset paper."]
+    several = np.where(mixed["method"] == "plain", "published-code", "intended")
+    assert presets_of(several) == [
+        "Presets: bare intended, MoCoSE intended, plain published-code, queued intended."
+    ]
+    assert presets_of(None) == []
+
+
 def test_geometry_and_duration_by_method(mixed: pd.DataFrame, settings: Settings) -> None:
     runs = mixed.assign(steps=10, batch_size=50, alignment=0.25)
     runs["wall_seconds"] = np.where(runs["method"] == "bare", 2.0, 1.0) + runs["seed"]

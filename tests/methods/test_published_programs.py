@@ -1,0 +1,677 @@
+"""Every preset `published-code` compared with a transcription of the authors' program.
+
+The transcriptions take mtdlab's batches of token ids and nothing else of the preset: heads and
+their initialisation, AdamW with clipping and its exceptions, schedules, queues and losses are
+written out, with the programs' numbers; the encoder is transformers'. No dropout, so that both draw
+the same random numbers; float64. The defaults are compared with the same transcriptions, given the
+numbers of the paper.
+"""
+
+import copy
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cosine_similarity, cross_entropy, normalize, pad
+from transformers import BertModel
+
+from mtdlab.config import TrainerSettings
+from mtdlab.evaluation.sts import Evaluation
+from mtdlab.methods.esimcse import Repetition
+from mtdlab.methods.presets import PRESETS, changed_settings
+from mtdlab.methods.simcse import SimCSE
+from mtdlab.training.inputs import RunInputs, load_inputs
+from mtdlab.training.loop import Outcome, train
+
+Settings = Callable[..., TrainerSettings]
+Parameters = dict[str, Tensor]
+STEPS, WIDTH, CALLS, MASK_TOKEN = 40, 16, 60, 4
+"""Steps of a run; dimension of the encoder; calls until MoCoSE's EMA decay is 1."""
+CHANGED = 8
+"""Steps of a run with one setting of a preset changed back."""
+
+
+def ignore(_step: int, _evaluation: Evaluation | None) -> None:
+    """A step callback that does nothing."""
+
+
+@pytest.fixture
+def double() -> Iterator[None]:
+    """New modules and tensors in float64."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+def inputs_of(settings: TrainerSettings) -> RunInputs:
+    """The inputs of the settings, with the encoder's weights in the default precision."""
+    found = load_inputs(settings)
+    model = copy.deepcopy(found.encoder.model).to(torch.get_default_dtype())  # type: ignore[arg-type]
+    return dataclasses.replace(found, encoder=dataclasses.replace(found.encoder, model=model))
+
+
+def run(settings: TrainerSettings) -> Outcome:
+    return train(settings, inputs_of(settings), ignore)
+
+
+def losses_of(settings: TrainerSettings) -> list[float]:
+    losses: list[float] = run(settings).curve["loss"].tolist()
+    return losses
+
+
+@dataclasses.dataclass
+class AdamW:
+    """AdamW with clipping; without decay, where `spared`, of biases and LayerNorms.
+
+    form      torch: decay, then ε outside of the root of the corrected variance; transformers: ε
+              beside the root of the variance as it is, then decay.
+    """
+
+    parameters: Parameters
+    steps: int
+    rate: float
+    decay: float = 1e-6
+    spared: bool = False
+    second_beta: float = 0.999
+    epsilon: float = 1e-8
+    form: Literal["torch", "transformers"] = "torch"
+    corrected: bool = True
+    most: float = math.inf
+    warmup: int = 0
+    count: int = 0
+
+    def __post_init__(self) -> None:
+        self.first = {name: torch.zeros_like(each) for name, each in self.parameters.items()}
+        self.second = {name: torch.zeros_like(each) for name, each in self.parameters.items()}
+
+    @torch.no_grad()
+    def step(self, loss: Tensor) -> float:
+        """One step; returns the norm of all gradients before clipping."""
+        loss.backward()
+        warm, steps, at = self.warmup, self.steps, self.count
+        rate = self.rate * (at / warm if at < warm else (steps - at) / (steps - warm))
+        self.count += 1
+        gradients = {name: each.grad for name, each in self.parameters.items()}
+        norm = math.sqrt(sum(float(g.square().sum()) for g in gradients.values() if g is not None))
+        for name, value in self.parameters.items():
+            gradient = gradients[name]
+            assert gradient is not None
+            gradient = gradient * min(1.0, self.most / (norm + 1e-6))
+            spared = self.spared and ("bias" in name or "LayerNorm" in name)
+            kept = 1.0 if spared else 1 - rate * self.decay
+            self.first[name] = 0.9 * self.first[name] + 0.1 * gradient
+            self.second[name] = (
+                self.second_beta * self.second[name] + (1 - self.second_beta) * gradient.square()
+            )
+            one = 1 - 0.9**self.count if self.corrected else 1.0
+            two = math.sqrt(1 - self.second_beta**self.count) if self.corrected else 1.0
+            root = self.second[name].sqrt()
+            if self.form == "torch":
+                value.mul_(kept).sub_(rate * self.first[name] / one / (root / two + self.epsilon))
+            else:
+                value.sub_(rate * two / one * self.first[name] / (root + self.epsilon)).mul_(kept)
+            value.grad = None
+        return norm
+
+
+def padded_batches(inputs: RunInputs, settings: TrainerSettings) -> Iterator[Any]:
+    """Batches whose views are padded to the full length."""
+    for views in inputs.batches(settings.batch_size, settings.seed):
+        yield [
+            tuple(pad(each, (0, settings.max_length - each.shape[1])) for each in view)
+            for view in views
+        ]
+
+
+def vectors_of(model: Any, ids: Tensor, mask: Tensor, *, at: int | None = None) -> Tensor:
+    """[CLS] of the last layer, or the token `at`."""
+    hidden: Tensor = model(input_ids=ids, attention_mask=mask).last_hidden_state
+    return hidden[:, 0] if at is None else hidden[ids == at]
+
+
+TRAINER: dict[str, Any] = {"decay": 0.0, "form": "transformers", "most": 1.0}
+"""What the trainer of SimCSE's program does by default."""
+
+
+class SimCSEProgram:
+    """The program of SimCSE; those of MixCSE, SNCSE and ESimCSE have another loss."""
+
+    def __init__(self, settings: Any, optimizer: dict[str, Any], *, normal: bool) -> None:
+        """`normal`: whether the head starts as normal (0, 0.02), biases 0."""
+        self.settings, self.inputs = settings, inputs_of(settings)
+        torch.manual_seed(settings.seed)
+        self.encoder: Any = copy.deepcopy(self.inputs.encoder.model)
+        self.dense = nn.Linear(WIDTH, WIDTH)
+        if normal:
+            nn.init.normal_(self.dense.weight, std=0.02)
+            nn.init.zeros_(self.dense.bias)
+        parameters = dict(self.encoder.named_parameters())
+        parameters |= {f"dense.{name}": each for name, each in self.dense.named_parameters()}
+        self.optimizer = AdamW(parameters, settings.steps, settings.learning_rate, **optimizer)
+
+    def head(self, vectors: Tensor) -> Tensor:
+        return torch.tanh(self.dense(vectors))
+
+    def losses(self) -> list[float]:
+        batches, found = padded_batches(self.inputs, self.settings), []
+        for _ in range(self.settings.steps):
+            loss = self.loss(next(batches))
+            self.optimizer.step(loss)
+            found.append(float(loss.detach()))
+        return found
+
+    def contrast(self, *columns: Tensor) -> Tensor:
+        logits = torch.cat(columns, dim=1) / self.settings.temperature
+        return cross_entropy(logits, torch.arange(len(logits)))
+
+    def loss(self, views: Any) -> Tensor:
+        [(ids, mask)] = views
+        first, second = (self.head(vectors_of(self.encoder, ids, mask)) for _ in range(2))
+        return self.contrast(cosines(first, second))
+
+
+def cosines(first: Tensor, second: Tensor) -> Tensor:
+    return cosine_similarity(first.unsqueeze(1), second.unsqueeze(0), dim=-1)
+
+
+class MixCSEProgram(SimCSEProgram):
+    """λ 0.2; 2N mixed columns, of which those with 0.8 of the row's own sentence are 0."""
+
+    def loss(self, views: Any) -> Tensor:
+        [(ids, mask)] = views
+        one, two = (self.head(vectors_of(self.encoder, ids, mask)) for _ in range(2))
+        mixed_two = torch.stack(
+            [0.2 * two[i] + 0.8 * two[(i + 1) % len(two)] for i in range(len(two))]
+        )
+        mixed_one = torch.stack(
+            [0.2 * one[i] + 0.8 * one[(i + 1) % len(one)] for i in range(len(one))]
+        )
+        left, right = cosines(one, mixed_two.detach()), cosines(mixed_one.detach(), two)
+        shown = torch.ones(2, len(one), len(one))
+        for row in range(len(one)):
+            shown[0, row, row - 1] = shown[1, row, (row + 1) % len(one)] = 0
+        return self.contrast(cosines(one, two), left * shown[0], right * shown[1])
+
+
+class SNCSEProgram(SimCSEProgram):
+    """Three prompted views, read at their mask token; the margin loss with weight 1e-3."""
+
+    def loss(self, views: Any) -> Tensor:
+        one, two, three = (
+            self.head(vectors_of(self.encoder, *view, at=MASK_TOKEN)) for view in views
+        )
+        change = cosine_similarity(one, three) - cosine_similarity(one, two)
+        margin = torch.relu(change + 0.1) + torch.relu(-change - 0.3)
+        return self.contrast(cosines(one, two)) + 1e-3 * margin.mean()
+
+
+class ESimCSEProgram(SimCSEProgram):
+    """η 0.995; the average moves before the keys' pass, the queue is cut after each batch."""
+
+    def __init__(
+        self, settings: Any, optimizer: dict[str, Any], *, normal: bool, random: bool
+    ) -> None:
+        """`random`: whether the momentum encoder starts from random weights."""
+        super().__init__(settings, optimizer, normal=normal)
+        self.momentum: Any = copy.deepcopy(self.encoder)
+        if random:
+            self.momentum = BertModel(self.encoder.config)
+            self.momentum.pooler = None
+        draw = "published-code" if random else "paper"
+        device = torch.device("cpu")
+        self.repetition = Repetition(0.32, draw, limit=64, seed=settings.seed, device=device)  # type: ignore[arg-type]
+        self.queue: list[Tensor] = []
+
+    def loss(self, views: Any) -> Tensor:
+        [(ids, mask)] = views
+        # without padding, which changes what is drawn
+        ids, mask = (each[:, : int(mask.sum(dim=1).max())] for each in (ids, mask))
+        first = self.head(vectors_of(self.encoder, ids, mask))
+        second = self.head(vectors_of(self.encoder, *self.repetition(ids, mask)))
+        loss = self.contrast(cosines(first, torch.stack([*second, *self.queue])))
+        with torch.no_grad():
+            pairs = zip(self.momentum.parameters(), self.encoder.parameters(), strict=True)
+            for old, new in pairs:
+                old.copy_(0.995 * old + 0.005 * new)
+            keys = self.head(vectors_of(self.momentum.eval(), ids, mask))
+        self.queue = [*keys, *self.queue][:20]
+        return loss
+
+
+def consert_program(settings: Any, *, published: bool) -> list[float]:
+    """Hooks on the embedding block, explicit position ids; the mean of the last layer.
+
+    The draws of a perturbation are repeated here from a generator with the same seed. As in the
+    paper: the mean of the last two layers, and the optimizer of the defaults.
+    """
+    inputs = inputs_of(settings)
+    model: Any = copy.deepcopy(inputs.encoder.model)
+    facts: dict[str, Any] = {}
+    if published:
+        facts = {"decay": 0.01, "spared": True, "epsilon": 1e-6, "form": "transformers"}
+        facts |= {"corrected": False, "most": 1.0, "warmup": settings.steps // 10}
+    optimizer = AdamW(
+        dict(model.named_parameters()), settings.steps, settings.learning_rate, **facts
+    )
+    generator = torch.Generator().manual_seed(settings.seed + 3_000_017)
+    batches, losses = inputs.batches(settings.batch_size, settings.seed), []
+
+    def cut(_block: Any, _inputs: Any, out: Tensor) -> Tensor:
+        out = out.clone()
+        draws = torch.rand(len(out), 1, out.shape[2], generator=generator)
+        for row in range(len(out)):
+            out[row][:, draws[row, 0].argsort()[: int(0.2 * out.shape[2] + 1e-9)]] = 0
+        return out
+
+    def pooled(ids: Tensor, mask: Tensor, **places: Tensor) -> Tensor:
+        states = model(
+            input_ids=ids, attention_mask=mask, output_hidden_states=True, **places
+        ).hidden_states
+        layer = states[-1] if published else (states[-1] + states[-2]) / 2
+        return torch.stack([layer[row, : int(n)].mean(dim=0) for row, n in enumerate(mask.sum(1))])
+
+    for _ in range(settings.steps):
+        ((ids, mask),) = next(batches)
+        hook = model.embeddings.register_forward_hook(cut)
+        first = pooled(ids, mask)
+        hook.remove()
+        draws = torch.rand(mask.shape, generator=generator)
+        positions = torch.arange(mask.shape[1]).repeat(len(ids), 1)
+        for row, count in enumerate(mask.sum(dim=1).tolist()):
+            for place, token in enumerate((draws[row, 1:count].argsort() + 1).tolist(), 1):
+                positions[row, token] = place
+        every = torch.cat([first, pooled(ids, mask, position_ids=positions)])
+        similarity, total = cosines(every, every) / settings.temperature, torch.zeros(())
+        for a in range(len(every)):
+            others = [c for c in range(len(every)) if c != a]
+            positive = similarity[a, (a + len(ids)) % len(every)]
+            total = total - positive + similarity[a, others].exp().sum().log()
+        loss = total / len(every)
+        optimizer.step((0.15 if published else 1.0) * loss)
+        losses.append(float(loss.detach()))
+    return losses
+
+
+def slow_crop(ids: list[int], u: float, v: float, draws: list[float]) -> list[int]:
+    """A crop of one document from its random numbers: 5 to 50 %, a tenth of it deleted."""
+    inner = ids[1:-1]
+    size = min(max(1, int((0.05 + 0.45 * u) * len(inner))), len(inner))
+    begin = int(v * (len(inner) - size + 1))
+    chosen = range(begin, begin + size)
+    left = [at for at in chosen if draws[at + 1] >= 0.1]
+    left = left or [max(chosen, key=lambda at: draws[at + 1])]
+    return [ids[0], *(inner[at] for at in left), ids[-1]]
+
+
+def contriever_program(settings: Any, *, published: bool, normalised: bool = False) -> list[float]:
+    """Lists, transformers' forward pass, one document at a time."""
+    inputs = inputs_of(settings)
+    torch.manual_seed(settings.seed)
+    online: Any = copy.deepcopy(inputs.encoder.model)
+    target: Any = copy.deepcopy(online)
+    queue = list(normalize(torch.randn(settings.queue_size, WIDTH), dim=1))
+    facts: dict[str, Any] = {"warmup": settings.steps // 25}
+    if published:
+        facts |= {"decay": 0.01, "second_beta": 0.98, "epsilon": 1e-6}
+    optimizer = AdamW(
+        dict(online.named_parameters()), settings.steps, settings.learning_rate, **facts
+    )
+    generator = torch.Generator().manual_seed(settings.seed + 4_000_037)
+    batches, losses = inputs.batches(settings.batch_size, settings.seed), []
+
+    def crops(ids: Tensor, mask: Tensor) -> list[list[int]]:
+        u, v = (torch.rand(len(ids), 1, generator=generator) for _ in range(2))
+        draws = torch.rand(mask.shape, generator=generator).tolist()
+        rows = [row[: int(n)].tolist() for row, n in zip(ids, mask.sum(dim=1), strict=True)]
+        return [slow_crop(each, float(u[i]), float(v[i]), draws[i]) for i, each in enumerate(rows)]
+
+    def vector(model: Any, tokens: list[int]) -> Tensor:
+        mean: Tensor = model(input_ids=torch.tensor([tokens])).last_hidden_state[0].mean(dim=0)
+        return mean / mean.norm() if normalised else mean
+
+    for _ in range(settings.steps):
+        ((ids, mask),) = next(batches)
+        queries = [vector(online, tokens) for tokens in crops(ids, mask)]
+        with torch.no_grad():
+            for mine, theirs in zip(target.parameters(), online.parameters(), strict=True):
+                mine.copy_(settings.ema_decay * mine + (1 - settings.ema_decay) * theirs)
+            keys = [vector(target, tokens) for tokens in crops(ids, mask)]
+        total = torch.zeros(())
+        for query, key in zip(queries, keys, strict=True):
+            logits = torch.stack([query @ key, *(query @ each for each in queue)])
+            total = total - (logits / settings.temperature).log_softmax(dim=0)[0]
+        loss = total / len(queries)
+        queue = [*keys, *queue][: settings.queue_size]
+        optimizer.step(loss)
+        losses.append(float(loss.detach()))
+    return losses
+
+
+class Heads:
+    """Pooler, projection and predictor of MoCoSE's online branch, as parameters by name.
+
+    Each Linear layer is drawn by torch and then by BERT's rule, the layers in order; the pooler is
+    that of the checkpoint.
+    """
+
+    def __init__(self, pretrained: nn.Linear, projected: int) -> None:
+        shapes = {
+            "pooler": (WIDTH, WIDTH),
+            "projection": (WIDTH, projected),
+            "hidden": (projected, projected),
+            "output": (projected, projected),
+        }
+        linears = {name: nn.Linear(*shape) for name, shape in shapes.items()}
+        self.parameters: Parameters = {}
+        for name, linear in linears.items():
+            nn.init.normal_(linear.weight, std=0.02)
+            self.parameters |= {f"{name}.weight": linear.weight.detach().clone()}
+            self.parameters |= {f"{name}.bias": torch.zeros(len(linear.bias))}
+        for name in ("projection", "hidden"):
+            self.parameters[f"{name}.LayerNorm.weight"] = torch.ones(projected)
+            self.parameters[f"{name}.LayerNorm.bias"] = torch.zeros(projected)
+        for part in ("weight", "bias"):
+            value = getattr(pretrained, part).detach().to(torch.get_default_dtype())
+            self.parameters[f"pooler.{part}"] = value.clone()
+        for value in self.parameters.values():
+            value.requires_grad_()
+
+
+def linear(values: Tensor, heads: Parameters, name: str) -> Tensor:
+    return values @ heads[f"{name}.weight"].T + heads[f"{name}.bias"]
+
+
+def normed(values: Tensor, heads: Parameters, name: str) -> Tensor:
+    """A Linear layer and a LayerNorm with BERT's ε."""
+    values = linear(values, heads, name)
+    centred = values - values.mean(dim=1, keepdim=True)
+    deviation = (centred.square().mean(dim=1, keepdim=True) + 1e-12).sqrt()
+    weight, bias = heads[f"{name}.LayerNorm.weight"], heads[f"{name}.LayerNorm.bias"]
+    return centred / deviation * weight + bias
+
+
+def project(values: Tensor, heads: Parameters) -> Tensor:
+    return normed(linear(values, heads, "pooler"), heads, "projection")
+
+
+def predict(values: Tensor, heads: Parameters) -> Tensor:
+    return linear(normed(values, heads, "hidden"), heads, "output").tanh()
+
+
+def cls(model: Any, words: Tensor, mask: Tensor) -> Tensor:
+    vectors: Tensor = model(inputs_embeds=words, attention_mask=mask).last_hidden_state[:, 0]
+    return vectors
+
+
+@dataclasses.dataclass
+class MoCoSEProgram:
+    """What MoCoSE's program computes: losses, columns of the queue, norms of gradients."""
+
+    losses: list[float] = dataclasses.field(default_factory=list)
+    columns: list[int] = dataclasses.field(default_factory=list)
+    norms: list[float] = dataclasses.field(default_factory=list)
+
+
+def mocose_program(settings: TrainerSettings, projected: int = WIDTH) -> MoCoSEProgram:
+    batches = padded_batches(inputs_of(settings), settings)
+    whole: Any = BertModel.from_pretrained(settings.encoder)
+    online = copy.deepcopy(whole).eval().to(torch.get_default_dtype())
+    online.pooler = None
+    torch.manual_seed(0)
+    heads = Heads(whole.pooler.dense, projected).parameters
+    queue = list(normalize(torch.randn(24, projected), dim=1))
+    counter, start = 8, 8
+    target = copy.deepcopy(online)
+    target.embeddings = online.embeddings
+    target.encoder.requires_grad_(False)
+    # a copy of its own, of which the projection is trained and the pooler is not
+    target_heads = {
+        name: value.detach().clone().requires_grad_(name.startswith("projection"))
+        for name, value in heads.items()
+        if name.startswith(("pooler", "projection"))
+    }
+    trained = dict(online.named_parameters()) | heads
+    trained |= {f"target.{name}": each for name, each in target_heads.items() if each.requires_grad}
+    facts: dict[str, Any] = TRAINER | {"decay": 0.5, "spared": True}
+    optimizer, table = AdamW(trained, STEPS, 1e-3, **facts), online.embeddings.word_embeddings
+    gradient, found = torch.tensor(0.0), MoCoSEProgram()
+    for call in range(1, STEPS + 1):
+        [(ids, mask)] = next(batches)
+        decay = 1 - (1 - 0.75) * (math.cos(math.pi * call / CALLS) + 1) / 2
+        with torch.no_grad():
+            pairs = list(zip(target.encoder.parameters(), online.encoder.parameters(), strict=True))
+            for mine, theirs in [*pairs, *((target_heads[n], heads[n]) for n in target_heads)]:
+                mine.copy_(decay * mine + (1 - decay) * theirs)
+        first, second = table(ids), table(ids)
+        first.retain_grad()
+        shift = 1e-3 * gradient.sign()
+        query = predict(project(cls(online, first + shift, mask), heads), heads)
+        key = project(cls(target, second + shift, mask), target_heads)
+        used = queue[: counter + start] if counter + start < 24 else queue
+        similarity = cosines(query, torch.cat([key, torch.stack(used)]))
+        loss = cross_entropy(similarity / 0.05, torch.arange(len(query)))
+        queue, counter = [*key.detach(), *queue], counter + len(key)
+        queue = queue[:24] if counter > 24 else queue
+        found.norms.append(optimizer.step(loss))
+        gradient = first.grad
+        found.losses.append(float(loss.detach()))
+        found.columns.append(len(used))
+    return found
+
+
+SHORT_PROMPTS = {"prompt": "a {sentence} {mask}", "second_prompt": "the {sentence} {mask}"}
+# a random encoder's sentences differ by less than 0.001: at 0.05 every loss is log 8
+SHARP = {"temperature": 5e-3, "learning_rate": 1e-3}
+GIVEN: dict[str, dict[str, Any]] = {
+    "mocose": {
+        "batch_size": 8,
+        "queue_size": 24,
+        "initial_queue_size": 8,
+        "fgsm_epsilon": 1e-3,
+        "weight_decay": 0.5,
+        "ema_schedule_steps": CALLS,
+    },
+    **dict.fromkeys(("simcse", "mixcse", "esimcse", "consert"), SHARP),
+    "sncse": SHARP | SHORT_PROMPTS,
+    "contriever": {
+        "batch_size": 4,
+        "max_length": 24,
+        "queue_size": 10,
+        "ema_decay": 0.7,
+        "learning_rate": 1e-2,
+        "temperature": 0.5,
+    },
+}
+"""What the runs here set themselves, since encoder and batches are tiny."""
+
+
+@pytest.fixture
+def tiny_run(settings_of: Settings) -> Settings:
+    """Settings of a run without dropout, of a preset."""
+
+    def settings(method: str, preset: str, **changed: Any) -> TrainerSettings:
+        steps = changed.get("steps", STEPS)
+        values: dict[str, Any] = {
+            "method": method,
+            "preset": preset,
+            "dropout": 0.0,
+            "steps": STEPS,
+            "evaluate_every": steps,
+            **GIVEN[method],
+        }
+        return settings_of(**values | changed)
+
+    return settings
+
+
+Program = Callable[[TrainerSettings], list[float]]
+PROGRAMS: dict[tuple[str, str], Program] = {
+    ("mocose", "published-code"): lambda settings: mocose_program(settings).losses,
+    ("simcse", "published-code"): lambda s: SimCSEProgram(s, TRAINER, normal=True).losses(),
+    ("simcse", "intended"): lambda s: SimCSEProgram(s, {}, normal=False).losses(),
+    ("mixcse", "published-code"): lambda s: MixCSEProgram(s, TRAINER, normal=True).losses(),
+    ("sncse", "published-code"): lambda s: SNCSEProgram(s, TRAINER, normal=True).losses(),
+    ("sncse", "intended"): lambda s: SNCSEProgram(s, {}, normal=False).losses(),
+    ("esimcse", "published-code"): lambda s: ESimCSEProgram(
+        s, TRAINER, normal=True, random=True
+    ).losses(),
+    ("esimcse", "paper"): lambda s: ESimCSEProgram(s, {}, normal=False, random=False).losses(),
+    ("consert", "published-code"): lambda s: consert_program(s, published=True),
+    ("consert", "paper"): lambda s: consert_program(s, published=False),
+    ("contriever", "published-code"): lambda s: contriever_program(s, published=True),
+    ("contriever", "intended"): lambda s: contriever_program(s, published=False),
+}
+
+
+@pytest.mark.usefixtures("double")
+@pytest.mark.parametrize(("method", "preset"), PROGRAMS, ids=str)
+def test_a_preset_is_its_program(tiny_run: Settings, method: str, preset: str) -> None:
+    settings = tiny_run(method, preset, steps=STEPS if preset == "published-code" else 10)
+    assert losses_of(settings) == pytest.approx(PROGRAMS[method, preset](settings), rel=1e-6)
+
+
+def test_every_published_program_is_transcribed() -> None:
+    assert {name for name, preset in PROGRAMS if preset == "published-code"} == {*PRESETS}
+
+
+SIZES = ("batch_size", "queue_size", "evaluate_every")
+"""Of a preset, but set here."""
+NEEDS: dict[str, dict[str, Any]] = {
+    "target_dropout": {"dropout": 0.2},
+    "augmentation_draw": {"augmentation": "token-cutoff:0.3"},
+    "augmented_branch": {"augmentation": "typos:0.5"},
+    "rescaled_dropout": {"first_perturbation": "dropout:0.3"},
+    "warmup_steps": {"steps": 20},
+    "max_gradient_norm": {"temperature": 1e-5},
+    "loss_weight": {"temperature": 0.5},
+}
+"""Settings beside which a setting has an effect within a few steps."""
+CHANGES = [
+    (method, name)
+    for method in PRESETS
+    for name in changed_settings(method, "published-code")
+    if name not in SIZES
+]
+
+
+@pytest.fixture
+def contractions(tiny_sentences: list[str], tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The corpus, with a contraction in each sentence."""
+    path = tmp_path_factory.mktemp("corpus") / "contractions.txt"
+    path.write_text("\n".join(f"{sentence} can't" for sentence in tiny_sentences) + "\n")
+    return str(path)
+
+
+@pytest.mark.usefixtures("double")
+@pytest.mark.parametrize(("method", "name"), CHANGES, ids=str)
+def test_each_setting_of_a_preset_matters(
+    tiny_run: Settings, contractions: str, method: str, name: str
+) -> None:
+    """Otherwise the transcription could not detect a wrong value of the setting."""
+    given = {"steps": CHANGED, "corpus": contractions, **NEEDS.get(name, {})}
+    back = {name: getattr(tiny_run(method, "intended"), name)}
+    if name == "ema_schedule_steps":
+        back[name] = 2 * CALLS
+    settings = [tiny_run(method, "published-code", **given | each) for each in ({}, back)]
+    assert getattr(settings[0], name) != getattr(settings[1], name)
+    one, other = (run(each) for each in settings)
+    if name.startswith("select_"):
+        assert one.curve["score"][-1] != pytest.approx(other.curve["score"][-1], rel=1e-6)
+    else:
+        weights = [torch.cat([w.flatten() for w in each.weights.values()]) for each in (one, other)]
+        # equal runs end with the same bits
+        assert float((weights[0] - weights[1]).abs().max()) > 1e-12
+
+
+@pytest.mark.usefixtures("double")
+def test_the_queue_of_mocose_is_the_programs(tiny_run: Settings) -> None:
+    settings = tiny_run("mocose", "published-code")
+    expected = mocose_program(settings)
+    columns = run(settings).curve["queue_fill"].tolist()
+    assert columns == expected.columns == [16, 32, 40, *[24] * 37]
+    # clipping acts with another factor at each step: AdamW ignores a constant one
+    assert min(expected.norms) > 1
+
+
+@pytest.mark.usefixtures("double")
+@pytest.mark.parametrize("projected", [8, 24])
+def test_the_prediction_dimension_is_that_of_queries_keys_and_queue(
+    tiny_run: Settings, projected: int
+) -> None:
+    settings = tiny_run("mocose", "published-code", prediction_dim=projected)
+    expected = mocose_program(settings, projected).losses
+    assert losses_of(settings) == pytest.approx(expected, rel=1e-6)
+    other = tiny_run("mocose", "published-code", predictor_hidden_dim=projected)
+    assert losses_of(other) != pytest.approx(expected, rel=1e-3)
+
+
+def test_the_preset_of_mocose_is_the_published_program_in_float32(tiny_run: Settings) -> None:
+    """To 1e-5, a hundred units in the last place; 4e-7 was measured on one processor."""
+    settings = tiny_run("mocose", "published-code")
+    assert losses_of(settings) == pytest.approx(mocose_program(settings).losses, rel=1e-5)
+
+
+@pytest.mark.usefixtures("double")
+def test_vectors_that_contriever_normalises(tiny_run: Settings) -> None:
+    settings = tiny_run("contriever", "intended", normalise=True, steps=6)
+    expected = contriever_program(settings, published=False, normalised=True)
+    assert losses_of(settings) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.usefixtures("double")
+def test_removing_the_tanh_or_one_gradient_changes_simcse(
+    tiny_run: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = tiny_run("simcse", "intended", steps=3, learning_rate=1e-2)
+    expected = losses_of(settings)
+    with monkeypatch.context() as patch:
+        patch.setattr(nn.Tanh, "forward", lambda _self, values: values)
+        assert losses_of(settings) != pytest.approx(expected, rel=1e-3)
+    with monkeypatch.context() as patch:
+        loss = SimCSE.loss
+        patch.setattr(SimCSE, "loss", lambda self, one, two: loss(self, one, two.detach()))
+        assert losses_of(settings) != pytest.approx(expected, rel=1e-3)
+
+
+def test_simcse_draws_two_dropout_masks(tiny_run: Settings) -> None:
+    """Without them the positive pair would be the same vector twice, of cosine 1."""
+    dropped, plain = (
+        losses_of(tiny_run("simcse", "intended", dropout=rate, steps=1))[0] for rate in (0.2, 0.0)
+    )
+    assert dropped > plain + 0.01
+
+
+@pytest.mark.usefixtures("double")
+def test_checkpoints_are_compared_with_the_head_and_scored_without(tiny_run: Settings) -> None:
+    settings = tiny_run("mixcse", "published-code", steps=4)
+    inputs = inputs_of(settings)
+    outcome = train(settings, inputs, ignore)
+    encoder: Any = copy.deepcopy(inputs.encoder.model)
+    encoder.load_state_dict(outcome.states["encoder"])
+    dense = nn.Linear(WIDTH, WIDTH)
+    heads = outcome.states["heads"]
+    dense.load_state_dict({part: heads[f"pooler.{part}"] for part in ("weight", "bias")})
+    rows = []
+    for text in inputs.dev.sentences.texts:
+        tokens = inputs.encoder.tokenizer(text, return_tensors="pt")
+        with torch.no_grad():
+            vector = encoder.eval()(**tokens).last_hidden_state[0, 0]
+        rows.append(vector)
+    plain = torch.stack(rows)
+    with torch.no_grad():
+        headed = torch.tanh(dense(plain))
+    selected, scored = (inputs.dev.evaluate(each.float().numpy()).score for each in (headed, plain))
+    assert outcome.curve["score"][-1] == pytest.approx(selected, abs=1e-3)
+    assert outcome.after.dev.score == pytest.approx(scored, abs=1e-3)
+    assert selected != pytest.approx(scored, abs=1e-3)
+
+
+def test_the_precision_is_not_part_of_a_preset(tiny_run: Settings) -> None:
+    assert not any("precision" in values for each in PRESETS.values() for values in each.values())
+    expected = losses_of(tiny_run("mocose", "published-code", steps=4))
+    other = tiny_run("mocose", "published-code", steps=4, precision="bfloat16")
+    assert losses_of(other) != pytest.approx(expected, rel=1e-3)
