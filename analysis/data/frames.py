@@ -125,47 +125,48 @@ class Plan:
 class StudyFrames:
     """One study, complete or still running.
 
-    trials   a row per trial (R rows, `TRIAL_COLUMNS` first, then every other setting).
-             state is COMPLETE, FAIL, PRUNED, RUNNING or WAITING (also of a trial that was
-             interrupted, whose process has died); reason is why a trial
-             failed and reason_code its kind (nan_loss, collapsed, oom, error, interrupted),
-             both empty otherwise; values that are not known yet are NaN. score is the
-             study's metric x 100 at the checkpoint chosen on the dev split; score_before
-             is the same for the encoder before training; best_step is that checkpoint's step;
-             mean_cosine is that of random sentence pairs; queue_slice is "all" or positions
-             such as "0-256,768-1024", 0 the newest. mtd is in steps, at least 1; missing or 0
-             where the method has none.
-    curves   `CURVE_COLUMNS`, a row per trial and step; NaN where a step was not evaluated. Of a
-             program of the user a row per report, with a score alone.
-    spectra  indexed by (number, moment), moment "before" or "after"; column i holds the
-             i-th largest singular value of the evaluation sentences' embeddings (D columns).
-    scores   a row per trial and task, x 100.
-    probes   `PROBE_COLUMNS`, a row per trial, step and lag (both in steps) at which the keys of
-             fixed sentences were encoded again: cosine is the mean cosine of a sentence's key
-             now and `lag` steps ago; baseline that of different sentences' keys now.
-    planned  how many trials the study file plans.
-    sampler  Optuna's sampler that suggested the settings: grid, random, tpe or qmc.
-    facts    what was run, as text, in the order to print it: corpus, encoder, device,
-             versions, commit.
-    environment  `ENVIRONMENT_COLUMNS`, a row per trial that recorded its environment; empty text
-             where a value is not known. versions are separated by a comma and a space.
-    settings the hyperparameters by name: they define which columns of trials are settings. The
-             seed and the MTD are not settings. It may hold settings that no trial recorded.
-    methods  display names of methods, such as mocose: MoCoSE; other methods are displayed as
-             recorded.
-    description  the purpose of the study, or empty.
-    looks    `LOOK_COLUMNS`, a row per interim look of a study that adds seeds until its verdict is
-             decided: seeds of the leading levels; runs, and trials: the numbers of the completed
-             trials that it was computed from; alpha: the nominal significance level; spent: error
-             probability up to it; decision: continue, or why the study ended (decided, flat,
-             max_seeds, no scores); added: how many trials it added. No rows for other studies.
-    plans    the recorded specifications of the verdict: the one before the first trial, then every
-             later change. Empty for a study that recorded none.
-    select_by  the score, one of the tasks of `scores`, that ranked the trials and selected the
-             saved model; empty where none was recorded: then it was the metric.
-    model    where the best trial's model was last saved: trial (its number), host (name of the
-             machine) and folder there; empty where it is not recorded.
-    load_items  reads `items`, which are large and needed by few.
+    Attributes:
+        trials: a row per trial (R rows, `TRIAL_COLUMNS` first, then every other setting). state is
+            COMPLETE, FAIL, PRUNED, RUNNING or WAITING (also of a trial that was interrupted, whose
+            process has died); reason is why a trial failed and reason_code its kind (nan_loss,
+            collapsed, oom, error, interrupted), both empty otherwise; values that are not known yet
+            are NaN. score is the study's metric x 100 at the checkpoint chosen on the dev split;
+            score_before is the same for the encoder before training; best_step is that checkpoint's
+            step; mean_cosine is that of random sentence pairs; queue_slice is "all" or positions
+            such as "0-256,768-1024", 0 the newest. mtd is in steps, at least 1; missing or 0 where
+            the method has none.
+        curves: `CURVE_COLUMNS`, a row per trial and step; NaN where a step was not evaluated. Of a
+            program of the user a row per report, with a score alone.
+        spectra: indexed by (number, moment), moment "before" or "after"; column i holds the i-th
+            largest singular value of the evaluation sentences' embeddings (D columns).
+        scores: a row per trial and task, x 100.
+        probes: `PROBE_COLUMNS`, a row per trial, step and lag (both in steps) at which the keys of
+            fixed sentences were encoded again: cosine is the mean cosine of a sentence's key now
+            and `lag` steps ago; baseline that of different sentences' keys now.
+        planned: how many trials the study file plans.
+        sampler: Optuna's sampler that suggested the settings: grid, random, tpe or qmc.
+        facts: what was run, as text, in the order to print it: corpus, encoder, device, versions,
+            commit.
+        environment: `ENVIRONMENT_COLUMNS`, a row per trial that recorded its environment; empty
+            text where a value is not known. versions are separated by a comma and a space.
+        settings: the hyperparameters by name: they define which columns of trials are settings. The
+            seed and the MTD are not settings. It may hold settings that no trial recorded.
+        methods: display names of methods, such as mocose: MoCoSE; other methods are displayed as
+            recorded.
+        description: the purpose of the study, or empty.
+        looks: `LOOK_COLUMNS`, a row per interim look of a study that adds seeds until its verdict
+            is decided: seeds of the leading levels; runs, and trials: the numbers of the completed
+            trials that it was computed from.
+        alpha: the nominal significance level; spent: error probability up to it; decision:
+            continue, or why the study ended (decided, flat, max_seeds, no scores); added: how many
+            trials it added. No rows for other studies.
+        plans: the recorded specifications of the verdict: the one before the first trial, then
+            every later change. Empty for a study that recorded none.
+        select_by: the score, one of the tasks of `scores`, that ranked the trials and selected the
+            saved model; empty where none was recorded: then it was the metric.
+        model: where the best trial's model was last saved: trial (its number), host (name of the
+            machine) and folder there; empty where it is not recorded.
+        load_items: reads `items`, which are large and needed by few.
     """
 
     name: str

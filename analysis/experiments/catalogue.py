@@ -106,23 +106,24 @@ def with_augmented(runs: pd.DataFrame) -> pd.DataFrame:
 class Experiment:
     """What one published experiment varies, and how its table is read, labelled and drawn.
 
-    name       of its CSV and its figure.
-    source     where it was published, as text.
-    method     of the published runs; if a study has runs of this method, only these are used.
-    by         the columns whose values define the rows of its table, one or two.
-    chosen_by  the experiment is shown if at least one of these settings varies; empty: of `by`.
-    file, read the published file, and the function that reads it into `by` and `published`.
-    figure     kind of figure: "line" over numbers, "rows" of text, "grid" of two settings,
-               "seeds" side by side beside a grid.
-    made_of    settings that `by` is derived from or that vary together with it.
-    derive     adds the columns of `by` that are not settings.
-    like       maps a value to the value of the published row that it is compared with.
-    value_names  texts for values of the first of `by` that are not shown as numbers.
-    labels     of columns of `by` that are not settings; axis_labels: labels in figures, where they
-               differ.
-    measured   a column of the curves whose mean over steps is shown too, or empty.
-    conditions settings that the published runs had in common, with their values.
-    encoder_width  dimension of the published runs' encoder if `by` is a width, else 0.
+    Attributes:
+        name: of its CSV and its figure.
+        source: where it was published, as text.
+        method: of the published runs; if a study has runs of this method, only these are used.
+        by: the columns whose values define the rows of its table, one or two.
+        chosen_by: the experiment is shown if at least one of these settings varies; empty: of `by`.
+        file, read: the published file, and the function that reads it into `by` and `published`.
+        figure: kind of figure: "line" over numbers, "rows" of text, "grid" of two settings, "seeds"
+            side by side beside a grid.
+        made_of: settings that `by` is derived from or that vary together with it.
+        derive: adds the columns of `by` that are not settings.
+        like: maps a value to the value of the published row that it is compared with.
+        value_names: texts for values of the first of `by` that are not shown as numbers.
+        labels: of columns of `by` that are not settings.
+        axis_labels: labels in figures, where they differ.
+        measured: a column of the curves whose mean over steps is shown too, or empty.
+        conditions: settings that the published runs had in common, with their values.
+        encoder_width: dimension of the published runs' encoder if `by` is a width, else 0.
     """
 
     name: str

@@ -146,20 +146,21 @@ class Gap:
 class Comparison:
     """The comparison of a study with one experiment.
 
-    runs      the runs of the table, with the columns `experiment.by`.
-    table     `compute_experiment`, with the mean of `experiment.measured` if there is any.
-    labels    of those columns `experiment.by` that have one.
-    others    other settings that vary between these runs; the means are over them.
-    left_out  number of runs not in the table, see `balance_runs`.
-    balanced  whether every row has the same seeds and other settings.
-    differs   conditions of the published runs that these runs do not meet, with the values here.
-    paired    mean score of each seed (index) at each row of the table (columns), as a complete
-              block; empty unless balanced.
-    spread    the best of these rows less the worst.
-    paper_gap the best row less the row that is best in the paper, of those with a published value;
-              None if the runs differ from the published ones. Both are None without two seeds.
-    slope     of these scores on the published ones (`estimate_slope`); None as for paper_gap, and
-              with fewer than five such rows.
+    Attributes:
+        runs: the runs of the table, with the columns `experiment.by`.
+        table: `compute_experiment`, with the mean of `experiment.measured` if there is any.
+        labels: of those columns `experiment.by` that have one.
+        others: other settings that vary between these runs; the means are over them.
+        left_out: number of runs not in the table, see `balance_runs`.
+        balanced: whether every row has the same seeds and other settings.
+        differs: conditions of the published runs that these runs do not meet, with the values here.
+        paired: mean score of each seed (index) at each row of the table (columns), as a complete
+            block; empty unless balanced.
+        spread: the best of these rows less the worst.
+        paper_gap: the best row less the row that is best in the paper, of those with a published
+            value; None if the runs differ from the published ones. Both are None without two seeds.
+        slope: of these scores on the published ones (`estimate_slope`); None as for paper_gap, and
+            with fewer than five such rows.
     """
 
     experiment: Experiment

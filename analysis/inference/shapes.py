@@ -117,11 +117,12 @@ def _pairs(levels: int) -> Floats:
 class ShapeTests:
     """The tests for one design.
 
-    null      simulated tables of the design, with its model of the errors; distance: (L,) in
-              rising order.
-    items     covariance of the levels' effects due to the evaluation items, (L, L) in points
-              squared; None: not counted.
-    can_be_flat  whether there are seeds enough to call a score flat.
+    Attributes:
+        null: simulated tables of the design, with its model of the errors.
+        distance: (L,) in rising order.
+        items: covariance of the levels' effects due to the evaluation items, (L, L) in points
+            squared; None: not counted.
+        can_be_flat: whether there are seeds enough to call a score flat.
     """
 
     def __init__(

@@ -107,8 +107,10 @@ class NullFits:
 class NullItems:
     """Simulated tables to which an effect of the evaluation items on each level is added.
 
-    null   the tables without it; items: covariance of the effects due to the items, (L, L),
-           relative to the pooled variance of an error.
+    Attributes:
+        null: the tables without it.
+        items: covariance of the effects due to the items, (L, L), relative to the pooled variance
+            of an error.
     """
 
     def __init__(self, null: NullFits, items: Floats) -> None:
@@ -135,9 +137,10 @@ class NullItems:
 class Families:
     """F families of contrasts on one design, with one critical value for the largest scores.
 
-    null       simulated fits of the design.
-    groups     arrays (K, L) of contrasts, one for each family.
-    two_sided  whether the score of a family is the largest absolute score.
+    Attributes:
+        null: simulated fits of the design.
+        groups: arrays (K, L) of contrasts, one for each family.
+        two_sided: whether the score of a family is the largest absolute score.
     """
 
     def __init__(self, null: Null, groups: Sequence[Floats], *, two_sided: bool = False) -> None:

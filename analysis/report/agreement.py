@@ -79,7 +79,8 @@ def tabulate_candidates(studies: Sequence[StudyFrames]) -> pd.DataFrame:
 class Transfer:
     """table: `tabulate_agreements`, of these agreements; candidates: `tabulate_candidates`.
 
-    studies  two or more; the first is the small one.
+    Attributes:
+        studies: two or more; the first is the small one.
     """
 
     studies: Sequence[StudyFrames]

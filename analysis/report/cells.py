@@ -126,7 +126,8 @@ def make_table(
 ) -> Table:
     """The frame as a table, a row per row.
 
-    labels  of the columns that are settings; other columns have fixed labels.
+    Args:
+        labels: of the columns that are settings; other columns have fixed labels.
     """
     named = {**(labels or {}), **_LABELS}
     columns = tuple(

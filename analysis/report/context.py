@@ -25,16 +25,19 @@ _MOST_LABEL = 60
 class StudyContext:
     """A study with the results that more than one topic uses, at 95 % confidence but the verdict.
 
-    curve_trials  the trials whose runs make one curve over MTD: of one method alone where
-              several have an MTD.
-    traced    completed runs of these with an MTD; untraced: all completed runs without one.
-    levels    `level_scores` of the curve's trials; curve: `compute_mtd_curve` of the score.
-    verdict   on its shape, at the error rate and the margin that the study specifies.
-    sufficiency  of MTD; None where fewer than two levels of MTD have a score.
-    methods   `compute_methods`; no rows where the runs are of one method.
-    labels    of the columns that are settings.
-    width     dimension of the encoder; None if it is not known.
-    note      what every figure states about the choice of checkpoints, or empty.
+    Attributes:
+        curve_trials: the trials whose runs make one curve over MTD: of one method alone where
+            several have an MTD.
+        traced: completed runs of these with an MTD.
+        untraced: all completed runs without one.
+        levels: `level_scores` of the curve's trials.
+        curve: `compute_mtd_curve` of the score.
+        verdict: on its shape, at the error rate and the margin that the study specifies.
+        sufficiency: of MTD; None where fewer than two levels of MTD have a score.
+        methods: `compute_methods`; no rows where the runs are of one method.
+        labels: of the columns that are settings.
+        width: dimension of the encoder; None if it is not known.
+        note: what every figure states about the choice of checkpoints, or empty.
     """
 
     study: StudyFrames

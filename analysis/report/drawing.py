@@ -27,12 +27,14 @@ _LETTER, _ASIDE = 6.4, 60
 class Drawing:
     """A figure before it is drawn.
 
-    panels   title of each panel and the function that draws it, row by row from the top left. It
-             is called for each width and must draw the same.
-    height   of the whole figure where the page is wide, in inches.
-    caption  what is drawn; alt: what the figure shows, for readers who do not see it.
-    columns  of panels where the page is wide; on a narrow page there is one.
-    rigid    whether a panel needs its height on a narrow page too, as one with rows of text does.
+    Attributes:
+        panels: title of each panel and the function that draws it, row by row from the top left. It
+            is called for each width and must draw the same.
+        height: of the whole figure where the page is wide, in inches.
+        caption: what is drawn.
+        alt: what the figure shows, for readers who do not see it.
+        columns: of panels where the page is wide; on a narrow page there is one.
+        rigid: whether a panel needs its height on a narrow page too, as one with rows of text does.
     """
 
     title: str

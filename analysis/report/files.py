@@ -144,11 +144,14 @@ def write_files(
 ) -> Files:
     """Write tables and figures, then the page, then remove what an earlier report left.
 
-    frames  the tables to write by name; sections  those whose figures and tables are written.
-    table_names, figure_names  all that a report of this kind may have written before.
-    figure  the main figure.
+    Args:
+        frames: the tables to write by name.
+        sections: those whose figures and tables are written.
+        table_names, figure_names: all that a report of this kind may have written before.
+        figure: the main figure.
 
-    Raises OSError if the folder cannot be written.
+    Raises:
+        OSError: if the folder cannot be written.
     """
     tables = tuple(
         replace_file(

@@ -30,7 +30,8 @@ from analysis.statistics.sufficiency import Sufficiency
 def answer_shape(verdict: Verdict, settings: str = "") -> str:
     """The shape of the score over MTD in a few words, and the levels that may be the best.
 
-    settings  of the lowest and the highest of these levels, such as "η 0.9 to 0.97", or empty.
+    Args:
+        settings: of the lowest and the highest of these levels, such as "η 0.9 to 0.97", or empty.
     """
     first, last = format_mtd(verdict.first), format_mtd(verdict.last)
     best = f"{_name_best(verdict)}{settings and f' ({settings})'}"
@@ -100,12 +101,13 @@ Infos = Mapping[str, Any]
 class Finding:
     """What a study shows.
 
-    topic      whose figure is the main one; empty for none.
-    best       a trial of the configuration to recommend; None without a score.
-    decided    whether that configuration is significantly better than others.
-    confirms   whether `mtdlab confirm` can measure it again.
-    seeds      how many seeds would settle an open question; None: not known or too many.
-    indifferent  whether all configurations are equivalent.
+    Attributes:
+        topic: whose figure is the main one; empty for none.
+        best: a trial of the configuration to recommend; None without a score.
+        decided: whether that configuration is significantly better than others.
+        confirms: whether `mtdlab confirm` can measure it again.
+        seeds: how many seeds would settle an open question; None: not known or too many.
+        indifferent: whether all configurations are equivalent.
     """
 
     answer: str

@@ -67,8 +67,9 @@ def find_no_gain(context: StudyContext, number: int) -> NoGain | None:
 def describe_gain(context: StudyContext, number: int) -> str:
     """The paired differences of a configuration to the default one and to the lowest mean.
 
-    number  of the first trial of the configuration with the highest mean; empty for another. The
-            default is that of the settings that varied, where it was run. The intervals are
+    Args:
+        number: of the first trial of the configuration with the highest mean; empty for another.
+            The default is that of the settings that varied, where it was run. The intervals are
             simultaneous for all configurations, which covers the choice of the best.
     """
     study = context.study

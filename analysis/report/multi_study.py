@@ -63,9 +63,10 @@ def describe_verdict(verdict: Verdict) -> str:
 def compare_studies(studies: Sequence[StudyFrames], overview: pd.DataFrame) -> Headline:
     """Which study has the highest mean score, each one's verdict, and how far they are.
 
-    overview  `compute_overview` with a column verdict.
-
     Scores of different metrics are not compared.
+
+    Args:
+        overview: `compute_overview` with a column verdict.
     """
     names = _list(overview["study"])
     scored = overview[overview["mean"].notna()]
@@ -175,7 +176,8 @@ _METHODS = (
 class MultiStudyReport:
     """Where a page over several studies was written, and each study's own by its name.
 
-    agreements  how the first study's answer agrees with the others', where this was requested.
+    Attributes:
+        agreements: how the first study's answer agrees with the others', where this was requested.
     """
 
     page: Path
@@ -194,9 +196,12 @@ class MultiStudyReport:
 class Studies:
     """What a page over several studies is about.
 
-    verdicts  of their own pages, in their order.
-    curves    `compute_curves`; metrics: of those with a curve.
-    spectra   `compute_best_spectra`; ranks: `compute_ranks` of them.
+    Attributes:
+        verdicts: of their own pages, in their order.
+        curves: `compute_curves`.
+        metrics: of those with a curve.
+        spectra: `compute_best_spectra`.
+        ranks: `compute_ranks` of them.
     """
 
     studies: Sequence[StudyFrames]
@@ -423,14 +428,15 @@ def write_multi_study(
 ) -> MultiStudyReport:
     """Write each study's own page into `out / STUDY` and one over all into `out / name`.
 
-    studies    one or more, of different names, also unfinished ones and those without a score.
-    name       of the page's folder; none of the studies'.
-    transfer   whether to compare the first study's answer with the others'
-               (`analysis.statistics.agreement`).
-    generated, version  as for `write_report`.
-
     The same arguments give the same bytes. Raises ValueError for a name that is a study's, and
     OSError if a folder cannot be written.
+
+    Args:
+        studies: one or more, of different names, also unfinished ones and those without a score.
+        name: of the page's folder; none of the studies'.
+        transfer: whether to compare the first study's answer with the others'
+            (`analysis.statistics.agreement`).
+        generated, version: as for `write_report`.
     """
     if name in {study.name for study in studies}:
         raise ValueError(f"the page cannot be called {name}: one of its studies is; choose another")

@@ -56,10 +56,11 @@ class Column:
 class Table:
     """Cells ready to print.
 
-    csv      name of the CSV file with the same data, or empty.
-    name     of the Markdown and LaTeX files with these cells; by default that of the CSV file.
-    links    where the first cell of each row leads, or nothing.
-    anchors  the id of each row, or nothing.
+    Attributes:
+        csv: name of the CSV file with the same data, or empty.
+        name: of the Markdown and LaTeX files with these cells; by default that of the CSV file.
+        links: where the first cell of each row leads, or nothing.
+        anchors: the id of each row, or nothing.
     """
 
     caption: str
@@ -81,9 +82,12 @@ class Table:
 class Figure:
     """A figure as markup for the page and as files.
 
-    alt     what the figure shows, for readers who do not see it; caption: what is drawn.
-    svg     two `<svg>` elements, one of which the page shows, by its width.
-    vector  the SVG file; png: the PNG file.
+    Attributes:
+        alt: what the figure shows, for readers who do not see it.
+        caption: what is drawn.
+        svg: two `<svg>` elements, one of which the page shows, by its width.
+        vector: the SVG file.
+        png: the PNG file.
     """
 
     name: str
@@ -99,7 +103,8 @@ class Figure:
 class Section:
     """A heading, its paragraphs, warnings, figures and tables, in that order.
 
-    group  the heading in the contents under which it stands.
+    Attributes:
+        group: the heading in the contents under which it stands.
     """
 
     anchor: str
@@ -115,9 +120,11 @@ class Section:
 class Status:
     """How far a study is.
 
-    kind      planned, running, paused, complete, failed or empty; text: the same with numbers.
-    failures  the commonest reasons why trials failed, with their numbers.
-    retry     the command that runs the failed trials again, or empty.
+    Attributes:
+        kind: planned, running, paused, complete, failed or empty.
+        text: the same with numbers.
+        failures: the commonest reasons why trials failed, with their numbers.
+        retry: the command that runs the failed trials again, or empty.
     """
 
     kind: str
@@ -130,8 +137,9 @@ class Status:
 class Recommendation:
     """A configuration: the heading above it, its settings, and the score it has.
 
-    model    which model was kept, and whether it is of this configuration; empty where none was.
-    command  that makes a model of this configuration, where the kept one is of another.
+    Attributes:
+        model: which model was kept, and whether it is of this configuration; empty where none was.
+        command: that makes a model of this configuration, where the kept one is of another.
     """
 
     label: str
@@ -153,10 +161,11 @@ class NextStep:
 class Headline:
     """What a reader learns from the first screen.
 
-    kind   of the answer, for its colour: a shape, decided or inconclusive.
-    scope  what the certainty covers: encoder, text, seeds, evaluation items.
-    facts  what varied, data and metric, the kept model: name -> text.
-    rerun  the command that ran the study, or empty.
+    Attributes:
+        kind: of the answer, for its colour: a shape, decided or inconclusive.
+        scope: what the certainty covers: encoder, text, seeds, evaluation items.
+        facts: what varied, data and metric, the kept model: name -> text.
+        rerun: the command that ran the study, or empty.
     """
 
     question: str
@@ -175,11 +184,13 @@ class Headline:
 class BasePage:
     """What every page has.
 
-    figure  the main figure, below the headline; None where there is none.
-    commit  of the program that trained the runs, or empty.
-    limits  what limits the conclusions, the first of them short enough for the first screen
-            (`shown_limits`); summary: the answer in full sentences.
-    methods paragraphs on how the numbers are computed.
+    Attributes:
+        figure: the main figure, below the headline; None where there is none.
+        commit: of the program that trained the runs, or empty.
+        limits: what limits the conclusions, the first of them short enough for the first screen
+            (`shown_limits`).
+        summary: the answer in full sentences.
+        methods: paragraphs on how the numbers are computed.
     """
 
     name: str
@@ -205,7 +216,9 @@ class BasePage:
 class Page(BasePage):
     """A study's page.
 
-    fixed  the settings that did not vary; cost: the time that the trials took, in a sentence.
+    Attributes:
+        fixed: the settings that did not vary.
+        cost: the time that the trials took, in a sentence.
     """
 
     description: str

@@ -311,7 +311,8 @@ def describe_model(context: StudyContext, number: int) -> tuple[str, str]:
 
     The command is empty where none was kept, or one of that configuration.
 
-    number  of a completed trial of the configuration.
+    Args:
+        number: of a completed trial of the configuration.
     """
     study = context.study
     kept = study.model.get("trial")

@@ -166,11 +166,12 @@ def _describe_training(runs: pd.DataFrame, program: str) -> str:
 def summarise_study(context: StudyContext, infos: Infos = MappingProxyType({})) -> tuple[str, ...]:
     """The verdict on the score against MTD, the trials it rests on, and the effect of training.
 
-    infos  what topics have computed, by their names; the others are computed here.
-
     Where methods were compared, how they differ; that alone where MTD did not vary. Where only
     other settings varied, how the configurations differ. Last, for a metric of the user's own,
     what was reported and what selected.
+
+    Args:
+        infos: what topics have computed, by their names; the others are computed here.
     """
     return (*_summary(context, infos), *filter(None, (describe_splits(context.study),)))
 

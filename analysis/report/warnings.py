@@ -217,7 +217,9 @@ def warn_of_queue(runs: pd.DataFrame) -> str:
 def warn_of_environment(environment: pd.DataFrame, runs: pd.DataFrame) -> str:
     """That runs differ in precision, device, processor, threads or versions, and at which levels.
 
-    environment  `StudyFrames.environment`; runs  the completed runs with an MTD.
+    Args:
+        environment: `StudyFrames.environment`.
+        runs: the completed runs with an MTD.
     """
     known = runs[["number", "mtd"]].merge(environment, on="number")
     texts = []

@@ -37,8 +37,9 @@ _MOST_DESCRIPTION = 1_000
 class Report:
     """Where a report was written, and what it found: the summary's sentences, the verdict.
 
-    mtd_sufficient  the answer of `compute_sufficiency`; "cannot be tested" without its section.
-    seeds_for_verdict  of an inconclusive study: seeds for a verdict with 80 % power; else None.
+    Attributes:
+        mtd_sufficient: the answer of `compute_sufficiency`; "cannot be tested" without its section.
+        seeds_for_verdict: of an inconclusive study: seeds for a verdict with 80 % power; else None.
     """
 
     page: Path
@@ -84,14 +85,17 @@ def write_page(
 ) -> Files:
     """Write a page of topics with its figures and tables into a folder.
 
-    topics   that such a page may have, whose files of an earlier page are removed; found: those
-             of this page (`compute_topics`).
-    build    the page from what its topics give.
-    main     the topic whose figure stands below the headline; note: what every figure states.
-    earlier  further names of figures that an earlier page may have.
-    as_shown  whether an MTD is written in CSV files as on the page.
+    Args:
+        topics: that such a page may have, whose files of an earlier page are removed.
+        found: those of this page (`compute_topics`).
+        build: the page from what its topics give.
+        main: the topic whose figure stands below the headline.
+        note: what every figure states.
+        earlier: further names of figures that an earlier page may have.
+        as_shown: whether an MTD is written in CSV files as on the page.
 
-    Raises OSError if the folder cannot be written.
+    Raises:
+        OSError: if the folder cannot be written.
     """
     chosen = choose_main_figure(main, found)
     figure = render_figure(chosen.name, chosen.drawing, note=note) if chosen else None
@@ -185,16 +189,17 @@ def write_report(
 ) -> Report:
     """Write a study's page, figures, tables and data into a folder, replacing an earlier report.
 
-    study      any study, also one without trials, still running, or all failed.
-    out        folder to write `index.html`, `figures/*.png`, `tables/*` (CSV, Markdown, LaTeX) and
-               `data/*.parquet` into; made if missing. A file of an earlier report that this one
-               lacks is removed, if one of the topics has it.
-    generated  when the report is made, as it is to be printed.
-    version    of the program, as it is to be printed.
-    topics     of the page, in their order.
-
     The same arguments give the same bytes. Each file is written beside its place and then
     moved, the page last. Raises OSError if the folder cannot be written.
+
+    Args:
+        study: any study, also one without trials, still running, or all failed.
+        out: folder to write `index.html`, `figures/*.png`, `tables/*` (CSV, Markdown, LaTeX) and
+            `data/*.parquet` into; made if missing. A file of an earlier report that this one lacks
+            is removed, if one of the topics has it.
+        generated: when the report is made, as it is to be printed.
+        version: of the program, as it is to be printed.
+        topics: of the page, in their order.
     """
     context = StudyContext(study)
     found = compute_topics(topics, context)

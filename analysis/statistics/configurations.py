@@ -127,8 +127,10 @@ _WIDE = 10.0
 def independent_settings(runs: pd.DataFrame, settings: Collection[str]) -> list[str]:
     """The settings that varied and that no other of them determines, in the frame's order.
 
-    runs  completed runs; settings  which columns are settings. A setting that is missing in some
-    runs is left out.
+    Args:
+        runs: completed runs.
+        settings: which columns are settings. A setting that is missing in some.
+        runs: is left out.
     """
     varied = [name for name in varied_settings(runs, settings) if not is_missing(runs[name]).any()]
     kept: list[str] = []

@@ -230,14 +230,17 @@ class Pair:
 class Sufficiency:
     """Whether the score depends on MTD alone.
 
-    answer    result of the test that MTD is sufficient; reason: why it cannot be tested.
-    varied    which of ema_decay and queue_size vary.
-    p_value   of that test; interaction_p: of the test that 1/(1 - eta) and K/N are additive.
-    explained R² of the configuration means by model: mtd, ema_decay, queue_size, additive;
-              `freedom`: the degrees of freedom of each.
-    tests     base, added, freedom, p_value, a row per pair of nested models.
-    cells     ema_decay, ratio (K/N), mtd, mean, trials, a row per configuration, sorted by MTD.
-    pair      the pair with the largest difference at nearly equal MTD; None without a pair.
+    Attributes:
+        answer: result of the test that MTD is sufficient.
+        reason: why it cannot be tested.
+        varied: which of ema_decay and queue_size vary.
+        p_value: of that test.
+        interaction_p: of the test that 1/(1 - eta) and K/N are additive.
+        explained: R² of the configuration means by model: mtd, ema_decay, queue_size, additive;
+            `freedom`: the degrees of freedom of each.
+        tests: base, added, freedom, p_value, a row per pair of nested models.
+        cells: ema_decay, ratio (K/N), mtd, mean, trials, a row per configuration, sorted by MTD.
+        pair: the pair with the largest difference at nearly equal MTD; None without a pair.
     """
 
     answer: Answer

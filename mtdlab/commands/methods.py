@@ -1,5 +1,6 @@
 """The commands methods and schema: which methods and settings there are."""
 
+import textwrap
 from typing import Any
 
 from mtdlab.api.given import import_named
@@ -30,7 +31,8 @@ def methods(import_: opt.Imports = None, as_json: opt.AsJson = False) -> None:
         for preset, values in method.Settings.presets.items():
             if values and preset != INTENDED:
                 listed = ", ".join(f"{each} {_format(value)}" for each, value in values.items())
-                print_text(f"preset {preset}: {listed}")
+                text = f"preset {preset}: {listed}"
+                print_text(textwrap.fill(text, 100, subsequent_indent="  ", break_on_hyphens=False))
         print_text()
     print_text("Settings of all methods, and what each setting means: docs/reference/settings.md.")
 

@@ -114,7 +114,8 @@ class AugmentedCorpus(Corpus):
     def sentences(self, tally: Tally | None = None) -> Iterator[str]:
         """As many as the source has; one of which a change leaves nothing stays as it is.
 
-        Raises MtdlabError where a model is not there, or the source turns out damaged.
+        Raises:
+            MtdlabError: where a model is not there, or the source turns out damaged.
         """
         changes = [_change(augmentation, self.device) for augmentation in self.augmentations]
         numbered = enumerate(self.source.sentences(tally))

@@ -35,7 +35,8 @@ def _nothing(_done: int) -> None:
 class Embedder:
     """An encoder, and how and where its sentence vectors are read.
 
-    head  applied to the vectors (N, D) of sentences, or of their segments; None: none.
+    Attributes:
+        head: applied to the vectors (N, D) of sentences, or of their segments; None: none.
     """
 
     model: PreTrainedModel
@@ -74,9 +75,10 @@ class Sentences:
     def embed(self, embedder: Embedder, *, advance: Callable[[int], None] = _nothing) -> Vectors:
         """Sentence vectors (S, D) in float32, without dropout; the model's mode is restored.
 
-        advance  called after each batch with its number of sentences.
-
         An encoder with invalid weights gives values that are not finite; the caller has to check.
+
+        Args:
+            advance: called after each batch with its number of sentences.
         """
         model, device = embedder.model, embedder.device
         training = model.training
@@ -122,7 +124,8 @@ def collect_with(
 def batches(order: Rows, lengths: Sequence[int]) -> list[Rows]:
     """Batches of rows with at most `TOKENS_PER_BATCH` tokens, padding included, or of one row.
 
-    order  (S,) rows sorted by length, shortest first.
+    Args:
+        order: (S,) rows sorted by length, shortest first.
     """
     found, start = [], 0
     for end in range(1, len(order) + 1):

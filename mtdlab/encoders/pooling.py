@@ -24,10 +24,11 @@ from mtdlab.settings import Pooling, Representation
 class Segments:
     """Consecutive segments of the sentences of a batch.
 
-    words     (S, L', D) word embeddings, L' tokens at most.
-    mask      (S, L').
-    sentence  (S,) the sentence that each segment belongs to, in ascending order.
-    lengths   (S,) tokens of the sentence in each segment, without those of a prompt.
+    Attributes:
+        words: (S, L', D) word embeddings, L' tokens at most.
+        mask: (S, L').
+        sentence: (S,) the sentence that each segment belongs to, in ascending order.
+        lengths: (S,) tokens of the sentence in each segment, without those of a prompt.
     """
 
     words: Tensor
@@ -104,15 +105,17 @@ def encode(
 ) -> Tensor:
     """Sentence vectors (N, D) of token ids (N, L) or word embeddings (N, L, D).
 
-    attention_mask  (N, L), 1 for real tokens. These come first; token ids may also be padded on
-                    the left.
-    dropout         used by the fast forward pass; other encoders use their dropout modules,
-                    which are active in training mode.
-    change          applied to the embedding block's output, (N, L, D), after its LayerNorm; of
-                    segments, to that of all segments, (S, L', D).
-    head            applied to the vectors, of segments to each of theirs.
+    Args:
+        attention_mask: (N, L), 1 for real tokens. These come first; token ids may also be padded on
+            the left.
+        dropout: used by the fast forward pass; other encoders use their dropout modules, which are
+            active in training mode.
+        change: applied to the embedding block's output, (N, L, D), after its LayerNorm; of
+            segments, to that of all segments, (S, L', D).
+        head: applied to the vectors, of segments to each of theirs.
 
-    Raises MtdlabError for a change of an encoder without an embedding block.
+    Raises:
+        MtdlabError: for a change of an encoder without an embedding block.
     """
     if input_ids is not None:
         input_ids, attention_mask = real_first(input_ids, attention_mask)
@@ -208,7 +211,8 @@ def _change_embeddings(
 def embedding_block(model: PreTrainedModel) -> nn.Module:
     """The part of an encoder before its first layer, with positions and LayerNorm.
 
-    Raises MtdlabError for a family without one, whose word embeddings enter the first layer.
+    Raises:
+        MtdlabError: for a family without one, whose word embeddings enter the first layer.
     """
     block = getattr(model, "embeddings", None)
     if not isinstance(block, nn.Module):
@@ -222,7 +226,8 @@ def embedding_block(model: PreTrainedModel) -> nn.Module:
 def position_embeddings(model: PreTrainedModel) -> Tensor:
     """The embeddings (M, D) of an encoder's positions, the first one first.
 
-    Raises MtdlabError for a family without absolute positions.
+    Raises:
+        MtdlabError: for a family without absolute positions.
     """
     table = getattr(embedding_block(model), "position_embeddings", None)
     if not isinstance(table, nn.Embedding):
@@ -242,9 +247,6 @@ def pool(
 
     Padding may be on either side.
 
-    layers  the embedding block's output, then every layer's; cls, mean and mask need only the
-            last.
-
     cls         the first real token, last layer.
     last-token  the last real token, last layer: the only one that sees all others in a decoder.
     mean        average over real tokens, last layer.
@@ -254,6 +256,10 @@ def pool(
     last2       average over real tokens of the mean of the last two layers (SimCSE's `avg_top2`);
                 of a one-layer encoder, of the layer and the embedding block.
     mask        the prompt's mask token, last layer, by its distance from the sentence's end.
+
+    Args:
+        layers: the embedding block's output, then every layer's; cls, mean and mask need only the
+            last.
     """
     pooling: Pooling = representation.pooling
     hidden = layers[-1]

@@ -56,23 +56,26 @@ def evaluate(
 ) -> ScoreReport:
     """Score an encoder, as `mtdlab evaluate`.
 
-    model    `builtin`, a folder, a Hugging Face name, or `vectors:FILE`, averages of word vectors.
+    Args:
+        model: `builtin`, a folder, a Hugging Face name, or `vectors:FILE`, averages of word
+            vectors.
+        pooling: None: that of a model saved by mtdlab with its prompt and segments, else that of
+            the encoder's `1_Pooling/config.json`, else cls, and of a decoder last-token.
+        tasks: names separated by commas, `sts`, `transfer`, or tasks besides the published ones
+            (`beir:FOLDER`, `mteb:TASK`, `evaluator`); None: all published, or without data
+            `builtin`.
+        data: a folder in SentEval's layout; None: MTDLAB_DATA, if it is set, or the folder
+            `senteval` in it.
+        whiten: dimensions kept by whitening; None: none.
+        flow: settings of a flow (BERT-flow), or its seed alone; None: none.
+        pairs: a tab-separated file of first, second, score, for alignment and uniformity.
+        mteb: a folder for MTEB's tree of results.
+        evaluator: MODULE:FUNCTION, by default that of MTDLAB_EVALUATOR; without tasks it alone
+            scores.
 
-    pooling  None: that of a model saved by mtdlab with its prompt and segments, else that of the
-             encoder's `1_Pooling/config.json`, else cls, and of a decoder last-token.
-    tasks    names separated by commas, `sts`, `transfer`, or tasks besides the published ones
-             (`beir:FOLDER`, `mteb:TASK`, `evaluator`); None: all published, or without data
-             `builtin`.
-    data     a folder in SentEval's layout; None: MTDLAB_DATA, if it is set, or the folder
-             `senteval` in it.
-    whiten   dimensions kept by whitening; None: none.
-    flow     settings of a flow (BERT-flow), or its seed alone; None: none.
-    pairs    a tab-separated file of first, second, score, for alignment and uniformity.
-    mteb     a folder for MTEB's tree of results.
-    evaluator  MODULE:FUNCTION, by default that of MTDLAB_EVALUATOR; without tasks it alone scores.
-
-    Raises MtdlabError for what is unknown, damaged or cannot be loaded, and where no task's
-    data are there.
+    Raises:
+        MtdlabError: for what is unknown, damaged or cannot be loaded, and where no task's data are
+            there.
     """
     if import_evaluator(evaluator) and not tasks:
         tasks = EVALUATOR
@@ -131,8 +134,9 @@ class _Data:
 class _Embedded:
     """A suite and the vectors (S, D) of its texts.
 
-    representation, model  where an encoder made them.
-    external               scores of tasks besides the published ones.
+    Attributes:
+        representation, model: where an encoder made them.
+        external: scores of tasks besides the published ones.
     """
 
     suite: Suite[Any]

@@ -46,8 +46,9 @@ class EvaluatorTask:
     def score(self, embedder: Embedder, split: Split) -> list[TaskScore]:
         """What the function returns, x 100.
 
-        Raises MtdlabError where it fails, does not return a dict of finite floats, or returns items
-        that do not fit them.
+        Raises:
+            MtdlabError: where it fails, does not return a dict of finite floats, or returns items
+                that do not fit them.
         """
 
         def encode(texts: Sequence[str]) -> Vectors:
@@ -97,7 +98,8 @@ def _check_scores(found: Any, sha256: str, place: str) -> tuple[dict[str, float]
 class ExternalTask(Protocol):
     """A task of a user's own or of MTEB.
 
-    name  by which its scores are recorded.
+    Attributes:
+        name: by which its scores are recorded.
     """
 
     name: str
@@ -171,7 +173,8 @@ class DevSelection:
     def measure(self, embedder: Embedder) -> tuple[Vectors, Evaluation]:
         """The dev score of an encoder, NaN for none, and the vectors of the dev pairs (S, D).
 
-        Raises TrialError where vectors are not finite, or the function does not return the score.
+        Raises:
+            TrialError: where vectors are not finite, or the function does not return the score.
         """
         vectors, geometry = self._pairs.measure(embedder)
         try:

@@ -28,9 +28,10 @@ _LARGEST = 1e30
 class Items:
     """The items of one score.
 
-    kind    spearman: values (P,) are similarities, and gold (P,) what they are compared with; mean:
-            the score is the mean of values, in points, and gold None.
-    digest  SHA-256 of the items: only scores with the same one are compared item by item.
+    Attributes:
+        kind: spearman: values (P,) are similarities, and gold (P,) what they are compared with;
+            mean: the score is the mean of values, in points, and gold None.
+        digest: SHA-256 of the items: only scores with the same one are compared item by item.
     """
 
     kind: Kind
@@ -64,12 +65,15 @@ def own_items(
 ) -> dict[str, Items]:
     """The items, by score, that a user's function returned as `per_item`.
 
-    given   a sequence of numbers whose mean is the score `sole`, or such sequences by score.
-    scores  that it returned; unit: the points of 1 in them.
-    sole    None where a sequence could be of any of several scores.
-    origin  SHA-256 of the function's module: with the name and the number of items the digest.
+    Args:
+        given: a sequence of numbers whose mean is the score `sole`, or such sequences by score.
+        scores: that it returned.
+        unit: the points of 1 in them.
+        sole: None where a sequence could be of any of several scores.
+        origin: SHA-256 of the function's module: with the name and the number of items the digest.
 
-    Raises ValueError with a sentence for anything else.
+    Raises:
+        ValueError: with a sentence for anything else.
     """
     if given is None:
         return {}

@@ -84,7 +84,8 @@ def has_own_pairs(folder: Path) -> bool:
 def evaluation_folder(source: str) -> Path | None:
     """The folder that `trainer.evaluation` names; None for the built-in pairs.
 
-    Raises MtdlabError where a relative path is neither here nor in the folder MTDLAB_DATA.
+    Raises:
+        MtdlabError: where a relative path is neither here nor in the folder MTDLAB_DATA.
     """
     return None if source == BUILTIN else find_data("evaluation", source)
 

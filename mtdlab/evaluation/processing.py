@@ -33,7 +33,8 @@ class Processing(Protocol):
     def __call__(self, first: Floats, second: Floats) -> Sides:
         """Both sides of P pairs, (P, D) to (P, k); of single sentences the second is (0, D).
 
-        Raises ValueError where the map cannot be fitted to the vectors.
+        Raises:
+            ValueError: where the map cannot be fitted to the vectors.
         """
 
     def __str__(self) -> str:
@@ -173,7 +174,8 @@ class FlowNetwork(nn.Module):
     def __init__(self, dimension: int, settings: Flow) -> None:
         """Initialised from torch's global generator, then by the first rows that it maps.
 
-        Raises ValueError where a level would have fewer than 2 dimensions.
+        Raises:
+            ValueError: where a level would have fewer than 2 dimensions.
         """
         super().__init__()
         least = 2 ** (settings.levels - 1) + 1
@@ -232,9 +234,10 @@ def _order(dimension: int, permutation: str) -> Tensor:
 def fit_flow(first: Floats, second: Floats, settings: Flow) -> FlowNetwork:
     """A flow in float64, trained for one epoch on both sides of P pairs, (P, D).
 
-    second  (0, D) for single sentences.
-
     The same for the same seed. Raises ValueError as `FlowNetwork`.
+
+    Args:
+        second: (0, D) for single sentences.
     """
     sides = [torch.from_numpy(side) for side in (first, second) if len(side)]
     size = min(settings.batch_size, len(first))
@@ -260,9 +263,10 @@ def train_flow(
 ) -> None:
     """Initialise a flow by the first side of the first batch, and train it on the others.
 
-    batches  of each the sides, (N, D); the loss is the sum of their `bits_per_dimension`.
-
     AdamW without bias correction, as in BERT's program; torch's has it.
+
+    Args:
+        batches: of each the sides, (N, D); the loss is the sum of their `bits_per_dimension`.
     """
     flow(batches[0][0])
     parameters = list(flow.parameters())

@@ -25,7 +25,8 @@ POSITIVE_ABOVE = 4.0
 class Evaluation:
     """One evaluation of an encoder: Spearman x 100, and its sentence vectors' geometry.
 
-    items  that the score was computed from; None for a score of other data.
+    Attributes:
+        items: that the score was computed from; None for a score of other data.
     """
 
     score: float
@@ -53,7 +54,8 @@ class StsTask:
     def embed(self, embedder: Embedder) -> Vectors:
         """Sentence vectors (S, D), see `Sentences.embed`.
 
-        Raises TrialError where one of them is not finite.
+        Raises:
+            TrialError: where one of them is not finite.
         """
         vectors = self.sentences.embed(embedder)
         if not np.isfinite(vectors).all():

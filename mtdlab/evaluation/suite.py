@@ -47,8 +47,9 @@ def nothing(_what: str, _done: int, _total: int) -> None:
 class TaskScore:
     """One task's score x 100, or None and the reason; `n` pairs or tested sentences.
 
-    warning  which of its files are shorter than published, with both counts; else empty.
-    items    that the score was computed from; None where they are not known.
+    Attributes:
+        warning: which of its files are shorter than published, with both counts; else empty.
+        items: that the score was computed from; None where they are not known.
     """
 
     task: str
@@ -72,9 +73,10 @@ class Space:
 
     Each is None where there are no vectors to take it from; `reason` then says why.
 
-    uniformity_by_batch  as the notebook of MoCoSE's authors computes it (`batched_uniformity`), of
-                         the first sentences of the pairs, then the second; comparable with its
-                         published values, which `uniformity` is not.
+    Attributes:
+        uniformity_by_batch: as the notebook of MoCoSE's authors computes it (`batched_uniformity`),
+            of the first sentences of the pairs, then the second; comparable with its published
+            values, which `uniformity` is not.
     """
 
     name: str
@@ -115,10 +117,12 @@ class Suite(Generic[T]):
     ) -> None:
         """Read what `data`, a folder in SentEval's layout, holds of the tasks.
 
-        collect  makes a `T` of the texts of all tasks and sets, which may occur repeatedly:
-                 `collect_with` for an encoder, `WordAverages` for word vectors.
+        Args:
+            collect: makes a `T` of the texts of all tasks and sets, which may occur repeatedly:
+                `collect_with` for an encoder, `WordAverages` for word vectors.
 
-        Raises MtdlabError for an unknown task, and with file and line for a damaged file.
+        Raises:
+            MtdlabError: for an unknown task, and with file and line for a damaged file.
         """
         self.tasks = tuple(tasks)
         self.missing: dict[str, str] = {}
@@ -203,7 +207,8 @@ class Suite(Generic[T]):
     ) -> list[tuple[Floats, Floats]]:
         """First and second vectors of each part: of pairs at unit length, of classes as they are.
 
-        Raises ValueError where they are not finite, zero, all alike, or span too little.
+        Raises:
+            ValueError: where they are not finite, zero, all alike, or span too little.
         """
         texts = ([part.first for part in parts], [part.second for part in parts])
         first, second = (

@@ -26,8 +26,9 @@ OWN = "Other tasks, x 100"
 class ScoreReport:
     """What an encoder scored, in the tasks' order, and where its sentence vectors lie.
 
-    representation  None for averages of word vectors.
-    remark          on the sentences; empty without one.
+    Attributes:
+        representation: None for averages of word vectors.
+        remark: on the sentences; empty without one.
     """
 
     model: str

@@ -60,7 +60,8 @@ class Classification:
 def read_binary(folder: Path, name: str) -> Classification:
     """MR, CR, SUBJ or MPQA: a file a class, one sentence a line, latin-1.
 
-    Raises MtdlabError with file and line where a file does not fit.
+    Raises:
+        MtdlabError: with file and line where a file does not fit.
     """
     sentences: list[str] = []
     labels: list[int] = []

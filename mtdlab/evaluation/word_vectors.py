@@ -32,15 +32,18 @@ def words_of(sentence: str) -> list[str]:
 class WordAverages:
     """The distinct sentences of some texts, each the mean of its known words' vectors.
 
-    vectors   (S, D); zeros for a sentence without a known word.
-    words     number of words of the distinct sentences; unknown: those without a vector.
-    empty     distinct sentences without a known word.
+    Attributes:
+        vectors: (S, D); zeros for a sentence without a known word.
+        words: number of words of the distinct sentences.
+        unknown: those without a vector.
+        empty: distinct sentences without a known word.
     """
 
     def __init__(self, texts: Iterable[str], path: Path) -> None:
         """Read the vectors of the words of `texts`, one line of the file in memory at a time.
 
-        Raises MtdlabError if the file cannot be read, or a line is damaged.
+        Raises:
+            MtdlabError: if the file cannot be read, or a line is damaged.
         """
         distinct = sorted(set(texts))
         self._position = {sentence: row for row, sentence in enumerate(distinct)}

@@ -34,11 +34,12 @@ Tokens = tuple[Tensor, Tensor]
 class View:
     """A version of the text of a batch.
 
-    augmentation   the augmentations that change each sentence; "none": the original text.
-    prompt         the text around each sentence, see `mtdlab.settings.representation`.
-    positive       the second text of each pair of a corpus of pairs instead of the first.
-    document       consecutive sentences joined to at most `max_length` tokens instead of single
-                   ones, see `mtdlab.corpus.documents`. All views of a method, or none.
+    Attributes:
+        augmentation: the augmentations that change each sentence; "none": the original text.
+        prompt: the text around each sentence, see `mtdlab.settings.representation`.
+        positive: the second text of each pair of a corpus of pairs instead of the first.
+        document: consecutive sentences joined to at most `max_length` tokens instead of single
+            ones, see `mtdlab.corpus.documents`. All views of a method, or none.
     """
 
     augmentation: str = "none"
@@ -51,9 +52,10 @@ class View:
 class Step:
     """The result of a forward pass.
 
-    loss       () in float32 or wider, to be differentiated.
-    keys       (N, D) to enqueue after the optimizer's step; None without a queue.
-    measures   further columns of the training curve: numbers, or tensors ().
+    Attributes:
+        loss: () in float32 or wider, to be differentiated.
+        keys: (N, D) to enqueue after the optimizer's step; None without a queue.
+        measures: further columns of the training curve: numbers, or tensors ().
     """
 
     loss: Tensor
@@ -68,9 +70,10 @@ class Method(nn.Module, ABC, Generic[S]):
     dict contains everything that a training step changes, including queues and the states of random
     generators, so that a run can be resumed.
 
-    name, title   the value of `method:` in a study file, and the name in text.
-    source        where it was published.
-    Settings      its settings: a subclass of `TrainerSettings`.
+    Attributes:
+        name, title: the value of `method:` in a study file, and the name in text.
+        source: where it was published.
+        Settings: its settings: a subclass of `TrainerSettings`.
     """
 
     name: ClassVar[str]
@@ -139,11 +142,12 @@ class Method(nn.Module, ABC, Generic[S]):
     def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Unit vectors (N, D) of sentences by the branch that encodes keys, its heads included.
 
-        ids, mask   (N, L) of the original sentences.
-
         Used by `probe_every` to measure the change of keys. It must not affect the run: no dropout,
         no augmentation, no random draws, no gradient, and the mode of every module restored. By
         default the sentence vectors of the encoder; a method with a queue overrides it.
+
+        Args:
+            ids, mask: (N, L) of the original sentences.
         """
         # imported here: transformers takes seconds to import, and study files are read without it
         from mtdlab.encoders.pooling import encode
@@ -157,7 +161,8 @@ class Method(nn.Module, ABC, Generic[S]):
     def encoder(self) -> "PreTrainedModel":
         """The encoder that is evaluated and exported.
 
-        Raises MtdlabError before `__init__` has built what `parts` returns.
+        Raises:
+            MtdlabError: before `__init__` has built what `parts` returns.
         """
         try:
             parts = self.parts()

@@ -54,7 +54,8 @@ def drop_elements(
 ) -> Tensor:
     """Dropout: set each element to zero with probability `share`.
 
-    rescaled  whether the others are divided by 1 − share (inverted dropout).
+    Args:
+        rescaled: whether the others are divided by 1 − share (inverted dropout).
     """
     draws = torch.rand(words.shape, generator=generator, device=words.device)
     kept = words * (draws >= share)
@@ -69,7 +70,8 @@ _NAMES = f"none, {SHUFFLE}, {', '.join(f'{name}:SHARE' for name in CHANGES)}"
 def parse_perturbation(text: str) -> tuple[str, float]:
     """Name and share of a perturbation; the share is 0 for `none` and `position-shuffle`.
 
-    Raises ValueError for another name, or a share outside 0 to 1.
+    Raises:
+        ValueError: for another name, or a share outside 0 to 1.
     """
     name, _, argument = (piece.strip() for piece in text.partition(":"))
     if name in ("none", SHUFFLE) and not argument:

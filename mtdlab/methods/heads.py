@@ -61,10 +61,11 @@ def _normed(before: int, after: int, dropout: float, eps: float) -> nn.Sequentia
 def initialise_heads(how: str, *heads: nn.Module) -> None:
     """Initialise the Linear layers as BERT does: weights normal (0, 0.02), biases 0.
 
-    how  the setting `head_initialisation`; with `torch` they stay as they are.
-
     Draws from torch's global generator, the layers in their order. LayerNorms stay at weight 1 and
     bias 0.
+
+    Args:
+        how: the setting `head_initialisation`; with `torch` they stay as they are.
     """
     for head in heads if how != "torch" else ():
         for layer in head.modules():
@@ -121,7 +122,8 @@ class Branch(nn.Module):
     def forward(self, word_embeddings: Tensor, attention_mask: Tensor, dropout: Dropout) -> Tensor:
         """Projected vectors (N, P) of word embeddings (N, L, D) under a mask (N, L).
 
-        dropout  a random stream that both branches share; their masks differ.
+        Args:
+            dropout: a random stream that both branches share; their masks differ.
         """
         # imported here: transformers takes seconds to import, and study files are read without it
         from mtdlab.encoders.pooling import encode_segments

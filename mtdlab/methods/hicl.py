@@ -221,9 +221,10 @@ class HiCL(Method[HiCLSettings]):
 class Pass:
     """A forward pass of a branch.
 
-    segments   (S, D) vectors of the segments.
-    sentence   (S,) the sentence that each belongs to, in ascending order.
-    sentences  (N, D) vectors of the sentences, the means of their segments.
+    Attributes:
+        segments: (S, D) vectors of the segments.
+        sentence: (S,) the sentence that each belongs to, in ascending order.
+        sentences: (N, D) vectors of the sentences, the means of their segments.
     """
 
     segments: Tensor

@@ -25,7 +25,8 @@ DEFAULT_INITIAL = 128
 def parse_slices(text: str) -> list[tuple[int, int]] | None:
     """Half-open ranges of queue positions, 0 the newest; None for "all".
 
-    Raises ValueError for a text that is neither "all" nor ranges such as "0-256,768-1024".
+    Raises:
+        ValueError: for a text that is neither "all" nor ranges such as "0-256,768-1024".
     """
     if text == "all":
         return None

@@ -123,9 +123,10 @@ PRESETS: Mapping[str, Mapping[str, Preset]] = {
 class Said:
     """What the paper and the program say about a setting, or about a point that is none.
 
-    here    what is done here at a point that is no setting.
-    effect  of the program's value in place of the default, where it was measured: on the built-in
-            data, score in points with its standard error over 3 to 4 seeds.
+    Attributes:
+        here: what is done here at a point that is no setting.
+        effect: of the program's value in place of the default, where it was measured: on the
+            built-in data, score in points with its standard error over 3 to 4 seeds.
     """
 
     paper: str = "–"

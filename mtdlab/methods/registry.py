@@ -100,7 +100,8 @@ def _check_method(name: str, found: Any) -> "type[Method[Any]]":
 def register(method: "type[Method[Any]]") -> None:
     """Register a method of an imported module under its name.
 
-    Raises MtdlabError if a built-in method has this name, or if the class is not a method.
+    Raises:
+        MtdlabError: if a built-in method has this name, or if the class is not a method.
     """
     name = getattr(method, "name", "")
     if name in BUILTIN:
@@ -143,7 +144,8 @@ def describe_method(name: str) -> dict[str, Any]:
 def make_settings(**values: Any) -> "TrainerSettings":
     """Checked settings of the method `method`, by default MoCoSE.
 
-    Raises pydantic.ValidationError for an invalid value or combination of values, MtdlabError for
-    an unknown method.
+    Raises:
+        pydantic.ValidationError: for an invalid value or combination of values.
+        MtdlabError: for an unknown method.
     """
     return settings_class(str(values.get("method", DEFAULT)))(**values)

@@ -41,9 +41,11 @@ def import_modules(
 ) -> tuple[MethodModule, ...]:
     """Import modules and register their methods: every subclass of Method that they define.
 
-    names     of files in one of the folders (with or without .py), or of importable modules.
+    Args:
+        names: of files in one of the folders (with or without .py), or of importable modules.
 
-    Raises MtdlabError if one does not exist, fails to import, or defines no method.
+    Raises:
+        MtdlabError: if one does not exist, fails to import, or defines no method.
     """
     places = tuple(folders)
     return tuple(_import_once(locate(name, places, f"--import {name}")) for name in names)
@@ -96,7 +98,8 @@ array (S, D), and "dev" or "test"; it returns scores by name."""
 class UserEvaluator(UserModule):
     """An imported evaluator; `name` is `evaluator FUNCTION`, `spec` MODULE:FUNCTION.
 
-    has_dev  whether the function takes a split, so that its dev scores can select.
+    Attributes:
+        has_dev: whether the function takes a split, so that its dev scores can select.
     """
 
     has_dev: bool = False
@@ -125,8 +128,9 @@ def import_evaluator(
 ) -> UserEvaluator | None:
     """Import the function of --evaluator or MTDLAB_EVALUATOR; None where neither names one.
 
-    Raises MtdlabError where the module or function is missing, the module fails to import, or the
-    function cannot be called with `encode`, or `encode` and `split`.
+    Raises:
+        MtdlabError: where the module or function is missing, the module fails to import, or the
+            function cannot be called with `encode`, or `encode` and `split`.
     """
     named = named or os.environ.get(EVALUATOR_VARIABLE, "").strip()
     _present.clear()

@@ -22,11 +22,12 @@ that it adds; by whether it is above 0; or in a way that is measured for each va
 class Setting:
     """A setting as declared by its field.
 
-    annotation   the type of its values.
-    symbol       its symbol in papers, or empty.
-    loaded       whether it determines which encoder, texts or device a run loads.
-    step_cost    how it affects the cost of a training step.
-    relative_to  the setting of which a study may search it as a multiple, or empty.
+    Attributes:
+        annotation: the type of its values.
+        symbol: its symbol in papers, or empty.
+        loaded: whether it determines which encoder, texts or device a run loads.
+        step_cost: how it affects the cost of a training step.
+        relative_to: the setting of which a study may search it as a multiple, or empty.
     """
 
     name: str
@@ -77,7 +78,8 @@ def with_default(
 ) -> Any:
     """A field of a parent class for a subclass, with another default; else unchanged.
 
-    description  where it differs too.
+    Args:
+        description: where it differs too.
     """
     field = copy(model.model_fields[name])
     field.default, field.description = default, description or field.description

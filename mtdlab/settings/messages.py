@@ -36,7 +36,8 @@ _LONGEST = 60
 def describe_rule(broken: ErrorDetails) -> str:
     """The rule that a value breaks, with the value: `0: must be 1 or more`.
 
-    broken  one of `ValidationError.errors()`, other than a missing or an unknown key.
+    Args:
+        broken: one of `ValidationError.errors()`, other than a missing or an unknown key.
     """
     kind, value, bounds = broken["type"], broken["input"], broken.get("ctx", {})
     name = next((str(part) for part in reversed(broken["loc"]) if isinstance(part, str)), "value")

@@ -15,12 +15,13 @@ SENTENCE, MASK = "{sentence}", "{mask}"
 class Representation:
     """How an encoder's token vectors become the vector of a sentence.
 
-    pooling         see `mtdlab.encoders.pooling`; `mask` reads the prompt's mask token.
-    prompt          a template around each sentence, with the placeholder {sentence} and, for the
-                    pooling `mask`, {mask} after it. Empty: the sentence alone.
-    segment_length  tokens of the segments that are encoded separately and averaged, weighted by
-                    their lengths; 0: a sentence is not cut. With a prompt each segment is a part
-                    of the sentence with the whole prompt around it.
+    Attributes:
+        pooling: see `mtdlab.encoders.pooling`; `mask` reads the prompt's mask token.
+        prompt: a template around each sentence, with the placeholder {sentence} and, for the
+            pooling `mask`, {mask} after it; Empty: the sentence alone.
+        segment_length: tokens of the segments that are encoded separately and averaged, weighted by
+            their lengths; 0: a sentence is not cut. With a prompt each segment is a part of the
+            sentence with the whole prompt around it.
     """
 
     pooling: Pooling = "cls"

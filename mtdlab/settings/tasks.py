@@ -27,8 +27,11 @@ KINDS = "beir:FOLDER, mteb:TASK or evaluator"
 def parse_tasks(text: str) -> tuple[str, ...]:
     """Task names separated by commas, `sts` or `transfer` for all tasks of a table.
 
-    Returns them in the order of `KNOWN`, others behind in the given order; none for an empty text.
-    Raises ValueError for an unknown name, or two folders of the same name.
+    Returns:
+        them in the order of `KNOWN`, others behind in the given order; none for an empty text.
+
+    Raises:
+        ValueError: for an unknown name, or two folders of the same name.
     """
     chosen: dict[str, None] = {}
     for name in (part.strip() for part in text.split(",") if text.strip()):

@@ -117,8 +117,9 @@ class TrainerSettings(BaseModel):
     `partial` checks single values, but not their combination: the trainer section of a study file
     is completed by the values that are searched.
 
-    presets  the presets of the method by name. Each replaces what it states of `intended`, which
-             holds the defaults that are in proportion to other settings.
+    Attributes:
+        presets: the presets of the method by name. Each replaces what it states of `intended`,
+            which holds the defaults that are in proportion to other settings.
     """
 
     presets: ClassVar[Mapping[str, Preset]] = {INTENDED: {}}

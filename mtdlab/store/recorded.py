@@ -77,10 +77,14 @@ def read_artifacts(url: str, study: str) -> str | None:
 class RecordedTrial:
     """One trial as it is recorded. Numbers that are not known are None.
 
-    parameters  the values of the searched settings; settings: all settings, empty before it began.
-    mtd         in steps; score, score_before: the study's metric, x 100, after and before training.
-    peak_memory of the process, or allocated on the GPU, in bytes.
-    scores      every score by name, x 100; loss: that of each step, (steps,).
+    Attributes:
+        parameters: the values of the searched settings.
+        settings: all settings, empty before it began.
+        mtd: in steps.
+        score, score_before: the study's metric, x 100, after and before training.
+        peak_memory: of the process, or allocated on the GPU, in bytes.
+        scores: every score by name, x 100.
+        loss: that of each step, (steps,).
     """
 
     number: int

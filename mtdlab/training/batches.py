@@ -34,7 +34,8 @@ class BatchOrder:
     def __init__(self, stores: Sequence[TokenStore], size: int, seed: int) -> None:
         """Batches of `size` rows of `stores`, one view each.
 
-        Raises MtdlabError if the corpus is smaller than a batch.
+        Raises:
+            MtdlabError: if the corpus is smaller than a batch.
         """
         count = len(stores[0])
         assert all(len(store) == count for store in stores), "row i of each is the same sentence"
@@ -69,7 +70,8 @@ class BatchOrder:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Restore a state from `state_dict`: the next batches are the same.
 
-        Raises ValueError for a position beyond an epoch of this corpus.
+        Raises:
+            ValueError: for a position beyond an epoch of this corpus.
         """
         position = int(state["position"])
         if not 0 <= position <= self._per_epoch:

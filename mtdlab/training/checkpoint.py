@@ -56,13 +56,15 @@ class Found:
 def save_checkpoint(folder: Path, step: int, state: Mapping[str, Any], facts: Facts) -> Path:
     """Save a state after `step` steps, then remove all but the two newest checkpoints.
 
-    Returns the checkpoint's folder, in that of the run.
-
-    state  nested mappings, lists, tensors, numbers and texts. Tensors that share memory are
-           written once.
-
     Earlier checkpoints stay until this one is complete. Raises OSError where the disk fails,
     TypeError for a value of another type.
+
+    Args:
+        state: nested mappings, lists, tensors, numbers and texts. Tensors that share memory are
+            written once.
+
+    Returns:
+        The checkpoint's folder, in that of the run.
     """
     tensors: dict[str, Tensor] = {}
     values = _pack(state, "", tensors, {})
@@ -137,7 +139,8 @@ _TENSOR, _ITEMS, _LIST = "tensor", "items", "list"
 def _pack(value: Any, path: str, tensors: dict[str, Tensor], names: dict[Any, str]) -> Any:
     """What stands for a value in JSON; adds its tensors to `tensors`.
 
-    names  of the tensors so far, by their place in memory.
+    Args:
+        names: of the tensors so far, by their place in memory.
     """
     if isinstance(value, Tensor):
         place = (value.data_ptr(), value.dtype, value.shape, value.stride(), value.device)

@@ -109,8 +109,10 @@ vectors = mtdlab.load_encoder("this folder").encode(["A sentence.", "Another one
 class MethodText:
     """The parts of a card that depend on the method.
 
-    title   completes "A sentence encoder trained by"; source: the method's name and paper.
-    text    sentences on the source of the negatives.
+    Attributes:
+        title: completes "A sentence encoder trained by".
+        source: the method's name and paper.
+        text: sentences on the source of the negatives.
     """
 
     title: str
@@ -195,11 +197,12 @@ def save_model(
 ) -> None:
     """Write a run's best checkpoint to `folder`, replacing an earlier one (atomic).
 
-    facts  provenance of the run: study, trial, corpus, versions.
-
     The saved model is loaded and scored before it replaces an earlier one. Raises TrialError if
     this score differs, MtdlabError if the folder contains anything but a saved model, OSError if
     writing fails.
+
+    Args:
+        facts: provenance of the run: study, trial, corpus, versions.
     """
     folder = folder.absolute()
     check_model_folder(folder)

@@ -71,7 +71,8 @@ class EncoderScores:
 class OpenedInputs:
     """The inputs that settings name, read but not yet processed.
 
-    external  tasks besides the published ones.
+    Attributes:
+        external: tasks besides the published ones.
     """
 
     encoder: Encoder
@@ -86,10 +87,10 @@ class OpenedInputs:
 class RunInputs(OpenedInputs):
     """The inputs of a run, with tokens, and scores of the encoder before training.
 
-    before, scores_before  on the dev and test pairs, and on the tasks.
-    views                  tokens of the views that the method reads; row i of each is the same
-                           sentence as in `tokens`, or the other text of its pair, or in all views
-                           the same document.
+    Attributes:
+        before, scores_before: on the dev and test pairs, and on the tasks.
+        views: tokens of the views that the method reads; row i of each is the same sentence as in
+            `tokens`, or the other text of its pair, or in all views the same document.
     """
 
     tokens: TokenStore
@@ -100,7 +101,8 @@ class RunInputs(OpenedInputs):
     def batches(self, size: int, seed: int) -> BatchOrder:
         """Endless batches of the corpus, each with the views that the method reads.
 
-        Raises MtdlabError if the corpus is smaller than a batch.
+        Raises:
+            MtdlabError: if the corpus is smaller than a batch.
         """
         return BatchOrder(self.views or (self.tokens,), size, seed)
 
@@ -108,7 +110,8 @@ class RunInputs(OpenedInputs):
 def open_inputs(settings: TrainerSettings) -> OpenedInputs:
     """Read the inputs that settings name: pairs, corpus, encoder and tasks.
 
-    Raises MtdlabError if one of them is missing or cannot be used.
+    Raises:
+        MtdlabError: if one of them is missing or cannot be used.
     """
     pairs = [load_pairs(settings.evaluation, split) for split in ("dev", "test")]
     corpus = open_corpus(settings.corpus)
@@ -128,8 +131,9 @@ def open_inputs(settings: TrainerSettings) -> OpenedInputs:
 def load_inputs(settings: TrainerSettings) -> RunInputs:
     """Load the inputs that settings name; the latest are cached in this process.
 
-    Raises MtdlabError if the encoder, the corpus, evaluation files or the models of an augmentation
-    are missing or cannot be used.
+    Raises:
+        MtdlabError: if the encoder, the corpus, evaluation files or the models of an augmentation
+            are missing or cannot be used.
     """
     loaded = TrainerSettings(**settings.model_dump(include=set(LOADED)))
     inputs = _load(loaded)
@@ -164,15 +168,18 @@ def check_inputs(
 ) -> dict[str, str]:
     """Check that texts, encoder and device exist; fill the token cache that workers share.
 
-    Returns SHA-256 digests of the corpus, the encoder, and the dev and test pairs, by setting.
+    Args:
+        augmentations: of all runs, by default that of the settings; their models are applied to the
+            corpus here.
+        scores: of a user's function that have to be there; it is tried on the untrained encoder.
+        batch_size: the smallest of all runs, by default that of the settings.
+        trials: the settings of all runs, by default these.
 
-    augmentations  of all runs, by default that of the settings; their models are applied to the
-                   corpus here.
-    scores         of a user's function that have to be there; it is tried on the untrained encoder.
-    batch_size     the smallest of all runs, by default that of the settings.
-    trials         the settings of all runs, by default these.
+    Returns:
+        SHA-256 digests of the corpus, the encoder, and the dev and test pairs, by setting.
 
-    Raises MtdlabError if an input is missing or cannot be used.
+    Raises:
+        MtdlabError: if an input is missing or cannot be used.
     """
     device = choose_device(settings)
     views_of(settings)

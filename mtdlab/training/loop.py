@@ -102,7 +102,8 @@ OnStep = Callable[[int, Evaluation | None], None]
 def start(settings: TrainerSettings, inputs: RunInputs) -> RunState:
     """The state of a run before its first step. Seeds torch's global generator.
 
-    Raises MtdlabError if the corpus is smaller than a batch.
+    Raises:
+        MtdlabError: if the corpus is smaller than a batch.
     """
     torch.manual_seed(settings.seed)
     device = choose_device(settings)
@@ -123,11 +124,14 @@ def train(
 ) -> Outcome:
     """Train one encoder and score its best checkpoint, selected on the data of `select_on`.
 
-    on_step  called after every step as on_step(steps_done, evaluation), evaluation None unless one
-             followed the step. An exception that it raises ends the run; `state` can be resumed.
-    state    to resume from; by default a new run.
+    Args:
+        on_step: called after every step as on_step(steps_done, evaluation), evaluation None unless
+            one followed the step. An exception that it raises ends the run; `state` can be resumed.
+        state: to resume from; by default a new run.
 
-    Raises TrialError if training fails, MtdlabError if the corpus is smaller than a batch.
+    Raises:
+        TrialError: if training fails.
+        MtdlabError: if the corpus is smaller than a batch.
     """
     device = choose_device(settings)
     from_here = device.reset_peak_memory()

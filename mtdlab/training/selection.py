@@ -44,7 +44,8 @@ class AveragedSets:
 def averaged_sets(evaluation: str) -> AveragedSets:
     """The sets that `sts_average` averages for a value of `evaluation`.
 
-    Raises MtdlabError for a folder that is not there.
+    Raises:
+        MtdlabError: for a folder that is not there.
     """
     folder = evaluation_folder(evaluation)
     found = tuple(name for name in STS if _has(name, folder))
@@ -72,7 +73,8 @@ class StsAverage(StsTask):
     def __init__(self, evaluation: str, encoder: Encoder, test: StsTask, prompt: str = "") -> None:
         """`test`: the test pairs of `evaluation`, read before; `prompt`: around each sentence.
 
-        Raises MtdlabError for a damaged file.
+        Raises:
+            MtdlabError: for a damaged file.
         """
         limit = encoder.token_limit(MAX_LENGTH)
         folder = evaluation_folder(evaluation)
@@ -115,7 +117,8 @@ class Selection(Protocol):
     def measure(self, embedder: Embedder) -> tuple[Vectors, Evaluation]:
         """Score and geometry of an encoder, and the vectors (S, D) of the pairs.
 
-        Raises TrialError where one of them is not finite.
+        Raises:
+            TrialError: where one of them is not finite.
         """
 
 

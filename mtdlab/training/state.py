@@ -79,9 +79,10 @@ class Curve:
 class Best:
     """The best checkpoint so far.
 
-    step      counted from 0; -1 if there is none yet.
-    vectors   (S, D) embeddings of the sentences of the selection pairs.
-    states    state dicts of the method's parts.
+    Attributes:
+        step: counted from 0; -1 if there is none yet.
+        vectors: (S, D) embeddings of the sentences of the selection pairs.
+        states: state dicts of the method's parts.
     """
 
     step: int = -1
@@ -115,11 +116,13 @@ def _copy(state: Mapping[str, Tensor]) -> State:
 class RunState:
     """The state of a run after `step` steps, which took `seconds` of wall time.
 
-    method     trained weights, queue, FGSM gradient, random generators of dropout and augmentation.
-    batches    the order of sentences and the position in it.
-    probe      measurements of the keys; None without probes.
-
     The learning rate and the EMA decay are functions of the step and need no state.
+
+    Attributes:
+        method: trained weights, queue, FGSM gradient, random generators of dropout and
+            augmentation.
+        batches: the order of sentences and the position in it.
+        probe: measurements of the keys; None without probes.
     """
 
     def __init__(

@@ -31,18 +31,20 @@ class Topic(Generic[Context, Info]):
 
     Its context is what the page is about: a study, several studies, or level means.
 
-    name     anchor of its section, unique on the page.
-    title    heading of its section.
-    compute  its results, or None where the study has nothing on this topic; without
-             matplotlib, as are all functions here but those that draw a panel.
-    text     paragraphs; warnings: what limits the conclusions.
-    missing  a sentence that stands in place of the section, among what limits the conclusions,
-             where the study cannot answer the topic's question; else empty.
-    figures  name of the file and of the figure -> what is drawn, or None for no figure.
-    tables   the tables shown on the page.
-    group    the heading in the contents under which its section stands.
-    csv      name of the file -> the table written; one without rows is not written,
-             unless keep_empty.
+    Attributes:
+        name: anchor of its section, unique on the page.
+        title: heading of its section.
+        compute: its results, or None where the study has nothing on this topic; without matplotlib,
+            as are all functions here but those that draw a panel.
+        text: paragraphs.
+        warnings: what limits the conclusions.
+        missing: a sentence that stands in place of the section, among what limits the conclusions,
+            where the study cannot answer the topic's question; else empty.
+        figures: name of the file and of the figure -> what is drawn, or None for no figure.
+        tables: the tables shown on the page.
+        group: the heading in the contents under which its section stands.
+        csv: name of the file -> the table written; one without rows is not written, unless
+            keep_empty.
     """
 
     name: str
@@ -68,8 +70,9 @@ _HEIGHT = 3.0
 class MainFigure:
     """The main figure before it is drawn.
 
-    name  `MAIN_FIGURE`, or that of the topic's figure where all of it is shown, which is then not
-          repeated in its section.
+    Attributes:
+        name: `MAIN_FIGURE`, or that of the topic's figure where all of it is shown, which is then
+            not repeated in its section.
     """
 
     name: str
@@ -81,10 +84,12 @@ def choose_main_figure(
 ) -> MainFigure | None:
     """A topic's first figure, or its first panel where there are several rows of panels.
 
-    name   of the topic; found: topics with what they computed.
-
     Low, so that the first screen shows it, unless rows of text need their height. None where the
     topic has no figure.
+
+    Args:
+        name: of the topic.
+        found: topics with what they computed.
     """
     for topic, info in found:
         if topic.name != name:

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 class Batches:
     """Curves by batch size, the same less each seed's mean, and a verdict for each size.
 
-    labels  of the columns that are settings; score: of scores.
+    Attributes:
+        labels: of the columns that are settings.
+        score: of scores.
     """
 
     curves: pd.DataFrame

@@ -33,9 +33,10 @@ _SHOWN = (
 class BestTrial:
     """choices: `compute_choices`; the first is by the score that ranks the trials.
 
-    recorded  whether the study records which score that is.
-    run       the best trial's step of the checkpoint, wall time and dev score; NaN where unknown.
-    place     where its model is, or empty.
+    Attributes:
+        recorded: whether the study records which score that is.
+        run: the best trial's step of the checkpoint, wall time and dev score; NaN where unknown.
+        place: where its model is, or empty.
     """
 
     metric: str

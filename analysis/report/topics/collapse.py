@@ -34,7 +34,8 @@ _CRITERIA = (
 class Collapse:
     """curves: `compute_collapse`; detected: `detect_collapse`; labels: of settings.
 
-    score  label of scores.
+    Attributes:
+        score: label of scores.
     """
 
     curves: pd.DataFrame

@@ -34,7 +34,9 @@ _MOST_LETTERS = 60
 class Configurations:
     """table: `compute_configurations`; names: of its rows; labels: of its settings.
 
-    effects  `compute_effects`; score: label of the score in figures.
+    Attributes:
+        effects: `compute_effects`.
+        score: label of the score in figures.
     """
 
     table: pd.DataFrame

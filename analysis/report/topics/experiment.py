@@ -375,8 +375,9 @@ def _published(comparison: Comparison) -> Draw:
 class ExperimentInfo:
     """comparison: with the published values; tasks: `compute_experiment_tasks`.
 
-    label     of scores.
-    is_curve  whether its rows are the levels of MTD, whose means another section has.
+    Attributes:
+        label: of scores.
+        is_curve: whether its rows are the levels of MTD, whose means another section has.
     """
 
     comparison: Comparison

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 class Geometry:
     """runs: `compute_distances`, a row per run; curves: `compute_geometry`, means by MTD.
 
-    described  the runs with their configuration and score.
+    Attributes:
+        described: the runs with their configuration and score.
     """
 
     runs: pd.DataFrame

@@ -47,12 +47,15 @@ _LIMITS = (
 class History:
     """The measured history of a study's keys.
 
-    every       `compute_half_lives` of all runs that were probed, also those without an MTD.
-    runs        `compute_history_runs`; retained: `compute_retained_curves`.
-    curve, configurations   `summarise_half_lives` by MTD and by configuration.
-    correlations            `correlate_history`.
-    untraced    mean half-life by method of the completed runs without an MTD.
-    labels      of the columns that are settings; score: of scores.
+    Attributes:
+        every: `compute_half_lives` of all runs that were probed, also those without an MTD.
+        runs: `compute_history_runs`.
+        retained: `compute_retained_curves`.
+        curve, configurations: `summarise_half_lives` by MTD and by configuration.
+        correlations: `correlate_history`.
+        untraced: mean half-life by method of the completed runs without an MTD.
+        labels: of the columns that are settings.
+        score: of scores.
     """
 
     every: pd.DataFrame

@@ -31,9 +31,12 @@ _MOST_LETTERS = 30
 class Importances:
     """table: `compute_importances`, with the column label.
 
-    configurations  a row per configuration: its settings, n, seeds, mean, low, high, text, trial.
-    names           of the settings of the configurations, in order; label: of scores.
-    left_out        settings that others determine.
+    Attributes:
+        configurations: a row per configuration: its settings, n, seeds, mean, low, high, text,
+            trial.
+        names: of the settings of the configurations, in order.
+        label: of scores.
+        left_out: settings that others determine.
     """
 
     table: pd.DataFrame

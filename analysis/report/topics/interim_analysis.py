@@ -33,8 +33,9 @@ _ENDS = {
 class Looks:
     """The looks as a table, and the specifications from the first to the present one.
 
-    planned     at how many numbers of seeds the verdict is computed; fixed_runs: how many runs
-                all configurations with all seeds have.
+    Attributes:
+        planned: at how many numbers of seeds the verdict is computed.
+        fixed_runs: how many runs all configurations with all seeds have.
     """
 
     table: pd.DataFrame

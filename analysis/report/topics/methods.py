@@ -30,9 +30,10 @@ MOST_CURVES = 4
 class Methods:
     """table: `compute_methods`; names: how the methods are written; label: of scores.
 
-    labels      what the rows of the table state in a figure.
-    presets     the presets that each method ran with; none where they were not recorded.
-    properties  `compute_method_properties`.
+    Attributes:
+        labels: what the rows of the table state in a figure.
+        presets: the presets that each method ran with; none where they were not recorded.
+        properties: `compute_method_properties`.
     """
 
     table: pd.DataFrame

@@ -37,11 +37,15 @@ _TITLE = "Score against maximum traceable distance"
 class Score:
     """The curve with its runs; paired: each level less the mean of all, seeds as blocks.
 
-    collapsed  `count_collapsed` at each level of `curve`; NaN where it is not known.
-    table     of `LevelScores`; smooth: `compute_smooth`; cells: `compute_cells`.
-    untraced  the runs without an MTD by the name of their method.
-    baseline  mean score of the untrained encoder, NaN where it is not known; label: of scores.
-    program   whether a program of the user made the runs, on other data than the published ones.
+    Attributes:
+        collapsed: `count_collapsed` at each level of `curve`; NaN where it is not known.
+        table: of `LevelScores`.
+        smooth: `compute_smooth`.
+        cells: `compute_cells`.
+        untraced: the runs without an MTD by the name of their method.
+        baseline: mean score of the untrained encoder, NaN where it is not known.
+        label: of scores.
+        program: whether a program of the user made the runs, on other data than the published ones.
     """
 
     curve: pd.DataFrame
@@ -227,8 +231,8 @@ def _describe_paired(info: Score) -> pd.DataFrame:
 def compare_seeds(info: Score) -> pd.DataFrame:
     """The best level less the first and less the last, within each seed.
 
-    Returns end (its MTD), seed, difference; no rows where fewer than two levels or seeds are
-    compared.
+    Returns:
+        end (its MTD), seed, difference; no rows where fewer than two levels or seeds are compared.
     """
     best = info.verdict.peak_mtd
     parts = [

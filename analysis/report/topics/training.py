@@ -29,9 +29,11 @@ if TYPE_CHECKING:
 class Training:
     """curves: `compute_training` with mtd (0 where there is none), method, text and trial.
 
-    chosen   whether trials were left out; label: of scores.
-    program  whether a program of the user reported the scores.
-    at_end   `count_best_at_end` over all trials, not only those that are drawn.
+    Attributes:
+        chosen: whether trials were left out.
+        label: of scores.
+        program: whether a program of the user reported the scores.
+        at_end: `count_best_at_end` over all trials, not only those that are drawn.
     """
 
     curves: pd.DataFrame

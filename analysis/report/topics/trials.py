@@ -36,8 +36,9 @@ _MOST_REASONS = 20
 class Trials:
     """table: `compute_trials_table`; labels: of the columns that are settings.
 
-    ranking  the column of the score that ranks the trials.
-    columns  those on the page.
+    Attributes:
+        ranking: the column of the score that ranks the trials.
+        columns: those on the page.
     """
 
     table: pd.DataFrame
@@ -112,7 +113,8 @@ def _reasons(trials: pd.DataFrame) -> tuple[Table, ...]:
 def _choose(trials: pd.DataFrame, ranking: str) -> tuple[pd.DataFrame, str]:
     """All trials, the best first, or of many the best half of the rows and the last half.
 
-    Returns them with the caption. Trials without a score follow in the order of their numbers.
+    Returns:
+        them with the caption. Trials without a score follow in the order of their numbers.
     """
     done = trials[(trials["state"] == "COMPLETE") & trials[ranking].notna()]
     best = done.sort_values([ranking, "number"], ascending=[False, True]).index
