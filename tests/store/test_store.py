@@ -19,7 +19,7 @@ from analysis.report import write_report
 from mtdlab import load_study
 from mtdlab.config import Unit
 from mtdlab.errors import NothingToReport, StorageError
-from mtdlab.store import ProgressReader, Result, SavedModel, Store, list_studies
+from mtdlab.store import Look, ProgressReader, Result, SavedModel, Store, list_studies
 from mtdlab.store.database import translate_errors, writing_engine
 from mtdlab.store.owner import this_process
 from mtdlab.store.plans import record_plan
@@ -310,3 +310,23 @@ def test_a_stop_that_is_requested_is_read_with_the_next_heartbeat(store: Store) 
     assert [store.continue_sweep(row) for row in (mine, other)] == [True, False]
     store.request_stop()
     assert store.continue_sweep(other)
+
+
+def test_the_death_of_a_worker_counts_against_the_trial_that_it_has(store: Store) -> None:
+    dead = this_process() | {"started": "0"}
+    assert store.claim(dead) is not None
+    assert not store.record_worker_death(0, "signal 9: Killed")
+    assert store.record_worker_death(dead["pid"], "signal 9: Killed")
+    assert not store.record_worker_death(dead["pid"], "signal 9: Killed")
+    assert store.counts() == {"WAITING": 3}
+
+
+def test_a_look_is_not_recorded_while_trials_wait(store: Store) -> None:
+    finish(store, Result("COMPLETE", values={"score": 40.0}))
+    look = Look(1, 1, (0,), 0.05, 0.05, None, "inconclusive", "max_seeds", ())
+    assert not store.record_look(look, [])
+    assert store.last_look() is None
+    for _ in range(2):
+        finish(store, Result("FAIL", "nan"))
+    assert store.record_look(look, [])
+    assert store.last_look() == look
