@@ -78,6 +78,15 @@ def varied_settings(trials: "pd.DataFrame", settings: Collection[str]) -> list[s
     ]
 
 
+def chosen_settings(trials: "pd.DataFrame", settings: Collection[str]) -> list[str]:
+    """`varied_settings` without those that follow from the method: a value for each of several."""
+    names = varied_settings(trials, settings)
+    if "method" not in names:
+        return names
+    within = trials.groupby("method", dropna=False)[names].nunique(dropna=False).gt(1).any()
+    return [name for name in names if name == "method" or within[name]]
+
+
 def _differ(values: "pd.Series") -> bool:
     """Whether values differ: one comparison, as this is asked of every setting of a study."""
     return len(values) > 1 and bool((values != values.iloc[0]).any())

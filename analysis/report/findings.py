@@ -196,6 +196,11 @@ def _contest(names: Sequence[str], ranked: pd.DataFrame, topic: str, best: int) 
         f"multiplicity-adjusted; {count(int(min(ranked['seeds'].iloc[0], row['seeds'])), 'seed')}."
     )
     if not equal:
+        if difference.low <= 0:
+            certainty += (
+                " That interval is for all pairs; in the one-sided comparison with the best (Hsu) "
+                f"each other is significantly worse ({PERCENT} confidence)."
+            )
         return Finding(f"{first} is best", certainty, "decided", topic, best, decided=True)
     rest = second if equal == 1 else f"{equal} of {len(others)} others"
     if len(others) > 1 and equal == len(others):

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.data.runs import completed_runs, format_mtd, is_missing, varied_settings
+from analysis.data.runs import (
+    chosen_settings,
+    completed_runs,
+    format_mtd,
+    is_missing,
+    varied_settings,
+)
 from analysis.data.settings import format_value, with_defaults
 from analysis.inference.intervals import Estimate
 from analysis.inference.verdict import describe_points, join_words
@@ -134,7 +140,7 @@ def ask(context: StudyContext) -> str:
         return clean(asked[0], most=_MOST_QUESTION)
     if not len(context.trials):
         return "Nothing has been run yet; the study file states what will be compared."
-    names = varied_settings(context.trials, study.settings)
+    names = chosen_settings(context.trials, study.settings)
     if not names and context.verdict.levels_run > 1:
         names = ["MTD"]  # a table of runs may state nothing else
     if not names:
@@ -164,7 +170,7 @@ def recommend(
     # a setting that the trial's method does not have is missing
     names = [
         name
-        for name in _method_first(varied_settings(context.trials, study.settings))
+        for name in _method_first(chosen_settings(context.trials, study.settings))
         if not is_missing(chosen[name]).all()
     ]
     settings = {name: clean(format_value(name, row[name])) for name in names[:_MOST_SETTINGS]}

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.data.frames import StudyFrames
-from analysis.data.runs import completed_runs, is_missing, varied_settings
+from analysis.data.runs import chosen_settings, completed_runs, is_missing, varied_settings
 from analysis.data.settings import format_value
 from analysis.data.study_state import find_state
 from analysis.inference.pairing import select_configuration
@@ -134,8 +134,11 @@ _MOST_VALUES = 12
 
 
 def list_varied(study: StudyFrames) -> Mapping[str, str]:
-    """What was varied, the seeds last, with the values tried, many of them as a range."""
-    names = [*varied_settings(study.trials, study.settings), "seed"]
+    """What was varied, the seeds last, with the values tried, many of them as a range.
+
+    Settings that follow from the method are left out.
+    """
+    names = [*chosen_settings(study.trials, study.settings), "seed"]
     return {_label(study, name): _list_values(study.trials[name], name) for name in names}
 
 
@@ -284,10 +287,12 @@ def list_facts(context: StudyContext) -> Mapping[str, str]:
         return {}
     varied = dict(list_varied(study))
     varied.pop("seed")
-    named = "; ".join(f"{name}: {values}" for name, values in varied.items())
-    seeds = count(int(study.trials["seed"].nunique()), "seed")
+    texts = [f"{name}: {values}" for name, values in varied.items()]
+    every = varied_settings(study.trials, study.settings)
+    if following := len(every) - len(varied):
+        texts.append(f"{count(following, 'setting')} that follow from the method")
     return {
-        "Varied": f"{named}; {seeds}" if named else seeds,
+        "Varied": "; ".join([*texts, count(int(study.trials["seed"].nunique()), "seed")]),
         "Data and metric": _describe_data(context),
     }
 

@@ -84,11 +84,13 @@ def _compare(info: Methods, best: pd.Series) -> Iterator[str]:
         if not np.isfinite(row["difference_low"]):
             yield f"{text}; fewer than two common seeds, so the difference is not tested."
             continue
-        clear = row["difference_high"] < 0
+        found = "statistically significant" if row["difference_high"] < 0 else "not significant"
+        if found == "not significant" and not row["may_be_best"]:
+            found = "significantly worse only in the comparison with the best (Hsu)"
         yield (
             f"{text}; paired difference to the best {row['difference']:+.2f} ({PERCENT} CI "
             f"{row['difference_low']:.2f} to {row['difference_high']:.2f}), "
-            f"{'statistically significant' if clear else 'not significant'}."
+            f"{found}."
         )
 
 

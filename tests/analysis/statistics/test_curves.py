@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from analysis.data.frames import Settings, StudyFrames
-from analysis.data.runs import format_mtd, untraced_runs, varied_settings
+from analysis.data.runs import chosen_settings, format_mtd, untraced_runs, varied_settings
 from analysis.report.context import StudyContext
 from analysis.report.topics import score
 from analysis.statistics.curves import compute_batch_curves, compute_distances, compute_mtd_curve
@@ -80,6 +80,15 @@ def test_varied_settings_are_declared_and_differ(trials_of: MakeTrials, settings
     trials = trials_of().assign(learning_rate=range(24), loss=range(24), steps=120)
     assert varied_settings(trials, settings) == ["ema_decay", "queue_size", "learning_rate"]
     assert varied_settings(trials, ("queue_size", "steps")) == ["queue_size"]
+
+
+def test_a_setting_with_one_value_for_each_method_was_not_chosen(trials_of: MakeTrials) -> None:
+    trials = trials_of()[["ema_decay", "seed"]].assign(method=["mocose", "simcse"] * 12)
+    trials["pooling"] = trials["method"].map({"mocose": "cls", "simcse": "mean"})
+    names = ("method", "pooling", "ema_decay")
+    assert set(varied_settings(trials, names)) == set(names)
+    assert set(chosen_settings(trials, names)) == {"method", "ema_decay"}
+    assert chosen_settings(trials.drop(columns="method"), names) == ["ema_decay", "pooling"]
 
 
 @pytest.mark.parametrize(
