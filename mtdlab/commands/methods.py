@@ -1,6 +1,7 @@
 """The commands methods and schema: which methods and settings there are."""
 
 import textwrap
+from collections.abc import Mapping
 from typing import Any
 
 from mtdlab.api.given import import_named
@@ -28,7 +29,10 @@ def methods(import_: opt.Imports = None, as_json: opt.AsJson = False) -> None:
         ]
         if rows:
             print_table(rows)
-        for preset, values in method.Settings.presets.items():
+        presets = _presets(method)
+        if not presets:
+            print_text("presets: those of the backbone")
+        for preset, values in presets.items():
             if values and preset != INTENDED:
                 listed = ", ".join(f"{each} {_format(value)}" for each, value in values.items())
                 text = f"preset {preset}: {listed}"
@@ -45,6 +49,12 @@ def schema(import_: opt.Imports = None) -> None:
     print_json(study_schema())
 
 
+def _presets(method: Any) -> Mapping[str, Mapping[str, Any]]:
+    """The presets of a method by name; none of one that has those of its backbone."""
+    settings = method.Settings
+    return {} if "backbone" in settings.model_fields else settings.presets
+
+
 def _method_fields(method: Any) -> dict[str, Any]:
     from mtdlab.settings import settings_of
     from mtdlab.settings.trainer import Multiple
@@ -57,7 +67,7 @@ def _method_fields(method: Any) -> dict[str, Any]:
                 name: str(value) if isinstance(value, Multiple) else value
                 for name, value in values.items()
             }
-            for preset, values in method.Settings.presets.items()
+            for preset, values in _presets(method).items()
         },
         "settings": {
             setting.name: {"default": setting.default, "description": setting.description}

@@ -73,16 +73,13 @@ def preset_markdown(method: str) -> str:
         {**kind(method=method, preset=name).model_dump(), **presets[INTENDED], **presets[name]}
         for name in presets
     ]
-    rows = [
-        [
-            f"`{name}`" if name in kind.model_fields else name,
-            said.paper,
-            said.program,
-            *(said.here or _default(values[name]) for values in columns),
-            said.effect,
-        ]
-        for name, said in SAID[method].items()
-    ]
+    rows = []
+    for name, said in SAID[method].items():
+        known = name in kind.model_fields
+        shown = [said.here or _default(values[name]) for values in columns]
+        unknown = "not measured" if len(set(shown)) > 1 else ""
+        label = f"`{name}`" if known else name
+        rows.append([label, said.paper, said.program, *shown, said.effect or unknown])
     heads = ["default" if name == INTENDED else f"`{name}`" for name in presets]
     return _markdown(["setting", "paper", "program", *heads, "effect of the program's"], rows)
 

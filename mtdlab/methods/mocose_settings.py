@@ -131,7 +131,7 @@ class MoCoSESettings(HistorySettings, HeadSettings):
         default = filled.get("queue_size", cls.model_fields["queue_size"].default)
         size = values.get("queue_size", default)
         if isinstance(size, int) and size >= 0:
-            filled["initial_queue_size"] = min(DEFAULT_INITIAL, size)
+            filled.setdefault("initial_queue_size", min(DEFAULT_INITIAL, size))
         return filled
 
     def check(self) -> None:

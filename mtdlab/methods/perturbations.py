@@ -137,9 +137,8 @@ class EmbeddingNoise(RandomDraws):
         share = augmentation.share or 0.0
         if augmentation.name == "position-shuffle":
             table = position_embeddings(*self._encoder)
-            draws = torch.rand(
-                min(self._most, len(table)), generator=self._generator, device=words.device
-            )
+            places = min(max(self._most, length), len(table))
+            draws = torch.rand(places, generator=self._generator, device=words.device)
             # the encoder adds the embeddings of the first L positions itself
             return words + table[draws.argsort()[:length]] - table[:length]
         if augmentation.name == "token-cutoff":

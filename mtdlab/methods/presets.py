@@ -43,7 +43,7 @@ PRESETS: Mapping[str, Mapping[str, Preset]] = {
         PUBLISHED: {
             # its example, a notebook
             "batch_size": 256,
-            "queue_size": 256,
+            "queue_size": Multiple(1, "batch_size"),
             "evaluate_every": 175,
             "ema_decay": 0.75,
             # constants in it
@@ -94,7 +94,7 @@ PRESETS: Mapping[str, Mapping[str, Preset]] = {
             "training_pooling": "mean",
             "rescaled_dropout": False,
             "loss_weight": 0.15,
-            "warmup_steps": Multiple(0.1, "steps"),
+            "warmup_steps": Multiple(0.1, "steps", up=True),
             "weight_decay": 0.01,
             "weight_decay_exceptions": "biases-and-norms",
             "max_gradient_norm": 1.0,
@@ -271,15 +271,17 @@ SAID: Mapping[str, Mapping[str, Said]] = {
             effect="−2.6 ± 0.3",
         ),
         "adam_formula": Said(
-            program="AdamW of transformers 3", effect="−0.6 ± 2.0, all rows down to `loss_weight`"
+            program="AdamW of transformers 3", effect="−0.6 ± 2.0, with the rest of the optimizer"
         ),
-        "adam_bias_correction": Said(program="none"),
-        "adam_epsilon": Said(program="1e-6"),
-        "weight_decay": Said(program="0.01"),
-        "weight_decay_exceptions": Said(program="biases and LayerNorms"),
-        "max_gradient_norm": Said(program="1"),
-        "warmup_steps": Said(program="10 % of the steps, rounded up"),
-        "loss_weight": Said(program="0.15"),
+        "adam_bias_correction": Said(program="none", effect="with `adam_formula`"),
+        "adam_epsilon": Said(program="1e-6", effect="with `adam_formula`"),
+        "weight_decay": Said(program="0.01", effect="with `adam_formula`"),
+        "weight_decay_exceptions": Said(
+            program="biases and LayerNorms", effect="with `adam_formula`"
+        ),
+        "max_gradient_norm": Said(program="1", effect="with `adam_formula`"),
+        "warmup_steps": Said(program="10 % of the steps, rounded up", effect="with `adam_formula`"),
+        "loss_weight": Said(program="0.15", effect="with `adam_formula`"),
         "rescaled_dropout": Said(
             program="no, in the perturbation `dropout`", effect="none at the default perturbations"
         ),

@@ -32,7 +32,8 @@ class TwoPassSettings(HeadSettings):
 
     select_with_head: bool = setting(
         False,
-        "whether checkpoints are compared by vectors that have passed the head; scores are without",
+        "whether checkpoints are compared by vectors that have passed the head; the curve then has "
+        "their score, alignment and uniformity, final scores are without",
         step_cost="none",
     )
 

@@ -3,6 +3,7 @@
 A method declares further settings in a subclass, in the method's file.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -97,10 +98,11 @@ INTENDED = "intended"
 
 @dataclass(frozen=True)
 class Multiple:
-    """A value of a preset in proportion to another setting, rounded down."""
+    """A value of a preset in proportion to another setting, rounded down, or up."""
 
     factor: float
     of: str
+    up: bool = False
 
     def __str__(self) -> str:
         """As in a formula: `2.5 · batch_size`."""
@@ -204,7 +206,7 @@ class TrainerSettings(BaseModel):
     augmentation_draw: Literal["tokens", "published-code"] = setting(
         "tokens",
         "what cut-offs and position shuffle may change: a sentence's tokens but [CLS]; "
-        "`published-code`: any of `max_length` positions, at least one, in the same order for a "
+        "`published-code`: any of `max_length` positions, at least one, and one permutation for a "
         "whole batch, as in MoCoSE's program",
     )
     loss_weight: float = setting(
@@ -338,7 +340,10 @@ class TrainerSettings(BaseModel):
             default = cls.model_fields[value.of].default
             base = values.get(value.of, filled.get(value.of, default))
             if isinstance(base, int) and base >= 0:
-                filled[name] = min(int(value.factor * base), limits.COUNT)
+                # a product such as 0.1 · 30 may lie just above its true value
+                exact = round(value.factor * base, 9)
+                found = math.ceil(exact) if value.up else math.floor(exact)
+                filled[name] = min(found, limits.COUNT)
         return filled
 
     @field_validator("preset", mode="before")
@@ -360,6 +365,8 @@ class TrainerSettings(BaseModel):
         if not (info.context or {}).get("partial"):
             self._check_probes()
             self._check_warmup()
+            self._check_augmentation_draw()
+            self._check_decay()
             self._check_selection()
             self.representation.check()
             self.training_representation.check()
@@ -379,6 +386,20 @@ class TrainerSettings(BaseModel):
             raise ValueError(
                 f"warmup_steps {self.warmup_steps} leaves no step at the full learning rate in "
                 f"{self.steps} steps; it must be below steps"
+            )
+
+    def _check_augmentation_draw(self) -> None:
+        if self.augmentation_draw != "tokens" and self.segment_length:
+            raise ValueError(
+                f"augmentation_draw {self.augmentation_draw} needs segment_length 0: it "
+                "permutes the positions of whole sentences"
+            )
+
+    def _check_decay(self) -> None:
+        if self.learning_rate * self.weight_decay >= 1:
+            raise ValueError(
+                f"learning_rate {self.learning_rate:g} times weight_decay {self.weight_decay:g} is "
+                "what a step takes of each weight; it must be below 1"
             )
 
     def _check_selection(self) -> None:

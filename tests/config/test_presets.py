@@ -73,7 +73,7 @@ def changed(**given: Any) -> dict[str, Any]:
                 **{"method": "consert", "preset": "published-code", "steps": 45},
                 **{"pooling": "last2", "training_pooling": "mean", "temperature": 0.1},
                 **{"learning_rate": 5e-7, "dropout": 0.0, "max_length": 64},
-                **{"evaluate_every": 200, "warmup_steps": 4, "weight_decay": 0.5},
+                **{"evaluate_every": 200, "warmup_steps": 5, "weight_decay": 0.5},
                 **{"weight_decay_exceptions": "biases-and-norms", "max_gradient_norm": 1.0},
                 **{"adam_epsilon": 1e-6, "adam_bias_correction": False, "loss_weight": 0.15},
                 **{"adam_formula": "transformers", "rescaled_dropout": False},
@@ -207,3 +207,27 @@ def test_hicl_has_the_presets_of_its_backbone() -> None:
     values = settings.model_dump()
     assert (values["target_initialisation"], values["queue_size"]) == ("random", 160)
     assert values["weight_decay"] == 0
+
+
+def test_the_warm_up_of_consert_is_rounded_up_as_in_its_program() -> None:
+    found = [
+        make_settings(method="consert", preset="published-code", steps=steps).warmup_steps
+        for steps in (30, 45, 100)
+    ]
+    assert found == [3, 5, 10]
+
+
+def test_the_queue_of_mocoses_program_is_a_batch() -> None:
+    assert make_settings(preset="published-code", batch_size=64).queue_size == 64
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"augmentation_draw": "published-code", "segment_length": 16}, "needs segment_length 0"),
+        ({"learning_rate": 1.0, "weight_decay": 1.0}, "takes of each weight"),
+    ],
+)
+def test_combinations_that_cannot_be_are_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        make_settings(**given)

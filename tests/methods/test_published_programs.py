@@ -3,8 +3,8 @@
 The transcriptions take mtdlab's batches of token ids and nothing else of the preset: heads and
 their initialisation, AdamW with clipping and its exceptions, schedules, queues and losses are
 written out, with the programs' numbers; the encoder is transformers'. No dropout, so that both draw
-the same random numbers; float64. The defaults are compared with the same transcriptions, given the
-numbers of the paper.
+the same random numbers; float64. The presets `intended` or `paper` that `PROGRAMS` names are
+compared with the same transcriptions, given the numbers of the paper.
 """
 
 import copy
@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -253,7 +254,7 @@ def consert_program(settings: Any, *, published: bool) -> list[float]:
     facts: dict[str, Any] = {}
     if published:
         facts = {"decay": 0.01, "spared": True, "epsilon": 1e-6, "form": "transformers"}
-        facts |= {"corrected": False, "most": 1.0, "warmup": settings.steps // 10}
+        facts |= {"corrected": False, "most": 1.0, "warmup": -(-settings.steps // 10)}
     optimizer = AdamW(
         dict(model.named_parameters()), settings.steps, settings.learning_rate, **facts
     )
@@ -675,3 +676,12 @@ def test_the_precision_is_not_part_of_a_preset(tiny_run: Settings) -> None:
     expected = losses_of(tiny_run("mocose", "published-code", steps=4))
     other = tiny_run("mocose", "published-code", steps=4, precision="bfloat16")
     assert losses_of(other) != pytest.approx(expected, rel=1e-3)
+
+
+def test_positions_are_permuted_where_repetition_makes_a_sentence_longer(
+    tiny_run: Settings,
+) -> None:
+    """Than `max_length`."""
+    given = {"augmentation": "position-shuffle", "augmentation_draw": "published-code"}
+    settings = tiny_run("esimcse", "intended", steps=2, max_length=8, **given)
+    assert np.isfinite(run(settings).curve["loss"]).all()
