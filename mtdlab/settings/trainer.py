@@ -396,7 +396,8 @@ class TrainerSettings(BaseModel):
             )
 
     def _check_decay(self) -> None:
-        if self.learning_rate * self.weight_decay >= 1:
+        transformers = self.adam_formula == "transformers"
+        if transformers and self.learning_rate * self.weight_decay >= 1:
             raise ValueError(
                 f"learning_rate {self.learning_rate:g} times weight_decay {self.weight_decay:g} is "
                 "what a step takes of each weight; it must be below 1"

@@ -225,7 +225,10 @@ def test_the_queue_of_mocoses_program_is_a_batch() -> None:
     ("given", "message"),
     [
         ({"augmentation_draw": "published-code", "segment_length": 16}, "needs segment_length 0"),
-        ({"learning_rate": 1.0, "weight_decay": 1.0}, "takes of each weight"),
+        (
+            {"learning_rate": 1.0, "weight_decay": 1.0, "adam_formula": "transformers"},
+            "takes of each weight",
+        ),
     ],
 )
 def test_combinations_that_cannot_be_are_refused(given: dict[str, Any], message: str) -> None:
