@@ -27,11 +27,12 @@ Overrides = Mapping[str, Any]
 class Given:
     """A study, what replaces parts of it, and the code of the user.
 
-    study    None where the defaults of the trainer are meant.
-    set_     KEY=VALUE, as --set takes them.
-    import_  Python files or modules that define training methods.
-    evaluator, objective
-             MODULE:FUNCTION that scores encoders, and that trains in place of mtdlab's trainer.
+    Attributes:
+        study: None where the defaults of the trainer are meant.
+        set_: KEY=VALUE, as --set takes them.
+        import_: Python files or modules that define training methods.
+        evaluator: MODULE:FUNCTION that scores encoders.
+        objective: MODULE:FUNCTION that trains in place of mtdlab's trainer.
     """
 
     study: Study | None

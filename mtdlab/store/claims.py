@@ -228,14 +228,14 @@ class Claims:
             if row is None:
                 return False
             for name, value in result.values.items():
-                setattr(row, name, _finite(value))
+                setattr(row, name, finite(value))
             row.state, row.reason, row.owner = result.state, result.reason, None
             row.ended = Now()
             row.reason_code, row.traceback = result.reason_code, result.traceback
             row.environment = dict(result.environment)
             session = _session_of(row)
             for task, score in result.scores.items():
-                session.merge(ScoreRow(trial_id=row.id, task=task, score=_finite(score)))
+                session.merge(ScoreRow(trial_id=row.id, task=task, score=finite(score)))
             for name, values in result.arrays.items():
                 session.merge(ArrayRow(trial_id=row.id, name=name, values=values))
             record_items(session, row, result.items)
@@ -279,5 +279,6 @@ def _reset(row: TrialRow) -> None:
     row.state, row.owner, row.heartbeat, row.step = "WAITING", None, None, 0
 
 
-def _finite(value: float | None) -> float | None:
+def finite(value: float | None) -> float | None:
+    """A number as it is recorded: None where it is not known or not finite."""
     return None if value is None or not math.isfinite(value) else value

@@ -1,7 +1,6 @@
 """One trial is one function: claim, run, classify, record."""
 
 import logging
-import math
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -12,6 +11,7 @@ from mtdlab.config import StudySpec
 from mtdlab.errors import ConnectionLost, StorageError
 from mtdlab.settings import RunSettings, first_error
 from mtdlab.store import FinishedTrial, Result
+from mtdlab.store.claims import finite
 from mtdlab.store.restarts import MOST_LOST, expect_server, retry_lost
 from mtdlab.store.store import open_store
 from mtdlab.sweep.heartbeat import ClaimLost, Heartbeat
@@ -111,7 +111,7 @@ def _run(objective: Objective, run: TrialRun) -> FinishedTrial | None:
             study.store.release(claim.row, study.owner)
             return None
     note, result = _record(run, ended), ended.result
-    score = _finite(result.values.get("score"))
+    score = finite(result.values.get("score"))
     return FinishedTrial(
         claim.number,
         claim.seed,
@@ -120,15 +120,10 @@ def _run(objective: Objective, run: TrialRun) -> FinishedTrial | None:
         result.reason,
         None if settings is None else settings.mtd,
         score,
-        _finite(result.scores.get(study.row.select_by, score)),
-        _finite(result.values.get("wall_seconds")),
+        finite(result.scores.get(study.row.select_by, score)),
+        finite(result.values.get("wall_seconds")),
         note,
     )
-
-
-def _finite(value: float | None) -> float | None:
-    """The value as it is recorded."""
-    return None if value is None or not math.isfinite(value) else value
 
 
 def attributes(settings: RunSettings) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from analysis.inference.intervals import Estimate
 from analysis.inference.shapes import compare_columns
 from analysis.report.topics.collapse import describe_detected
 from analysis.report.topics.experiment import describe_comparison, describe_paper, warn_mixed
+from tests.analysis.conftest import SETTINGS
 
 NAMED = {experiment.name: experiment for experiment in EXPERIMENTS}
 Point = dict[str, float | str]
@@ -38,25 +39,6 @@ BASE: Point = {
     "queue_slice": "all",
     "fgsm_epsilon": 0.0,
     "mtd": 14.667,
-}
-SETTINGS = {
-    setting.name: setting
-    for setting in (
-        Setting("method", default="mocose"),
-        Setting("ema_decay", "η"),
-        Setting("queue_size", "K"),
-        Setting("batch_size", "N"),
-        Setting("initial_queue_size"),
-        Setting("queue_slice"),
-        Setting("queue_clusters", default=0),
-        Setting("augmentation", default="none"),
-        Setting("fgsm_epsilon", default=5e-9),
-        Setting("projection_layers", default=1),
-        Setting("prediction_layers", default=2),
-        Setting("prediction_dim"),
-        Setting("learning_rate"),
-        Setting("in_batch_negatives"),
-    )
 }
 AUGMENTATIONS: tuple[Point, ...] = (
     {"augmentation": "none"},
