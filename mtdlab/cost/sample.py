@@ -39,18 +39,20 @@ PAIRS, EMBEDDED = 16, 512
 class Sample:
     """A folder with the beginning of a corpus and a few pairs, and the size of the whole.
 
-    corpus           the beginning of the corpus, in that folder.
-    embedded         sentences drawn from the evaluation sentences, the shortest first.
-    dev, test, suite, average
-                     number of tokens of all of the evaluation's sentences; `average`: of those of
-                     `select_on: sts_average`, 0 where no trial uses it.
-    external, selection
-                     of those of tasks besides the published ones, and of the dev data of one on
-                     which the checkpoint is selected; 0 where they are not known.
-    evaluate, score, evaluate_average
-                     seconds to evaluate the vectors of one split's pairs, of all tasks, and of the
-                     sets of that average.
-    load, tokenise   seconds to load everything, and to tokenise all views that are not kept yet.
+    Attributes:
+        corpus: the beginning of the corpus, in that folder.
+        embedded: sentences drawn from the evaluation sentences, the shortest first.
+        dev: number of tokens of all sentences of the evaluation's dev pairs.
+        test: of its test pairs.
+        suite: of the tasks.
+        average: of the sets of `select_on: sts_average`; 0 where no trial uses it.
+        external: of tasks besides the published ones; 0 where it is not known.
+        selection: of the dev data of the task on which the checkpoint is selected; 0 likewise.
+        evaluate: seconds to evaluate the vectors of one split's pairs.
+        score: seconds to evaluate those of all tasks.
+        evaluate_average: seconds to evaluate those of the sets of that average.
+        load: seconds to load everything.
+        tokenise: seconds to tokenise all views that are not kept yet.
     """
 
     folder: Path
