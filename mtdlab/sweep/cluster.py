@@ -1,9 +1,9 @@
-"""The workers of a dask cluster as those of a sweep: each task claims a trial and runs it.
+"""The workers of a dask cluster as those of a sweep: a task on each runs trials until none waits.
 
 dask is used by itself and not through joblib, which on a cluster of one worker makes the calls in
 the process of the sweep, and ends all calls when the scheduler is lost. Which worker runs which
-trial is decided by the claim in the database alone: a task that dask runs twice claims another
-trial.
+trial is decided by the claim in the database alone: a task that dask runs twice claims other
+trials.
 """
 
 import logging
@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -41,18 +41,22 @@ MOST_LOST = 3
 """A sweep ends after so many tasks in succession whose workers died, by dask's own count."""
 
 
-def run_on_cluster(job: Job, sweep: int) -> FinishedTrial | Exception | None:
-    """Claim a trial and run it, in a process of the cluster; stops where the sweep was stopped.
+def run_trials(job: Job, sweep: int, topic: str) -> list[FinishedTrial] | Exception:
+    """Run trials in a process of the cluster until none can be claimed or the sweep was stopped.
 
-    An error is returned, since dask would print it with the arguments.
+    The trials that ended are returned, and each is an event of dask's as it ends. An error is
+    returned, since dask would print it with the arguments.
 
     Args:
         sweep: the row of the sweep.
+        topic: of the events.
     """
+    from distributed import get_worker
+
     from mtdlab.sweep.worker import open_in_process, run_next
     from mtdlab.sweep.worker_process import sendable
 
-    stop = StopRequest()
+    stop, ended = StopRequest(), list[FinishedTrial]()
     try:
         job.spec.ensure_imported()
         _check(job)
@@ -64,9 +68,12 @@ def run_on_cluster(job: Job, sweep: int) -> FinishedTrial | Exception | None:
 
         obey()
         with call_repeatedly(HEARTBEAT_SECONDS, obey):
-            return run_next(job, stop)
+            while (trial := run_next(job, stop)) is not None:
+                ended.append(trial)
+                get_worker().log_event(topic, asdict(trial))
     except Exception as error:
         return sendable(error)
+    return ended
 
 
 @lru_cache(maxsize=1)
@@ -96,10 +103,19 @@ class Cluster:
         """
         self._scheduler, self._study, self._sweep, self._stop = scheduler, study, sweep, stop
         self._job = replace(study.job, url=absolute(study.job.url))
-        self._client = connect(scheduler)
+        self._topic = f"mtdlab-{study.spec.name}-{uuid.uuid4().hex}"
         self._running: set[Future[Any]] = set()
-        self._ended: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
+        self._arrived: queue.SimpleQueue[Future[Any] | FinishedTrial] = queue.SimpleQueue()
         self._lost, self._end_requested = 0, False
+        self._client = self._connect()
+
+    def _connect(self) -> "Client":
+        """A client that is told of every trial that ends."""
+        client = connect(self._scheduler)
+        client.subscribe_topic(
+            self._topic, lambda event: self._arrived.put(FinishedTrial(**event[1]))
+        )
+        return client
 
     @property
     def count(self) -> int:
@@ -116,35 +132,37 @@ class Cluster:
         """Close the connection; the sweep has ended, so that tasks that run stop by themselves."""
         self._client.close(timeout=CONNECT_SECONDS)
 
-    def run(self, calls: int) -> Iterator[FinishedTrial]:
-        """Run `calls` tasks, one on each worker at a time; yields the trials as they end.
+    def run(self, waiting: int) -> Iterator[FinishedTrial]:
+        """Run `waiting` trials, with a task on each worker; yields them as they end.
 
-        Ends early if a stop is requested, after the running trials have been saved. Raises the
-        error of a task, and MtdlabError if the scheduler is lost and does not come back.
+        Ends early if a stop is requested, after the running trials have been saved, or none can be
+        claimed. Raises the error of a task, and MtdlabError if the scheduler is lost and does not
+        come back.
         """
-        while calls or self._running:
+        shown: set[int] = set()
+        while waiting > 0 or self._running:
             if self._stop.requested():
-                calls = 0
+                waiting = 0
                 self._request_end()
-            calls -= self._submit(calls)
+            self._submit(waiting)
             try:
-                future = self._ended.get(timeout=POLL_SECONDS)
+                arrived = self._arrived.get(timeout=POLL_SECONDS)
             except queue.Empty:
                 if self._client.status in ("closed", "closing"):
-                    calls += self._reconnect()
+                    self._reconnect()
                 continue
-            if future not in self._running:
+            if isinstance(arrived, FinishedTrial):
+                trials = [arrived]
+            elif (found := self._result(arrived)) is None:
                 continue
-            self._running.discard(future)
-            try:
-                found = self._result(future)
-            except LOST:
-                calls += not self._stop.requested()
-                continue
-            if isinstance(found, Exception):
-                raise found
-            if found is not None:
-                yield found
+            elif not (trials := found):
+                waiting = 0
+            # that of a task has also those whose event was lost
+            for trial in trials:
+                if trial.number not in shown:
+                    shown.add(trial.number)
+                    waiting, self._lost = waiting - 1, 0
+                    yield trial
 
     def _request_end(self) -> None:
         """Request once that the running tasks end; again after a database that fails."""
@@ -153,34 +171,42 @@ class Cluster:
                 self._study.store.request_stop(self._sweep)
                 self._end_requested = True
 
-    def _submit(self, calls: int) -> int:
-        """Submit up to `calls` tasks for idle workers; how many."""
-        if not calls or self._client.status != "running":
-            return 0
+    def _submit(self, waiting: int) -> None:
+        """Submit a task for each idle worker, up to `waiting` tasks in all."""
+        if waiting <= len(self._running) or self._client.status != "running":
+            return
         try:
             # one waits in the scheduler where there is no worker yet
-            wanted = min(calls, max(1, self.count) - len(self._running))
+            wanted = min(waiting, max(1, self.count)) - len(self._running)
         except LOST:
-            return 0
+            return
         for _ in range(wanted):
-            key = f"mtdlab-{self._job.spec.name}-{uuid.uuid4().hex}"
-            task = (run_on_cluster, self._job, self._sweep)
+            task = (run_trials, self._job, self._sweep, self._topic)
+            key = f"{self._topic}-{uuid.uuid4().hex}"
             future = self._client.submit(*task, key=key, pure=False)
-            future.add_done_callback(self._ended.put)
+            future.add_done_callback(self._arrived.put)
             self._running.add(future)
-        return max(0, wanted)
 
-    def _result(self, future: "Future[Any]") -> Any:
-        """What a task returned. Raises CancelledError for one that has to be submitted again, and
-        MtdlabError for an error that the next one would meet too.
+    def _result(self, future: "Future[Any]") -> list[FinishedTrial] | None:
+        """The trials that a task ran; None for one that was lost.
+
+        Raises:
+            MtdlabError: for an error that the next one would meet too.
         """
-        if future.status == "finished":
-            found = future.result(timeout=CONNECT_SECONDS)
-            self._lost = 0
-            return found
+        if future not in self._running:
+            return None  # lost with an earlier connection
+        self._running.discard(future)
         if future.status == "cancelled":
-            raise CancelledError  # its scheduler was lost
-        error = future.exception(timeout=CONNECT_SECONDS)
+            return None  # its scheduler was lost
+        try:
+            error = future.exception(timeout=CONNECT_SECONDS)
+            found = future.result(timeout=CONNECT_SECONDS) if error is None else None
+        except LOST:
+            return None
+        if isinstance(found, Exception):
+            raise found
+        if error is None:
+            return found
         self._lost += 1
         if type(error).__name__ != "KilledWorker":
             raise MtdlabError(
@@ -189,20 +215,19 @@ class Cluster:
             )
         if self._lost == MOST_LOST:
             raise TrialError(f"the workers of the dask cluster die: {one_line(error)}")
-        raise CancelledError
+        return None
 
-    def _reconnect(self) -> int:
-        """Connect again to a scheduler that was lost; the number of tasks lost with it."""
+    def _reconnect(self) -> None:
+        """Connect again to a scheduler that was lost, and with it its tasks."""
         deadline = time.monotonic() + RECONNECT_SECONDS
+        self._running = set()
         while not self._stop.requested():
             try:
-                self._client = connect(self._scheduler)
-                break
+                self._client = self._connect()
+                return
             except MtdlabError:
                 if time.monotonic() > deadline:
                     raise
-        lost, self._running = len(self._running), set()
-        return 0 if self._stop.requested() else lost
 
 
 def connect(scheduler: str) -> "Client":
