@@ -47,7 +47,9 @@ def reproduce(
         return
     print_text(f"trial {trial} of study {study}, run again")
     print_text(
-        in_fields([("varied", in_list(found.trial.parameters)), ("seed", str(found.trial.seed))])
+        in_fields(
+            [("varied", in_list(found.trial.parameters)), ("seed", str(found.trial.row.seed))]
+        )
     )
     print_table(_rows(found))
     for sentence in _sentences(found):
@@ -98,8 +100,8 @@ def _format_difference(difference: float) -> str:
 
 def _sentences(found: "Reproduction") -> list[str]:
     trial = found.trial
-    if trial.state != "COMPLETE":
-        return [f"The recorded trial has no score ({trial.reason}), so nothing is compared."]
+    if trial.row.state != "COMPLETE":
+        return [f"The recorded trial has no score ({trial.row.reason}), so nothing is compared."]
     if found.identical:
         steps = 0 if trial.loss is None else len(trial.loss)
         lines = [f"Bit-identical: all scores, and the loss of all {steps} steps."]
@@ -119,7 +121,7 @@ def _fields(repeatable: "Repeatable", found: "Reproduction") -> dict[str, Any]:
     """The comparison as it is printed with --json; differences in points, second run first."""
     return {
         "study": repeatable.study,
-        "trial": found.trial.number,
+        "trial": found.trial.row.number,
         "metric": repeatable.metric,
         "identical": found.identical,
         "recorded": dict(found.trial.scores),

@@ -111,15 +111,17 @@ def show(
         _print_study(study, url, model, as_json)
         return
     from mtdlab.store.recorded import read_trial
+    from mtdlab.store.tables import living_state
 
     found = read_trial(url, study, trial)
     if as_json:
         print_json(_trial_fields(study, found, model))
     else:
-        print_text(f"trial {trial} of study {study} in {mask(url)}: {_state(found.state)}")
+        state = _state(living_state(found.row))
+        print_text(f"trial {trial} of study {study} in {mask(url)}: {state}")
         print_text(in_fields(_describe_trial(study, found, model)))
-        if found.traceback:
-            print_text(f"\n{found.traceback.rstrip()}")
+        if found.row.traceback:
+            print_text(f"\n{found.row.traceback.rstrip()}")
 
 
 def _print_study(name: str, url: str, model: Path, as_json: bool) -> None:
@@ -238,24 +240,27 @@ def _is_whole(value: Any) -> bool:
 
 
 def _trial_fields(study: str, trial: "RecordedTrial", model: Path) -> dict[str, Any]:
+    from mtdlab.store.tables import living_state
+
+    row = trial.row
     return {
         "study": study,
-        "trial": trial.number,
-        "state": trial.state.lower(),
-        "seed": trial.seed,
+        "trial": row.number,
+        "state": living_state(row).lower(),
+        "seed": row.seed,
         "parameters": dict(trial.parameters),
-        "mtd": mtd_value(trial.mtd),
-        "score": trial.score,
-        "score_before": trial.score_before,
+        "mtd": mtd_value(row.mtd),
+        "score": row.score,
+        "score_before": row.score_before,
         "scores": dict(trial.scores),
-        "best_step": trial.best_step,
-        "seconds": trial.wall_seconds,
-        "peak_memory": trial.peak_memory,
-        "reason": trial.reason or None,
-        "reason_code": trial.reason_code or None,
-        "note": trial.note or None,
-        "traceback": trial.traceback or None,
-        "model": str(model) if kept_trial(model) == trial.number else None,
+        "best_step": row.best_step,
+        "seconds": row.wall_seconds,
+        "peak_memory": row.peak_memory,
+        "reason": row.reason or None,
+        "reason_code": row.reason_code or None,
+        "note": row.note or None,
+        "traceback": row.traceback or None,
+        "model": str(model) if kept_trial(model) == row.number else None,
         "settings": _other_settings(trial) | dict(trial.parameters),
         "environment": dict(trial.environment),
     }
@@ -263,37 +268,35 @@ def _trial_fields(study: str, trial: "RecordedTrial", model: Path) -> dict[str, 
 
 def _describe_trial(study: str, trial: "RecordedTrial", model: Path) -> list[tuple[str, str]]:
     from analysis.data.runs import format_mtd
-    from mtdlab.store.progress import is_of_program
     from mtdlab.sweep.progress import clock
 
-    kept = kept_trial(model)
-    where = str(model) if kept == trial.number else ""
-    if kept not in (None, trial.number):
+    row, kept = trial.row, kept_trial(model)
+    where = str(model) if kept == row.number else ""
+    if kept not in (None, row.number):
         where = f"not kept; {model} is the model of trial {kept}"
-    steps, program = trial.settings.get("steps"), is_of_program(trial.settings)
-    before = "" if trial.score_before is None else f"{trial.score_before:.2f}"
+    program = row.is_of_program
+    before = "" if row.score_before is None else f"{row.score_before:.2f}"
     return [
-        ("reason", trial.reason),
+        ("reason", row.reason),
         ("varied", in_list(trial.parameters)),
-        ("seed", str(trial.seed)),
-        ("MTD", "" if trial.mtd is None else f"{format_mtd(trial.mtd)} steps"),
+        ("seed", str(row.seed)),
+        ("MTD", "" if row.mtd is None else f"{format_mtd(row.mtd)} steps"),
         ("scores", in_scores(trial.scores)),
         ("untrained", before and f"{before}, the study's metric before training"),
-        ("best step", f"{trial.best_step} of {steps}" if trial.best_step else ""),
-        ("time", clock(trial.wall_seconds) if trial.wall_seconds else ""),
-        ("peak memory", f"{trial.peak_memory / 1e6:,.0f} MB" if trial.peak_memory else ""),
+        ("best step", f"{row.best_step} of {row.steps}" if row.best_step else ""),
+        ("time", clock(row.wall_seconds) if row.wall_seconds else ""),
+        ("peak memory", f"{row.peak_memory / 1e6:,.0f} MB" if row.peak_memory else ""),
         ("model", "" if program else where),
-        ("note", trial.note),
+        ("note", row.note),
         ("settings", in_list(_other_settings(trial))),
         *trial.environment.items(),
-        ("run again", "" if program else f"mtdlab reproduce {study} {trial.number}"),
+        ("run again", "" if program else f"mtdlab reproduce {study} {row.number}"),
     ]
 
 
 def _other_settings(trial: "RecordedTrial") -> dict[str, Any]:
-    """The settings beside those that are searched, without seed and MTD."""
-    shown = {"seed", "mtd", *trial.parameters}
-    return {name: value for name, value in trial.settings.items() if name not in shown}
+    """The settings beside those that are searched."""
+    return {name: each for name, each in trial.settings.items() if name not in trial.parameters}
 
 
 def _state(state: str) -> str:

@@ -6,7 +6,6 @@ from mtdlab.store.claims import Claim, Result
 from mtdlab.store.owner import Owner
 from mtdlab.store.progress import (
     ProgressReader,
-    RunningTrial,
     StudyOverview,
     list_studies,
     study_names,
@@ -26,7 +25,6 @@ __all__ = [
     "Owner",
     "ProgressReader",
     "Result",
-    "RunningTrial",
     "SavedModel",
     "Store",
     "StudyOverview",

@@ -7,7 +7,7 @@ writes its copy in Optuna's tables too.
 
 import logging
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,7 +29,7 @@ MOST_DEATHS = 3
 
 @dataclass(frozen=True)
 class Claim:
-    """A trial that the caller owns. `parameters` is None if they have not been sampled yet.
+    """A trial that `owner` owns. `parameters` is None if they have not been sampled yet.
 
     Attributes:
         deaths: how many processes died while they ran it, since its last checkpoint.
@@ -43,14 +43,11 @@ class Claim:
     owner: Owner = field(default_factory=dict)
     deaths: int = 0
 
-
-@dataclass(frozen=True)
-class OwnedTrial:
-    """A trial with its owner and the seconds since its last heartbeat, None without any."""
-
-    row: int
-    owner: Owner
-    silent: float | None
+    @classmethod
+    def of(cls, row: TrialRow) -> "Claim":
+        """The claim that is recorded of a trial."""
+        known = (row.setting, row.seed, row.parameters, row.number or 0, row.owner or {})
+        return cls(row.id, *known, row.deaths)
 
 
 @dataclass(frozen=True)
@@ -99,8 +96,7 @@ class Claims:
             row.heartbeat = Now()
             if row.number is None:
                 row.number = self._next_number(session)
-            known = (row.setting, row.seed, row.parameters, row.number)
-            return Claim(row.id, *known, owner, row.deaths)
+            return Claim.of(row)
 
     def _next_number(self, session: Session) -> int:
         mine = update(StudyRow).where(StudyRow.id == self.study_id)
@@ -121,9 +117,10 @@ class Claims:
         False if the claim's owner no longer owns the trial.
 
         Args:
+            settings: without the seed; None where sampled parameters break a rule of the method.
             in_optuna: whether it has a copy in Optuna's tables while it runs.
         """
-        with self._owned_row(claim.row, claim.owner) as row:
+        with self._owned_row(claim) as row:
             if row is None:
                 return False
             session = _session_of(row)
@@ -144,16 +141,16 @@ class Claims:
         session.refresh(row)
         write_trials(session, session.get_one(StudyRow, self.study_id), [row])
 
-    def heartbeat(self, claim: Claim, owner: Owner, step: int) -> bool:
-        """Record a heartbeat at `step`; False if `owner` no longer owns the trial."""
-        with self._owned_row(claim.row, owner) as row:
+    def heartbeat(self, claim: Claim, step: int) -> bool:
+        """Record a heartbeat at `step`; False if the claim's owner no longer owns the trial."""
+        with self._owned_row(claim) as row:
             if row is not None:
                 row.heartbeat, row.step = Now(), step
             return row is not None
 
-    def release(self, row_id: int, owner: Owner) -> bool:
-        """Reset a trial to waiting; False if `owner` does not own it."""
-        with self._owned_row(row_id, owner) as row:
+    def release(self, claim: Claim) -> bool:
+        """Reset a trial to waiting; False if the claim's owner does not own it."""
+        with self._owned_row(claim) as row:
             if row is not None:
                 _reset(row)
             return row is not None
@@ -170,14 +167,16 @@ class Claims:
                 if row.owner == dict(owner):
                     _reset(row)
 
-    def record_death(self, row_id: int, owner: Owner, how: str) -> str | None:
+    def record_death(self, claim: Claim, how: str) -> str | None:
         """Count the death of the process of a trial; the trial's state then.
 
         It waits, or has failed if this was the third one (`MOST_DEATHS`) since its last checkpoint.
-        None if `owner` does not own the trial. how: of the end of the process, such as "signal 9:
-        Killed".
+        None if the claim's owner does not own the trial.
+
+        Args:
+            how: the process ended, such as "signal 9: Killed".
         """
-        with self._owned_row(row_id, owner) as row:
+        with self._owned_row(claim) as row:
             if row is None:
                 return None
             row.deaths += 1
@@ -195,14 +194,15 @@ class Claims:
         One that ended with its machine or container, or is silent on another machine, does not.
         """
         owned = self.owned()
-        dead = [trial for trial in owned if is_dead(trial.owner, trial.silent)]
-        for each in dead:
-            if is_ahead(each.silent):
-                _LOG.warning("a trial waits again: %s", describe_end(each.owner, each.silent))
-            if is_visible(each.owner):
-                self.record_death(each.row, each.owner, "it was found dead by a sweep")
+        dead = [row for row in owned if row.is_abandoned]
+        for row in dead:
+            claim = Claim.of(row)
+            if is_ahead(row.silent):
+                _LOG.warning("a trial waits again: %s", describe_end(claim.owner, row.silent))
+            if is_visible(claim.owner):
+                self.record_death(claim, "it was found dead by a sweep")
             else:
-                self.release(each.row, each.owner)
+                self.release(claim)
         return len(owned) - len(dead)
 
     def record_worker_death(self, process: int, how: str) -> bool:
@@ -211,20 +211,20 @@ class Claims:
         Args:
             process, how: its process id on this machine, and how it ended.
         """
-        for trial in self.owned():
-            if trial.owner.get("pid") == process and is_dead(trial.owner, 0.0):
-                return self.record_death(trial.row, trial.owner, how) is not None
+        for claim in map(Claim.of, self.owned()):
+            if claim.owner.get("pid") == process and is_dead(claim.owner, 0.0):
+                return self.record_death(claim, how) is not None
         return False
 
     def forget_deaths(self, claim: Claim) -> None:
         """Count a trial's deaths anew: it has a later checkpoint, from which it continues."""
-        with self._owned_row(claim.row, claim.owner) as row:
+        with self._owned_row(claim) as row:
             if row is not None:
                 row.deaths = 0
 
-    def finish(self, claim: Claim, owner: Owner, result: Result) -> bool:
-        """Record a trial's result in one transaction; False if `owner` no longer owns the trial."""
-        with self._owned_row(claim.row, owner) as row:
+    def finish(self, claim: Claim, result: Result) -> bool:
+        """Record a trial's result; False if the claim's owner no longer owns the trial."""
+        with self._owned_row(claim) as row:
             if row is None:
                 return False
             for name, value in result.values.items():
@@ -243,15 +243,16 @@ class Claims:
             return True
 
     @contextmanager
-    def _owned_row(self, row_id: int, owner: Owner) -> Iterator[TrialRow | None]:
-        """A trial's row, locked until the block ends; None if `owner` does not own the trial.
+    def _owned_row(self, claim: Claim) -> Iterator[TrialRow | None]:
+        """A trial's row, locked until the block ends; None if the claim's owner does not own it.
 
         SQLite has no row locks: there the transaction holds the lock of the database.
         """
         with translate_errors(self.url), Session(self._engine) as session, session.begin():
-            row = session.get(TrialRow, row_id, with_for_update=True)
-            is_owned = row is not None and row.state == "RUNNING" and (row.owner or {}) == owner
-            yield row if is_owned else None
+            row = session.get(TrialRow, claim.row, with_for_update=True)
+            if row is not None and (row.state, row.owner or {}) != ("RUNNING", claim.owner):
+                row = None
+            yield row
 
     def add_note(self, claim: Claim, note: str) -> None:
         """Record an error that occurred after the trial's result was recorded."""
@@ -261,12 +262,11 @@ class Claims:
                 row.note = note
                 self._copy(session, row)
 
-    def owned(self) -> list[OwnedTrial]:
+    def owned(self) -> Sequence[TrialRow]:
         """All trials with an owner."""
         with translate_errors(self.url), Session(self._engine) as session:
             mine = TrialRow.study_id == self.study_id
-            rows = session.scalars(select(TrialRow).where(mine, TrialRow.state == "RUNNING"))
-            return [OwnedTrial(row.id, row.owner or {}, row.silent) for row in rows]
+            return session.scalars(select(TrialRow).where(mine, TrialRow.state == "RUNNING")).all()
 
 
 def _session_of(row: TrialRow) -> Session:

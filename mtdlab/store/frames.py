@@ -29,7 +29,6 @@ from analysis.notebook import Study
 from mtdlab.errors import StorageError
 from mtdlab.store.imported import as_record, check_row
 from mtdlab.store.items import RESTORE, has_items, name_of, problem_of
-from mtdlab.store.progress import living_state
 from mtdlab.store.reading import reading
 from mtdlab.store.store import find_study
 from mtdlab.store.tables import (
@@ -41,6 +40,7 @@ from mtdlab.store.tables import (
     ScoreRow,
     StudyRow,
     TrialRow,
+    living_state,
 )
 from mtdlab.store.urls import mask, storage_url
 
@@ -308,7 +308,7 @@ def _settings(methods: Mapping[str, Any], recorded: Iterable[str]) -> dict[str, 
             known.setdefault(name, Setting(name, **setting))
     for name in recorded:
         known.setdefault(name, Setting(name))
-    return {name: setting for name, setting in known.items() if name not in ("mtd", "seed")}
+    return {name: setting for name, setting in known.items() if name != "seed"}
 
 
 def load_items(url: str, study_id: int, trials: Collection[int]) -> ItemScores | None:

@@ -15,7 +15,7 @@ from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
 from mtdlab.store.optuna_copy import TRIALS, VALUES, find_copy, has_tables
-from mtdlab.store.owner import describe_end, is_dead
+from mtdlab.store.owner import describe_end
 from mtdlab.store.ranking import FinishedTrial, find_best, find_ranking
 from mtdlab.store.store import find_study
 from mtdlab.store.tables import FINISHED, ArrayRow, StudyRow, TrialRow
@@ -118,7 +118,7 @@ def running_trials_have_a_living_owner(record: Record) -> Iterator[Problem]:
         owner = row.owner or {}
         if row.state == "RUNNING" and not owner:
             yield Problem(name, f"{_name(row)} is running and has no owner", RERUN)
-        elif row.state == "RUNNING" and is_dead(owner, row.silent):
+        elif row.state == "RUNNING" and row.is_abandoned:
             found = f"{_name(row)} is running, and {describe_end(owner, row.silent)}"
             yield Problem(name, found, RERUN)
         elif row.state != "RUNNING" and row.owner:

@@ -350,9 +350,7 @@ def _attributes(row: TrialRow, scores: Mapping[str, float]) -> dict[str, Any]:
     """What optuna-dashboard shows of a trial, by name."""
     settings = row.settings or {}
     shown = {name: settings[name] for name in SHOWN if name in settings}
-    others = {
-        name: value for name, value in settings.items() if name not in (*SHOWN, "seed", "mtd")
-    }
+    others = {name: value for name, value in settings.items() if name not in SHOWN}
     said = {"reason": row.reason, "note": row.note}
     return {
         "mtd": row.mtd,

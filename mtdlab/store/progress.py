@@ -1,66 +1,19 @@
 """The progress of a study, read while workers write: it never writes and never blocks them."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from analysis.data.study_state import State, find_state
 from mtdlab.store.database import reading_engine, translate_errors
-from mtdlab.store.owner import is_dead
 from mtdlab.store.ranking import FinishedTrial, SavedModel, find_best
 from mtdlab.store.reading import reading
-from mtdlab.store.tables import FINISHED, StudyRow, TrialRow
+from mtdlab.store.tables import FINISHED, StudyRow, TrialRow, living_state
 from mtdlab.store.urls import storage_url
-
-
-@dataclass(frozen=True)
-class RunningTrial:
-    """A trial that some process is training: its parameters, and `step` of `steps`.
-
-    Attributes:
-        steps: None where a program of the user has no such setting.
-        evaluate_every: steps between two evaluations; None for a program.
-    """
-
-    row: int
-    seed: int
-    parameters: Mapping[str, Any]
-    step: int
-    steps: int | None
-    evaluate_every: int | None
-
-    @property
-    def phase(self) -> str:
-        """What the process does: loading, training or evaluating.
-
-        A worker records the step of an evaluation when it begins.
-        """
-        if self.evaluate_every is None:
-            return f"step {self.step:,}" if self.step else "running"
-        if self.step == 0:
-            return "loading"
-        is_evaluated = self.step == self.steps or self.step % self.evaluate_every == 0
-        return "evaluating" if is_evaluated else "training"
-
-
-def is_of_program(settings: Mapping[str, Any]) -> bool:
-    """Whether the settings of a trial are those of a program of the user, MODULE:FUNCTION."""
-    return ":" in str(settings.get("method", ""))
-
-
-def living_state(row: TrialRow) -> str:
-    """A trial's state; WAITING for a running one whose process has died (`is_dead`).
-
-    Such a trial is still recorded as running until the next sweep.
-    """
-    if row.state == "RUNNING" and is_dead(row.owner or {}, row.silent):
-        return "WAITING"
-    return row.state
 
 
 class ProgressReader:
@@ -71,26 +24,14 @@ class ProgressReader:
         self.study_id = study_id
         self._engine = reading_engine(url)
 
-    def read(self) -> tuple[list[RunningTrial], int]:
+    def read(self) -> tuple[Sequence[TrialRow], int]:
         """The trials that are being trained, and the number of finished ones."""
-        of_study = TrialRow.study_id == self.study_id
+        mine = TrialRow.study_id == self.study_id
+        begun = (TrialRow.state == "RUNNING") & TrialRow.settings.is_not(None)
+        finished = select(func.count()).where(mine, TrialRow.state.in_(FINISHED))
         with translate_errors(self.url), Session(self._engine) as session:
-            rows = session.scalars(
-                select(TrialRow).where(
-                    of_study, TrialRow.state == "RUNNING", TrialRow.settings.is_not(None)
-                )
-            )
-            running = [_running(row) for row in rows]
-            finished = select(func.count()).where(of_study, TrialRow.state.in_(FINISHED))
+            running = session.scalars(select(TrialRow).where(mine, begun)).all()
             return running, session.scalar(finished) or 0
-
-
-def _running(row: TrialRow) -> RunningTrial:
-    settings = row.settings or {}
-    # when a program evaluates is not known, whatever its settings are called
-    every = None if is_of_program(settings) else settings.get("evaluate_every")
-    steps = settings.get("steps")
-    return RunningTrial(row.id, row.seed, row.parameters or {}, row.step, steps, every)
 
 
 @dataclass(frozen=True)
@@ -99,7 +40,7 @@ class StudyOverview:
 
     Attributes:
         counts: trials by state: COMPLETE, RUNNING, WAITING, FAIL, PRUNED; states without a trial
-            are missing. A trial whose process has died waits (`living_state`).
+            are missing. A trial whose process has died waits.
         begun: how many of them have begun.
         best: by the score that ranks the trials; None before a trial is complete.
         last: when the last trial began or ended, in local time; None before the first.
@@ -164,7 +105,7 @@ def _counts(session: Session, study: StudyRow) -> tuple[dict[str, int], int]:
     found = session.execute(count.where(mine).group_by(TrialRow.state)).all()
     counts = Counter({state: trials for state, trials, _ in found})
     running = session.scalars(select(TrialRow).where(mine, TrialRow.state == "RUNNING"))
-    counts.update(living_state(row) for row in running)
+    counts.update(map(living_state, running))
     counts["RUNNING"] -= sum(trials for state, trials, _ in found if state == "RUNNING")
     return dict(+counts), sum(begun for _, _, begun in found)
 

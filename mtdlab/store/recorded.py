@@ -1,42 +1,15 @@
-"""The recorded definition of a study and settings of its trials, for running more trials."""
+"""The record of a study and of its trials, for running more trials."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import func, select
 
 from mtdlab.errors import NothingToReport
-from mtdlab.store.progress import living_state
 from mtdlab.store.reading import reading
 from mtdlab.store.store import find_study
 from mtdlab.store.tables import Array, ArrayRow, LookRow, ScoreRow, StudyRow, TrialRow
-
-
-@dataclass(frozen=True)
-class RecordedStudy:
-    """A study's file, metric, resolved precision and imported modules.
-
-    Attributes:
-        largest_seed: of its planned trials.
-        settings: of the requested trials, by number.
-        objective: the program that trained it; empty for mtdlab's own trainer.
-        definition: what the file said with its profile and --set.
-        folder: of the file.
-        command: of its last sweep.
-    """
-
-    text: str
-    metric: str
-    precision: str | None
-    imports: dict[str, str]
-    largest_seed: int
-    settings: dict[int, dict[str, Any]]
-    objective: str = ""
-    definition: Mapping[str, Any] = field(default_factory=dict)
-    command: str = ""
-    folder: Path | None = None
 
 
 def read_states(url: str, study: str) -> dict[tuple[str, int], str]:
@@ -73,38 +46,46 @@ def read_artifacts(url: str, study: str) -> str | None:
         return session.scalar(select(StudyRow.artifacts).where(StudyRow.name == study))
 
 
+def read_recorded(url: str, study: str) -> StudyRow:
+    """A study's record. Raises StorageError, and NothingToReport if there is no such study."""
+    with reading(url) as session:
+        return find_study(session, study, url)
+
+
+def read_largest_seed(url: str, study: str) -> int:
+    """The largest seed of a study's planned trials. Raises as `read_states`."""
+    with reading(url) as session:
+        seeds = select(func.max(TrialRow.seed)).join(StudyRow).where(StudyRow.name == study)
+        return session.scalar(seeds) or 0
+
+
 @dataclass(frozen=True)
 class RecordedTrial:
-    """One trial as it is recorded. Numbers that are not known are None.
+    """One trial as it is recorded.
 
     Attributes:
-        parameters: the values of the searched settings.
-        settings: all settings, empty before it began.
-        mtd: in steps.
-        score, score_before: the study's metric, x 100, after and before training.
-        peak_memory: of the process, or allocated on the GPU, in bytes.
         scores: every score by name, x 100.
-        loss: that of each step, (steps,).
+        loss: that of each step, (steps,); None where it has none.
     """
 
-    number: int
-    seed: int
-    state: str
-    parameters: Mapping[str, Any]
-    settings: Mapping[str, Any]
-    mtd: float | None
-    score: float | None
-    score_before: float | None
+    row: TrialRow
     scores: Mapping[str, float]
     loss: Array | None
-    best_step: int | None
-    wall_seconds: float | None
-    peak_memory: float | None
-    reason: str
-    note: str
-    traceback: str
-    environment: Mapping[str, str]
-    reason_code: str = ""
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The values of the searched settings."""
+        return self.row.parameters or {}
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """All settings but the seed; none before it began."""
+        return self.row.settings or {}
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What it ran with; nothing before it ended."""
+        return self.row.environment or {}
 
 
 def read_trial(url: str, study: str, number: int) -> RecordedTrial:
@@ -122,46 +103,6 @@ def read_trial(url: str, study: str, number: int) -> RecordedTrial:
             known = "none has begun" if last is None else f"trials are numbered from 0 to {last}"
             raise NothingToReport(f"study {study} has no trial {number}; {known}")
         scores = session.scalars(select(ScoreRow).where(ScoreRow.trial_id == row.id))
+        found = {each.task: each.score for each in scores if each.score is not None}
         loss = session.get(ArrayRow, (row.id, "curve/loss"))
-        return RecordedTrial(
-            number=number,
-            seed=row.seed,
-            state=living_state(row),
-            parameters=row.parameters or {},
-            settings=row.settings or {},
-            mtd=row.mtd,
-            score=row.score,
-            score_before=row.score_before,
-            scores={each.task: each.score for each in scores if each.score is not None},
-            loss=None if loss is None else loss.values,
-            best_step=row.best_step,
-            wall_seconds=row.wall_seconds,
-            peak_memory=row.peak_memory,
-            reason=row.reason,
-            note=row.note,
-            traceback=row.traceback,
-            environment=row.environment or {},
-            reason_code=row.reason_code,
-        )
-
-
-def read_recorded(url: str, study: str, numbers: Collection[int] = ()) -> RecordedStudy:
-    """Read a study. Raises StorageError, and NothingToReport if there is no such study."""
-    with reading(url) as session:
-        row = find_study(session, study, url)
-        mine = TrialRow.study_id == row.id
-        chosen = session.scalars(select(TrialRow).where(mine, TrialRow.number.in_(numbers)))
-        settings = {each.number or 0: each.settings or {} for each in chosen}
-        largest = session.scalar(select(func.max(TrialRow.seed)).where(mine))
-        return RecordedStudy(
-            row.file_text,
-            row.metric,
-            row.precision,
-            row.imports,
-            largest or 0,
-            settings,
-            row.identity.get("objective", ""),
-            row.definition,
-            row.command,
-            None if row.folder is None else Path(row.folder),
-        )
+        return RecordedTrial(row, found, None if loss is None else loss.values)

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Select, delete, func, select, update
+from sqlalchemy import ColumnElement, Select, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from mtdlab.errors import MtdlabError, NothingToReport, nearest
 from mtdlab.store.claims import Claim, Claims
 from mtdlab.store.database import lock_writers, translate_errors, writing_engine
 from mtdlab.store.optuna_copy import delete_study, repair_copy
-from mtdlab.store.owner import Owner, is_dead
+from mtdlab.store.owner import Owner
 from mtdlab.store.ranking import FinishedTrial, SavedModel, find_best, find_ranking, select_finished
 from mtdlab.store.tables import FINISHED, LookRow, Now, StudyRow, SweepRow, TrialRow
 from mtdlab.store.urls import mask, without_passwords
@@ -68,45 +68,13 @@ class Store(Claims):
         with translate_errors(self.url), Session(self._engine) as session:
             return session.get(StudyRow, self.study_id)
 
-    def write_study(
-        self,
-        name: str,
-        metric: str,
-        identity: dict[str, Any],
-        text: str,
-        command: str,
-        *,
-        description: str = "",
-        imports: Mapping[str, str] | None = None,
-        methods: Mapping[str, Any] | None = None,
-        definition: Mapping[str, Any] | None = None,
-        folder: str | None = None,
-        distributions: Mapping[str, str] | None = None,
-    ) -> None:
+    def write_study(self, row: StudyRow) -> None:
         """Record a study, or the newer file of one that only gained trials.
 
-        Args:
-            command: recorded without the passwords of its storage URLs.
-            imports: SHA-256 of each module or file that methods were imported from, by its name.
-            methods: `describe_method` of each method, by its name.
-            definition: what the file says with its profile and --set.
-            folder: of the file.
-            distributions: Optuna's, of each searched parameter, as JSON.
+        What `row` leaves out stays as it is recorded. Its command is recorded without the passwords
+        of its storage URLs.
         """
-        row = StudyRow(
-            id=self.study_id,
-            name=name,
-            metric=metric,
-            identity=identity,
-            file_text=text,
-            command=without_passwords(command),
-            description=description,
-            imports=dict(imports or {}),
-            methods=dict(methods or {}),
-            definition=dict(definition or {}),
-            folder=folder,
-            distributions=dict(distributions or {}),
-        )
+        row.id, row.command = self.study_id, without_passwords(row.command)
         with translate_errors(self.url), Session(self._engine) as session, session.begin():
             lock_writers(session.connection())
             session.merge(row)
@@ -193,22 +161,28 @@ class Store(Claims):
 
     def failures(self) -> list[FinishedTrial]:
         """The failed trials, by number."""
+        return self._finished(TrialRow.state == "FAIL")
+
+    def ended_trial(self, claim: Claim) -> FinishedTrial | None:
+        """A trial that has ended; None where it has not, or was deleted."""
+        return next(iter(self._finished(TrialRow.id == claim.row)), None)
+
+    def _finished(self, condition: ColumnElement[bool]) -> list[FinishedTrial]:
         with translate_errors(self.url), Session(self._engine) as session:
             ranking = find_ranking(session, self.study_id)
-            finished = select_finished(self.study_id, ranking).where(TrialRow.state == "FAIL")
+            finished = select_finished(self.study_id, ranking).where(condition)
             rows = session.execute(finished.order_by(TrialRow.number))
             return [FinishedTrial(*row) for row in rows]
 
     def ended(self) -> list[Claim]:
         """The trials that have ended and cannot be resumed, without an owner."""
-        columns = (TrialRow.id, TrialRow.setting, TrialRow.seed, TrialRow.parameters)
-        known = select(*columns, TrialRow.number).where(
+        ended = select(TrialRow).where(
             TrialRow.study_id == self.study_id,
             TrialRow.state.in_(FINISHED),
             TrialRow.reason_code != "interrupted",
         )
         with translate_errors(self.url), Session(self._engine) as session:
-            return [Claim(*row) for row in session.execute(known)]
+            return [Claim.of(row) for row in session.scalars(ended)]
 
     def check_readable(self) -> None:
         """Read what a sweep reads while it runs: trials that have not ended, the best, failures."""
@@ -326,7 +300,7 @@ class Store(Claims):
             if session.get(StudyRow, self.study_id, with_for_update=True) is None:
                 raise MtdlabError("the study was deleted while this sweep started; rerun it")
             for row in session.scalars(self._sweeps()):
-                if is_dead(row.owner, row.silent):
+                if row.is_abandoned:
                     session.delete(row)
             row = SweepRow(study_id=self.study_id, owner=dict(owner), heartbeat=Now())
             session.add(row)
@@ -346,7 +320,7 @@ class Store(Claims):
             rows = [
                 each
                 for each in session.scalars(self._sweeps())
-                if row in (None, each.id) and not is_dead(each.owner, each.silent)
+                if row in (None, each.id) and not each.is_abandoned
             ]
             for each in rows:
                 each.stop = True
@@ -367,7 +341,7 @@ class Store(Claims):
         """The owners of the sweeps that run, as far as this machine can know."""
         with translate_errors(self.url), Session(self._engine) as session:
             rows = session.scalars(self._sweeps()).all()
-            return [row.owner for row in rows if not is_dead(row.owner, row.silent)]
+            return [row.owner for row in rows if not row.is_abandoned]
 
     def _sweeps(self) -> Select[SweepRow]:
         return select(SweepRow).where(SweepRow.study_id == self.study_id)

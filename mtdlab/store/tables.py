@@ -5,6 +5,7 @@ and the only record of its state. Optuna's tables have a copy of what has ended 
 """
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ from sqlalchemy import (
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import DeclarativeBase, Mapped, column_property, mapped_column
 from sqlalchemy.sql.functions import FunctionElement
+
+from mtdlab.store.owner import is_dead
 
 
 class Now(FunctionElement[float]):
@@ -226,8 +229,30 @@ class StudyRow(Base):
         """The name of the score that ranks the trials."""
         return str(self.identity.get("select_by", self.metric))
 
+    @property
+    def file_folder(self) -> Path | None:
+        """The folder of the study file."""
+        return None if self.folder is None else Path(self.folder)
 
-class TrialRow(Base):
+    @property
+    def objective(self) -> str:
+        """The program of the user that trains it, MODULE:FUNCTION; empty for mtdlab's trainer."""
+        return str(self.identity.get("objective", ""))
+
+
+class Owned:
+    """What a process owns: a trial that it runs, or its sweep."""
+
+    owner: Any
+    silent: Any
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether the process has died (`is_dead`)."""
+        return is_dead(self.owner or {}, self.silent)
+
+
+class TrialRow(Owned, Base):
     """One configuration with one seed."""
 
     __tablename__ = "mtdlab_trials"
@@ -285,8 +310,45 @@ class TrialRow(Base):
     """Bytes: resident of the process, or allocated on the GPU."""
     environment: Mapped[dict[str, str] | None]
 
+    @property
+    def is_of_program(self) -> bool:
+        """Whether a program of the user, MODULE:FUNCTION, trained it."""
+        return ":" in str((self.settings or {}).get("method", ""))
 
-class SweepRow(Base):
+    @property
+    def steps(self) -> int | None:
+        """Its training steps; None where a program of the user has no such setting."""
+        return (self.settings or {}).get("steps")
+
+    @property
+    def phase(self) -> str:
+        """What its process does: loading, training or evaluating.
+
+        A worker records the step of an evaluation when it begins. When a program evaluates is not
+        known, whatever its settings are called.
+        """
+        if self.is_of_program:
+            return f"step {self.step:,}" if self.step else "running"
+        if self.step == 0:
+            return "loading"
+        settings = self.settings or {}
+        is_evaluated = self.step == self.steps or self.step % settings["evaluate_every"] == 0
+        return "evaluating" if is_evaluated else "training"
+
+
+def living_state(row: Any) -> str:
+    """The state of a trial; WAITING for a running one whose process has died.
+
+    Until the next sweep it is recorded as running.
+
+    Args:
+        row: a `TrialRow`, or what was selected of one: state, owner and silent.
+    """
+    dead = row.state == "RUNNING" and is_dead(row.owner or {}, row.silent)
+    return "WAITING" if dead else str(row.state)
+
+
+class SweepRow(Owned, Base):
     """A sweep that runs a study, also while none of its trials is running."""
 
     __tablename__ = "mtdlab_sweeps"

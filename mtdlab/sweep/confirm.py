@@ -17,11 +17,10 @@ from mtdlab.errors import NothingToReport
 from mtdlab.programs import Program
 from mtdlab.settings import RunSettings
 from mtdlab.store import load_study
-from mtdlab.store.recorded import RecordedStudy, read_recorded
+from mtdlab.store.recorded import read_largest_seed, read_recorded, read_trial
+from mtdlab.store.tables import StudyRow
 from mtdlab.sweep.open_study import refuse_other_modules, refuse_other_objective
 from mtdlab.user_code import UserModule
-
-_NOT_SETTINGS = ("seed", "mtd")
 
 
 @dataclass(frozen=True)
@@ -61,8 +60,8 @@ def plan_confirmation(
     except NothingToReport:
         text = _write(frames, url, name, seeds)
     else:
-        text = _with_seeds(begun.text, name, seeds)
-    spec = parse_study(name, text, modules, original.folder, program)
+        text = _with_seeds(begun.file_text, name, seeds)
+    spec = parse_study(name, text, modules, original.file_folder, program)
     refuse_other_modules(study, original, spec)
     best, runner_up = (settings.mtd or 0.0 for settings in _pair(spec))
     return Confirmation(spec, best, runner_up, _difference(frames, spec))
@@ -81,10 +80,10 @@ def _write(frames: StudyFrames, url: str, name: str, seeds: int) -> str:
         best, other = choose_candidates(trials, frames.settings, context.verdict)
     except ValueError as error:
         raise NothingToReport(f"study {frames.name}: {error}") from None
-    recorded = read_recorded(url, frames.name, (best.number, other.number))
-    first, second = (_settings(recorded, each.number) for each in (best, other))
+    recorded = read_recorded(url, frames.name)
+    first, second = (_settings(recorded, url, each.number) for each in (best, other))
     varied = [setting for setting in first if first[setting] != second[setting]]
-    start = 1000 * (recorded.largest_seed // 1000 + 1)
+    start = 1000 * (read_largest_seed(url, frames.name) // 1000 + 1)
     values = {
         "study": name,
         "description": f"Confirmation of study {frames.name} with fresh seeds: its best level, "
@@ -99,12 +98,11 @@ def _write(frames: StudyFrames, url: str, name: str, seeds: int) -> str:
     return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
 
 
-def _settings(recorded: RecordedStudy, number: int) -> dict[str, Any]:
+def _settings(recorded: StudyRow, url: str, number: int) -> dict[str, Any]:
     """A trial's settings, at the precision that it ran with."""
-    left_out = {*_NOT_SETTINGS, *(["method"] if recorded.objective else [])}
-    settings = {
-        name: value for name, value in recorded.settings[number].items() if name not in left_out
-    }
+    settings = dict(read_trial(url, recorded.name, number).settings)
+    if recorded.objective:
+        settings.pop("method")
     if settings.get("precision") == "auto" and recorded.precision:
         settings["precision"] = recorded.precision
     return settings

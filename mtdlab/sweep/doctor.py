@@ -18,10 +18,9 @@ from mtdlab.store.invariants import (
     find_problems,
     read_record,
 )
-from mtdlab.store.owner import is_dead
 from mtdlab.store.ranking import SavedModel
 from mtdlab.store.reading import reading
-from mtdlab.store.tables import SCHEMA_VERSION
+from mtdlab.store.tables import SCHEMA_VERSION, living_state
 from mtdlab.store.urls import mask, sqlite_file
 from mtdlab.sweep.model_folders import CHECKPOINTS, STAGED, read_kept_trial
 from mtdlab.sweep.spool import RESULT
@@ -146,9 +145,7 @@ def checkpoints_belong_to_unfinished_trials(record: Record, models: Path) -> Ite
 
 def nothing_temporary_is_left(record: Record, models: Path) -> Iterator[Problem]:
     """Without a running trial there are no temporary folders of models, checkpoints or claims."""
-    if any(
-        row.state == "RUNNING" and not is_dead(row.owner or {}, row.silent) for row in record.trials
-    ):
+    if any(living_state(row) == "RUNNING" for row in record.trials):
         return
     name, checkpoints = record.study.name, models / CHECKPOINTS / record.study.name
     found = [*temporary_folders(models, name), *models.glob(f".{name}.claim")]

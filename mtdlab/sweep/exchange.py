@@ -15,7 +15,6 @@ from mtdlab.store.database import refuse_damaged, writing_engine
 from mtdlab.store.exchange import delete_records, read_records, rename_records, write_records
 from mtdlab.store.imported import Records, check_records
 from mtdlab.store.names import find_conflict, find_id, has_plan, names_in
-from mtdlab.store.owner import is_dead
 from mtdlab.store.urls import mask, storage_url
 from mtdlab.sweep.model_folders import CHECKPOINTS
 from mtdlab.sweep.optuna_study import create_tables
@@ -180,8 +179,8 @@ def _refuse_live(study: str, url: str) -> Store | None:
     if identity is None:
         return None
     store = Store(url, identity)
-    live = [each.owner for each in store.owned() if not is_dead(each.owner, each.silent)]
-    live += store.live_sweeps()
+    running = (row.owner or {} for row in store.owned() if not row.is_abandoned)
+    live = [*running, *store.live_sweeps()]
     if live:
         hosts = ", ".join(sorted({str(owner.get("host")) for owner in live}))
         raise MtdlabError(f"study {study} is run by a sweep (on {hosts}); stop it first")

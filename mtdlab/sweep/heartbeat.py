@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from mtdlab.errors import StorageError
-from mtdlab.store import Claim, Owner, Store
+from mtdlab.store import Claim, Store
 from mtdlab.store.owner import HEARTBEAT_SECONDS, this_process
 from mtdlab.store.restarts import without_waiting
 from mtdlab.sweep.signals import StopRequest
@@ -31,9 +31,9 @@ class Heartbeat:
         step: to be recorded next.
     """
 
-    def __init__(self, store: Store, claim: Claim, owner: Owner) -> None:
+    def __init__(self, store: Store, claim: Claim) -> None:
         self.step = 0
-        self._store, self._claim, self._owner = store, claim, owner
+        self._store, self._claim = store, claim
         self._lost = False
         self._thread = ExitStack()
 
@@ -57,7 +57,7 @@ class Heartbeat:
         """
         with suppress(StorageError), without_waiting():
             if not self._lost:
-                self._lost = not self._store.heartbeat(self._claim, self._owner, self.step)
+                self._lost = not self._store.heartbeat(self._claim, self.step)
 
     def check(self) -> None:
         """Raise ClaimLost if a heartbeat found that this process no longer owns the trial."""

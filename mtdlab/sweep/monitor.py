@@ -48,7 +48,7 @@ class TrialMonitor(Watch):
     """Called after every step: stops and prunes the trial, reports its step, saves its state.
 
     The step of an evaluation is reported when it begins, so that progress shows it
-    (`RunningTrial.phase`).
+    (`TrialRow.phase`).
     """
 
     def __init__(

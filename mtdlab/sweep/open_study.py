@@ -20,7 +20,7 @@ from mtdlab.store.database import refuse_damaged, writing_engine
 from mtdlab.store.names import find_twin, names_in
 from mtdlab.store.optuna_copy import find_copy, has_tables
 from mtdlab.store.plans import record_plan
-from mtdlab.store.recorded import RecordedStudy, read_file_of, read_recorded
+from mtdlab.store.recorded import read_file_of, read_recorded
 from mtdlab.store.store import create_store, open_store
 from mtdlab.store.tables import StudyRow
 from mtdlab.store.urls import without_passwords
@@ -114,17 +114,19 @@ def _record(spec: StudySpec, url: str, command: str) -> Store:
             f"another study: {_renamed(spec, command)}"
         )
     store.write_study(
-        spec.name,
-        spec.metric,
-        identity,
-        spec.text,
-        command,
-        description=spec.description,
-        imports=spec.imports,
-        methods=spec.described_methods(),
-        definition=spec.definition,
-        folder=None if spec.places.folder is None else str(spec.places.folder),
-        distributions=search_space(spec),
+        StudyRow(
+            name=spec.name,
+            metric=spec.metric,
+            identity=identity,
+            file_text=spec.text,
+            command=command,
+            description=spec.description,
+            imports=spec.imports,
+            methods=spec.described_methods(),
+            definition=spec.definition,
+            folder=None if spec.places.folder is None else str(spec.places.folder),
+            distributions=search_space(spec),
+        )
     )
     return store
 
@@ -151,7 +153,7 @@ def _refuse_other_settings(
     spec: StudySpec, identity: dict[str, Any], recorded: StudyRow, command: str
 ) -> None:
     """Only trials may be added to a study: results of other settings are not comparable."""
-    before = recorded.identity.get("objective", "")
+    before = recorded.objective
     if before != (now := identity.get("objective", "")):
         raise OtherFile(
             f"{describe_objectives(spec.name, before, now)}\n"
@@ -269,7 +271,7 @@ def read_defined(
     refuse_other_objective(study, recorded.objective, program.reference if program else "")
     # it may have been renamed since
     definition = {**recorded.definition, "study": study}
-    defined = defined_study(definition, recorded.text, modules, recorded.folder, program)
+    defined = defined_study(definition, recorded.file_text, modules, recorded.file_folder, program)
     spec = as_begun(defined, url)
     refuse_other_modules(study, recorded, spec)
     return spec, recorded.command
@@ -303,7 +305,7 @@ def as_begun(spec: StudySpec, url: str) -> StudySpec:
     return spec
 
 
-def refuse_other_modules(study: str, recorded: RecordedStudy, spec: StudySpec) -> None:
+def refuse_other_modules(study: str, recorded: StudyRow, spec: StudySpec) -> None:
     """Raise MtdlabError where other modules were imported than those of a recorded study."""
     if recorded.imports != spec.imports:
         listed = ", ".join(recorded.imports) or "none"

@@ -15,12 +15,13 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Column
 
-from mtdlab.store import FinishedTrial, RunningTrial
+from mtdlab.store import FinishedTrial
 from mtdlab.terminal import print_text, printable
 
 if TYPE_CHECKING:
     from mtdlab.settings import Setting
     from mtdlab.store import Look
+    from mtdlab.store.tables import TrialRow
 
 
 WIDTH = 100
@@ -215,9 +216,9 @@ class Display:
             tail = f"; {self.tally.summary(named=False)}"
         self.message(line(trial, self.tally.select_by, self.tally.known, head, tail))
 
-    def update(self, trials: Iterable[RunningTrial], finished: int) -> None:
+    def update(self, trials: "Iterable[TrialRow]", finished: int) -> None:
         """Update the bars: one for each running trial, whichever process it runs in."""
-        running = {trial.row: trial for trial in trials}
+        running = {trial.id: trial for trial in trials}
         self._time(running)
         self.is_starting = self.is_starting and not running
         note = self.tally.summary() or ("starting workers" if self.is_starting else "")
@@ -226,12 +227,12 @@ class Display:
             self.progress.remove_task(self.bars.pop(row))
         for row, trial in running.items():
             if row not in self.bars:
-                name = f"seed {trial.seed} {describe(trial.parameters, self.tally.known)}"
+                name = f"seed {trial.seed} {describe(trial.parameters or {}, self.tally.known)}"
                 name = escape(printable(name))
                 self.bars[row] = self.progress.add_task(name, total=trial.steps, note="")
             self.progress.update(self.bars[row], completed=trial.step, note=trial.phase)
 
-    def _time(self, running: Mapping[int, RunningTrial]) -> None:
+    def _time(self, running: "Mapping[int, TrialRow]") -> None:
         now = time.monotonic()
         self.began = {row: self.began.get(row, now) for row in running}
         self.tally.running = [

@@ -16,14 +16,13 @@ from mtdlab.methods.registry import is_builtin
 from mtdlab.settings import first_error
 from mtdlab.settings.tasks import EVALUATOR, external_tasks
 from mtdlab.store.recorded import RecordedTrial, read_recorded, read_trial
+from mtdlab.store.tables import FINISHED, living_state
 from mtdlab.sweep.environment import environment
 from mtdlab.sweep.machine import different_versions
 from mtdlab.training.export import locked, save_model
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import OnStep, Outcome, train
 from mtdlab.user_code import UserModule
-
-ENDED = ("COMPLETE", "FAIL", "PRUNED")
 
 
 @dataclass(frozen=True)
@@ -80,9 +79,10 @@ def find_repeatable(
         StorageError: where the database fails.
     """
     trial, recorded = read_trial(url, study, number), read_recorded(url, study)
-    if trial.state not in ENDED or not trial.settings:
+    state = living_state(trial.row)
+    if state not in FINISHED or not trial.settings:
         raise MtdlabError(
-            f"trial {number} of study {study} is {trial.state.lower()} or was never trained; "
+            f"trial {number} of study {study} is {state.lower()} or was never trained; "
             "choose one that has ended"
         )
     if recorded.objective:
@@ -90,7 +90,7 @@ def find_repeatable(
             f"study {study} was trained by --objective {recorded.objective}; only trials of "
             "mtdlab's own trainer are reproduced"
         )
-    values = {name: value for name, value in trial.settings.items() if name != "mtd"}
+    values = {**trial.settings, "seed": trial.row.seed}
     if values.get("precision") == "auto" and recorded.precision:
         values["precision"] = recorded.precision
     tasks = str(values.get("tasks", ""))

@@ -131,7 +131,7 @@ class Trials:
         owned = retry_lost(self.store.owned)
         # a worker of a cluster may have died with its machine
         wait = self._execution.wait or self._execution.scheduler is not None
-        return any(wait or may_be_dead(each.owner, each.silent) for each in owned)
+        return any(wait or may_be_dead(row.owner or {}, row.silent) for row in owned)
 
     def _advance(self) -> bool:
         """Take the looks that are due; whether trials wait then."""

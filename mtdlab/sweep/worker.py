@@ -11,7 +11,6 @@ from mtdlab.config import StudySpec
 from mtdlab.errors import ConnectionLost, StorageError
 from mtdlab.settings import RunSettings, first_error
 from mtdlab.store import FinishedTrial, Result
-from mtdlab.store.claims import finite
 from mtdlab.store.restarts import MOST_LOST, expect_server, retry_lost
 from mtdlab.store.store import open_store
 from mtdlab.sweep.heartbeat import ClaimLost, Heartbeat
@@ -79,17 +78,17 @@ def _claim_and_run(
         return None
     try:
         check_unchanged(study.spec, study.store)
-        with Heartbeat(study.store, claim, study.owner) as heartbeat:
+        with Heartbeat(study.store, claim) as heartbeat:
             return _run(objective, TrialRun(study, claim, stop, heartbeat))
     except ClaimLost:
         return None
     except ConnectionLost:
-        retry_lost(lambda: study.store.release(claim.row, study.owner))
+        retry_lost(lambda: study.store.release(claim))
         raise
     except BaseException:
         # this process may live on, as that of a notebook, and would own the trial for ever
         with suppress(StorageError):
-            study.store.release(claim.row, study.owner)
+            study.store.release(claim)
         raise
 
 
@@ -100,7 +99,7 @@ def _run(objective: Objective, run: TrialRun) -> FinishedTrial | None:
     if parameters is None:
         parameters = study.optuna.draw(claim)
     settings, mistake = _settings(study.spec, parameters, claim.seed)
-    known = (None, None) if settings is None else (attributes(settings), settings.mtd)
+    known = (None, None) if settings is None else (without_seed(settings), settings.mtd)
     if not study.store.begin(claim, parameters, *known, in_optuna=study.optuna.needs_running):
         raise ClaimLost
     ended = Ended(Result("FAIL", mistake, reason_code="error"))
@@ -108,27 +107,15 @@ def _run(objective: Objective, run: TrialRun) -> FinishedTrial | None:
         try:
             ended = objective.run(settings, run)
         except Interrupted:
-            study.store.release(claim.row, study.owner)
+            study.store.release(claim)
             return None
-    note, result = _record(run, ended), ended.result
-    score = finite(result.values.get("score"))
-    return FinishedTrial(
-        claim.number,
-        claim.seed,
-        parameters,
-        result.state,
-        result.reason,
-        None if settings is None else settings.mtd,
-        score,
-        finite(result.scores.get(study.row.select_by, score)),
-        finite(result.values.get("wall_seconds")),
-        note,
-    )
+    _record(run, ended)
+    return study.store.ended_trial(claim)
 
 
-def attributes(settings: RunSettings) -> dict[str, Any]:
-    """A run's settings and its MTD by name."""
-    return settings.model_dump() | {"mtd": settings.mtd}
+def without_seed(settings: RunSettings) -> dict[str, Any]:
+    """A run's settings by name, as they are recorded beside its seed and its MTD."""
+    return {name: value for name, value in settings.model_dump().items() if name != "seed"}
 
 
 def _settings(
@@ -141,15 +128,13 @@ def _settings(
         return None, first_error(error)
 
 
-def _record(run: TrialRun, ended: Ended) -> str:
-    """Record a trial's result, keep what belongs to it, remove its folder; returns its note."""
-    study, claim = run.study, run.claim
-    if not study.store.finish(claim, study.owner, ended.result):
+def _record(run: TrialRun, ended: Ended) -> None:
+    """Record a trial's result, keep what belongs to it, remove its folder."""
+    store, claim = run.study.store, run.claim
+    if not store.finish(claim, ended.result):
         raise ClaimLost
     notes = [*ended.notes, *ended.keep()]
     # after the model, which is staged there
     remove_checkpoints_of(run.folder)
-    note = "; ".join(filter(None, notes))
-    if note:
-        study.store.add_note(claim, note)
-    return note
+    if note := "; ".join(filter(None, notes)):
+        store.add_note(claim, note)

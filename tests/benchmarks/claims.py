@@ -20,7 +20,7 @@ from mtdlab.config import StudySpec
 from mtdlab.store import Claim, Result, Store
 from mtdlab.store.owner import this_process
 from mtdlab.store.store import open_store
-from mtdlab.sweep.worker import attributes
+from mtdlab.sweep.worker import without_seed
 
 TRIALS = 40
 """That are measured: all seeds of two levels."""
@@ -44,9 +44,9 @@ def run_trial(spec: StudySpec, store: Store, lap: Timer) -> None:
     lap("claim")
     assert claim.parameters is not None
     settings = spec.settings(claim.parameters, claim.seed)
-    assert store.begin(claim, claim.parameters, attributes(settings), settings.mtd)
+    assert store.begin(claim, claim.parameters, without_seed(settings), settings.mtd)
     lap("begin")
-    assert store.finish(claim, OWNER, RESULT)
+    assert store.finish(claim, RESULT)
     lap("result")
 
 

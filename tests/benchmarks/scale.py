@@ -23,7 +23,7 @@ from mtdlab.config import StudySpec, read_study
 from mtdlab.store.database import writing_engine
 from mtdlab.store.tables import ArrayRow, ScoreRow, StudyRow, TrialRow
 from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.worker import attributes
+from mtdlab.sweep.worker import without_seed
 
 COUNTS = (1_000, 10_000, 100_000)
 LEVELS = [0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.875, 0.9, 0.92, 0.94]
@@ -69,7 +69,7 @@ def _fill(
     for number, row in enumerate(rows, start=first):
         decay = row.parameters["ema_decay"]
         if decay not in known:
-            known[decay] = attributes(spec.settings(row.parameters, 0))
+            known[decay] = without_seed(spec.settings(row.parameters, 0))
         settings = known[decay] | {"seed": row.seed}
         score = 40 + 5 * decay + float(random.normal())
         trials.append(

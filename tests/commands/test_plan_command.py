@@ -55,7 +55,7 @@ def test_finished_trials_are_not_planned_again(spec: StudySpec, tmp_path: Path) 
         claim = store.claim(this_process())
         assert claim is not None
         store.begin(claim, claim.parameters or {}, {}, 10.0)
-        assert store.finish(claim, this_process(), Result(state))
+        assert store.finish(claim, Result(state))
     ended = find_ended(spec, url)
     assert sorted(ended.values()) == ["COMPLETE", "FAIL"]
     size = describe_size(spec, 2, ended)

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from stub_store import new_store
 
 from mtdlab.config import Unit
-from mtdlab.store import Store
 
 ROUNDS = int(os.environ.get("MTDLAB_POP_ROUNDS", "5"))
 TRIALS, PROCESSES = 200, 4
@@ -37,9 +37,7 @@ print(json.dumps(found))
 def pop(folder: Path, immediate: str, trials: int) -> list[int]:
     """The rows that the processes claimed of a study of `trials`."""
     url = f"sqlite:///{folder / 'a.db'}"
-    store = Store(url, 1)
-    store.write_study("a", "sts_test", {"sampler": "grid"}, "", "")
-    store.add_units([Unit(f"c{index}", 0, {"x": index}) for index in range(trials)])
+    new_store(url, *(Unit(f"c{index}", 0, {"x": index}) for index in range(trials)))
     command = [sys.executable, "-c", POP, url, str(folder / "go"), immediate]
     processes = [
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(PROCESSES)

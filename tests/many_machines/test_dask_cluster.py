@@ -51,14 +51,17 @@ class DaskCluster:
         return self.runs.mtdlab(*words)
 
 
-def test_a_sweep_runs_on_a_cluster_when_a_worker_is_killed(runs: Runs) -> None:
-    runs.write(seconds=0.05)
+def test_a_sweep_runs_on_a_cluster_whose_workers_are_killed_and_join(runs: Runs) -> None:
+    runs.write(seconds=0.5)
     cluster = DaskCluster(runs)
     for _ in range(2):
         cluster.start_worker()
     sweep = cluster.sweep()
-    runs.wait_for(lambda: len(runs.events("end")) >= 4)
+    runs.wait_for(lambda: len(runs.events("end")) >= 1)
     cluster.workers[0].send_signal(signal.SIGKILL)
+    cluster.start_worker()
+    # while the second worker is in a task that ends with the study
+    runs.wait_for(lambda: str(cluster.workers[2].pid) in runs.processes())
     runs.hurry()
     printed = ended(sweep)
     assert "study own in sqlite" in printed

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from sqlalchemy import delete
 from sqlalchemy.orm import Session
+from stub_store import study_row
 
 from mtdlab.config import Unit
 from mtdlab.store import Claim, Result, Store
@@ -35,11 +36,11 @@ class ClaimStates(RuleBasedStateMachine):
         self.store = Store(f"sqlite:///{Path(self.folder.name) / 'a.db'}", study_id=1)
         self.create()
         self.lives = {"a": 0, "b": 0}
-        self.lost: list[tuple[Claim, dict[str, Any]]] = []
+        self.lost: list[Claim] = []
 
     def create(self) -> None:
         """Create the study with its planned trials."""
-        self.store.write_study("a", "sts_test", {"sampler": "grid"}, "", "")
+        self.store.write_study(study_row())
         assert self.store.add_units(UNITS) == []
         self.held: dict[str, Claim] = {}
         self.deaths: dict[int, int] = {}
@@ -72,7 +73,7 @@ class ClaimStates(RuleBasedStateMachine):
         """A heartbeat and the begin of a trial succeed for its owner."""
         if worker in self.held:
             claim = self.held[worker]
-            assert self.store.heartbeat(claim, self.owner(worker), 3)
+            assert self.store.heartbeat(claim, 3)
             assert self.store.begin(claim, {"x": 0}, {"steps": 4}, 3.0)
 
     @rule(worker=WORKERS)
@@ -81,7 +82,7 @@ class ClaimStates(RuleBasedStateMachine):
         """A worker puts its trial back."""
         if worker in self.held:
             claim = self.held.pop(worker)
-            assert self.store.release(claim.row, self.owner(worker))
+            assert self.store.release(claim)
             self.states[claim.row] = "WAITING"
 
     @rule(worker=WORKERS, state=st.sampled_from(["COMPLETE", "FAIL"]))
@@ -90,10 +91,8 @@ class ClaimStates(RuleBasedStateMachine):
         """A worker records its result, once."""
         if worker in self.held:
             claim = self.held.pop(worker)
-            assert self.store.finish(
-                claim, self.owner(worker), Result(state, values={"score": 1.0})
-            )
-            assert not self.store.finish(claim, self.owner(worker), Result("FAIL"))
+            assert self.store.finish(claim, Result(state, values={"score": 1.0}))
+            assert not self.store.finish(claim, Result("FAIL"))
             self.states[claim.row] = state
 
     @rule(worker=WORKERS)
@@ -101,10 +100,10 @@ class ClaimStates(RuleBasedStateMachine):
     def presumed_dead(self, worker: str) -> None:
         """A suspended worker's trial is released; it may return later."""
         if worker in self.held:
-            claim, owner = self.held.pop(worker), self.owner(worker)
-            assert self.store.release(claim.row, owner)
+            claim = self.held.pop(worker)
+            assert self.store.release(claim)
             self.states[claim.row] = "WAITING"
-            self.lost.append((claim, owner))
+            self.lost.append(claim)
             self.lives[worker] += 1
 
     @rule(worker=WORKERS)
@@ -112,25 +111,25 @@ class ClaimStates(RuleBasedStateMachine):
     def die(self, worker: str) -> None:
         """A worker's death is counted; the third one fails its trial."""
         if worker in self.held:
-            claim, owner = self.held.pop(worker), self.owner(worker)
+            claim = self.held.pop(worker)
             count = self.deaths[claim.row] = self.deaths.get(claim.row, 0) + 1
             state = "FAIL" if count >= MOST_DEATHS else "WAITING"
-            assert self.store.record_death(claim.row, owner, "signal 9: Killed") == state
-            assert self.store.record_death(claim.row, owner, "signal 9: Killed") is None
+            assert self.store.record_death(claim, "signal 9: Killed") == state
+            assert self.store.record_death(claim, "signal 9: Killed") is None
             self.states[claim.row] = state
-            self.lost.append((claim, owner))
+            self.lost.append(claim)
             self.lives[worker] += 1
 
     @rule(index=st.integers(0, 9))
     @precondition(lambda self: self.lost)
     def revive(self, index: int) -> None:
         """A worker that lost its trial changes nothing, whoever has it now."""
-        claim, owner = self.lost[index % len(self.lost)]
-        assert not self.store.heartbeat(claim, owner, 9)
+        claim = self.lost[index % len(self.lost)]
+        assert not self.store.heartbeat(claim, 9)
         assert not self.store.begin(claim, {"x": 9}, {"steps": 9}, 9.0)
-        assert not self.store.finish(claim, owner, Result("COMPLETE", values={"score": 9.0}))
-        assert not self.store.release(claim.row, owner)
-        assert self.store.record_death(claim.row, owner, "late") is None
+        assert not self.store.finish(claim, Result("COMPLETE", values={"score": 9.0}))
+        assert not self.store.release(claim)
+        assert self.store.record_death(claim, "late") is None
 
     @rule()
     def retry(self) -> None:
@@ -147,9 +146,8 @@ class ClaimStates(RuleBasedStateMachine):
         with Session(self.store._engine) as session, session.begin():
             session.execute(delete(StudyRow))
         for worker, claim in self.held.items():
-            owner = self.owner(worker)
-            assert not self.store.heartbeat(claim, owner, 1)
-            assert not self.store.finish(claim, owner, Result("COMPLETE"))
+            assert not self.store.heartbeat(claim, 1)
+            assert not self.store.finish(claim, Result("COMPLETE"))
             self.lives[worker] += 1
         self.lost = []
         self.create()
@@ -163,7 +161,7 @@ class ClaimStates(RuleBasedStateMachine):
         rest = len(UNITS) - sum(counts.values())
         counts["WAITING"] = counts.get("WAITING", 0) + rest
         assert self.store.counts() == {state: n for state, n in counts.items() if n}
-        assert {owned.row for owned in self.store.owned()} == {
+        assert {owned.id for owned in self.store.owned()} == {
             claim.row for claim in self.held.values()
         }
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from stub_store import begin_trial, end_trial, new_store
 
 from mtdlab.config import Unit
 from mtdlab.store import Result, Store, load_study
@@ -17,14 +18,13 @@ SETTINGS = {
     "queue_slice": "all",
     "steps": 3,
 }
+BEGUN: dict[str, Any] = {"owner": OWNER, "settings": SETTINGS, "mtd": 8.667}
 
 
 def begin_study(url: str, study_id: int, names: str) -> Store:
     """A study with one waiting trial of each name."""
-    store = Store(url, study_id)
-    store.write_study(f"study-{study_id}", "sts_test", {"sampler": "grid"}, "", "")
-    store.add_units([Unit(name, 0, {"x": at}) for at, name in enumerate(names)])
-    return store
+    units = [Unit(name, 0, {"x": at}) for at, name in enumerate(names)]
+    return new_store(url, *units, study_id=study_id, name=f"study-{study_id}")
 
 
 @pytest.fixture
@@ -36,19 +36,10 @@ def mine(url: str) -> Store:
 def other(url: str) -> Store:
     """Another study with trials of the same names: one complete, one failed, one running."""
     store = begin_study(url, 2, "abcd")
-    run_trial(store, Result("COMPLETE", values={"score": 90.0}))
-    run_trial(store, Result("FAIL", "the loss is nan"))
-    run_trial(store, None)
+    end_trial(store, Result("COMPLETE", values={"score": 90.0}), **BEGUN)
+    end_trial(store, Result("FAIL", "the loss is nan"), **BEGUN)
+    begin_trial(store, **BEGUN)
     return store
-
-
-def run_trial(store: Store, result: Result | None) -> None:
-    """Claim and begin the next trial, and finish it unless it is to stay running."""
-    claim = store.claim(OWNER)
-    assert claim is not None
-    store.begin(claim, claim.parameters or {}, SETTINGS, 8.667)
-    if result is not None:
-        assert store.finish(claim, OWNER, result)
 
 
 def next_setting(store: Store) -> str | None:
@@ -95,7 +86,7 @@ def test_running_trials_carry_their_owner_and_heartbeat(mine: Store, other: Stor
 
 
 def test_retry_failed_affects_one_study_only(mine: Store, other: Store) -> None:
-    run_trial(mine, Result("FAIL", "out of memory"))
+    end_trial(mine, Result("FAIL", "out of memory"), **BEGUN)
     assert other.retry_failed() == 1
     assert other.counts() == {"COMPLETE": 1, "RUNNING": 1, "WAITING": 2}
     assert mine.counts() == {"FAIL": 1, "WAITING": 2}
@@ -104,12 +95,9 @@ def test_retry_failed_affects_one_study_only(mine: Store, other: Store) -> None:
 
 def test_sampled_parameters_do_not_affect_another_study(url: str) -> None:
     for study_id in (1, 2):
-        store = Store(url, study_id)
-        store.write_study(f"study-{study_id}", "sts_dev", {"sampler": "tpe"}, "", "")
-        store.add_units(
-            [Unit("s-0", 0, None), Unit("s-0", 1, None), Unit("s-1", 0, None), Unit("s-1", 1, None)]
-        )
-    run_trial(Store(url, 1), None)
+        units = [Unit(setting, seed, None) for setting in ("s-0", "s-1") for seed in (0, 1)]
+        new_store(url, *units, study_id=study_id, name=f"study-{study_id}")
+    begin_trial(Store(url, 1), **BEGUN)
     claim = Store(url, 1).claim(OWNER)
     assert claim is not None
     assert (claim.setting, claim.seed, claim.parameters) == ("s-0", 1, {})

@@ -3,12 +3,13 @@
 from pathlib import Path
 
 import pytest
+from stub_store import new_store
 
 from mtdlab import load_study
 from mtdlab.cli import main
 from mtdlab.config import read_study
 from mtdlab.errors import MtdlabError, StorageError
-from mtdlab.store import Store, list_studies
+from mtdlab.store import list_studies
 from mtdlab.store.database import writing_engine
 from mtdlab.store.owner import this_process
 from mtdlab.store.urls import mask, sqlite_file, without_passwords
@@ -74,9 +75,7 @@ def test_a_password_in_a_query_is_not_shown() -> None:
 
 
 def test_a_command_is_recorded_without_its_password(url: str) -> None:
-    store = Store(url, study_id=1)
-    command = f"mtdlab sweep a.yaml --storage x://u:{SECRET}@h/db"
-    store.write_study("a", "sts_test", {"sampler": "grid"}, "", command)
+    store = new_store(url, command=f"mtdlab sweep a.yaml --storage x://u:{SECRET}@h/db")
     row = store.study()
     assert row is not None
     assert SECRET not in row.command
@@ -131,7 +130,7 @@ def test_no_command_prints_the_password(
     (tmp_path / "secret.yaml").write_text(STUDY)
     assert PASSWORD in postgresql_url
     recorded = f"mtdlab sweep x --storage {postgresql_url}"
-    Store(postgresql_url, 7).write_study("recorded", "sts_test", {"sampler": "grid"}, "", recorded)
+    new_store(postgresql_url, name="recorded", command=recorded)
     for words in ("sweep secret.yaml", "studies", "report recorded", "show recorded"):
         for url in (postgresql_url, f"{postgresql_url}-missing"):
             monkeypatch.setattr("sys.argv", ["mtdlab", *words.split(), "--storage", url])

@@ -13,6 +13,7 @@ import optuna
 import pytest
 from pytest_postgresql.executors import PostgreSQLExecutor
 from sqlalchemy import Engine, event, text
+from stub_store import new_store
 
 from mtdlab import load_study
 from mtdlab.config import Unit, read_study
@@ -101,8 +102,7 @@ def test_four_sweeps_that_begin_at_once_create_one_study(
 def test_four_processes_claim_every_queued_trial_once(
     postgresql_url: str, trials: int, repeats: int
 ) -> None:
-    store = Store(postgresql_url, study_id=1)
-    store.write_study("many", "sts_test", {"sampler": "grid"}, "", "")
+    store = new_store(postgresql_url)
     with ProcessPoolExecutor(4, mp_context=PROCESSES) as pool:
         for repeat in range(repeats):
             names = [f"{repeat}-{number}" for number in range(trials)]
@@ -121,7 +121,7 @@ def test_connections_that_are_cut_during_trials_do_not_end_a_sweep(
 
     def cut(monitor: Any) -> Any:
         cut_connections(postgresql_url)
-        assert monitor.run.study.store.heartbeat(monitor.run.claim, monitor.run.study.owner, 1)
+        assert monitor.run.study.store.heartbeat(monitor.run.claim, 1)
         cut_connections(postgresql_url)
         monitor.run.study.store.counts()
         cut_connections(postgresql_url)
@@ -236,7 +236,7 @@ def test_a_server_that_stops_ends_the_sweep_in_a_sentence_and_nothing_is_lost(
         wait_until_ready(postgresql_url)
     assert caught.value.exit_code == 4
     # the process that ran the trial would have ended
-    monkeypatch.setattr("mtdlab.store.claims.is_dead", lambda *_: True)
+    monkeypatch.setattr("mtdlab.store.tables.is_dead", lambda *_: True)
     result = runs.sweep(spec, postgresql_url, jobs=1)
     assert (result.exit_code, result.counts, result.ran) == (0, {"COMPLETE": 4}, 3)
     assert len(set(trained)) == 4
@@ -248,8 +248,7 @@ def test_a_server_that_is_started_again_is_waited_for(
     monkeypatch: pytest.MonkeyPatch,
     waits: Callable[[Callable[[], object]], int],
 ) -> None:
-    store = Store(postgresql_url, study_id=1)
-    store.write_study("one", "sts_test", {"sampler": "grid"}, "", "")
+    store = new_store(postgresql_url)
     storage = open_storage(postgresql_url)
     reading = ProgressReader(postgresql_url, 1)
     postgresql_server.stop()
@@ -330,8 +329,7 @@ def test_another_schema_on_a_server_is_refused(postgresql_url: str) -> None:
 def test_a_lock_that_another_process_holds_is_named_with_its_time(
     postgresql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = Store(postgresql_url, study_id=1)
-    store.write_study("held", "sts_test", {"sampler": "grid"}, "", "")
+    store = new_store(postgresql_url)
     monkeypatch.setattr("mtdlab.store.database.LOCK_TIMEOUT_SECONDS", 1.0)
     impatient = Store(postgresql_url, study_id=1)
     with store._engine.begin() as connection:

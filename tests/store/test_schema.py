@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from stub_store import new_store, study_row
 
 from mtdlab import load_study
 from mtdlab.config import read_study
 from mtdlab.errors import StorageError
-from mtdlab.store import Store, list_studies
+from mtdlab.store import list_studies
 from mtdlab.store.database import reading_engine, writing_engine
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import trainer
@@ -111,13 +112,12 @@ def test_the_recorded_database_is_that_of_this_version(database: Path, tmp_path:
 
 
 def test_the_record_of_a_study_is_read_back(tmp_path: Path) -> None:
-    store = Store(f"sqlite:///{tmp_path / 'a.db'}", study_id=1)
-    identity = {"sampler": "grid"}
-    store.write_study("a", "sts_test", identity, "", "", description="Why", imports={"m": "0f"})
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    store = new_store(url, description="Why", imports={"m": "0f"})
     assert store.record_precision("bfloat16") == "bfloat16"
     assert store.record_precision("float32") == "bfloat16"
     # a newer study file does not change the recorded precision
-    store.write_study("a", "sts_test", identity, "", "", description="Why not")
+    store.write_study(study_row(description="Why not", imports={}))
     row = store.study()
     assert row is not None
     assert (row.description, row.imports, row.precision) == ("Why not", {}, "bfloat16")

@@ -1,12 +1,14 @@
 """Reading of stored studies as frames: values, order, missing values, 10,000 trials."""
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from sqlalchemy import insert
+from stub_store import begin_trial, end_trial, new_store
 
 from analysis.data.frames import (
     CURVE_COLUMNS,
@@ -27,7 +29,6 @@ from mtdlab.store.tables import ArrayRow, TrialRow
 from mtdlab.store.urls import storage_url
 
 OWNER = {"host": "here", "boot": "1", "pid": 1, "started": "1"}
-GRID = {"sampler": "grid"}
 SETTINGS = {
     "ema_decay": 0.85,
     "queue_size": 16,
@@ -41,17 +42,12 @@ SETTINGS = {
 
 @pytest.fixture
 def store(url: str) -> Store:
-    store = Store(url, study_id=1)
-    store.write_study("small", "sts_test", GRID, "study: small\n", "mtdlab sweep small.yaml")
-    store.add_units([Unit("a", 0, {"x": 1}), Unit("b", 0, {"x": 2}), Unit("c", 0, {"x": 3})])
-    return store
+    units = [Unit("a", 0, {"x": 1}), Unit("b", 0, {"x": 2}), Unit("c", 0, {"x": 3})]
+    return new_store(url, *units, name="small", file_text="study: small\n")
 
 
 def finish(store: Store, result: Result) -> None:
-    claim = store.claim(OWNER)
-    assert claim is not None
-    store.begin(claim, claim.parameters or {}, SETTINGS, 8.667)
-    assert store.finish(claim, OWNER, result)
+    end_trial(store, result, owner=OWNER, settings=SETTINGS, mtd=8.667)
 
 
 def test_a_result_is_read_back_completely(store: Store, url: str) -> None:
@@ -132,12 +128,12 @@ def test_a_missing_or_infinite_score_is_missing(store: Store, url: str) -> None:
 
 def test_only_the_owner_writes(store: Store) -> None:
     claim = store.claim(OWNER)
-    other = OWNER | {"pid": 2}
     assert claim is not None
-    assert not store.heartbeat(claim, other, 5)
-    assert not store.finish(claim, other, Result("COMPLETE", values={"score": 1.0}))
-    assert not store.release(claim.row, other)
-    assert store.heartbeat(claim, OWNER, 5)
+    thief = replace(claim, owner=OWNER | {"pid": 2})
+    assert not store.heartbeat(thief, 5)
+    assert not store.finish(thief, Result("COMPLETE", values={"score": 1.0}))
+    assert not store.release(thief)
+    assert store.heartbeat(claim, 5)
     assert store.counts() == {"RUNNING": 1, "WAITING": 2}
 
 
@@ -147,9 +143,8 @@ def test_each_trial_is_claimed_once_and_in_order(store: Store) -> None:
 
 
 def test_other_seeds_wait_for_the_parameters_of_the_first(url: str) -> None:
-    store = Store(url, study_id=2)
-    store.write_study("drawn", "sts_dev", {"sampler": "tpe"}, "", "")
-    store.add_units([Unit("s-0", 0, None), Unit("s-0", 1, None)])
+    units = Unit("s-0", 0, None), Unit("s-0", 1, None)
+    store = new_store(url, *units, study_id=2, name="drawn")
     first = store.claim(OWNER)
     assert first is not None
     assert store.claim(OWNER) is None
@@ -160,10 +155,7 @@ def test_other_seeds_wait_for_the_parameters_of_the_first(url: str) -> None:
 
 
 def test_progress_is_read_by_step_without_writing(store: Store, url: str) -> None:
-    claim = store.claim(OWNER)
-    assert claim is not None
-    store.begin(claim, {"x": 1}, SETTINGS, 5.0)
-    store.heartbeat(claim, OWNER, 2)
+    store.heartbeat(begin_trial(store, OWNER, SETTINGS), 2)
     (running,), finished = ProgressReader(url, 1).read()
     assert (running.step, running.steps, finished) == (2, 3, 0)
 
@@ -219,8 +211,7 @@ def test_the_storage_is_given_or_comes_from_the_environment(
 def record_many(url: str, count: int, steps: int, width: int) -> None:
     """A study of `count` finished trials with curves and spectra, written in bulk."""
     random = np.random.default_rng(0)
-    store = Store(url, study_id=1)
-    store.write_study("many", "sts_test", GRID, "study: many\n", "mtdlab sweep many.yaml")
+    new_store(url, name="many", file_text="study: many\n")
     trials, arrays = [], []
     for number in range(count):
         decay, factor = 0.5 + 0.05 * (number % 10), 2 ** (number // 10 % 5)
@@ -287,9 +278,7 @@ def test_ten_thousand_trials_are_reported(url: str, tmp_path: Path) -> None:
 
 def test_a_plan_that_is_recorded_again_keeps_when_it_was_recorded(store: Store, url: str) -> None:
     assert record_plan(url, "small", {"margin": 0.5}, "one") == 0
-    claim = store.claim(OWNER)
-    assert claim is not None
-    store.begin(claim, claim.parameters or {}, SETTINGS, 8.667)
+    begin_trial(store, OWNER, SETTINGS)
     assert record_plan(url, "small", {"margin": 0.5}, "one") == 0  # though a trial has started
     assert record_plan(url, "small", {"margin": 1.0}, "two") == 1
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
+from stub_store import end_trial, new_store
 
 from analysis.data.items import ItemScores, scores_of
 from mtdlab import load_study
@@ -15,7 +16,6 @@ from mtdlab.store.database import writing_engine
 from mtdlab.store.exchange import delete_records
 from mtdlab.store.tables import ArrayRow, ItemsRow
 
-OWNER = {"host": "here", "boot": "1", "pid": 1, "started": "1"}
 GOLD = np.array([0.5, 1, 4.8, np.nextafter(4.8, 5)])
 
 
@@ -30,17 +30,12 @@ def assert_same_items(first: ItemScores | None, second: ItemScores | None) -> No
 
 
 def store_of(url: str) -> Store:
-    store = Store(url, study_id=1)
-    store.write_study("small", "sts_test", {"sampler": "grid"}, "study: small\n", "")
-    store.add_units([Unit(f"{number}", 0, {"x": number}) for number in range(6)])
-    return store
+    units = [Unit(f"{number}", 0, {"x": number}) for number in range(6)]
+    return new_store(url, *units, name="small", file_text="study: small\n")
 
 
 def finish(store: Store, items: dict[str, Items], state: str = "COMPLETE") -> None:
-    claim = store.claim(OWNER)
-    assert claim is not None
-    assert store.begin(claim, claim.parameters or {}, {}, 8.0)
-    assert store.finish(claim, OWNER, Result(state, values={"score": 1.0}, items=items))
+    end_trial(store, Result(state, values={"score": 1.0}, items=items))
 
 
 def pairs(number: int, digest: str = "abc") -> Items:

@@ -170,7 +170,7 @@ def test_a_look_counts_the_trials_of_sweeps_that_still_run(
         if other.counts() == {"COMPLETE": 14, "RUNNING": 1}:
             value = peaked(settings)
             result = Result("COMPLETE", values={"score": value}, scores={"sts_dev": value})
-            assert other.finish(claim, owner.this_process(), result)
+            assert other.finish(claim, result)
 
     monkeypatch.setattr(interim_analysis.time, "sleep", finish)
     assert sweep().look is not None
@@ -188,7 +188,7 @@ def test_a_trial_of_a_killed_sweep_is_run_before_the_look(url: str, tmp_path: Pa
     stop = StopRequest()
     while (claim := store.claim(owner.this_process())) is not None:
         store.begin(claim, claim.parameters or {}, {}, 10.0)
-        assert store.finish(claim, owner.this_process(), Result("FAIL", "not trained"))
+        assert store.finish(claim, Result("FAIL", "not trained"))
     assert interim_analysis.advance(OpenStudy(Job(read_study(path), url, tmp_path), store), stop)
     assert store.counts() == {"FAIL": 14, "WAITING": 1}
     assert store.last_look() is None

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from stub_store import begin_trial, study_row
 
 from mtdlab.config import read_study
 from mtdlab.errors import MtdlabError
@@ -29,7 +30,7 @@ def refused(tmp_path: Path) -> Refused:
     def refuse(other: str, *overrides: str, begun: str = BEGUN) -> list[str]:
         path.write_text(begun)
         open_study(read_study(path), url, COMMAND).claim(this_process())
-        assert read_recorded(url, "a").folder == tmp_path
+        assert read_recorded(url, "a").file_folder == tmp_path
         path.write_text(other)
         with pytest.raises(MtdlabError, match="study a") as caught:
             open_study(read_study(path, overrides), url, COMMAND)
@@ -107,12 +108,8 @@ def test_a_study_in_which_no_trial_has_begun_is_replaced(tmp_path: Path, other: 
 def test_a_trial_that_an_interrupted_sweep_began_keeps_the_study(tmp_path: Path) -> None:
     url, path = f"sqlite:///{tmp_path / 'a.db'}", tmp_path / "a.yaml"
     path.write_text(BEGUN)
-    spec, owner = read_study(path), this_process()
-    store = open_study(spec, url, COMMAND)
-    claim = store.claim(owner)
-    assert claim is not None
-    store.begin(claim, claim.parameters or {}, {}, 2.0)
-    store.release(claim.row, owner)
+    store = open_study(read_study(path), url, COMMAND)
+    store.release(begin_trial(store))
     path.write_text(BEGUN.replace("steps: 4", "steps: 5"))
     with pytest.raises(MtdlabError, match=r"trainer.steps: was 4, now 5"):
         open_study(read_study(path), url, COMMAND)
@@ -145,7 +142,7 @@ def test_a_study_of_methods_is_resumed_by_a_version_with_more_settings(tmp_path:
     identity = spec.identity()
     for section in identity["trainer"].values():
         del section["lora_rank"]
-    store.write_study("a", spec.metric, identity, spec.text, COMMAND)
+    store.write_study(study_row(metric=spec.metric, identity=identity))
     assert open_study(spec, url, COMMAND).planned() == store.planned()
     path.write_text(path.read_text().replace("steps: 4", "steps: 4, lora_rank: 2"))
     # what changed is found in the section of each method

@@ -51,12 +51,12 @@ def test_a_later_checkpoint_forgets_the_deaths(tmp_path: Path) -> None:
     for deaths in (1, 2):
         claim = store.claim(MINE)
         assert claim is not None
-        assert store.record_death(claim.row, MINE, "signal 9: Killed") == "WAITING"
+        assert store.record_death(claim, "signal 9: Killed") == "WAITING"
         assert claim.deaths == deaths - 1
     claim = store.claim(MINE)
     assert claim is not None
     store.forget_deaths(claim)
-    assert store.record_death(claim.row, MINE, "signal 9: Killed") == "WAITING"
+    assert store.record_death(claim, "signal 9: Killed") == "WAITING"
     assert store.failures() == []
     store.forget_deaths(claim)
     with store._engine.connect() as connection:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from stub_store import end_trial
 
 from mtdlab.cli import main
 from mtdlab.config import read_study
@@ -50,17 +51,14 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def make_study(folder: Path, url: str) -> None:
     """Write the study to a database, and its model to a folder."""
     (folder / "a.yaml").write_text(STUDY)
-    spec, owner = read_study(folder / "a.yaml"), this_process()
+    spec = read_study(folder / "a.yaml")
     store = open_study(spec, url, "")
     for score in (40.0, 41.0, None):
-        claim = store.claim(owner)
-        assert claim is not None
-        store.begin(claim, claim.parameters or {}, {"steps": 4}, 2.0)
         values = {} if score is None else {"score": score + 1}
         scores = {} if score is None else {"sts_dev": score, "sts_test": score + 1}
         state = "FAIL" if score is None else "COMPLETE"
         arrays = {"curve/loss": np.ones(4, np.float32)}
-        store.finish(claim, owner, Result(state, values=values, scores=scores, arrays=arrays))
+        end_trial(store, Result(state, values=values, scores=scores, arrays=arrays))
     save_model(folder / "models" / "a", "a", 1)
 
 

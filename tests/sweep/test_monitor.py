@@ -28,7 +28,7 @@ class Recorder:
         self.locked = 0
         self.twice = threading.Event()
 
-    def heartbeat(self, _claim: object, _owner: object, step: int) -> bool:
+    def heartbeat(self, _claim: object, step: int) -> bool:
         if self.locked:
             self.locked -= 1
             raise StorageError("database is locked")
@@ -57,7 +57,7 @@ def watch() -> tuple[TrialMonitor, Recorder, Checkpoints]:
     store, checkpoints = Recorder(), Checkpoints()
     study = SimpleNamespace(store=store, owner={}, optuna=SimpleNamespace(is_watched=False))
     settings = make_settings(steps=10, evaluate_every=5)
-    beat = Heartbeat(cast(Any, store), cast(Any, None), {})
+    beat = Heartbeat(cast(Any, store), cast(Any, None))
     run = TrialRun(cast(Any, study), cast(Any, None), StopRequest(), beat)
     return TrialMonitor(run, settings, cast(Any, checkpoints)), store, checkpoints
 
@@ -100,7 +100,7 @@ def test_heartbeats_go_on_while_no_step_ends(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(heartbeats, "HEARTBEAT_SECONDS", 0.01)
     store = Recorder()
     store.locked = 2
-    with Heartbeat(cast(Any, store), cast(Any, None), {}) as beat:
+    with Heartbeat(cast(Any, store), cast(Any, None)) as beat:
         beat.step = 7
         assert store.twice.wait(10)
     beat.check()

@@ -100,7 +100,7 @@ def test_trials_are_drawn_and_pruned_as_by_optunas_own_loop(
         if state == "COMPLETE":
             scores = {"sts_dev": score, "sts_average": score}
             result = Result(state, values={"score": score}, scores=scores)
-        assert store.finish(claim, this_process(), result)
+        assert store.finish(claim, result)
         found.append((state, parameters))
     assert found == of_optuna(spec, 16)
     if watched != "none":
@@ -123,7 +123,7 @@ def test_a_trial_is_in_optunas_tables_while_it_runs_only_for_a_pruner(
         assert not opened.report(claim.number, 2, 40.0)
         assert opened.reported(claim.number) == {2: 40.0}
     # its process dies; the next one goes on with the same trial
-    store.release(claim.row, claim.owner)
+    store.release(claim)
     again = store.claim(this_process())
     assert again is not None
     assert again.number == claim.number
@@ -132,7 +132,7 @@ def test_a_trial_is_in_optunas_tables_while_it_runs_only_for_a_pruner(
         assert opened.reported(claim.number) == {2: 40.0}
     scores = {"sts_dev": 41.0, "sts_average": 42.0}
     result = Result("COMPLETE", values={"score": 42.0}, scores=scores)
-    assert store.finish(again, this_process(), result)
+    assert store.finish(again, result)
     [copy] = copies()
     assert (copy.state.name, copy.value) == ("COMPLETE", 41.0)
     assert copy.user_attrs.items() >= {"mtd": 5.0, "seed": 0, "sts_average": 42.0}.items()
@@ -149,7 +149,7 @@ def test_what_another_program_deletes_or_ends_does_not_end_a_trial(url: str) -> 
     assert not opened.report(claim.number, 4, 40.0)
     assert opened.reported(claim.number) == {}
     result = Result("COMPLETE", values={"score": 42.0}, scores={"sts_dev": 41.0})
-    assert store.finish(claim, this_process(), result)
+    assert store.finish(claim, result)
     waiting = store.claim(this_process())
     assert waiting is not None
     with pytest.raises(MtdlabError, match="was deleted through Optuna while this sweep ran"):
@@ -165,10 +165,10 @@ def test_a_trial_of_another_program_with_a_number_of_ours_is_deleted(url: str) -
     store, opened = open_study(spec, url, ""), OptunaStudy(url, spec)
     claims = [begin(opened, store)[0] for _ in range(2)]
     result = Result("COMPLETE", values={"score": 42.0}, scores={"sts_dev": 41.0})
-    assert store.finish(claims[1], this_process(), result)
+    assert store.finish(claims[1], result)
     other = optuna.load_study(study_name="drawn", storage=url)
     other.tell(other.ask(), 7.0)
-    assert store.finish(claims[0], this_process(), result)
+    assert store.finish(claims[0], result)
     open_study(spec, url, "")
     copies = optuna.load_study(study_name="drawn", storage=url).trials
     assert sorted((copy.number, copy.value) for copy in copies) == [(0, 41.0), (1, 41.0)]
@@ -193,7 +193,7 @@ def test_a_grid_asks_optuna_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             settings = spec.settings(claim.parameters, claim.seed)
             assert isinstance(settings, TrainerSettings)
             assert store.begin(claim, claim.parameters, {}, 5.0, in_optuna=opened.needs_running)
-            assert store.finish(claim, this_process(), Result("FAIL", "not trained"))
+            assert store.finish(claim, Result("FAIL", "not trained"))
     finally:
         event.remove(Engine, "commit", note)
     # claim, begin and result of four trials, and the claim that finds none

@@ -145,7 +145,7 @@ def finish(spec: StudySpec, url: str, state: str = "COMPLETE") -> None:
     store = open_study(spec, url, "")
     while claim := store.claim(this_process()):
         store.begin(claim, claim.parameters or {}, {}, 2.0)
-        store.finish(claim, this_process(), Result(state, values={"score": 1.0}))
+        store.finish(claim, Result(state, values={"score": 1.0}))
 
 
 def test_trials_are_left_until_all_have_ended(write: Write, tmp_path: Path) -> None:

@@ -4,12 +4,14 @@ import io
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from mtdlab.config.study import known_settings
-from mtdlab.store import FinishedTrial, RunningTrial
+from mtdlab.store import FinishedTrial
+from mtdlab.store.tables import TrialRow
 from mtdlab.sweep import progress
 from mtdlab.sweep.progress import WIDTH, Display, Phases, Tally, describe, line
 
@@ -23,7 +25,13 @@ PARAMETERS = {
 DONE = FinishedTrial(
     1127, 12, PARAMETERS, "COMPLETE", "", 74.66666666666667, 50.0, 54.21, wall_seconds=3700
 )
-RUNNING = RunningTrial(1, 3, PARAMETERS, 80, 160, 50)
+
+
+def running(row: int = 1, step: int = 80, parameters: dict[str, Any] | None = None) -> TrialRow:
+    """A trial of 160 steps, evaluated every 50."""
+    settings = {"steps": 160, "evaluate_every": 50}
+    given = PARAMETERS if parameters is None else parameters
+    return TrialRow(id=row, seed=3, parameters=given, step=step, settings=settings)
 
 
 def test_parameters_are_named_by_their_symbols() -> None:
@@ -52,7 +60,7 @@ def test_a_note_is_a_line_of_its_own() -> None:
     [(0, "loading"), (1, "training"), (50, "evaluating"), (51, "training"), (160, "evaluating")],
 )
 def test_the_phase_follows_from_the_step(step: int, phase: str) -> None:
-    assert replace(RUNNING, step=step).phase == phase
+    assert running(step=step).phase == phase
 
 
 def test_the_time_left_counts_what_running_trials_have_done() -> None:
@@ -86,7 +94,7 @@ def test_a_terminal_of_80_columns_shows_study_and_trials(
     output = shown(True)
     with Display(Tally(128, 12, 2, "sts_dev", KNOWN)) as display:
         display.finished(DONE)
-        display.update([RUNNING], 13)
+        display.update([running()], 13)
         display.progress.refresh()
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output.getvalue())
     rows = plain.replace("\r", "\n").split("\n")

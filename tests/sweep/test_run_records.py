@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from stub_store import begin_trial, new_store
 from stub_sweep import StubSweep, ended_at_last
 
 from analysis.report.study_facts import describe_status
@@ -14,16 +15,14 @@ from mtdlab.config import Unit
 from mtdlab.store import Store, list_studies
 from mtdlab.store.owner import this_process
 from mtdlab.store.recorded import read_trial
+from mtdlab.store.tables import living_state
 from tests.postgresql import url
 
 __all__ = ["url"]
 
 
 def make_study(url: str) -> Store:
-    store = Store(url, study_id=1)
-    store.write_study("a", "sts_test", {"sampler": "grid"}, "", "mtdlab sweep a.yaml")
-    store.add_units([Unit("x", seed, {}) for seed in (0, 1, 2)])
-    return store
+    return new_store(url, *(Unit("x", seed, {}) for seed in (0, 1, 2)))
 
 
 def states(url: str) -> tuple[str, str, dict[str, int]]:
@@ -37,12 +36,11 @@ def test_a_trial_whose_process_was_killed_is_shown_as_waiting(url: str) -> None:
     assert states(url) == ("planned", "planned", {"WAITING": 3})
     mine = this_process()
     for owner in (mine, mine | {"started": "0"}):
-        claim = store.claim(owner)
-        assert claim is not None
-        store.begin(claim, {}, {"steps": 4}, 2.0)
+        begin_trial(store, owner)
     assert states(url) == ("running", "running", {"RUNNING": 1, "WAITING": 2})
     assert load_study("a", url).trials["state"].tolist() == ["RUNNING", "WAITING"]
-    assert (read_trial(url, "a", 0).state, read_trial(url, "a", 1).state) == ("RUNNING", "WAITING")
+    each = [living_state(read_trial(url, "a", number).row) for number in (0, 1)]
+    assert each == ["RUNNING", "WAITING"]
     # another machine, silent for longer than the documented ten minutes
     elsewhere = json.dumps(mine | {"host": "elsewhere"})
     with store._engine.begin() as connection:

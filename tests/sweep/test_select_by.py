@@ -7,11 +7,12 @@ from typing import Any
 import optuna
 import pandas as pd
 import pytest
+from stub_store import end_trial, new_store
 
 from mtdlab import load_study
 from mtdlab.config import Unit, read_study
 from mtdlab.errors import MtdlabError
-from mtdlab.store import FinishedTrial, Result, Store
+from mtdlab.store import FinishedTrial, Result
 from mtdlab.store.owner import this_process
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import worker as workers
@@ -118,17 +119,11 @@ def test_a_study_keeps_its_select_by(spec_of: ReadStudy, tmp_path: Path) -> None
 
 def test_an_average_ranks_trials_too(tmp_path: Path) -> None:
     """It is no task of its own, so that its value is recorded beside the tasks' scores."""
-    store = Store(f"sqlite:///{tmp_path / 'a.db'}", study_id=1)
-    identity = {"sampler": "grid", "select_by": "sts_average"}
-    store.write_study("a", "sts_test", identity, "", "")
-    store.add_units([Unit(name, 0, {}) for name in "abcd"])
+    url, units = f"sqlite:///{tmp_path / 'a.db'}", [Unit(name, 0, {}) for name in "abcd"]
+    store = new_store(url, *units, identity={"sampler": "grid", "select_by": "sts_average"})
     for number, average in enumerate([50.0, 60.0, 60.0]):
-        claim = store.claim({"pid": 1})
-        assert claim is not None
-        store.begin(claim, {}, {}, 1.0)
         scores = {"sts_average": average, "sts_test": 40.0 - number}
-        result = Result("COMPLETE", values={"score": 40.0 - number}, scores=scores)
-        assert store.finish(claim, {"pid": 1}, result)
+        end_trial(store, Result("COMPLETE", values={"score": 40.0 - number}, scores=scores))
     best = store.best_trial()
     assert best is not None
     assert (best.number, best.score, best.ranking) == (1, 39.0, 60.0)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stub_store import end_trial, new_store
 
 from analysis.report.study_facts import place_of_model
 from mtdlab import load_study, run_study
@@ -237,19 +238,11 @@ def test_the_shared_checkpoints_of_a_failed_trial_are_removed(
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    store = Store(f"sqlite:///{tmp_path / 'two.db'}", study_id=1)
-    store.write_study("two", "sts_test", {"sampler": "grid"}, "", "")
-    store.add_units([Unit("a", 0, {}), Unit("b", 0, {})])
-    return store
+    return new_store(f"sqlite:///{tmp_path / 'two.db'}", Unit("a", 0, {}), Unit("b", 0, {}))
 
 
 def finished(store: Store, score: float) -> Claim:
-    owner = {"pid": score}
-    claim = store.claim(owner)
-    assert claim is not None
-    store.begin(claim, {}, {}, 1.0)
-    assert store.finish(claim, owner, Result("COMPLETE", values={"score": score}))
-    return claim
+    return end_trial(store, Result("COMPLETE", values={"score": score}))
 
 
 def a_model(folder: Path, trial: int) -> Path:

@@ -160,11 +160,11 @@ def test_a_trial_whose_result_could_not_be_recorded_is_not_trained_again(
 ) -> None:
     models, finish = tmp_path / "models", Store.finish
 
-    def prevented(store: Store, claim: Claim, owner: Any, result: Result) -> bool:
+    def prevented(store: Store, claim: Claim, result: Result) -> bool:
         prevent(database)
         # more than fits the free space of the pages that there are
         arrays = {**result.arrays, "curve/long": np.zeros(9999, np.float32)}
-        return finish(store, claim, owner, replace(result, arrays=arrays))
+        return finish(store, claim, replace(result, arrays=arrays))
 
     with monkeypatch.context() as patch:
         patch.setattr("mtdlab.store.database.LOCK_TIMEOUT_SECONDS", 0.5)
@@ -175,7 +175,7 @@ def test_a_trial_whose_result_could_not_be_recorded_is_not_trained_again(
     assert len(trained) == 1
     database.free()
     # the process that ran the trial would have ended
-    monkeypatch.setattr("mtdlab.store.claims.is_dead", lambda *_: True)
+    monkeypatch.setattr("mtdlab.store.tables.is_dead", lambda *_: True)
     result = runs.sweep(spec, database.url, models=models, jobs=1)
     assert (result.counts, result.ran) == ({"COMPLETE": 3}, 3)
     assert trained == [0.5, 0.75, 0.9]

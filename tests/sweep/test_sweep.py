@@ -10,6 +10,7 @@ import numpy as np
 import optuna
 import pytest
 from sqlalchemy import Engine, event
+from stub_store import study_row
 
 from analysis.data.tasks import STS
 from mtdlab import load_study
@@ -273,7 +274,7 @@ def test_what_a_killed_worker_left_is_repaired(study, url, killed_after: str) ->
     if killed_after == "finish":
         scores = {"sts_dev": 70.0, "sts_test": 9.0}
         ended = Result("COMPLETE", values={"score": 9.0}, scores=scores)
-        assert store.finish(claim, dead, ended)
+        assert store.finish(claim, ended)
 
     assert sweep(study(GRID), url).counts == {"COMPLETE": 8}
     if killed_after == "finish":
@@ -309,9 +310,8 @@ def test_a_worker_that_lost_its_trial_discards_its_result(study, url, objective)
     thief = {"host": "elsewhere"}
 
     def robbed(settings: TrainerSettings, watch: Any) -> Result:
-        mine = watch.run.study.owner
         if settings.queue_size == 8 and settings.seed == 0 and settings.ema_decay == 0.5:
-            assert watch.run.study.store.release(watch.run.claim.row, mine)
+            assert watch.run.study.store.release(watch.run.claim)
             assert watch.run.study.store.claim(thief) is not None
         return score(settings, watch)
 
@@ -404,9 +404,9 @@ def test_a_setting_that_is_newer_than_the_study_has_its_default(study, url) -> N
     store = open_store(url, spec.name)
     identity = spec.identity()
     del identity["trainer"]["in_batch_negatives"]
-    store.write_study(spec.name, spec.metric, identity, spec.text, "")
+    store.write_study(study_row(spec.name, metric=spec.metric, identity=identity))
     assert sweep(path, url).counts == {"COMPLETE": 8}
-    store.write_study(spec.name, spec.metric, identity, spec.text, "")
+    store.write_study(study_row(spec.name, metric=spec.metric, identity=identity))
     other = GRID.replace("steps: 4", "steps: 4, in_batch_negatives: false")
     with pytest.raises(MtdlabError, match="in_batch_negatives: was True, now False"):
         sweep(study(other), url)

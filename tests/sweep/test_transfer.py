@@ -292,7 +292,7 @@ def test_an_export_reads_one_moment_and_locks_nobody(
         values, arrays = {"score": 1.0}, {"curve/loss": np.ones(4, np.float32)}
         scores = {"sts_dev": 2.0, "sts_test": 1.0}
         result = Result("COMPLETE", values=values, scores=scores, arrays=arrays)
-        assert store.finish(claim, this_process(), result)
+        assert store.finish(claim, result)
         ended.append(claim)
 
     def interrupted(session: Any, kind: Any, condition: Any) -> Any:
