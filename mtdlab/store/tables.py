@@ -5,6 +5,7 @@ and the only record of its state. Optuna's tables have a copy of what has ended 
 """
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -102,69 +103,35 @@ class Text(TypeDecorator[str]):
         raise ValueError(f"{value!r:.60} is no text")
 
 
-class Number(TypeDecorator[float]):
-    """A finite number, as `Text`."""
+def _checked(stored: Any, what: str, holds: Callable[[Any], bool]) -> type[TypeDecorator[Any]]:
+    """A column type that raises ValueError where a value that is read is not `what`."""
 
-    impl = Double
-    cache_ok = True
+    class Checked(TypeDecorator[Any]):
+        impl = stored
+        cache_ok = True
 
-    def process_result_value(self, value: Any | None, dialect: Dialect) -> float | None:  # noqa: ARG002
-        """The number. Raises ValueError for anything else."""
-        if value is None or (isinstance(value, float | int) and math.isfinite(value)):
-            return value
-        raise ValueError(f"{value!r:.60} is no finite number")
+        def process_result_value(self, value: Any | None, dialect: Dialect) -> Any | None:  # noqa: ARG002
+            if value is None or holds(value):
+                return value
+            raise ValueError(f"{value!r:.60} is no {what}")
 
-
-class Whole(TypeDecorator[int]):
-    """A whole number, as `Number`."""
-
-    impl = Integer
-    cache_ok = True
-
-    def process_result_value(self, value: Any | None, dialect: Dialect) -> int | None:  # noqa: ARG002
-        """The number. Raises ValueError for anything else."""
-        if value is None or isinstance(value, int):
-            return value
-        raise ValueError(f"{value!r:.60} is no whole number")
+    return Checked
 
 
-class JsonObject(TypeDecorator[dict[str, Any]]):
-    """A JSON object."""
-
-    impl = JSON(none_as_null=True)
-    cache_ok = True
-
-    def process_result_value(self, value: Any | None, dialect: Dialect) -> dict[str, Any] | None:  # noqa: ARG002
-        """The object. Raises ValueError for any other JSON."""
-        if value is None or isinstance(value, dict):
-            return value
-        raise ValueError(f"{value!r:.60} is no JSON object")
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, float | int) and math.isfinite(value)
 
 
-class JsonTexts(JsonObject):
-    """A JSON object of texts."""
-
-    cache_ok = True
-
-    def process_result_value(self, value: Any | None, dialect: Dialect) -> dict[str, Any] | None:
-        """The object. Raises ValueError for any other JSON."""
-        found = super().process_result_value(value, dialect)
-        if found is None or all(isinstance(each, str) for each in found.values()):
-            return found
-        raise ValueError(f"{value!r:.60} is no JSON object of texts")
+def _is_of_texts(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
 
 
-class JsonList(TypeDecorator[list[Any]]):
-    """A JSON list."""
-
-    impl = JSON
-    cache_ok = True
-
-    def process_result_value(self, value: Any | None, dialect: Dialect) -> list[Any] | None:  # noqa: ARG002
-        """The list. Raises ValueError for any other JSON."""
-        if value is None or isinstance(value, list):
-            return value
-        raise ValueError(f"{value!r:.60} is no JSON list")
+Number = _checked(Double, "finite number", _is_finite)
+Whole = _checked(Integer, "whole number", lambda value: isinstance(value, int))
+JsonList = _checked(JSON, "JSON list", lambda value: isinstance(value, list))
+_OBJECT = JSON(none_as_null=True)
+JsonObject = _checked(_OBJECT, "JSON object", lambda value: isinstance(value, dict))
+JsonTexts = _checked(_OBJECT, "JSON object of texts", _is_of_texts)
 
 
 class Base(DeclarativeBase):

@@ -7,7 +7,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from types import TracebackType
 from typing import Self
 
 from mtdlab.errors import StorageError
@@ -24,7 +23,7 @@ class ClaimLost(Exception):
     """Another worker claimed this trial while this process was suspended, or it was deleted."""
 
 
-class Heartbeat:
+class Heartbeat(ExitStack):
     """Records the heartbeat of a trial with its last step, every `HEARTBEAT_SECONDS`.
 
     Attributes:
@@ -32,22 +31,14 @@ class Heartbeat:
     """
 
     def __init__(self, store: Store, claim: Claim) -> None:
+        super().__init__()
         self.step = 0
         self._store, self._claim = store, claim
         self._lost = False
-        self._thread = ExitStack()
 
     def __enter__(self) -> Self:
-        self._thread.enter_context(call_repeatedly(HEARTBEAT_SECONDS, self.beat))
+        self.enter_context(call_repeatedly(HEARTBEAT_SECONDS, self.beat))
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._thread.close()
 
     def beat(self) -> None:
         """Record a heartbeat now. A database that fails is tried again at the next one.

@@ -6,8 +6,8 @@ import math
 import sys
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
@@ -171,10 +171,11 @@ class Tally:
         return ", ".join(part for part in (best, self.left()) if part)
 
 
-class Display:
+class Display(ExitStack):
     """Shows a tally and the running trials."""
 
     def __init__(self, tally: Tally) -> None:
+        super().__init__()
         self.tally = tally
         self.console = Console(stderr=True, highlight=False)
         self.progress = Progress(
@@ -194,18 +195,10 @@ class Display:
         self.began: dict[int, float] = {}
 
     def __enter__(self) -> Self:
-        self.progress.start()
+        self.enter_context(self.progress)
         if not self.console.is_terminal:
             self.message(f"{self.tally.planned} trials, {self.tally.finished} done")
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.progress.stop()
 
     def finished(self, trial: FinishedTrial) -> None:
         """Show a finished trial."""

@@ -6,8 +6,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from mtdlab.errors import StorageError, TrialError
 from mtdlab.store import FinishedTrial
@@ -79,17 +78,6 @@ class Workers:
         self._servers = [server or ForkServer(threads, ())]
         self._running: list[Worker] = []
         self._failed_starts = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End all processes: a running trial is stopped after its current step.

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -65,7 +66,7 @@ def test_workers_have_this_sweeps_folder_and_threads(
         monkeypatch.setenv(name, "7")
     monkeypatch.chdir(tmp_path)
     running, deaths = workers((stub_calls.describe_process, ()))
-    with running:
+    with closing(running):
         found = list(running.run(4))
         # two workers and the process that they are forks of
         assert len(started()) == 3
@@ -81,7 +82,7 @@ def test_workers_have_this_sweeps_folder_and_threads(
 )
 def test_a_worker_that_dies_is_replaced(tmp_path: Path, number: int, how: str) -> None:
     running, deaths = workers((stub_calls.die_until, (tmp_path, 2, number)), count=1)
-    with running:
+    with closing(running):
         assert [trial.number for trial in running.run(3)] == [2, 2, 2]
     assert len(deaths.how) == 2
     assert all(each.startswith(how) for each in deaths.how)
@@ -90,7 +91,7 @@ def test_a_worker_that_dies_is_replaced(tmp_path: Path, number: int, how: str) -
 def test_phases_of_a_worker_are_those_of_its_sweep() -> None:
     begun: list[str] = []
     running, _ = workers((stub_calls.begin_loading, ()), count=1)
-    with following_phases(begun.append), running:
+    with following_phases(begun.append), closing(running):
         assert len(list(running.run(2))) == 2
     assert begun == ["loading encoder tiny"] * 2
 
@@ -98,7 +99,7 @@ def test_phases_of_a_worker_are_those_of_its_sweep() -> None:
 def test_a_server_that_is_killed_is_replaced(started: Callable[[], list[int]]) -> None:
     """Its workers go on; how one of them ends is not known then."""
     running, deaths = workers((stub_calls.begin_loading, ()), count=1)
-    with running:
+    with closing(running):
         (before,) = running.run(1)
         os.kill(int(before.reason), signal.SIGKILL)
         wait_until(lambda: int(before.reason) not in started())
@@ -114,7 +115,7 @@ def test_a_server_that_is_killed_is_replaced(started: Callable[[], list[int]]) -
 def test_a_server_that_cannot_start_ends_the_sweep(started: Callable[[], list[int]]) -> None:
     stop, call = StopRequest(), (stub_calls.fail, ())
     with (
-        Workers(1, 1, call, stop, Deaths(), ForkServer(1, ["stub_death"])) as running,
+        closing(Workers(1, 1, call, stop, Deaths(), ForkServer(1, ["stub_death"]))) as running,
         pytest.raises(TrialError, match="ends while it imports its modules"),
     ):
         list(running.run(1))
@@ -124,7 +125,7 @@ def test_a_server_that_cannot_start_ends_the_sweep(started: Callable[[], list[in
 def test_workers_that_die_while_they_start_end_the_sweep(tmp_path: Path) -> None:
     call = (stub_calls.die_until, (tmp_path, 99, signal.SIGKILL))
     with (
-        Workers(1, 1, call, StopRequest(), lambda *_: False) as running,
+        closing(Workers(1, 1, call, StopRequest(), lambda *_: False)) as running,
         pytest.raises(TrialError, match=r"processes end while they start \(signal 9: Killed\)"),
     ):
         list(running.run(5))
@@ -155,10 +156,10 @@ def test_an_error_while_one_worker_ends_ends_the_others(
 
 def test_an_error_in_a_worker_is_raised_in_the_sweep(started: Callable[[], list[int]]) -> None:
     running, _ = workers((stub_calls.fail, ()))
-    with running, pytest.raises(StorageError, match="the database is gone"):
+    with closing(running), pytest.raises(StorageError, match="the database is gone"):
         list(running.run(2))
     running, _ = workers((stub_calls.break_down, ()))
-    with running, pytest.raises(RuntimeError, match="ZeroDivisionError") as caught:
+    with closing(running), pytest.raises(RuntimeError, match="ZeroDivisionError") as caught:
         list(running.run(2))
     assert "in break_down" in caught.value.__notes__[0]
     assert started() == []
@@ -171,7 +172,7 @@ def test_a_signal_to_a_worker_stops_all_of_them(
     """Sent as soon as the process exists: it has no module of its own then."""
     stop = StopRequest()
     running, deaths = workers((stub_calls.wait_for_stop, (tmp_path,)), stop)
-    with running:
+    with closing(running):
         running._running = [running._start()]
         os.kill(running._running[0].process.pid, number)
         running._running[0].send(running._call)
@@ -190,7 +191,7 @@ from mtdlab.sweep.workers import Workers
 import stub_calls, sys
 with stop_on_signals() as stop:
     call = (stub_calls.wait_for_stop, (Path({str(tmp_path)!r}),))
-    with Workers(2, 1, call, stop, lambda *_: False) as workers:
+    with closing(Workers(2, 1, call, stop, lambda *_: False)) as workers:
         assert list(workers.run(2)) == []
 sys.exit(stop.exit_code)
 """
