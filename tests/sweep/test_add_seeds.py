@@ -1,7 +1,7 @@
 """Studies that add seeds until their verdict is decided. Training itself is replaced."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +45,7 @@ def unclear(settings: TrainerSettings) -> float:
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'studies.db'}"
-
-
-@pytest.fixture
-def score(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[Any], None]]:
+def score(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Any], None]:
     """Sets the function that gives a trial's score; it may raise Interrupted."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: {})
@@ -67,8 +62,7 @@ def score(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[
 
         monkeypatch.setattr(trainer, "train_trial", train)
 
-    yield replace
-    worker.open_in_process.cache_clear()
+    return replace
 
 
 @pytest.fixture

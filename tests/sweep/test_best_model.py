@@ -15,43 +15,24 @@ from mtdlab import load_study
 from mtdlab.api.run import run_once
 from mtdlab.commands.show import _describe_study
 from mtdlab.commands.sweep_summary import summary_lines
-from mtdlab.config import Unit, make_settings, read_study
+from mtdlab.config import StudySpec, Unit, make_settings
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.store import Claim, FinishedTrial, Result, SavedModel, Store, list_studies
 from mtdlab.sweep import best_model, trainer
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import worker as workers
 from mtdlab.sweep.model_folders import kept_trial
-
-STUDY = """
-study: kept
-trainer:
-  encoder: ENCODER
-  corpus: CORPUS
-  evaluation: PAIRS
-  batch_size: 8
-  queue_size: 16
-  initial_queue_size: 4
-  steps: 4
-  evaluate_every: 2
-  learning_rate: 5e-3
-  precision: float32
-search: {ema_decay: [0.5, 0.75, 0.9]}
-seeds: [0, 1]
-"""
+from tests.sweep.conftest import TinyStudy
 
 
 @pytest.fixture
-def spec(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path, tmp_path: Path) -> Any:
-    text = STUDY.replace("ENCODER", str(tiny_encoder)).replace("CORPUS", str(tiny_corpus))
-    (tmp_path / "study.yaml").write_text(text.replace("PAIRS", str(tiny_pairs)))
-    yield read_study(tmp_path / "study.yaml")
-    workers.open_in_process.cache_clear()
+def spec(tiny_study: TinyStudy) -> StudySpec:
+    return tiny_study({"precision": "float32"})
 
 
 @pytest.fixture
-def of_one_seed(spec: Any) -> Any:
-    return read_study(spec.places.folder / "study.yaml", ["seeds=[0]"])
+def of_one_seed(tiny_study: TinyStudy) -> StudySpec:
+    return tiny_study({"precision": "float32"}, seeds=[0])
 
 
 def sweep(spec: Any, place: Path) -> runs.SweepResult:

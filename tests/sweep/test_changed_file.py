@@ -129,7 +129,6 @@ def test_workers_of_a_sweep_whose_study_was_replaced_run_nothing(
     with stop_on_signals() as stop, pytest.raises(MtdlabError, match="was replaced by that of"):
         worker.run_next(Job(first, url, tmp_path / "models"), stop)
     assert store.counts() == {"WAITING": 2}
-    worker.open_in_process.cache_clear()
 
 
 def test_a_study_of_methods_is_resumed_by_a_version_with_more_settings(tmp_path: Path) -> None:

@@ -55,10 +55,8 @@ def no_training() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    yield
-    worker.open_in_process.cache_clear()
 
 
 @pytest.fixture(scope="module")

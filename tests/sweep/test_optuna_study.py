@@ -33,11 +33,6 @@ seeds: [0]
 """
 
 
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'studies.db'}"
-
-
 def study(drawn: str, watched: str) -> StudySpec:
     text = DRAWN.replace("SAMPLER", drawn).replace("PRUNER", watched)
     return parse_study("drawn", text, [])

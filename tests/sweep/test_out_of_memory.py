@@ -1,7 +1,6 @@
 """A trial that runs out of memory: it fails with its reason, and the next one has the memory."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +9,11 @@ import torch
 from torch import Tensor
 
 from mtdlab import load_study
-from mtdlab.config import StudySpec, read_study
+from mtdlab.config import StudySpec
 from mtdlab.methods.base import Step
 from mtdlab.methods.mocose import MoCoSE
 from mtdlab.sweep import run as runs
-from mtdlab.sweep import worker as workers
-from tests.sweep.test_best_model import STUDY
+from tests.sweep.conftest import TinyStudy
 
 LARGE = 400_000_000
 """Bytes that the failing step holds."""
@@ -32,13 +30,8 @@ def device(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def spec(
-    tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path, tmp_path: Path, device: str
-) -> Iterator[StudySpec]:
-    text = STUDY.replace("ENCODER", str(tiny_encoder)).replace("CORPUS", str(tiny_corpus))
-    (tmp_path / "study.yaml").write_text(text.replace("PAIRS", str(tiny_pairs)))
-    yield read_study(tmp_path / "study.yaml", [f"trainer.device={device}", "seeds=[0]"])
-    workers.open_in_process.cache_clear()
+def spec(tiny_study: TinyStudy, device: str) -> StudySpec:
+    return tiny_study({"precision": "float32", "device": device}, seeds=[0])
 
 
 def held(device: str) -> int:

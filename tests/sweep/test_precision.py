@@ -1,6 +1,6 @@
 """A study computes with one precision, whichever machines its sweeps run on."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ Sweep = Callable[..., list[str]]
 
 
 @pytest.fixture
-def sweep(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Sweep]:
+def sweep(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Sweep:
     """Runs the study on a processor with given features; returns the precisions trained with."""
     used: list[str] = []
 
@@ -48,8 +48,7 @@ def sweep(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Sweep]:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: {})
     monkeypatch.setattr(trainer, "load_inputs", prepared)
-    yield call
-    workers.open_in_process.cache_clear()
+    return call
 
 
 def recorded(tmp_path: Path) -> str | None:

@@ -1,6 +1,6 @@
 """Trials are ranked by `select_by`, not by the metric that is reported."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,48 +10,24 @@ import pytest
 from stub_store import end_trial, new_store
 
 from mtdlab import load_study
-from mtdlab.config import Unit, read_study
+from mtdlab.config import Unit
 from mtdlab.errors import MtdlabError
 from mtdlab.store import FinishedTrial, Result
 from mtdlab.store.owner import this_process
 from mtdlab.sweep import run as runs
-from mtdlab.sweep import worker as workers
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.progress import Tally
+from tests.sweep.conftest import TinyStudy
 
-STUDY = """
-study: ranked
-select_by: SELECT_BY
-trainer:
-  encoder: ENCODER
-  corpus: CORPUS
-  evaluation: PAIRS
-  batch_size: 8
-  queue_size: 16
-  initial_queue_size: 4
-  steps: 6
-  evaluate_every: 2
-  learning_rate: 5e-3
-search: {ema_decay: [0.5, 0.75, 0.9]}
-seeds: [0, 1]
-pruner: PRUNER
-"""
 ReadStudy = Callable[..., Any]
 
 
 @pytest.fixture
-def spec_of(
-    tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path, tmp_path: Path
-) -> Iterator[ReadStudy]:
-    def read(select_by: str = "sts_dev", pruner: str = "none", more: str = "") -> Any:
-        text = STUDY.replace("ENCODER", str(tiny_encoder)).replace("CORPUS", str(tiny_corpus))
-        text = text.replace("PAIRS", str(tiny_pairs)).replace("PRUNER", pruner)
-        path = tmp_path / "study.yaml"
-        path.write_text(text.replace("SELECT_BY", select_by) + more)
-        return read_study(path)
+def spec_of(tiny_study: TinyStudy) -> ReadStudy:
+    def read(select_by: str = "sts_dev", pruner: str = "none", **keys: Any) -> Any:
+        return tiny_study({"steps": 6}, study="ranked", select_by=select_by, pruner=pruner, **keys)
 
-    yield read
-    workers.open_in_process.cache_clear()
+    return read
 
 
 def sweep(spec: Any, place: Path) -> tuple[runs.SweepResult, optuna.Study, pd.DataFrame]:
@@ -103,10 +79,8 @@ def test_a_pruner_compares_the_scores_that_rank_the_trials(
 
 
 def test_a_tpe_sampler_learns_from_the_dev_score(spec_of: ReadStudy, tmp_path: Path) -> None:
-    tpe = spec_of().text.replace("[0.5, 0.75, 0.9]", "{low: 0.5, high: 0.9}")
-    path = tmp_path / "tpe.yaml"
-    path.write_text(tpe + "sampler: tpe\ntrials: 2\n")
-    _, opened, trials = sweep(read_study(path), tmp_path)
+    drawn = {"search": {"ema_decay": {"low": 0.5, "high": 0.9}}, "sampler": "tpe", "trials": 2}
+    _, opened, trials = sweep(spec_of(**drawn), tmp_path)
     assert [trial.value for trial in opened.trials] == trials["sts_dev"].tolist()
 
 

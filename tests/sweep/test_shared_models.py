@@ -2,7 +2,7 @@
 
 import json
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from mtdlab import load_study, run_study
 from mtdlab.commands.show import _describe_study
 from mtdlab.commands.study_exchange import export_study, import_study
 from mtdlab.commands.sweep_summary import summary_fields, summary_lines
-from mtdlab.config import StudySpec, Unit, read_study
+from mtdlab.config import StudySpec, Unit
 from mtdlab.data_paths import RUN
 from mtdlab.errors import MtdlabError
 from mtdlab.store import Claim, Result, SavedModel, Store, list_studies
@@ -26,39 +26,15 @@ from mtdlab.sweep.doctor import examine
 from mtdlab.sweep.model_folders import CHECKPOINTS, kept_trial
 from mtdlab.sweep.monitor import TrialMonitor
 from mtdlab.sweep.shared_models import share_model
+from tests.sweep.conftest import TinyStudy
 
-STUDY = """
-study: kept
-trainer:
-  encoder: ENCODER
-  corpus: CORPUS
-  evaluation: PAIRS
-  batch_size: 8
-  queue_size: 16
-  initial_queue_size: 4
-  steps: 4
-  evaluate_every: 2
-  learning_rate: 5e-3
-search: {ema_decay: [0.5, 0.9]}
-seeds: [0]
-"""
 # memory is as remote as S3; `test_artifacts.py` and `test_shared_checkpoints.py` have all three
 LOCAL_AND_REMOTE = pytest.mark.parametrize("shared_url", ["file", "s3"], indirect=True)
 
 
 @pytest.fixture
-def spec(
-    tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path, tmp_path: Path
-) -> Iterator[StudySpec]:
-    text = STUDY.replace("ENCODER", str(tiny_encoder)).replace("CORPUS", str(tiny_corpus))
-    (tmp_path / "study.yaml").write_text(text.replace("PAIRS", str(tiny_pairs)))
-    yield read_study(tmp_path / "study.yaml")
-    workers.open_in_process.cache_clear()
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 's.db'}"
+def spec(tiny_study: TinyStudy) -> StudySpec:
+    return tiny_study(search={"ema_decay": [0.5, 0.9]}, seeds=[0])
 
 
 @pytest.fixture
@@ -194,7 +170,7 @@ def test_a_model_that_a_killed_machine_staged_is_published_by_another(
     sweep, shared_url, tmp_path, monkeypatch
 ) -> None:
     best = sweep("straight", f"file://{tmp_path / 'straight-shared'}").best.number
-    (tmp_path / "s.db").unlink()
+    (tmp_path / "studies.db").unlink()
     publish = trainer.publish_model
 
     def killed(folder: Path, model: Path, store: Store, claim: Claim) -> str:
@@ -310,7 +286,7 @@ def test_a_place_that_cannot_be_used_is_refused_before_anything_is_recorded(
     with pytest.raises(MtdlabError, match=sentence) as refused:
         sweep("a", place.replace("MODELS", str(tmp_path / "a")))
     assert refused.value.exit_code == 2
-    assert not (tmp_path / "s.db").exists()
+    assert not (tmp_path / "studies.db").exists()
 
 
 @pytest.mark.usefixtures("s3_url")
@@ -318,12 +294,12 @@ def test_a_missing_bucket_is_refused_before_anything_is_recorded(sweep, tmp_path
     with pytest.raises(MtdlabError, match="s3://misspelt cannot be used") as refused:
         sweep("a", "s3://misspelt")
     assert refused.value.exit_code == 2
-    assert not (tmp_path / "s.db").exists()
+    assert not (tmp_path / "studies.db").exists()
 
 
 @pytest.mark.usefixtures("spec")
 def test_run_study_takes_it_and_the_next_call_in_the_process_uses_it(tmp_path) -> None:
-    options: Any = {"storage": str(tmp_path / "s.db"), "models": tmp_path / "m", "jobs": 1}
+    options: Any = {"storage": str(tmp_path / "studies.db"), "models": tmp_path / "m", "jobs": 1}
     file = tmp_path / "study.yaml"
     assert not run_study(file, **options).model.is_shared
     overrides = {"seeds": [0, 1]}

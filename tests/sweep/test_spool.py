@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Pool, event
 
 from mtdlab import load_study
-from mtdlab.config import StudySpec, read_study
+from mtdlab.config import StudySpec
 from mtdlab.errors import StorageError
 from mtdlab.evaluation.items import similarities, values_in_points
 from mtdlab.store import Claim, Result, Store
@@ -21,7 +21,7 @@ from mtdlab.sweep import trainer
 from mtdlab.sweep import worker as workers
 from mtdlab.sweep.model_folders import kept_trial
 from mtdlab.sweep.spool import RESULT, load_result, save_result
-from tests.sweep.test_best_model import STUDY
+from tests.sweep.conftest import TinyStudy
 
 RESULT_OF_A_TRIAL = Result(
     "COMPLETE",
@@ -122,7 +122,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 
 @pytest.fixture
-def trained(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The EMA decays with which trials were trained."""
     train, trained = trainer.train, list[float]()
 
@@ -131,15 +131,12 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
         return train(settings, *arguments)
 
     monkeypatch.setattr(trainer, "train", counted)
-    yield trained
-    workers.open_in_process.cache_clear()
+    return trained
 
 
 @pytest.fixture
-def spec(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path, tmp_path: Path) -> StudySpec:
-    text = STUDY.replace("ENCODER", str(tiny_encoder)).replace("CORPUS", str(tiny_corpus))
-    (tmp_path / "study.yaml").write_text(text.replace("PAIRS", str(tiny_pairs)))
-    return read_study(tmp_path / "study.yaml", ["seeds=[0]"])
+def spec(tiny_study: TinyStudy) -> StudySpec:
+    return tiny_study({"precision": "float32"}, seeds=[0])
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,11 +60,6 @@ def score(settings: TrainerSettings, _watch: Any) -> Result:
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'studies.db'}"
-
-
-@pytest.fixture
 def study(tmp_path: Path) -> Callable[[str], Path]:
     def write(text: str) -> Path:
         path = tmp_path / "study.yaml"
@@ -75,11 +70,9 @@ def study(tmp_path: Path) -> Callable[[str], Path]:
 
 
 @pytest.fixture(autouse=True)
-def fresh_study(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+def fresh_study(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: {})
-    yield
-    workers.open_in_process.cache_clear()
 
 
 @pytest.fixture

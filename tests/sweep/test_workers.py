@@ -185,6 +185,7 @@ def test_a_signal_to_a_worker_stops_all_of_them(
 def test_a_signal_to_the_group_is_one_request(tmp_path: Path) -> None:
     """The sweep and both workers receive it, and the workers send it to the sweep."""
     script = f"""
+from contextlib import closing
 from pathlib import Path
 from mtdlab.sweep.signals import stop_on_signals
 from mtdlab.sweep.workers import Workers
