@@ -4,17 +4,16 @@ Letters: N batch, L tokens, D dimension of the encoder, P of the projection's ou
 """
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from mtdlab.encoders.dropout import Dropout
+from mtdlab.methods.base import Transformer
 from mtdlab.settings import Representation
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
     from mtdlab.encoders.pooling import Segments
 
 
@@ -32,9 +31,11 @@ def projection(
     By default that of the encoder. Without layers it is the identity.
     """
     widths = [dimension] + [output or dimension] * layers
-    return nn.Sequential(
-        *(_normed(before, after, dropout, eps) for before, after in itertools.pairwise(widths)),
+    blocks = (
+        (nn.Linear(before, after), nn.LayerNorm(after, eps=eps), nn.Dropout(dropout))
+        for before, after in itertools.pairwise(widths)
     )
+    return nn.Sequential(*(nn.Sequential(*block) for block in blocks))
 
 
 def predictor(
@@ -47,14 +48,9 @@ def predictor(
     """
     if layers == 0:
         return nn.Sequential()
-    widths = [dimension] + [hidden] * (layers - 1)
-    inner = [_normed(before, after, dropout, eps) for before, after in itertools.pairwise(widths)]
-    return nn.Sequential(*inner, nn.Linear(widths[-1], dimension), nn.Tanh())
-
-
-def _normed(before: int, after: int, dropout: float, eps: float) -> nn.Sequential:
-    norm = nn.LayerNorm(after, eps=eps)
-    return nn.Sequential(nn.Linear(before, after), norm, nn.Dropout(dropout))
+    inner = projection(dimension, layers - 1, dropout, eps, output=hidden)
+    last = nn.Linear(hidden if layers > 1 else dimension, dimension)
+    return nn.Sequential(*inner, last, nn.Tanh())
 
 
 @torch.no_grad()
@@ -101,7 +97,7 @@ class Branch(nn.Module):
 
     def __init__(
         self,
-        encoder: "PreTrainedModel",
+        encoder: Transformer,
         *,
         representation: Representation,
         dropout: float,
@@ -137,16 +133,16 @@ class Branch(nn.Module):
         return projected
 
 
-def word_table(encoder: "PreTrainedModel") -> nn.Module:
+def word_table(encoder: Transformer) -> nn.Module:
     """The table of word embeddings."""
     table: nn.Module = encoder.get_input_embeddings()
     return table
 
 
-def embedding_block(encoder: "PreTrainedModel") -> nn.Module:
+def embedding_block(encoder: Transformer) -> nn.Module:
     """The part of the encoder before its first layer, which MoCoSE's branches share.
 
     As in its published code; the average then leaves out the largest table of parameters.
     """
-    block: Any = getattr(encoder, "embeddings", None)
+    block = getattr(encoder, "embeddings", None)
     return block if isinstance(block, nn.Module) else word_table(encoder)

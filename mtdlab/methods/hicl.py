@@ -20,7 +20,7 @@ Letters: N batch, S segments of all sentences of a batch, D dimension.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from pydantic import SerializerFunctionWrapHandler, model_serializer
@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
 from mtdlab.device import Device
-from mtdlab.methods.base import Method, Step, Tokens, View
+from mtdlab.methods.base import Method, Step, Tokens, Transformer, View
 from mtdlab.methods.esimcse import ESimCSE, ESimCSESettings
 from mtdlab.methods.heads import SegmentMean
 from mtdlab.methods.losses import at_least_float32
@@ -40,8 +40,6 @@ from mtdlab.settings import TrainerSettings, setting
 from mtdlab.settings.trainer import Positive
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
     from mtdlab.encoders.pooling import Segments
 
 Backbone = Literal["simcse", "esimcse", "mocose", "sncse"]
@@ -82,7 +80,6 @@ class HiCLSettings(MoCoSESettings, ESimCSESettings, SNCSESettings):
 
     @classmethod
     def fill(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The defaults of the backbone."""
         method = BACKBONES.get(str(values.get("backbone", "simcse")))
         if method is None:
             return {}
@@ -135,11 +132,9 @@ class HiCLSettings(MoCoSESettings, ESimCSESettings, SNCSESettings):
 
     @property
     def encoder_copies(self) -> int:
-        """Number of sets of encoder weights in a checkpoint of the backbone."""
         return self.inner.encoder_copies
 
     def head_operations(self, width: int) -> float:
-        """Multiplications per sentence outside the encoder, by the backbone."""
         return self.inner.head_operations(width)
 
 
@@ -155,22 +150,18 @@ class HiCL(Method[HiCLSettings]):
     source = "Wu et al., Findings of EMNLP 2023"
     Settings = HiCLSettings
 
-    def __init__(self, encoder: "PreTrainedModel", settings: HiCLSettings, device: Device) -> None:
+    def __init__(self, encoder: Transformer, settings: HiCLSettings, device: Device) -> None:
         """Only the backbone makes random draws."""
         super().__init__(encoder, settings, device)
         self.backbone = BACKBONES[settings.backbone](encoder, settings.inner, device)
 
     @classmethod
-    def views(cls, settings: TrainerSettings) -> tuple[View, ...]:
-        """The views of the backbone."""
-        wrapping = cast("HiCLSettings", settings)
-        return BACKBONES[wrapping.backbone].views(wrapping.inner)
+    def views(cls, settings: Any) -> tuple[View, ...]:
+        return BACKBONES[settings.backbone].views(settings.inner)
 
     @classmethod
-    def views_differ(cls, settings: TrainerSettings) -> bool:
-        """As those of the backbone."""
-        wrapping = cast("HiCLSettings", settings)
-        return BACKBONES[wrapping.backbone].views_differ(wrapping.inner)
+    def views_differ(cls, settings: Any) -> bool:
+        return BACKBONES[settings.backbone].views_differ(settings.inner)
 
     def forward(self, step: int, views: Sequence[Tokens]) -> Step:
         """α times the local loss, 1 − α times the backbone's, and β times the entailment term."""
@@ -187,28 +178,22 @@ class HiCL(Method[HiCLSettings]):
         return replace(result, loss=loss)
 
     def use_pooler(self, pooler: nn.Module | None) -> None:
-        """Offer the encoder's pre-trained pooler to the backbone."""
         self.backbone.use_pooler(pooler)
 
     def selection_head(self) -> nn.Module | None:
-        """That of the backbone."""
         return self.backbone.selection_head()
 
     def update(self, step: int, result: Step) -> None:
-        """The updates of the backbone."""
         self.backbone.update(step, result)
 
     def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """The keys of the backbone, unit vectors (N, D)."""
         return self.backbone.keys(ids, mask)
 
     def parts(self) -> dict[str, nn.Module]:
-        """The parts of the backbone."""
         return self.backbone.parts()
 
     @classmethod
     def describe(cls, settings: HiCLSettings) -> str:
-        """Sentences for the model card: the source of the negatives."""
         backbone = BACKBONES[settings.backbone]
         return (
             f"Its loss was that of {backbone.title} on sentences in segments of "

@@ -51,6 +51,10 @@ class MixCSE(TwoPass[MixCSESettings]):
     name = "mixcse"
     title = "MixCSE"
     source = "Zhang et al., AAAI 2022"
+    negatives = (
+        "Its negatives were the other sentences of a batch of {settings.batch_size}, and mixtures "
+        "of them with the sentence itself, of weight {settings.mixing_weight}."
+    )
     Settings = MixCSESettings
 
     def forward(self, step: int, views: Sequence[Tokens]) -> Step:  # noqa: ARG002
@@ -69,14 +73,6 @@ class MixCSE(TwoPass[MixCSESettings]):
         cosines = torch.cat([cosines, mixed(first, second, self.settings.mixing_weight)], dim=1)
         labels = torch.arange(len(first), device=first.device)
         return cross_entropy(cosines / self.settings.temperature, labels)
-
-    @classmethod
-    def describe(cls, settings: MixCSESettings) -> str:
-        """A sentence for the model card: the source of the negatives."""
-        return (
-            f"Its negatives were the other sentences of a batch of {settings.batch_size}, and "
-            f"mixtures of them with the sentence itself, of weight {settings.mixing_weight}."
-        )
 
 
 def mix(vectors: Tensor, weight: float) -> Tensor:

@@ -5,9 +5,8 @@ Letters: N batch, L tokens, V queue rows in use, P dimension of queries, keys an
 """
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +14,7 @@ from torch.nn.functional import normalize
 
 from mtdlab.device import Device
 from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
-from mtdlab.methods.base import Method, Step, Tokens, View, evaluation_mode
+from mtdlab.methods.base import Method, Step, Tokens, Transformer, View, evaluation_mode
 from mtdlab.methods.heads import (
     Branch,
     copy_pooler,
@@ -29,11 +28,7 @@ from mtdlab.methods.mocose_settings import MoCoSESettings, parse_slices
 from mtdlab.methods.momentum import averaged_pairs, draw_weights, ema_update, make_target
 from mtdlab.methods.perturbations import EmbeddingNoise, Fgsm, changed_share, with_gradient
 from mtdlab.methods.queue import KeyQueue, PublishedQueue, centroids
-from mtdlab.settings import TrainerSettings
 from mtdlab.settings.schedules import ema_decay_at
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
 
 
 class MoCoSE(Method[MoCoSESettings]):
@@ -45,11 +40,14 @@ class MoCoSE(Method[MoCoSESettings]):
     name = "mocose"
     title = MoCoSESettings.title
     source = "Cao et al., Findings of ACL 2022"
+    negatives = (
+        "Its negatives came from a queue of {settings.queue_size} keys of a momentum encoder (EMA "
+        "decay {settings.ema_decay}), in batches of {settings.batch_size}: a maximum traceable "
+        "distance of {settings.mtd:.2f} steps."
+    )
     Settings = MoCoSESettings
 
-    def __init__(
-        self, encoder: "PreTrainedModel", settings: MoCoSESettings, device: Device
-    ) -> None:
+    def __init__(self, encoder: Transformer, settings: MoCoSESettings, device: Device) -> None:
         """The order of construction fixes the order of random draws."""
         super().__init__(encoder, settings, device)
         width = settings.prediction_dim or int(encoder.config.hidden_size)
@@ -90,10 +88,10 @@ class MoCoSE(Method[MoCoSESettings]):
         self.train()
 
     @classmethod
-    def views(cls, settings: TrainerSettings) -> tuple[View, ...]:
+    def views(cls, settings: Any) -> tuple[View, ...]:
         """The views of the online and of the target branch; one view for both if they are equal."""
         views = super().views(settings)
-        if getattr(settings, "augmented_branch", "online") == "online":
+        if settings.augmented_branch == "online":
             return views
         changes = [view.augmentation for view in views]
         swapped = zip(views, changes[::-1], strict=True)
@@ -134,7 +132,6 @@ class MoCoSE(Method[MoCoSESettings]):
         return Step(loss, normalize(at_least_float32(keys.detach()), dim=1), measures)
 
     def update(self, step: int, result: Step) -> None:
-        """Average the target branch and enqueue the keys."""
         self.fgsm.keep_gradient()
         if self.settings.ema_order == "after-step":
             self.average(ema_decay_at(step, self.settings))
@@ -149,7 +146,6 @@ class MoCoSE(Method[MoCoSESettings]):
         return normalize(at_least_float32(keys), dim=1)
 
     def parts(self) -> dict[str, nn.Module]:
-        """Encoder, heads, dropout generator, target branch, queue."""
         heads = {
             "pooler": self.online.pooler,
             "projection": self.online.projection,
@@ -162,15 +158,6 @@ class MoCoSE(Method[MoCoSESettings]):
             "target": self.target,
             "queue": self.queue,
         }
-
-    @classmethod
-    def describe(cls, settings: MoCoSESettings) -> str:
-        """A sentence for the model card: the source of the negatives."""
-        return (
-            f"Its negatives came from a queue of {settings.queue_size} keys of a momentum encoder "
-            f"(EMA decay {settings.ema_decay}), in batches of {settings.batch_size}: a maximum "
-            f"traceable distance of {settings.mtd:.2f} steps."
-        )
 
     def average(self, decay: float) -> None:
         """EMA update of the target branch (equation 2)."""
@@ -194,9 +181,10 @@ class MoCoSE(Method[MoCoSESettings]):
         twin = self.noise(words[-1], masks[-1])
         with self.device.autocast():
             queries = self.predictor(self.online(noisy, masks[0], self.dropout))
-            with torch.set_grad_enabled(not self.settings.detach_keys), self._target_mode():
-                dropout = self.dropout if self.settings.target_dropout else NO_DROPOUT
-                keys = self.target(twin, masks[-1], dropout)
+            gradients, drops = not self.settings.detach_keys, self.settings.target_dropout
+            still = evaluation_mode(self.target, wanted=not drops)
+            with torch.set_grad_enabled(gradients), still:
+                keys = self.target(twin, masks[-1], self.dropout if drops else NO_DROPOUT)
         return queries, keys
 
     def loss(self, queries: Tensor, keys: Tensor) -> Tensor:
@@ -217,7 +205,3 @@ class MoCoSE(Method[MoCoSESettings]):
         first = with_gradient(words[0])
         (gradient,) = torch.autograd.grad(self.loss(*self.encode(words, masks)), first)
         return gradient
-
-    def _target_mode(self) -> AbstractContextManager[None]:
-        """Evaluation mode if the target has no dropout; the modes of all modules are restored."""
-        return nullcontext() if self.settings.target_dropout else evaluation_mode(self.target)

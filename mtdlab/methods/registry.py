@@ -47,11 +47,6 @@ def method_names() -> list[str]:
     return [*BUILTIN, *sorted(others - set(BUILTIN))]
 
 
-def is_builtin(name: str) -> bool:
-    """Whether a method is built in."""
-    return name in BUILTIN
-
-
 def find_method(name: str) -> "type[Method[Any]]":
     """A method by its name. Raises MtdlabError if it is unknown or cannot be imported."""
     if name in BUILTIN:
@@ -59,9 +54,8 @@ def find_method(name: str) -> "type[Method[Any]]":
         return found
     if name in _imported:
         return _imported[name]
-    for point in entry_points(group=GROUP):
-        if point.name == name:
-            return _load(name, point)
+    for point in entry_points(group=GROUP, name=name):
+        return _load(name, point)
     raise MtdlabError(
         f"method {name!r} is not known; {nearest(name, method_names())} "
         "(import the file of a custom method with --import)"
@@ -117,6 +111,9 @@ def settings_class(name: str) -> "type[TrainerSettings]":
     return find_method(name).Settings
 
 
+_DESCRIBED = ("symbol", "unit", "description", "default")
+
+
 def describe_method(name: str) -> dict[str, Any]:
     """The record of a method in a study: its title, and the metadata of its settings.
 
@@ -130,13 +127,8 @@ def describe_method(name: str) -> dict[str, Any]:
     return {
         "title": titled.title,
         "settings": {
-            setting.name: {
-                "symbol": setting.symbol,
-                "unit": setting.unit,
-                "description": setting.description,
-                "default": setting.default,
-            }
-            for setting in settings_of(settings).values()
+            name: {each: getattr(setting, each) for each in _DESCRIBED}
+            for name, setting in settings_of(settings).items()
         },
     }
 
