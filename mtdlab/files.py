@@ -40,7 +40,8 @@ def new_folder(target: Path, *, replace: bool = False, needed: int = 0) -> Itera
         _unfinished.add(building)
         try:
             yield building
-            _sync_all(building)
+            for path in (*building.rglob("*"), building):
+                sync(path)
             if replace:
                 replace_folder(target, building)
             else:
@@ -114,14 +115,6 @@ def _naming_space(folder: Path, needed: int) -> Iterator[None]:
         if isinstance(error, SafetensorError):
             raise OSError(str(error)) from error
         raise
-
-
-def _sync_all(folder: Path) -> None:
-    """Sync a folder and everything in it."""
-    for root, _, names in os.walk(folder):
-        for name in names:
-            sync(Path(root) / name)
-        sync(Path(root))
 
 
 def sync(path: Path) -> None:

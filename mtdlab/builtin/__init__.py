@@ -3,8 +3,6 @@
 The texts are files of this package, written by `mtdlab.builtin.generate`.
 """
 
-from __future__ import annotations
-
 import gzip
 from functools import cache
 from pathlib import Path

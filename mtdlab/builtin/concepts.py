@@ -6,8 +6,6 @@ depends on the tree alone, not on spelling. The tables are plain text: one line 
 between concepts, `,` between synonyms.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 

@@ -4,8 +4,6 @@ The gold similarity of two events is computed here from their concepts; their wo
 does not affect it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from random import Random
@@ -128,18 +126,20 @@ shout: policeman person/child > person | | place/town > place/care
 """
 
 
+Fillers = tuple[tuple[Concept, ...], tuple[Concept, ...]]
+"""Usual and rare concepts for a role."""
+
+
 @dataclass(frozen=True)
 class Scene:
-    """Usual and rare concepts for each role of one action."""
+    """What fills each role of one action."""
 
-    agents: tuple[tuple[Concept, ...], tuple[Concept, ...]]
-    patients: tuple[tuple[Concept, ...], tuple[Concept, ...]]
-    places: tuple[tuple[Concept, ...], tuple[Concept, ...]]
+    agents: Fillers
+    patients: Fillers
+    places: Fillers
 
 
-def _fillers(
-    concepts: dict[str, Concept], text: str
-) -> tuple[tuple[Concept, ...], tuple[Concept, ...]]:
+def _fillers(concepts: dict[str, Concept], text: str) -> Fillers:
     usual, _, rare = text.partition(">")
     first, second = (
         tuple(c for kind in part.split() for c in concepts_under(concepts, kind))
@@ -194,7 +194,7 @@ WEIGHTS = {
 _MISSING_WEIGHT = 0.5
 
 
-def _draw(rng: Random, fillers: tuple[tuple[Concept, ...], tuple[Concept, ...]]) -> Concept:
+def _draw(rng: Random, fillers: Fillers) -> Concept:
     usual, rare = fillers
     return rng.choice(usual if rng.random() < _USUAL else rare)
 

@@ -7,8 +7,6 @@ each of which can be worded in many ways. Seeds are fixed, so that the texts are
 machine.
 """
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Iterable
 from dataclasses import replace

@@ -10,8 +10,6 @@ words of the templates, which are learned quickly.
 Letters: N batch, L tokens, V vocabulary, M masked positions of a batch.
 """
 
-from __future__ import annotations
-
 import re
 import string
 import sys

@@ -103,7 +103,6 @@ def _words(state: Mapping[str, Any]) -> Tensor:
 
 
 def _generator_state(words: Tensor) -> Any:
-    """The inverse of `_words`."""
     high, low, inc_high, inc_low, has_half, half = map(int, words.numpy().view(np.uint64))
     return {
         "bit_generator": "PCG64",

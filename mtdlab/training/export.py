@@ -10,7 +10,6 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +83,7 @@ Spearman x 100 of cosine similarity; {representation}.{no_gain}
 
 {facts}
 
-Method: {source}, as implemented in mtdlab{preset}.
+Method: {source}, as implemented in mtdlab, preset {preset}.
 
 {settings}
 
@@ -105,48 +104,25 @@ import mtdlab
 vectors = mtdlab.load_encoder("this folder").encode(["A sentence.", "Another one."])"""
 
 
-@dataclass(frozen=True)
-class MethodText:
-    """The parts of a card that depend on the method.
-
-    Attributes:
-        title: completes "A sentence encoder trained by".
-        source: the method's name and paper.
-        text: sentences on the source of the negatives.
-    """
-
-    title: str
-    source: str
-    text: str
-
-
-def method_text(settings: TrainerSettings) -> MethodText:
-    """The method's parts of the card."""
-    method = find_method(settings.method)
-    return MethodText(method.title, f"{method.title} ({method.source})", method.describe(settings))
-
-
-def model_card(run: Mapping[str, Any], method: MethodText, saved: Iterable[str]) -> str:
+def model_card(run: Mapping[str, Any], settings: TrainerSettings, saved: Iterable[str]) -> str:
     """The card as Markdown. run: content of `run.json`; saved: names of the other saved parts."""
-    settings = run["settings"]
-    preset = settings.get("preset")
-    representation = Representation.of(settings)
-    known = representation in map(Representation, SENTENCE_TRANSFORMER_POOLING)
+    method, representation = find_method(settings.method), describe(settings.representation)
+    known = settings.representation in map(Representation, SENTENCE_TRANSFORMER_POOLING)
     return _CARD.format(
-        **vars(method),
-        steps=settings["steps"],
-        selection=_selection(settings["select_on"]),
-        representation=describe(representation),
-        preset=f", preset {preset}" if preset else "",
+        title=method.title,
+        text=method.describe(settings),
+        source=f"{method.title} ({method.source})",
+        steps=settings.steps,
+        selection=_selection(settings.select_on),
+        representation=representation,
+        preset=settings.preset,
         saved=", ".join(saved),
         best_step=run["best_step"],
-        use=_SENTENCE_TRANSFORMER
-        if known
-        else _OTHER.format(representation=describe(representation)),
+        use=_SENTENCE_TRANSFORMER if known else _OTHER.format(representation=representation),
         scores=_score_table(run["scores"], run["scores_before"]),
         no_gain=_describe_no_gain(run["scores"], run["scores_before"]),
         facts=_table("", "", {name: run[name] for name in _FACTS if name in run}),
-        settings=_table("setting", "value", settings),
+        settings=_table("setting", "value", run["settings"]),
     )
 
 
@@ -206,12 +182,24 @@ def save_model(
     """
     folder = folder.absolute()
     check_model_folder(folder)
-    run = _run(settings, outcome, facts)
+    run = {
+        "mtd": settings.mtd,
+        "seed": settings.seed,
+        "best_step": outcome.best_step,
+        "scores": _finite_scores(outcome.all_scores()),
+        "scores_before": _finite_scores(outcome.all_scores_before()),
+        "settings": settings.model_dump(),
+        **facts,
+    }
     needed = sum(tensor.nbytes for state in outcome.states.values() for tensor in state.values())
     with new_folder(folder, replace=True, needed=needed) as building:
         _write_encoder(building, settings, inputs, outcome)
-        _write_other_parts((building / RUN).parent, outcome, run)
-        card = model_card(run, method_text(settings), sorted(_other_parts(outcome)))
+        others = sorted(outcome.states.keys() - {"encoder"})
+        (building / RUN).parent.mkdir()
+        for name in others:
+            save_file(outcome.states[name], (building / RUN).with_name(f"{name}.safetensors"))
+        _write_json(building / RUN, run)
+        card = model_card(run, settings, others)
         (building / "README.md").write_text(card, encoding="utf-8")
         _verify_score(building, settings, inputs, outcome)
         _make_readable(building)
@@ -237,18 +225,6 @@ def locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def _run(settings: TrainerSettings, outcome: Outcome, facts: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "mtd": settings.mtd,
-        "seed": settings.seed,
-        "best_step": outcome.best_step,
-        "scores": _finite_scores(outcome.all_scores()),
-        "scores_before": _finite_scores(outcome.all_scores_before()),
-        "settings": settings.model_dump(),
-        **facts,
-    }
-
-
 def _finite_scores(scores: Mapping[str, float]) -> dict[str, float]:
     return {task: score for task, score in scores.items() if math.isfinite(score)}
 
@@ -267,45 +243,20 @@ def _write_encoder(
     kind = SENTENCE_TRANSFORMER_POOLING.get(settings.pooling)
     if kind is None:
         return  # SentenceTransformer lacks the others: it opens the folder, with another pooling
-    module = "sentence_transformers.models."
-    width = int(model.config.hidden_size)
+    module, limit = "sentence_transformers.models.", inputs.encoder.token_limit(MAX_LENGTH)
+    modes = {f"pooling_mode_{each}": each == kind for each in SENTENCE_TRANSFORMER_POOLING.values()}
     (folder / "1_Pooling").mkdir()
-    _write_json(
-        folder / "modules.json",
-        [
+    files = {
+        "modules.json": [
             {"idx": 0, "name": "0", "path": "", "type": module + "Transformer"},
             {"idx": 1, "name": "1", "path": "1_Pooling", "type": module + "Pooling"},
         ],
-    )
-    _write_json(
-        folder / "1_Pooling" / "config.json",
-        {
-            "word_embedding_dimension": width,
-            **{
-                f"pooling_mode_{each}": each == kind
-                for each in SENTENCE_TRANSFORMER_POOLING.values()
-            },
-        },
-    )
-    _write_json(
-        folder / "sentence_bert_config.json",
-        {
-            "max_seq_length": inputs.encoder.token_limit(MAX_LENGTH),
-            "do_lower_case": False,
-        },
-    )
-    _write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": "cosine"})
-
-
-def _write_other_parts(folder: Path, outcome: Outcome, run: Mapping[str, Any]) -> None:
-    folder.mkdir()
-    for name in _other_parts(outcome):
-        save_file(outcome.states[name], folder / f"{name}.safetensors")
-    _write_json(folder / RUN.name, run)
-
-
-def _other_parts(outcome: Outcome) -> set[str]:
-    return outcome.states.keys() - {"encoder"}
+        "1_Pooling/config.json": {"word_embedding_dimension": model.config.hidden_size, **modes},
+        "sentence_bert_config.json": {"max_seq_length": limit, "do_lower_case": False},
+        "config_sentence_transformers.json": {"similarity_fn_name": "cosine"},
+    }
+    for name, value in files.items():
+        _write_json(folder / name, value)
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -119,7 +119,7 @@ def start(settings: TrainerSettings, inputs: RunInputs) -> RunState:
 def train(
     settings: TrainerSettings,
     inputs: RunInputs,
-    on_step: OnStep,
+    on_step: OnStep | None = None,
     state: RunState | None = None,
 ) -> Outcome:
     """Train one encoder and score its best checkpoint, selected on the data of `select_on`.
@@ -165,7 +165,8 @@ def train(
             state.best.consider(step, evaluation.score, vectors, method.parts())
         state.step += 1
         state.seconds = time.perf_counter() - began
-        on_step(state.step, evaluation)
+        if on_step is not None:
+            on_step(state.step, evaluation)
 
     outcome = _finish(settings, inputs, embedder, state, began)
     return replace(outcome, peak_memory=device.peak_memory()) if from_here else outcome

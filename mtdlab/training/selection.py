@@ -6,13 +6,12 @@ Letters: S distinct sentences, D dimension.
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
 from analysis.data.tasks import STS
-from mtdlab.encoders.embed import MAX_LENGTH, Embedder, Sentences, Vectors, collect_with
+from mtdlab.encoders.embed import MAX_LENGTH, Sentences, Vectors, collect_with
 from mtdlab.encoders.loading import Encoder
 from mtdlab.evaluation.external import DevSelection
 from mtdlab.evaluation.pairs import evaluation_folder, load_pairs
@@ -111,18 +110,7 @@ def _suite(
     return Suite(found, folder, collect_with(tokenizer, limit, prompt), pairs)
 
 
-class Selection(Protocol):
-    """Graded pairs, `StsTask`, the average of several sets, or dev data of another task."""
-
-    def measure(self, embedder: Embedder) -> tuple[Vectors, Evaluation]:
-        """Score and geometry of an encoder, and the vectors (S, D) of the pairs.
-
-        Raises:
-            TrialError: where one of them is not finite.
-        """
-
-
-def selection_of(settings: TrainerSettings, inputs: RunInputs) -> Selection:
+def selection_of(settings: TrainerSettings, inputs: RunInputs) -> StsTask | DevSelection:
     """What `select_on` names. Raises MtdlabError for data that are missing or damaged."""
     if settings.select_on.endswith(DEV):
         return DevSelection(settings.select_on, inputs.external, inputs.dev)
