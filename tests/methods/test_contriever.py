@@ -7,48 +7,25 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
-from pydantic import ValidationError
 from torch import Tensor
 
-from mtdlab.config import TrainerSettings, make_settings
+from mtdlab.config import TrainerSettings
 from mtdlab.device import choose_device
 from mtdlab.encoders.loading import load_encoder
-from mtdlab.methods.base import View
-from mtdlab.methods.contriever import (
-    Contriever,
-    ContrieverSettings,
-    Crops,
-    keep_tokens,
-    queue_loss,
-)
-from mtdlab.settings import Representation
+from mtdlab.methods.contriever import Contriever, ContrieverSettings, Crops, queue_loss
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start
+from tests.methods.oracles import draw, info_nce
 
 Settings = Callable[..., TrainerSettings]
-Array = NDArray[np.float64]
 CPU = torch.device("cpu")
-
-
-def draw(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-def slow_loss(queries: Array, keys: Array, queue: Array, temperature: float) -> float:
-    """-log [exp(q.k/t) / (exp(q.k/t) + sum over the queue of exp(q.l/t))], a mean over rows."""
-    total = 0.0
-    for query, key in zip(queries, keys, strict=True):
-        positive = math.exp(float(query @ key) / temperature)
-        negatives = [math.exp(float(query @ each) / temperature) for each in queue]
-        total -= math.log(positive / (positive + math.fsum(negatives)))
-    return total / len(queries)
 
 
 @pytest.mark.parametrize(("count", "queued", "temperature"), [(1, 3, 1.0), (4, 7, 0.5), (3, 0, 1)])
 def test_the_loss_is_its_formula(count: int, queued: int, temperature: float) -> None:
     queries, keys, queue = draw(count, 5), draw(count, 5, seed=1), draw(queued, 5, seed=2)
-    slow = slow_loss(queries.numpy(), keys.numpy(), queue.numpy(), temperature)
+    rows = (each.numpy() for each in (queries, keys, queue))
+    slow = info_nce(*rows, temperature, in_batch=False, similarity=np.dot)
     assert float(queue_loss(queries, keys, queue, temperature)) == pytest.approx(slow, abs=1e-12)
 
 
@@ -111,13 +88,6 @@ def test_short_documents_keep_a_token(lengths: list[int]) -> None:
         ] * len(lengths)
 
 
-def test_tokens_are_kept_in_their_order() -> None:
-    kept = torch.tensor([[True, False, True], [True, True, True]])
-    ids, mask = keep_tokens(torch.tensor([[5, 6, 7], [8, 9, 4]]), kept)
-    assert ids.tolist() == [[5, 7, 0], [8, 9, 4]]
-    assert mask.tolist() == [[1, 1, 0], [1, 1, 1]]
-
-
 def contriever(settings_of: Settings, **changed: Any) -> ContrieverSettings:
     settings = settings_of(
         **{"method": "contriever", "batch_size": 4, "max_length": 24, "steps": 6} | changed
@@ -154,53 +124,3 @@ def test_keys_with_dropout_differ_from_step_to_step(settings_of: Settings) -> No
         assert other is not None
         found.append(torch.equal(one, other))
     assert found == [True, False]
-
-
-def test_the_defaults_are_the_published_ones() -> None:
-    settings = make_settings(method="contriever")
-    assert isinstance(settings, ContrieverSettings)
-    assert settings.mtd == pytest.approx(2064)
-    assert settings.representation == Representation("mean")
-    assert (settings.ema_decay, settings.queue_size, settings.batch_size) == (0.9995, 131072, 2048)
-    assert (settings.warmup_steps, settings.steps, settings.learning_rate) == (20000, 500000, 5e-5)
-    assert (settings.temperature, settings.max_length, settings.deletion_rate) == (0.05, 256, 0.1)
-    assert (settings.crop_min, settings.crop_max, settings.normalise) == (0.05, 0.5, False)
-    assert settings.initial_queue_size == settings.queue_size
-    assert Contriever.views(settings) == (View(document=True),)
-    assert "2064.00 steps" in Contriever.describe(settings)
-
-
-def test_the_multilingual_one_has_an_mtd_of_1008() -> None:
-    settings = make_settings(
-        method="contriever", ema_decay=0.999, queue_size=32768, batch_size=4096
-    )
-    assert settings.mtd == pytest.approx(1008)
-
-
-def test_a_smaller_batch_keeps_the_queue_at_64_batches() -> None:
-    settings = make_settings(method="contriever", batch_size=32, steps=500)
-    assert isinstance(settings, ContrieverSettings)
-    assert (settings.queue_size, settings.initial_queue_size) == (2048, 2048)
-    assert settings.warmup_steps == 20
-    assert settings.mtd == pytest.approx(2064)
-    given = make_settings(method="contriever", batch_size=32, queue_size=100, warmup_steps=3)
-    assert isinstance(given, ContrieverSettings)
-    assert (given.queue_size, given.initial_queue_size, given.warmup_steps) == (100, 100, 3)
-
-
-@pytest.mark.parametrize(
-    ("changed", "reason"),
-    [
-        ({"queue_size": 0}, "greater than or equal to 1"),
-        ({"queue_size": 8, "initial_queue_size": 9}, "initial_queue_size 9 exceeds queue_size 8"),
-        ({"crop_min": 0.6}, "crop_min 0.6 exceeds crop_max 0.5"),
-        ({"crop_max": 1.5}, "less than or equal to 1"),
-        ({"deletion_rate": 1.0}, "less than 1"),
-        ({"prompt": "a {sentence}"}, "documents, which have no prompt"),
-        ({"warmup_steps": 10, "steps": 10}, "warmup_steps 10 leaves no step"),
-    ],
-    ids=str,
-)
-def test_settings_that_cannot_be_trained_are_refused(changed: dict[str, Any], reason: str) -> None:
-    with pytest.raises(ValidationError, match=reason):
-        make_settings(method="contriever", **changed)

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from pydantic import ValidationError
 from torch import Tensor, nn
 
 from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.device import Device
 from mtdlab.encoders.embed import Embedder
-from mtdlab.evaluation.sts import Evaluation
 from mtdlab.methods.base import Tokens, View
 from mtdlab.methods.losses import info_nce
 from mtdlab.methods.mocose import MoCoSE
@@ -23,13 +21,10 @@ from mtdlab.methods.simcse import SimCSE
 from mtdlab.training.batches import BatchOrder
 from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import train
+from tests.training.conftest import run
 
 Settings = Callable[..., TrainerSettings]
 CPU = Device(torch.device("cpu"), torch.float32)
-
-
-def ignore(_step: int, _evaluation: Evaluation | None) -> None:
-    """A step callback that does nothing."""
 
 
 def model_of(settings: TrainerSettings) -> tuple[MoCoSE, Tensor, Tensor]:
@@ -211,10 +206,10 @@ def test_each_branch_reads_its_own_view(
 
     monkeypatch.setattr(MoCoSE, "encode", watched)
     inputs = load_inputs(settings)
-    changed = train(settings, TwoViews(**vars(inputs)), ignore).curve["loss"]
+    changed = train(settings, TwoViews(**vars(inputs))).curve["loss"]
     assert np.isfinite(changed).all()
     assert all(target == online + 1 for online, target in seen)
-    assert not np.array_equal(changed, train(settings, inputs, ignore).curve["loss"])
+    assert not np.array_equal(changed, train(settings, inputs).curve["loss"])
 
 
 @pytest.mark.parametrize(
@@ -224,7 +219,7 @@ def test_augmentations_are_on_in_training_only(settings_of: Settings, augmentati
     settings = settings_of(augmentation=augmentation, steps=4, fgsm_epsilon=0.0)
     inputs = load_inputs(settings)
     outcome, plain = (
-        train(each, inputs, ignore)
+        train(each, inputs)
         for each in (settings, settings.model_copy(update={"augmentation": "none"}))
     )
     assert not np.array_equal(outcome.curve["loss"], plain.curve["loss"])
@@ -240,9 +235,7 @@ def test_the_average_before_the_target_changes_nothing_at_the_first_step(
     settings_of: Settings,
 ) -> None:
     first, second = (
-        train(
-            settings := settings_of(ema_order=order, ema_decay=0.5), load_inputs(settings), ignore
-        ).curve["loss"]
+        run(settings_of(ema_order=order, ema_decay=0.5)).curve["loss"]
         for order in ("after-step", "before-target")
     )
     # with a constant decay, both orders have averaged once before the second step's pass
@@ -256,11 +249,6 @@ def test_every_key_has_the_prediction_dimension(settings_of: Settings) -> None:
     assert model.queue.negatives().shape[1] == 6
     sizes = {one.out_features for one in model.predictor.modules() if isinstance(one, nn.Linear)}
     assert sizes == {9, 6}
-
-
-def test_without_a_projection_the_dimension_is_the_encoders() -> None:
-    with pytest.raises(ValidationError, match="needs projection_layers of 1 or more"):
-        make_settings(prediction_dim=6, projection_layers=0)
 
 
 def test_operations_of_the_heads_by_hand() -> None:

@@ -129,7 +129,7 @@ def test_a_token_cut_off_zeroes_a_share_of_each_sentence(
     seed: int, share: float, counts: tuple[int, ...]
 ) -> None:
     words = numbered()
-    cut = cut_tokens(words, MASK, share, stream(seed))
+    cut = cut_tokens(words, MASK, stream(seed), share)
     gone = (cut == 0).all(dim=2)
     assert gone.sum(dim=1).tolist() == list(counts)
     assert not gone[:, 0].any()
@@ -142,7 +142,7 @@ def test_a_feature_cut_off_zeroes_the_same_dimensions_along_a_sentence(
     share: float, count: int
 ) -> None:
     words = numbered()
-    cut = cut_features(words, MASK, share, stream())
+    cut = cut_features(words, MASK, stream(), share)
     dimensions = []
     for row, length in enumerate(LENGTHS):
         gone = cut[row, :length] == 0
@@ -156,11 +156,11 @@ def test_a_feature_cut_off_zeroes_the_same_dimensions_along_a_sentence(
 
 def test_every_token_and_dimension_is_drawn_eventually() -> None:
     words, draws = numbered(), stream()
-    tokens = sum((cut_tokens(words, MASK, 0.3, draws)[0, :, 0] == 0).float() for _ in range(600))
+    tokens = sum((cut_tokens(words, MASK, draws, 0.3)[0, :, 0] == 0).float() for _ in range(600))
     assert isinstance(tokens, Tensor)
     assert tokens[0] == 0
     assert torch.allclose(tokens[1:] / 600, torch.full((9,), 1 / 3), atol=0.08)
-    features = sum((cut_features(words, MASK, 0.3, draws)[0, 0] == 0).float() for _ in range(600))
+    features = sum((cut_features(words, MASK, draws, 0.3)[0, 0] == 0).float() for _ in range(600))
     assert isinstance(features, Tensor)
     assert torch.allclose(features / 600, torch.full((20,), 0.3), atol=0.08)
 
@@ -183,7 +183,7 @@ def test_views_differ_and_the_same_seed_gives_the_same_draws() -> None:
     assert torch.equal(noise_of(every, seed=3)(words, MASK), first)
     draws = stream(3 + OFFSET)
     by_hand = shuffle_positions(words, MASK, draws)
-    by_hand = cut_features(cut_tokens(by_hand, MASK, 0.3, draws), MASK, 0.1, draws)
+    by_hand = cut_features(cut_tokens(by_hand, MASK, draws, 0.3), MASK, draws, 0.1)
     assert torch.equal(first, by_hand)
 
 
@@ -221,7 +221,7 @@ def test_the_published_shuffle_is_one_permutation_of_positions_for_a_batch() -> 
 
 def test_gradients_reach_the_entries_that_were_not_cut() -> None:
     words = numbered().requires_grad_()
-    cut = cut_tokens(words, MASK, 0.5, stream())
+    cut = cut_tokens(words, MASK, stream(), 0.5)
     cut.sum().backward()
     assert words.grad is not None
     assert torch.equal(words.grad, (cut != 0).float())

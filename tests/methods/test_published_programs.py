@@ -21,7 +21,6 @@ from torch.nn.functional import cosine_similarity, cross_entropy, normalize, pad
 from transformers import BertModel
 
 from mtdlab.config import TrainerSettings
-from mtdlab.evaluation.sts import Evaluation
 from mtdlab.methods.esimcse import Repetition
 from mtdlab.methods.presets import PRESETS, changed_settings
 from mtdlab.methods.simcse import SimCSE
@@ -34,10 +33,6 @@ STEPS, WIDTH, CALLS, MASK_TOKEN = 40, 16, 60, 4
 """Steps of a run; dimension of the encoder; calls until MoCoSE's EMA decay is 1."""
 CHANGED = 8
 """Steps of a run with one setting of a preset changed back."""
-
-
-def ignore(_step: int, _evaluation: Evaluation | None) -> None:
-    """A step callback that does nothing."""
 
 
 @pytest.fixture
@@ -56,7 +51,7 @@ def inputs_of(settings: TrainerSettings) -> RunInputs:
 
 
 def run(settings: TrainerSettings) -> Outcome:
-    return train(settings, inputs_of(settings), ignore)
+    return train(settings, inputs_of(settings))
 
 
 def losses_of(settings: TrainerSettings) -> list[float]:
@@ -650,7 +645,7 @@ def test_simcse_draws_two_dropout_masks(tiny_run: Settings) -> None:
 def test_checkpoints_are_compared_with_the_head_and_scored_without(tiny_run: Settings) -> None:
     settings = tiny_run("mixcse", "published-code", steps=4)
     inputs = inputs_of(settings)
-    outcome = train(settings, inputs, ignore)
+    outcome = train(settings, inputs)
     encoder: Any = copy.deepcopy(inputs.encoder.model)
     encoder.load_state_dict(outcome.states["encoder"])
     dense = nn.Linear(WIDTH, WIDTH)

@@ -8,7 +8,8 @@ import torch
 from scipy.stats import chisquare
 from torch import Tensor
 
-from mtdlab.methods.esimcse import Draw, Repetition, repeat_tokens
+from mtdlab.methods.esimcse import Draw, Repetition
+from mtdlab.methods.perturbations import repeat_tokens
 
 CPU = torch.device("cpu")
 CLS, SEP = 2, 3
@@ -108,12 +109,11 @@ def test_no_sentence_outgrows_the_encoders_positions(draw: Draw) -> None:
     assert sizes[400:].max() > 10
 
 
-def test_repeated_tokens_follow_the_original() -> None:
-    ids, mask = batch(5, 3)
-    doubled = torch.tensor([[0, 1, 0, 1, 0], [0, 0, 0, 0, 0]]).bool()
-    repeated, longer = repeat_tokens(ids, mask, doubled)
-    assert repeated.tolist() == [[CLS, 10, 10, 11, 12, 12, SEP], [CLS, 10, SEP, 0, 0, 0, 0]]
-    assert longer.tolist() == [[1] * 7, [1] * 3 + [0] * 4]
+def test_tokens_are_repeated_or_left_out_in_their_order() -> None:
+    times = torch.tensor([[1, 2, 0, 2, 1], [1, 1, 1, 0, 0]])
+    repeated, longer = repeat_tokens(batch(5, 3)[0], times)
+    assert repeated.tolist() == [[CLS, 10, 10, 12, 12, SEP], [CLS, 10, SEP, 0, 0, 0]]
+    assert longer.tolist() == [[1] * 6, [1] * 3 + [0] * 3]
 
 
 def test_a_rate_of_0_changes_nothing() -> None:
