@@ -36,9 +36,7 @@ class UserModule:
 def locate(name: str, folders: Iterable[Path], option: str) -> str:
     """The path of a file in one of the folders (with or without .py), else the name of a module.
 
-    Args:
-        option: what errors begin with, such as "--import toy.py". Raises MtdlabError for a missing
-            file.
+    Raises MtdlabError for a missing file; `option` begins it, such as "--import toy.py".
     """
     file = name if name.endswith(".py") else f"{name}.py"
     for folder in folders:
@@ -51,11 +49,7 @@ def locate(name: str, folders: Iterable[Path], option: str) -> str:
 
 @lru_cache
 def execute(spec: str, option: str) -> ModuleType:
-    """The module of a `UserModule.spec`, imported once per process.
-
-    Raises:
-        MtdlabError: where it cannot be imported.
-    """
+    """The module of a `UserModule.spec`, imported once. Raises MtdlabError where it fails."""
     try:
         if not spec.endswith(".py"):
             return importlib.import_module(spec)

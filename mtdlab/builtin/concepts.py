@@ -148,11 +148,7 @@ def details() -> dict[str, Concept]:
 
 
 def concepts_under(concepts: dict[str, Concept], kind: str) -> list[Concept]:
-    """The concepts of `kind` ("animal" or "animal/pet"), or the one named `kind`.
-
-    Raises:
-        KeyError: no concept of that name or kind is in `concepts`.
-    """
+    """The concepts of `kind` ("animal/pet"), or the one named `kind`. Raises KeyError for none."""
     if kind in concepts:
         return [concepts[kind]]
     prefix = tuple(kind.split("/"))

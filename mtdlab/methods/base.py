@@ -150,12 +150,9 @@ class Method(nn.Module, ABC, Generic[S]):
     def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Unit vectors (N, D) of sentences by the branch that encodes keys, its heads included.
 
-        Used by `probe_every` to measure the change of keys. It must not affect the run: no dropout,
-        no augmentation, no random draws, no gradient, and the mode of every module restored. By
-        default the sentence vectors of the encoder; a method with a queue overrides it.
-
-        Args:
-            ids, mask: (N, L) of the original sentences.
+        Of original sentences, (N, L): `probe_every` measures the change of keys. It must not affect
+        the run: no dropout, no augmentation, no random draws, no gradient, and the mode of every
+        module restored. By default the encoder's vectors; a method with a queue overrides it.
         """
         with evaluation_mode(self.encoder):
             vectors = self.vectors(self.encoder, self.encoder.get_input_embeddings()(ids), mask)
@@ -181,11 +178,7 @@ class Method(nn.Module, ABC, Generic[S]):
 
     @property
     def encoder(self) -> Transformer:
-        """The encoder that is evaluated and exported.
-
-        Raises:
-            MtdlabError: before `__init__` has built what `parts` returns.
-        """
+        """The encoder that is evaluated and exported. Raises MtdlabError before `parts` works."""
         try:
             parts = self.parts()
         except AttributeError as error:

@@ -55,11 +55,7 @@ _NAMES = f"none, {SHUFFLE}, {', '.join(f'{name}:SHARE' for name in WITH_SHARE)}"
 
 
 def parse_perturbation(text: str) -> tuple[str, float]:
-    """Name and share of a perturbation; the share is 0 for `none` and `position-shuffle`.
-
-    Raises:
-        ValueError: for another name, or a share outside 0 to 1.
-    """
+    """Name and share, 0 for `none` and `position-shuffle`. Raises ValueError for another text."""
     name, _, argument = (piece.strip() for piece in text.partition(":"))
     if name in ("none", SHUFFLE) and not argument:
         return name, 0.0

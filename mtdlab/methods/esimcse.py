@@ -164,7 +164,11 @@ class Repetition(RandomDraws):
         lengths = mask.sum(dim=1, keepdim=True)
         places = torch.arange(mask.shape[1], device=mask.device)
         repeatable = (places > 0) & (places < lengths - 1)
-        chosen = self._ranks(repeatable) < self._counts(lengths)
+        draws = self.uniform(repeatable).masked_fill(~repeatable, torch.inf)
+        ranks = draws.argsort(dim=1).argsort(dim=1)
+        # uniform in 0 to the maximum, (N, 1)
+        counts = (self.uniform(lengths) * (self.most(lengths) + 1)).long()
+        chosen = ranks < counts
         return repeat_tokens(ids, mask * (1 + (chosen & repeatable).long()))
 
     def most(self, lengths: Tensor) -> Tensor:
@@ -175,12 +179,3 @@ class Repetition(RandomDraws):
         else:
             most = (lengths.double() * self.rate).long().clamp(max=10) - 1
         return most.minimum(subwords).minimum(self.limit - lengths).clamp(min=0)
-
-    def _counts(self, lengths: Tensor) -> Tensor:
-        """Number of repeated tokens, (N, 1): uniform in 0 to the maximum."""
-        return (self.uniform(lengths) * (self.most(lengths) + 1)).long()
-
-    def _ranks(self, repeatable: Tensor) -> Tensor:
-        """Random ranks (N, L), from 0, of each sentence's repeatable tokens; others rank last."""
-        draws = self.uniform(repeatable).masked_fill(~repeatable, torch.inf)
-        return draws.argsort(dim=1).argsort(dim=1)

@@ -115,7 +115,7 @@ class MoCoSE(Method[MoCoSESettings]):
         settings = self.settings
         decay = ema_decay_at(step, settings)
         if settings.ema_order == "before-target":
-            self.average(decay)
+            ema_update(*self._averaged, decay)
         masks = [mask for _, mask in views]
         clean = self.look_up([ids for ids, _ in views])
         if settings.fgsm_gradient == "current" and settings.fgsm_epsilon:
@@ -134,7 +134,7 @@ class MoCoSE(Method[MoCoSESettings]):
     def update(self, step: int, result: Step) -> None:
         self.fgsm.keep_gradient()
         if self.settings.ema_order == "after-step":
-            self.average(ema_decay_at(step, self.settings))
+            ema_update(*self._averaged, ema_decay_at(step, self.settings))
         if result.keys is not None:
             self.queue.enqueue(result.keys)
 
@@ -158,10 +158,6 @@ class MoCoSE(Method[MoCoSESettings]):
             "target": self.target,
             "queue": self.queue,
         }
-
-    def average(self, decay: float) -> None:
-        """EMA update of the target branch (equation 2)."""
-        ema_update(*self._averaged, decay)
 
     def look_up(self, ids: Sequence[Tensor]) -> list[Tensor]:
         """Word embeddings (N, L, D) of each view's token ids (N, L).

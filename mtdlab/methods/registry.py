@@ -92,11 +92,7 @@ def _check_method(name: str, found: Any) -> "type[Method[Any]]":
 
 
 def register(method: "type[Method[Any]]") -> None:
-    """Register a method of an imported module under its name.
-
-    Raises:
-        MtdlabError: if a built-in method has this name, or if the class is not a method.
-    """
+    """Register a method by its name. Raises MtdlabError for a built-in name, or no method."""
     name = getattr(method, "name", "")
     if name in BUILTIN:
         raise MtdlabError(f"method {name}: the name is taken by a built-in method; choose another")
@@ -136,8 +132,6 @@ def describe_method(name: str) -> dict[str, Any]:
 def make_settings(**values: Any) -> "TrainerSettings":
     """Checked settings of the method `method`, by default MoCoSE.
 
-    Raises:
-        pydantic.ValidationError: for an invalid value or combination of values.
-        MtdlabError: for an unknown method.
+    Raises pydantic.ValidationError for invalid values, MtdlabError for an unknown method.
     """
     return settings_class(str(values.get("method", DEFAULT)))(**values)

@@ -106,10 +106,7 @@ class SimCSESettings(TwoPassSettings):
 
 
 class SimCSE(TwoPass[SimCSESettings]):
-    """InfoNCE between two passes of the same sentences, with different dropout masks.
-
-    The head (Linear, tanh) is used in training only. Both passes have gradients.
-    """
+    """InfoNCE between two passes of the same sentences, with different dropout masks."""
 
     name = "simcse"
     title = "SimCSE"

@@ -31,11 +31,8 @@ def import_modules(
 ) -> tuple[UserModule, ...]:
     """Import modules and register their methods: every subclass of Method that they define.
 
-    Args:
-        names: of files in one of the folders (with or without .py), or of importable modules.
-
-    Raises:
-        MtdlabError: if one does not exist, fails to import, or defines no method.
+    Names are of files in one of the folders (with or without .py), or of importable modules. Raises
+    MtdlabError if one does not exist, fails to import, or defines no method.
     """
     places = tuple(folders)
     return tuple(_import_once(locate(name, places, f"--import {name}")) for name in names)
@@ -106,9 +103,8 @@ def import_evaluator(
 ) -> UserEvaluator | None:
     """Import the function of --evaluator or MTDLAB_EVALUATOR; None where neither names one.
 
-    Raises:
-        MtdlabError: where the module or function is missing, the module fails to import, or the
-            function cannot be called with `encode`, or `encode` and `split`.
+    Raises MtdlabError where the module or function is missing, fails to import, or cannot be called
+    with `encode`, or `encode` and `split`.
     """
     named = named or os.environ.get(EVALUATOR_VARIABLE, "").strip()
     _present.clear()

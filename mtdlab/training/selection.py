@@ -41,13 +41,9 @@ class AveragedSets:
 
 
 def averaged_sets(evaluation: str) -> AveragedSets:
-    """The sets that `sts_average` averages for a value of `evaluation`.
-
-    Raises:
-        MtdlabError: for a folder that is not there.
-    """
-    folder = evaluation_folder(evaluation)
-    found = tuple(name for name in STS if _has(name, folder))
+    """The sets of `sts_average` for a value of `evaluation`. Raises MtdlabError for no folder."""
+    folders = {name: task_folder(name, evaluation_folder(evaluation)) for name in STS}
+    found = tuple(name for name, path in folders.items() if path is not None and path.is_dir())
     return AveragedSets(found, tuple(name for name in STS if name not in found))
 
 
@@ -70,13 +66,8 @@ class StsAverage(StsTask):
     """
 
     def __init__(self, evaluation: str, encoder: Encoder, test: StsTask, prompt: str = "") -> None:
-        """`test`: the test pairs of `evaluation`, read before; `prompt`: around each sentence.
-
-        Raises:
-            MtdlabError: for a damaged file.
-        """
-        limit = encoder.token_limit(MAX_LENGTH)
-        folder = evaluation_folder(evaluation)
+        """`test`: the test pairs of `evaluation`. Raises MtdlabError for a damaged file."""
+        folder, limit = evaluation_folder(evaluation), encoder.token_limit(MAX_LENGTH)
         self._suite = _suite(evaluation, folder, encoder.tokenizer, limit, prompt)
         self.sentences, self._test = self._suite.sentences, test
         self._test_rows = self.sentences.rows(test.sentences.texts)
@@ -91,11 +82,6 @@ class StsAverage(StsTask):
         return replace(geometry, score=mean, items=None)
 
 
-def _has(name: str, folder: Path | None) -> bool:
-    path = task_folder(name, folder)
-    return path is not None and path.is_dir()
-
-
 @lru_cache(maxsize=1)
 def _suite(
     evaluation: str,
@@ -105,7 +91,7 @@ def _suite(
     prompt: str,
 ) -> Suite[Sentences]:
     """Cached, since every trial of a study reads the same sets."""
-    found = [name for name in STS if _has(name, folder)]
+    found = averaged_sets(evaluation).found
     pairs = {_PAIRS: load_pairs(evaluation, "test")}
     return Suite(found, folder, collect_with(tokenizer, limit, prompt), pairs)
 
