@@ -140,12 +140,7 @@ class ConSERT(Method[ConSERTSettings]):
         self.trained_encoder = encoder
         self.dropout = Dropout(settings.dropout, settings.seed)
         self.noise = EmbeddingNoise(settings, encoder, device.device)
-        self.perturbation = Perturbation(
-            settings.perturbations,
-            settings.seed,
-            device.device,
-            rescaled=settings.rescaled_dropout,
-        )
+        self.perturbation = Perturbation(settings, device.device)
         self.train()
 
     @classmethod
@@ -187,18 +182,11 @@ class ConSERT(Method[ConSERTSettings]):
 class Perturbation(RandomDraws):
     """The perturbations of the two views, with random draws of their own."""
 
-    def __init__(
-        self,
-        named: Sequence[tuple[str, float]],
-        seed: int,
-        device: torch.device,
-        *,
-        rescaled: bool = True,
-    ) -> None:
-        """`named`: name and share of each view's; `rescaled`: see `drop_elements`."""
-        super().__init__(seed + OFFSET, device)
-        self._named = named
-        self._changes = CHANGES | {"dropout": partial(drop_elements, rescaled=rescaled)}
+    def __init__(self, settings: ConSERTSettings, device: torch.device) -> None:
+        super().__init__(settings.seed + OFFSET, device)
+        self._named = settings.perturbations
+        drop = partial(drop_elements, rescaled=settings.rescaled_dropout)
+        self._changes = CHANGES | {"dropout": drop}
 
     def of_words(self, view: int, words: Tensor, mask: Tensor) -> Tensor:
         """Word embeddings (N, L, D) of a view: permuted by `position-shuffle`, else as they are."""

@@ -134,8 +134,7 @@ class Contriever(Method[ContrieverSettings]):
         self.queue = queue.to(device.device)
         self.dropout = Dropout(settings.dropout, settings.seed)
         self.noise = EmbeddingNoise(settings, encoder, device.device)
-        shares = (settings.crop_min, settings.crop_max)
-        self.crops = Crops(shares, settings.deletion_rate, settings.seed, device.device)
+        self.crops = Crops(settings, device.device)
         self._averaged = averaged_pairs(self.target, encoder)
         self.train()
 
@@ -211,23 +210,20 @@ def queue_loss(queries: Tensor, keys: Tensor, negatives: Tensor, temperature: fl
 class Crops(RandomDraws):
     """Random crops of documents, with deleted tokens."""
 
-    def __init__(
-        self, shares: tuple[float, float], deletion: float, seed: int, device: torch.device
-    ) -> None:
-        """`shares`: the least and the greatest share of a document's tokens in a crop."""
-        super().__init__(seed + OFFSET, device)
-        self.shares, self.deletion = shares, deletion
+    def __init__(self, settings: ContrieverSettings, device: torch.device) -> None:
+        super().__init__(settings.seed + OFFSET, device)
+        self.least, self.most = settings.crop_min, settings.crop_max
+        self.deletion = settings.deletion_rate
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tokens:
         """Ids and mask (N, L') of one crop of each document, from ids and mask (N, L).
 
         Of n tokens between [CLS] and [SEP], which stay, a crop has ⌊u n⌋ consecutive ones, at least
-        one, u uniform in `shares`, at a uniform place. Then each is deleted with the probability
-        `deletion`; at least one remains.
+        one, u uniform in `least` to `most`, at a uniform place. Then each is deleted with the
+        probability `deletion`; at least one remains.
         """
         lengths = mask.sum(dim=1, keepdim=True) - 2
-        least, most = self.shares
-        share = least + (most - least) * self.uniform(lengths)
+        share = self.least + (self.most - self.least) * self.uniform(lengths)
         size = (share * lengths).long().clamp(min=1).minimum(lengths)
         begin = 1 + (self.uniform(lengths) * (lengths - size + 1)).long()
         places = torch.arange(mask.shape[1], device=mask.device)

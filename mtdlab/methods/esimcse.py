@@ -99,13 +99,7 @@ class ESimCSE(TwoPass[ESimCSESettings]):
         self.target = make_target(self.branch, shared=self.branch.pooler)
         queue = KeyQueue(settings.queue_size, int(encoder.config.hidden_size))
         self.queue = queue.to(device.device)
-        self.repetition = Repetition(
-            settings.repetition_rate,
-            settings.repetition_draw,
-            limit=position_limit(encoder),
-            seed=settings.seed,
-            device=device.device,
-        )
+        self.repetition = Repetition(settings, position_limit(encoder), device.device)
         self._averaged = averaged_pairs(self.target, self.branch)
         if settings.target_initialisation == "random":
             draw_weights(self.target.encoder)
@@ -146,12 +140,11 @@ class ESimCSE(TwoPass[ESimCSESettings]):
 class Repetition(RandomDraws):
     """Repeats some tokens of each sentence, each directly after itself."""
 
-    def __init__(
-        self, rate: float, draw: Draw, *, limit: int, seed: int, device: torch.device
-    ) -> None:
+    def __init__(self, settings: ESimCSESettings, limit: int, device: torch.device) -> None:
         """`limit`: maximum number of tokens of a sentence afterwards."""
-        super().__init__(seed + OFFSET, device)
-        self.rate, self.draw, self.limit = rate, draw, limit
+        super().__init__(settings.seed + OFFSET, device)
+        self.rate, self.draw = settings.repetition_rate, settings.repetition_draw
+        self.limit = limit
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tokens:
         """Ids and mask (N, L') of the sentences with repeated tokens, from ids and mask (N, L).
@@ -165,10 +158,9 @@ class Repetition(RandomDraws):
         places = torch.arange(mask.shape[1], device=mask.device)
         repeatable = (places > 0) & (places < lengths - 1)
         draws = self.uniform(repeatable).masked_fill(~repeatable, torch.inf)
-        ranks = draws.argsort(dim=1).argsort(dim=1)
         # uniform in 0 to the maximum, (N, 1)
         counts = (self.uniform(lengths) * (self.most(lengths) + 1)).long()
-        chosen = ranks < counts
+        chosen = draws.argsort(dim=1).argsort(dim=1) < counts
         return repeat_tokens(ids, mask * (1 + (chosen & repeatable).long()))
 
     def most(self, lengths: Tensor) -> Tensor:

@@ -91,7 +91,7 @@ class HiCLSettings(MoCoSESettings, ESimCSESettings, SNCSESettings):
 
     def check(self) -> None:
         """Raise ValueError for settings of another backbone, or those that the backbone refuses."""
-        kind = BACKBONES[self.backbone].Settings
+        kind = self.kind
         if self.preset not in kind.presets:
             raise ValueError(
                 f"preset {self.preset}: the backbone {self.backbone} has {', '.join(kind.presets)}"
@@ -110,20 +110,19 @@ class HiCLSettings(MoCoSESettings, ESimCSESettings, SNCSESettings):
     @model_serializer(mode="wrap")
     def _applying(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without the settings that the backbone lacks, so that records do not state them."""
-        kind = BACKBONES[self.backbone].Settings
-        values: dict[str, Any] = handler(self)
-        return {
-            name: value
-            for name, value in values.items()
-            if name in _OWN or name in kind.model_fields
-        }
+        known = _OWN | self.kind.model_fields.keys()
+        return {name: value for name, value in handler(self).items() if name in known}
+
+    @property
+    def kind(self) -> type[TrainerSettings]:
+        """The class of the backbone's settings."""
+        return BACKBONES[self.backbone].Settings
 
     @property
     def inner(self) -> TrainerSettings:
         """The settings of the backbone."""
-        kind = BACKBONES[self.backbone].Settings
-        values = {name: getattr(self, name) for name in kind.model_fields}
-        return kind.partial({**values, "method": self.backbone})
+        values = {name: getattr(self, name) for name in self.kind.model_fields}
+        return self.kind.partial({**values, "method": self.backbone})
 
     @property
     def mtd(self) -> float | None:  # type: ignore[override]  # a backbone may have no queue

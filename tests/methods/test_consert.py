@@ -1,14 +1,12 @@
 """ConSERT compared with its formula and with a slow transcription; its perturbations."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from mtdlab.config import TrainerSettings
 from mtdlab.device import choose_device
 from mtdlab.encoders import pooling
 from mtdlab.encoders.loading import load_encoder
@@ -16,9 +14,9 @@ from mtdlab.encoders.pooling import encode
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.consert import ConSERT, Perturbation, drop_elements, nt_xent
 from mtdlab.settings import Representation
+from tests.conftest import Settings
 from tests.methods.oracles import draw, info_nce
 
-Settings = Callable[..., TrainerSettings]
 IDS = torch.tensor([[2, 7, 9, 12, 15, 3, 0], [2, 8, 3, 0, 0, 0, 0], [2, 30, 6, 21, 20, 11, 3]])
 MASK = (IDS > 0).long()
 KINDS = ["token-cutoff:0.4", "feature-cutoff:0.2", "dropout:0.3", "position-shuffle"]
@@ -100,7 +98,7 @@ def test_an_encoder_without_an_embedding_block_is_refused(settings_of: Settings)
 def test_a_cut_off_feature_is_zero_after_the_layer_norm(settings_of: Settings) -> None:
     seen: list[Tensor] = []
     method = consert(settings_of, first_perturbation="feature-cutoff:0.5")
-    change = Perturbation([("feature-cutoff", 0.5)], 0, torch.device("cpu"))
+    change = Perturbation(method.settings, torch.device("cpu"))
 
     def watched(embedded: Tensor, mask: Tensor) -> Tensor:
         seen.append(change(0, embedded, mask))

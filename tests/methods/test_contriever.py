@@ -1,7 +1,6 @@
 """Contriever compared with its formula and with a slow transcription; crops and deletions."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,15 +8,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from mtdlab.config import TrainerSettings
+from mtdlab.config import make_settings
 from mtdlab.device import choose_device
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.methods.contriever import Contriever, ContrieverSettings, Crops, queue_loss
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start
+from tests.conftest import Settings
 from tests.methods.oracles import draw, info_nce
 
-Settings = Callable[..., TrainerSettings]
 CPU = torch.device("cpu")
 
 
@@ -37,6 +36,13 @@ def test_vectors_are_compared_as_they_are() -> None:
     assert float(loss) == pytest.approx(math.log(1 + math.exp(-2)))
 
 
+def crops_of(least: float, most: float, deletion: float) -> Crops:
+    settings: Any = make_settings(
+        method="contriever", crop_min=least, crop_max=most, deletion_rate=deletion
+    )
+    return Crops(settings, CPU)
+
+
 def rows_of(lengths: list[int]) -> tuple[Tensor, Tensor]:
     """Documents [CLS] 100, 101, ... [SEP]; a token's id states its place."""
     longest = max(lengths)
@@ -49,7 +55,7 @@ def rows_of(lengths: list[int]) -> tuple[Tensor, Tensor]:
 
 def test_crops_are_consecutive_and_of_5_to_50_percent() -> None:
     ids, mask = rows_of([202] * 4000)
-    cropped, kept = Crops((0.05, 0.5), 0.0, 0, CPU)(ids, mask)
+    cropped, kept = crops_of(0.05, 0.5, 0.0)(ids, mask)
     sizes = (kept.sum(dim=1) - 2).numpy()
     for row, size in zip(cropped.tolist()[:200], sizes[:200], strict=True):
         tokens = row[1 : size + 1]
@@ -66,19 +72,19 @@ def test_crops_are_consecutive_and_of_5_to_50_percent() -> None:
 
 def test_one_token_in_ten_is_deleted() -> None:
     ids, mask = rows_of([402] * 500)
-    whole = Crops((1.0, 1.0), 0.1, 0, CPU)
+    whole = crops_of(1.0, 1.0, 0.1)
     cropped, kept = whole(ids, mask)
     rate = 1 - float((kept.sum(dim=1) - 2).sum()) / (400 * 500)
     assert rate == pytest.approx(0.1, abs=0.003)
     row = cropped[0, 1 : int(kept[0].sum()) - 1]
     assert (row.diff() > 0).all(), "the order of tokens is kept"
-    assert torch.equal(Crops((1.0, 1.0), 0.0, 0, CPU)(ids, mask)[0], ids)
+    assert torch.equal(crops_of(1.0, 1.0, 0.0)(ids, mask)[0], ids)
 
 
 @pytest.mark.parametrize("lengths", [[3, 2, 4, 30], [2], [3, 3]], ids=str)
 def test_short_documents_keep_a_token(lengths: list[int]) -> None:
     ids, mask = rows_of(lengths)
-    crops = Crops((0.05, 0.5), 0.99, 0, CPU)
+    crops = crops_of(0.05, 0.5, 0.99)
     for _ in range(30):
         cropped, kept = crops(ids, mask)
         sizes = kept.sum(dim=1).tolist()

@@ -10,7 +10,7 @@ compared with the same transcriptions, given the numbers of the paper.
 import copy
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import islice
 from typing import Any, Literal
@@ -22,14 +22,14 @@ from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity, cross_entropy, normalize, pad
 from transformers import BertModel
 
-from mtdlab.config import TrainerSettings
+from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.methods.esimcse import Repetition
 from mtdlab.methods.presets import PRESETS, changed_settings
 from mtdlab.methods.simcse import SimCSE
 from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import Outcome, train
+from tests.conftest import Settings
 
-Settings = Callable[..., TrainerSettings]
 Parameters = dict[str, Tensor]
 STEPS, WIDTH, CALLS, MASK_TOKEN = 40, 16, 60, 4
 """Steps of a run; dimension of the encoder; calls until MoCoSE's EMA decay is 1."""
@@ -233,9 +233,10 @@ class ESimCSEProgram(SimCSEProgram):
         if self.published:
             self.momentum = BertModel(self.encoder.config)
             self.momentum.pooler = None
-        draw: Any = "published-code" if self.published else "paper"
-        device = torch.device("cpu")
-        self.repetition = Repetition(0.32, draw, limit=64, seed=settings.seed, device=device)
+        draw = "published-code" if self.published else "paper"
+        drawn = {"repetition_rate": 0.32, "repetition_draw": draw, "seed": settings.seed}
+        made: Any = make_settings(method="esimcse", **drawn)
+        self.repetition = Repetition(made, 64, torch.device("cpu"))
         self.queue: list[Tensor] = []
 
     def loss(self, views: Any) -> Tensor:
