@@ -22,6 +22,7 @@ from transformers import BertConfig, BertModel, BertTokenizer, PreTrainedModel
 
 from analysis.inference import shapes
 from mtdlab.config import TrainerSettings, make_settings
+from mtdlab.device import Device
 from mtdlab.methods.heads import Branch
 from tests.postgresql import (
     empty_postgresql_url,
@@ -54,6 +55,7 @@ for number, handler in (
         signal.signal(number, handler)
 
 Settings = Callable[..., TrainerSettings]
+CPU = Device(torch.device("cpu"), torch.float32)
 
 WORDS = """
 a the dog cat man woman bird child runs sleeps eats sings walks reads red old small happy

@@ -9,15 +9,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mtdlab.config import TrainerSettings
-from mtdlab.device import Device
 from mtdlab.methods.esimcse import ESimCSE
 from mtdlab.training.inputs import load_inputs
+from tests.conftest import CPU, Settings
 from tests.methods.oracles import info_nce
 
-Settings = Callable[..., TrainerSettings]
 Made = Callable[..., tuple[ESimCSE, list[list[tuple[Tensor, Tensor]]]]]
-CPU = Device(torch.device("cpu"), torch.float32)
 
 
 @pytest.fixture

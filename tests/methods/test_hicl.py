@@ -1,20 +1,19 @@
 """HiCL: segments and negatives by hand, losses against slow transcriptions, its backbones."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
 
-from mtdlab.config import TrainerSettings, make_settings
+from mtdlab.config import make_settings
 from mtdlab.methods.hicl import HiCL, Pass, entailment_loss, local_loss, record_passes
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start, train
+from tests.conftest import Settings
 from tests.methods.oracles import Array, info_nce
 from tests.training.conftest import run
 
-Settings = Callable[..., TrainerSettings]
 TEMPERATURE = 0.3
 
 

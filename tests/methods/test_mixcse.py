@@ -9,15 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from mtdlab.config import TrainerSettings
-from mtdlab.device import Device
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.methods import losses
 from mtdlab.methods.mixcse import MixCSE, mix, mixed_cosines, published_mixed_cosines
+from tests.conftest import CPU, Settings
 from tests.methods.oracles import Array, cosine, draw, info_nce
-
-Settings = Callable[..., TrainerSettings]
-CPU = Device(torch.device("cpu"), torch.float32)
 
 
 def slow_paper(first: Array, second: Array, weight: float, temperature: float) -> float:

@@ -1,7 +1,6 @@
 """MoCoSE: gradients, modes, views, and the gradient that FGSM uses."""
 
 import copy
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from mtdlab.config import TrainerSettings, make_settings
-from mtdlab.device import Device
 from mtdlab.encoders.embed import Embedder
 from mtdlab.methods.base import View
 from mtdlab.methods.losses import info_nce
@@ -20,10 +18,8 @@ from mtdlab.methods.simcse import SimCSE
 from mtdlab.training.batches import BatchOrder
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
+from tests.conftest import CPU, Settings
 from tests.training.conftest import run
-
-Settings = Callable[..., TrainerSettings]
-CPU = Device(torch.device("cpu"), torch.float32)
 
 
 def model_of(settings: TrainerSettings) -> tuple[MoCoSE, Tensor, Tensor]:

@@ -1,7 +1,6 @@
 """SNCSE: the margin loss by hand, the loss against a slow transcription, views and settings."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,16 +8,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from mtdlab.config import TrainerSettings
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.base import View
 from mtdlab.methods.sncse import PROMPT, SECOND_PROMPT, SNCSE, margin_loss
 from mtdlab.sweep.environment import environment
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start, train
+from tests.conftest import Settings
 from tests.methods.oracles import Array, cosine, info_nce
 
-Settings = Callable[..., TrainerSettings]
 SHORT = {"prompt": "a {sentence} {mask}", "second_prompt": "the {sentence} {mask}"}
 
 

@@ -4,7 +4,7 @@ import dataclasses
 import json
 import logging
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModel, AutoTokenizer
 
 from mtdlab.config import TrainerSettings, make_settings
-from mtdlab.device import Device
 from mtdlab.encoders.embed import Embedder
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError, TrialError
@@ -29,12 +28,10 @@ from mtdlab.training import export
 from mtdlab.training.export import locked, model_card, save_model
 from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import Outcome, train
-from tests.conftest import branch_of
+from tests.conftest import CPU, Settings, branch_of
 
-CPU = Device(torch.device("cpu"), torch.float32)
 FACTS = {"study": "small", "trial": 3, "corpus": "a|b: 60 sentences, SHA-256 0123"}
 Run = tuple[TrainerSettings, RunInputs, Outcome]
-Settings = Callable[..., TrainerSettings]
 
 
 @contextmanager

@@ -1,22 +1,19 @@
 """Tests that need a GPU."""
 
 import itertools
-from collections.abc import Callable
 
 import pytest
 import torch
 
-from mtdlab.config import TrainerSettings
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
+from tests.conftest import Settings
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("augmentation", ["none", "position-shuffle+feature-cutoff:0.1"])
-def test_a_step_does_not_synchronise_with_the_gpu(
-    settings_of: Callable[..., TrainerSettings], augmentation: str
-) -> None:
+def test_a_step_does_not_synchronise_with_the_gpu(settings_of: Settings, augmentation: str) -> None:
     shown = {"device": "cuda", "precision": "auto", "augmentation": augmentation}
     settings = settings_of(steps=12, evaluate_every=12, learning_rate=3e-5, **shown)
     done = itertools.count(1)

@@ -4,7 +4,6 @@ import copy
 import dataclasses
 import math
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from mtdlab.config import TrainerSettings
 from mtdlab.device import Device
 from mtdlab.encoders.embed import Embedder
 from mtdlab.errors import MtdlabError, TrialError
@@ -28,11 +26,8 @@ from mtdlab.settings import Representation
 from mtdlab.testing import _assert_same_run
 from mtdlab.training.inputs import RunInputs, check_inputs, load_inputs
 from mtdlab.training.loop import train
-from tests.conftest import branch_of
+from tests.conftest import CPU, Settings, branch_of
 from tests.training.conftest import run
-
-Settings = Callable[..., TrainerSettings]
-CPU = Device(torch.device("cpu"), torch.float32)
 
 
 def test_runs_with_the_same_seed_are_bit_identical(settings_of: Settings) -> None:

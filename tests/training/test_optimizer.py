@@ -1,7 +1,6 @@
 """The optimizer: which parameters have weight decay, and the clipping of gradients."""
 
 import copy
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,8 +12,7 @@ from mtdlab.methods.base import Method
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start
 from mtdlab.training.optimizer import clip_gradients
-
-Settings = Callable[..., TrainerSettings]
+from tests.conftest import Settings
 
 
 def started(settings: TrainerSettings) -> tuple[Method[Any], torch.optim.Optimizer]:

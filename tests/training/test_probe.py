@@ -1,7 +1,6 @@
 """Probes: recorded values, and that probing does not change a run."""
 
 import copy
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,16 +10,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from mtdlab.config import TrainerSettings
 from mtdlab.corpus.tokens import TokenStore
 from mtdlab.methods.base import Method
 from mtdlab.testing import _assert_equal, _assert_same_run, _stop_at
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start, train
 from mtdlab.training.probe import LAGS, Probe, mean_cosine_of_others, probed_rows
+from tests.conftest import Settings
 from tests.training.conftest import run
-
-Settings = Callable[..., TrainerSettings]
 
 
 class Rows:

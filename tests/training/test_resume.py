@@ -1,7 +1,7 @@
 """A run of 40 steps that is stopped and resumed from its checkpoint: every bit is the same."""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ from mtdlab.training.checkpoint import find_checkpoint, save_checkpoint
 from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import start, train
 from mtdlab.training.state import RunState
+from tests.conftest import Settings
 
-Settings = Callable[..., TrainerSettings]
 STEPS = 40
 STOPS = (1, 7, 19, 20, 39)
 SCHEDULE = {"ema_decay": 0.5, "ema_decay_end": 0.95, "fgsm_epsilon": 1e-3}

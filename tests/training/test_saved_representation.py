@@ -1,6 +1,5 @@
 """Saved models of methods whose vectors SentenceTransformer cannot express: SNCSE and HiCL."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +7,12 @@ import numpy as np
 import pytest
 
 import mtdlab
-from mtdlab.config import TrainerSettings
 from mtdlab.device import choose_device
 from mtdlab.encoders.embed import MAX_LENGTH, Embedder, Sentences
 from mtdlab.training.export import save_model
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start, train
+from tests.conftest import Settings
 
 PROMPTS = {"prompt": "a {sentence} {mask}", "second_prompt": "the {sentence} {mask}"}
 CASES: dict[str, dict[str, Any]] = {
@@ -25,7 +24,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_saved_model_gives_the_vectors_that_were_evaluated(
-    case: str, settings_of: Callable[..., TrainerSettings], tmp_path: Path
+    case: str, settings_of: Settings, tmp_path: Path
 ) -> None:
     settings = settings_of(**CASES[case], steps=2)
     inputs = load_inputs(settings)
