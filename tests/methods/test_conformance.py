@@ -10,7 +10,7 @@ from torch import Tensor
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.base import Method, Step, Tokens
 from mtdlab.methods.mocose import MoCoSE
-from mtdlab.methods.registry import BUILTIN, find_method, make_settings, method_names, register
+from mtdlab.methods.registry import BUILTIN, find_method, register
 from mtdlab.methods.simcse import SimCSE
 from mtdlab.testing import (
     Check,
@@ -180,14 +180,6 @@ def test_a_state_that_is_not_restored_is_found(
         run_check(check_state_round_trip, MoCoSE, **tiny_inputs, **VARIANTS["mocose"])
 
 
-def test_the_name_of_a_built_in_method_cannot_be_taken() -> None:
-    class Impostor(SimCSE):
-        """Takes a name that exists."""
-
-    with pytest.raises(MtdlabError, match="method simcse: the name is taken"):
-        register(Impostor)
-
-
 def test_a_class_that_is_not_a_method_is_refused() -> None:
     class Other:
         """Not a method."""
@@ -196,10 +188,3 @@ def test_a_class_that_is_not_a_method_is_refused() -> None:
 
     with pytest.raises(MtdlabError, match="is not a subclass of mtdlab"):
         register(Other)  # type: ignore[arg-type]
-
-
-def test_names_and_settings_of_registered_methods(tiny_inputs: dict[str, Any]) -> None:
-    register(ForgetfulNoise)
-    assert method_names()[: len(BUILTIN)] == list(BUILTIN)
-    assert "forgetful-noise" in method_names()
-    assert make_settings(method="forgetful-noise", **tiny_inputs).method == "forgetful-noise"

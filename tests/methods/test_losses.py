@@ -50,22 +50,6 @@ def test_orthogonal_negatives_have_a_closed_form() -> None:
     assert float(loss) == pytest.approx(math.log(1 + 5 * math.exp(-2)), rel=1e-6)
 
 
-def test_the_lengths_of_vectors_do_not_matter() -> None:
-    queries, keys, negatives = draw(5, 8), draw(5, 8, seed=1), normalize(draw(7, 8, seed=2), dim=1)
-    loss = info_nce(queries, keys, negatives, 0.05)
-    scaled = info_nce(1000 * queries, keys * torch.rand(5, 1).add(0.1), negatives, 0.05)
-    assert float(scaled) == pytest.approx(float(loss), rel=1e-5)
-
-
-def test_detached_keys_take_no_gradient() -> None:
-    queries = draw(4, 8).requires_grad_()
-    source = draw(4, 8, seed=1).requires_grad_()
-    info_nce(queries, source.detach(), draw(3, 8, seed=2), 0.05).backward()
-    assert queries.grad is not None
-    assert queries.grad.abs().sum() > 0
-    assert source.grad is None
-
-
 def test_half_precision_is_summed_in_float32() -> None:
     queries, keys = draw(4, 8).bfloat16(), draw(4, 8, seed=1).bfloat16()
     loss = info_nce(queries, keys, normalize(draw(3, 8, seed=2), dim=1).float(), 0.05)

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from mtdlab.encoders.loading import load_encoder
-from mtdlab.methods import losses
 from mtdlab.methods.mixcse import MixCSE, mix, mixed_cosines, published_mixed_cosines
 from tests.conftest import CPU, Settings
 from tests.methods.oracles import Array, cosine, draw, info_nce
@@ -127,11 +126,3 @@ def test_no_gradient_passes_through_a_mixture() -> None:
     mixed_cosines(first, second, 0.2).sum().backward()
     assert second.grad is None
     assert first.grad is not None
-
-
-def test_a_mixed_negative_raises_the_loss_of_simcse(method_of: Callable[..., MixCSE]) -> None:
-    vectors = torch.eye(5, dtype=torch.float64)
-    simcse = float(losses.info_nce(vectors, vectors, None, 0.2))
-    for mixing in SLOW:
-        hard = float(method_of(mixing=mixing, temperature=0.2).loss(vectors, vectors))
-        assert hard > simcse + 0.01

@@ -12,14 +12,11 @@ from mtdlab.encoders.embed import Embedder
 from mtdlab.methods.base import View
 from mtdlab.methods.losses import info_nce
 from mtdlab.methods.mocose import MoCoSE
-from mtdlab.methods.momentum import ema_update
 from mtdlab.methods.queue import centroids
-from mtdlab.methods.simcse import SimCSE
 from mtdlab.training.batches import BatchOrder
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
 from tests.conftest import CPU, Settings
-from tests.training.conftest import run
 
 
 def model_of(settings: TrainerSettings) -> tuple[MoCoSE, Tensor, Tensor]:
@@ -59,16 +56,6 @@ def test_keys_with_gradient_train_embeddings_and_projection_alone(settings_of: S
     assert not any(id(one) in trained for one in model.target.pooler.parameters())
 
 
-def test_the_targets_projection_is_averaged_too(settings_of: Settings) -> None:
-    model, _, _ = model_of(settings_of(detach_keys=False))
-    weight = next(model.target.projection.parameters())
-    before = weight.detach().clone()
-    with torch.no_grad():
-        next(model.online.projection.parameters()).add_(1)
-    ema_update(*model._averaged, 0.75)
-    assert torch.allclose(weight, before + 0.25)
-
-
 @pytest.mark.parametrize("pooling", ["cls", "first-last"])
 def test_a_target_without_dropout_gives_the_same_keys_and_queries_still_drop(
     settings_of: Settings, pooling: str
@@ -87,18 +74,6 @@ def test_a_target_without_dropout_gives_the_same_keys_and_queries_still_drop(
     dropping, _, _ = model_of(settings_of(dropout=0.3, pooling=pooling))
     (_, keys), (_, again) = (dropping.encode(words, [mask]) for _ in range(2))
     assert not torch.equal(keys, again)
-
-
-def test_simcse_has_one_branch_and_an_update_changes_nothing(settings_of: Settings) -> None:
-    settings = settings_of(method="simcse")
-    inputs = load_inputs(settings)
-    model = SimCSE(copy.deepcopy(inputs.encoder.model), settings, CPU)
-    assert model.parts().keys() == {"encoder", "heads", "dropout"}
-    batch = next(inputs.batches(settings.batch_size, settings.seed))[0]
-    result = model(0, [batch])
-    before = {name: one.clone() for name, one in model.state_dict().items()}
-    model.update(0, result)
-    assert all(torch.equal(before[name], one) for name, one in model.state_dict().items())
 
 
 def test_both_branches_read_one_tensor_unless_keys_take_gradients(settings_of: Settings) -> None:
@@ -192,17 +167,6 @@ def test_augmentations_are_on_in_training_only(settings_of: Settings, augmentati
     vectors = inputs.test.embed(Embedder(encoder, settings.representation, CPU))
     assert inputs.test.evaluate(vectors) == outcome.after.test
     assert plain.before == outcome.before
-
-
-def test_the_average_before_the_target_changes_nothing_at_the_first_step(
-    settings_of: Settings,
-) -> None:
-    first, second = (
-        run(settings_of(ema_order=order, ema_decay=0.5)).curve["loss"]
-        for order in ("after-step", "before-target")
-    )
-    # with a constant decay, both orders have averaged once before the second step's pass
-    assert np.array_equal(first, second)
 
 
 def test_every_key_has_the_prediction_dimension(settings_of: Settings) -> None:

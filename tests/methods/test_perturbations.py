@@ -79,18 +79,13 @@ def test_the_gradient_goes_through_to_the_clean_embeddings() -> None:
     assert torch.equal(words.grad, torch.ones(2, 3, 4))
 
 
-def test_the_share_that_a_step_changed() -> None:
-    words = torch.ones(2, 2, 5)
-    assert float(changed_share(words, moved_by(words, torch.ones(2, 1, 5), 0.1))) == 0.5
-    assert float(changed_share(words, words)) == 0
-
-
-def test_an_epsilon_below_the_resolution_changes_nothing() -> None:
-    """The spacing of float32 near 0.04 is 3.7e-9."""
+@pytest.mark.parametrize(
+    ("tokens", "epsilon", "share"), [(2, 0.1, 0.5), (4, 5e-9, 1), (4, 1e-9, 0), (0, 0.1, 0)]
+)
+def test_the_share_that_a_step_changed(tokens: int, epsilon: float, share: float) -> None:
+    """None where ε is below the resolution: the spacing of float32 near 0.04 is 3.7e-9."""
     words = torch.full((1, 4, 8), 0.04)
-    sign = torch.ones(1, 4, 8)
-    assert float(changed_share(words, moved_by(words, sign, 1e-9))) == 0
-    assert float(changed_share(words, moved_by(words, sign, 5e-9))) == 1
+    assert float(changed_share(words, moved_by(words, torch.ones(1, tokens, 8), epsilon))) == share
 
 
 LENGTHS = (10, 7, 2, 1)

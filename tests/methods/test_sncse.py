@@ -41,13 +41,6 @@ def test_the_margin_loss_by_hand(difference: float, expected: float) -> None:
     assert float(loss) == pytest.approx(expected, abs=1e-12)
 
 
-def test_the_margin_loss_is_a_mean_over_the_batch() -> None:
-    first = torch.tensor([[1.0, 0.0]], dtype=torch.float64).expand(3, 2)
-    negated = torch.cat([at_cosine(0.65), at_cosine(0.5), at_cosine(0.2)])
-    loss = margin_loss(first, at_cosine(0.7).expand(3, 2), negated, low=0.1, high=0.3)
-    assert float(loss) == pytest.approx((0.05 + 0 + 0.2) / 3, abs=1e-12)
-
-
 def slow_loss(z1: Array, z2: Array, z3: Array, settings: Any) -> float:
     """InfoNCE of z1 and z2, and the bidirectional margin loss, sentence by sentence."""
     margins = 0.0

@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from mtdlab import load_study, user_code
 from mtdlab.cli import app
-from mtdlab.config import read_study
 from mtdlab.errors import MtdlabError
 from mtdlab.methods import registry, user_modules
 from mtdlab.methods.registry import BUILTIN, find_method, method_names
@@ -22,7 +21,6 @@ from mtdlab.store import Store
 from mtdlab.store.owner import this_process
 from mtdlab.store.urls import storage_url
 from mtdlab.sweep import worker
-from mtdlab.sweep.run import sweep
 from mtdlab.testing import check_method
 from mtdlab.user_code import UserModule
 
@@ -130,20 +128,6 @@ def test_a_single_file_reaches_workers_database_and_page(study: Path, tmp_path: 
     page = (tmp_path / "reports" / "toys" / "index.html").read_text()
     assert "Toy contrast" in page
     assert "a method from outside" in page
-
-
-def test_other_content_is_refused(
-    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, url = study, f"sqlite:///{tmp_path / 'a.db'}"
-    modules = import_modules(["toy_one.py"], [write_method(tmp_path / "toy_one.py").parent])
-    monkeypatch.setattr("mtdlab.sweep.worker.run_next", lambda *_: None)
-    monkeypatch.setattr("mtdlab.sweep.trials.Trials.run_all", lambda _: None)
-    assert sweep(read_study(path, modules=modules), url, jobs=1).planned == 6
-    assert Store(url, study_id=1).claim(this_process())
-    other = (UserModule(modules[0].name, modules[0].spec, "0" * 64),)
-    with pytest.raises(MtdlabError, match=r"imports.toy_one: was [0-9a-f]{64}, now 0{64}"):
-        sweep(read_study(path, modules=other), url, jobs=1)
 
 
 def test_a_sweep_with_a_changed_file_is_refused(

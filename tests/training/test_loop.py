@@ -270,19 +270,6 @@ def test_tasks_without_data_are_named_before_anything_is_trained(
             act(settings)
 
 
-def test_an_exception_of_on_step_ends_the_run(settings_of: Settings) -> None:
-    steps = []
-
-    def stop(step: int, _evaluation: Evaluation | None) -> None:
-        steps.append(step)
-        if step == 3:
-            raise KeyboardInterrupt("enough")
-
-    with pytest.raises(KeyboardInterrupt, match="enough"):
-        train(settings_of(), load_inputs(settings_of()), stop)
-    assert steps == [1, 2, 3]
-
-
 def test_a_batch_larger_than_the_corpus_is_refused(settings_of: Settings) -> None:
     for act in (run, check_inputs):
         with pytest.raises(MtdlabError, match="batch_size is 61, but the corpus has 60"):
