@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar, ca
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import normalize
 
 from mtdlab.device import Device
 from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
 from mtdlab.errors import MtdlabError
-from mtdlab.methods.losses import at_least_float32
+from mtdlab.methods.losses import unit
 from mtdlab.settings import TrainerSettings
 from mtdlab.settings.augmentation import EMBEDDING_LEVEL, parse_augmentation, text_level
 from mtdlab.settings.trainer import is_pairs
@@ -156,7 +155,7 @@ class Method(nn.Module, ABC, Generic[S]):
         """
         with evaluation_mode(self.encoder):
             vectors = self.vectors(self.encoder, self.encoder.get_input_embeddings()(ids), mask)
-        return normalize(at_least_float32(vectors), dim=1)
+        return unit(vectors)
 
     def vectors(
         self,

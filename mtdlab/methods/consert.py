@@ -18,13 +18,13 @@ from typing import Annotated, Any
 import torch
 from pydantic import AfterValidator
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, normalize
+from torch.nn.functional import cross_entropy
 
 from mtdlab.device import Device
 from mtdlab.encoders.dropout import Dropout
 from mtdlab.methods.base import Method, Step, Tokens, Transformer
 from mtdlab.methods.heads import word_table
-from mtdlab.methods.losses import at_least_float32
+from mtdlab.methods.losses import unit
 from mtdlab.methods.perturbations import CHANGES, EmbeddingNoise, RandomDraws
 from mtdlab.methods.presets import PRESETS
 from mtdlab.settings import POOLING, Pooling, TrainerSettings, setting, with_default
@@ -209,7 +209,7 @@ def nt_xent(first: Tensor, second: Tensor, temperature: float) -> Tensor:
     For a vector a and its other view b, −log [exp(cos(a, b)/τ) / Σ_{c ≠ a} exp(cos(a, c)/τ)]
     (SimCLR, ConSERT); mean over the 2N vectors, in float32 or wider. Symmetric in the views.
     """
-    vectors = normalize(at_least_float32(torch.cat([first, second])), dim=1)
+    vectors = unit(torch.cat([first, second]))
     itself = torch.eye(len(vectors), dtype=torch.bool, device=vectors.device)
     logits = (vectors @ vectors.T / temperature).masked_fill(itself, -torch.inf)
     partners = torch.arange(len(vectors), device=vectors.device).roll(len(first))

@@ -21,14 +21,14 @@ from typing import Annotated, Any
 import torch
 from pydantic import Field
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, normalize
+from torch.nn.functional import cross_entropy
 
 from mtdlab.device import Device
 from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
 from mtdlab.methods.base import Method, Step, Tokens, Transformer, View, evaluation_mode
 from mtdlab.methods.heads import word_table
 from mtdlab.methods.history import Decay, HistorySettings
-from mtdlab.methods.losses import at_least_float32
+from mtdlab.methods.losses import at_least_float32, unit
 from mtdlab.methods.momentum import averaged_pairs, draw_weights, ema_update, make_target
 from mtdlab.methods.perturbations import EmbeddingNoise, RandomDraws, repeat_tokens
 from mtdlab.methods.presets import PRESETS
@@ -170,7 +170,7 @@ class Contriever(Method[ContrieverSettings]):
     def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Unit vectors (N, D) of sentences by the momentum encoder, without dropout and crops."""
         with evaluation_mode(self.target):
-            return normalize(self._vectors(self.target, NO_DROPOUT, ids, mask, noisy=False), dim=1)
+            return unit(self._vectors(self.target, NO_DROPOUT, ids, mask, noisy=False))
 
     def parts(self) -> dict[str, nn.Module]:
         return {
@@ -193,7 +193,7 @@ class Contriever(Method[ContrieverSettings]):
         words = word_table(encoder)(ids)
         words = self.noise(words, mask) if noisy else words
         vectors = at_least_float32(self.vectors(encoder, words, mask, dropout))
-        return normalize(vectors, dim=1) if self.settings.normalise else vectors
+        return unit(vectors) if self.settings.normalise else vectors
 
 
 def queue_loss(queries: Tensor, keys: Tensor, negatives: Tensor, temperature: float) -> Tensor:

@@ -22,14 +22,13 @@ from typing import Annotated, Any, Literal
 import torch
 from pydantic import Field
 from torch import Tensor, nn
-from torch.nn.functional import normalize
 
 from mtdlab.device import Device
 from mtdlab.encoders.dropout import NO_DROPOUT
 from mtdlab.methods.base import Step, Tokens, Transformer
 from mtdlab.methods.heads import word_table
 from mtdlab.methods.history import Decay, HistorySettings
-from mtdlab.methods.losses import at_least_float32, info_nce
+from mtdlab.methods.losses import info_nce, unit
 from mtdlab.methods.momentum import averaged_pairs, draw_weights, ema_update, make_target
 from mtdlab.methods.perturbations import RandomDraws, repeat_tokens
 from mtdlab.methods.presets import PRESETS
@@ -126,7 +125,7 @@ class ESimCSE(TwoPass[ESimCSESettings]):
         with self.device.autocast():
             words = word_table(self.target.encoder)(ids)
             keys = self.target(words, mask, NO_DROPOUT)
-        return normalize(at_least_float32(keys), dim=1)
+        return unit(keys)
 
     def update(self, step: int, result: Step) -> None:  # noqa: ARG002
         ema_update(*self._averaged, self.settings.ema_decay)

@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, normalize
+from torch.nn.functional import cross_entropy
 
 from mtdlab.device import Device
 from mtdlab.methods.base import Method, Step, Tokens, Transformer, View
 from mtdlab.methods.esimcse import ESimCSE, ESimCSESettings
 from mtdlab.methods.heads import SegmentMean
-from mtdlab.methods.losses import at_least_float32
+from mtdlab.methods.losses import cosines
 from mtdlab.methods.mocose import MoCoSE
 from mtdlab.methods.mocose_settings import MoCoSESettings
 from mtdlab.methods.simcse import SimCSE
@@ -244,7 +244,7 @@ def local_loss(first: Pass, second: Pass, temperature: float) -> Tensor:
     # imported here: transformers takes seconds to import, and study files are read without it
     from mtdlab.encoders.pooling import places_of
 
-    logits = _cosines(first.segments, second.segments) / temperature
+    logits = cosines(first.segments, second.segments) / temperature
     same = first.sentence.unsqueeze(1) == second.sentence
     twins = same & (places_of(first.sentence).unsqueeze(1) == places_of(second.sentence))
     logits = logits.masked_fill(same & ~twins, -torch.inf)
@@ -260,10 +260,5 @@ def entailment_loss(first: Pass, second: Pass, temperature: float) -> Tensor:
     The positive of a segment is its own sentence, its negatives are all others. Summed over the
     segments of a sentence, mean over the sentences.
     """
-    logits = _cosines(first.segments, second.sentences) / temperature
+    logits = cosines(first.segments, second.sentences) / temperature
     return cross_entropy(logits, first.sentence, reduction="sum") / len(first.sentences)
-
-
-def _cosines(first: Tensor, second: Tensor) -> Tensor:
-    """Cosines (A, B) of vectors (A, D) and (B, D), in float32 or wider."""
-    return normalize(at_least_float32(first), dim=1) @ normalize(at_least_float32(second), dim=1).T

@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import normalize
 
 from mtdlab.device import Device
 from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
@@ -23,7 +22,7 @@ from mtdlab.methods.heads import (
     predictor,
     word_table,
 )
-from mtdlab.methods.losses import at_least_float32, info_nce
+from mtdlab.methods.losses import info_nce, unit
 from mtdlab.methods.mocose_settings import MoCoSESettings, parse_slices
 from mtdlab.methods.momentum import averaged_pairs, draw_weights, ema_update, make_target
 from mtdlab.methods.perturbations import EmbeddingNoise, Fgsm, changed_share, with_gradient
@@ -129,7 +128,7 @@ class MoCoSE(Method[MoCoSESettings]):
             "ema_decay": decay,
             "queue_fill": self.queue.fill,
         }
-        return Step(loss, normalize(at_least_float32(keys.detach()), dim=1), measures)
+        return Step(loss, unit(keys.detach()), measures)
 
     def update(self, step: int, result: Step) -> None:
         self.fgsm.keep_gradient()
@@ -143,7 +142,7 @@ class MoCoSE(Method[MoCoSESettings]):
         """Unit vectors (N, P) of sentences by the target branch, in evaluation mode."""
         with evaluation_mode(self.target), self.device.autocast():
             keys = self.target(word_table(self.online.encoder)(ids), mask, NO_DROPOUT)
-        return normalize(at_least_float32(keys), dim=1)
+        return unit(keys)
 
     def parts(self) -> dict[str, nn.Module]:
         heads = {

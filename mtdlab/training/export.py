@@ -8,7 +8,7 @@ FOLDER/README.md  the model card
 import copy
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -59,10 +59,10 @@ tags:
 - mtdlab
 ---
 
-# A sentence encoder trained by {title}
+# A sentence encoder trained by {method.title}
 
 {text} The
-checkpoint is that of step {best_step}, the best of {steps} on {selection}.
+checkpoint is that of step {run[best_step]}, the best of {settings.steps} on {selection}.
 
 ## Use
 
@@ -83,9 +83,9 @@ Spearman x 100 of cosine similarity; {representation}.{no_gain}
 
 {facts}
 
-Method: {source}, as implemented in mtdlab, preset {preset}.
+Method: {method.title} ({method.source}), as implemented in mtdlab, preset {settings.preset}.
 
-{settings}
+{values}
 
 `mtdlab/` contains the other parts of this checkpoint ({saved}) and a description of the run
 (`run.json`).
@@ -108,38 +108,27 @@ def model_card(run: Mapping[str, Any], settings: TrainerSettings, saved: Iterabl
     """The card as Markdown. run: content of `run.json`; saved: names of the other saved parts."""
     method, representation = find_method(settings.method), describe(settings.representation)
     known = settings.representation in map(Representation, SENTENCE_TRANSFORMER_POOLING)
+    after, before = run["scores"], run["scores_before"]
+    lower = ", ".join(task for task in after if after[task] <= before.get(task, -math.inf))
+    no_gain = f" Training did not raise the score on {lower} above the untrained encoder's."
+    scores = (
+        (task, f"{before[task]:.2f}" if task in before else "–", f"{score:.2f}")
+        for task, score in after.items()
+    )
     return _CARD.format(
-        title=method.title,
+        run=run,
+        settings=settings,
+        method=method,
         text=method.describe(settings),
-        source=f"{method.title} ({method.source})",
-        steps=settings.steps,
         selection=_selection(settings.select_on),
         representation=representation,
-        preset=settings.preset,
         saved=", ".join(saved),
-        best_step=run["best_step"],
         use=_SENTENCE_TRANSFORMER if known else _OTHER.format(representation=representation),
-        scores=_score_table(run["scores"], run["scores_before"]),
-        no_gain=_describe_no_gain(run["scores"], run["scores_before"]),
-        facts=_table("", "", {name: run[name] for name in _FACTS if name in run}),
-        settings=_table("setting", "value", run["settings"]),
+        scores=_table(("task", "before training", "score"), scores),
+        no_gain=no_gain if lower else "",
+        facts=_table(("", ""), ((name, run[name]) for name in _FACTS if name in run)),
+        values=_table(("setting", "value"), run["settings"].items()),
     )
-
-
-def _score_table(after: Mapping[str, float], before: Mapping[str, float]) -> str:
-    rows = [
-        f"| {task} | {f'{before[task]:.2f}' if task in before else '–'} | {score:.2f} |"
-        for task, score in after.items()
-    ]
-    return "\n".join(["| task | before training | score |", "|---|---|---|", *rows])
-
-
-def _describe_no_gain(after: Mapping[str, float], before: Mapping[str, float]) -> str:
-    """That training did not raise the score on some tasks; empty where it raised all."""
-    tasks = [task for task, score in after.items() if score <= before.get(task, -math.inf)]
-    if not tasks:
-        return ""
-    return f" Training did not raise the score on {', '.join(tasks)} above the untrained encoder's."
 
 
 def _selection(select_on: str) -> str:
@@ -149,13 +138,10 @@ def _selection(select_on: str) -> str:
     return average if select_on == "sts_average" else f"the {select_on} pairs"
 
 
-def _table(left: str, right: str, rows: Mapping[str, Any]) -> str:
-    lines = [f"| {left} | {right} |", "|---|---|"]
-    return "\n".join([*lines, *(f"| {name} | {_cell(value)} |" for name, value in rows.items())])
-
-
-def _cell(value: Any) -> str:
-    return str(value).replace("|", "\\|").replace("\n", " ")
+def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    cells = [[str(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
+    first, *others = (f"| {' | '.join(row)} |" for row in (head, *cells))
+    return "\n".join([first, "|" + "---|" * len(head), *others])
 
 
 SAME_SCORE = 0.01
