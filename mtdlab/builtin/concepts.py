@@ -7,7 +7,6 @@ between concepts, `,` between synonyms.
 """
 
 from dataclasses import dataclass
-from functools import cache
 
 SAME_KIND = 0.45
 SAME_FIELD = 0.2
@@ -129,22 +128,10 @@ def _parse(table: str) -> dict[str, Concept]:
     return concepts
 
 
-@cache
-def nouns() -> dict[str, Concept]:
-    """People, animals, things and plants by name."""
-    return _parse(_NOUNS)
-
-
-@cache
-def actions() -> dict[str, Concept]:
-    """Actions by name."""
-    return _parse(_ACTIONS)
-
-
-@cache
-def details() -> dict[str, Concept]:
-    """Places, times and manners by name; their words carry the preposition."""
-    return _parse(_PLACES) | _parse(_TIMES) | _parse(_MANNERS)
+NOUNS, ACTIONS = _parse(_NOUNS), _parse(_ACTIONS)
+"""By name: people, animals, things and plants; actions."""
+DETAILS = _parse(_PLACES) | _parse(_TIMES) | _parse(_MANNERS)
+"""Places, times and manners by name; their words carry the preposition."""
 
 
 def concepts_under(concepts: dict[str, Concept], kind: str) -> list[Concept]:

@@ -159,21 +159,14 @@ class ConSERT(Method[ConSERTSettings]):
 
     def encode(self, views: Sequence[Tokens]) -> tuple[Tensor, Tensor]:
         """Sentence vectors (N, D) of the first view and the last, each with its perturbation."""
-        encoder, perturbation = self.trained_encoder, self.perturbation
+        encoder, vectors = self.trained_encoder, []
         table = word_table(encoder)
-        words = [(self.noise(table(ids), mask), mask) for ids, mask in (views[0], views[-1])]
+        noisy = [(self.noise(table(ids), mask), mask) for ids, mask in (views[0], views[-1])]
         with self.device.autocast():
-            first, second = (
-                self.vectors(
-                    encoder,
-                    perturbation.of_words(view, *each),
-                    each[1],
-                    self.dropout,
-                    perturbation.of_embeddings(view),
-                )
-                for view, each in enumerate(words)
-            )
-        return first, second
+            for view, (words, mask) in enumerate(noisy):
+                changed, change = self.perturbation.of_view(view, words, mask)
+                vectors.append(self.vectors(encoder, changed, mask, self.dropout, change))
+        return vectors[0], vectors[1]
 
     def parts(self) -> dict[str, nn.Module]:
         return {"encoder": self.trained_encoder, "dropout": self.dropout}
@@ -188,14 +181,13 @@ class Perturbation(RandomDraws):
         drop = partial(drop_elements, rescaled=settings.rescaled_dropout)
         self._changes = CHANGES | {"dropout": drop}
 
-    def of_words(self, view: int, words: Tensor, mask: Tensor) -> Tensor:
-        """Word embeddings (N, L, D) of a view: permuted by `position-shuffle`, else as they are."""
-        shuffled: Tensor = self(view, words, mask) if self._named[view][0] == SHUFFLE else words
-        return shuffled
-
-    def of_embeddings(self, view: int) -> Callable[[Tensor, Tensor], Tensor] | None:
-        """The change of the embedding block's output of a view; None for the shuffle, or none."""
-        return partial(self, view) if self._named[view][1] else None
+    def of_view(
+        self, view: int, words: Tensor, mask: Tensor
+    ) -> tuple[Tensor, Callable[[Tensor, Tensor], Tensor] | None]:
+        """Words (N, L, D), permuted by the shuffle; the change of the embedding block's output."""
+        name, share = self._named[view]
+        words = self(view, words, mask) if name == SHUFFLE else words
+        return words, partial(self, view) if share else None
 
     def forward(self, view: int, embedded: Tensor, mask: Tensor) -> Tensor:
         """Embeddings (N, L, D) of a view, under a mask (N, L), perturbed."""

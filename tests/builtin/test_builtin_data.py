@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from mtdlab.builtin import builtin_pairs, builtin_sentences, data_file
-from mtdlab.builtin.concepts import actions, concepts_under, details, nouns
+from mtdlab.builtin.concepts import ACTIONS, DETAILS, NOUNS, concepts_under
 from mtdlab.builtin.events import Event, draw_event, similarity
 from mtdlab.builtin.generate import generate_files
 from mtdlab.builtin.pretrain import defining_sentences
@@ -41,7 +41,7 @@ def overlap(left: str, right: str) -> float:
 
 
 def meal(agent: str = "chef", patient: str = "onion", action: str = "slice") -> Event:
-    return Event(actions()[action], nouns()[agent], nouns()[patient])
+    return Event(ACTIONS[action], NOUNS[agent], NOUNS[patient])
 
 
 def test_sentences_are_many_short_and_distinct():
@@ -153,13 +153,13 @@ def test_similar_concepts_count_partly():
 
 
 def test_exchanged_roles_give_a_different_event():
-    chase = Event(actions()["chase"], nouns()["dog"], nouns()["cat"])
-    back = Event(actions()["chase"], nouns()["cat"], nouns()["dog"])
+    chase = Event(ACTIONS["chase"], NOUNS["dog"], NOUNS["cat"])
+    back = Event(ACTIONS["chase"], NOUNS["cat"], NOUNS["dog"])
     assert 1.0 < similarity(chase, back) < 4.0
 
 
 def test_a_detail_left_out_costs_less_than_a_different_one():
-    places = details()
+    places = DETAILS
     here = replace(meal(), place=places["in the kitchen"])
     there = replace(meal(), place=places["in the forest"])
     assert similarity(here, there) < similarity(here, meal()) < 5.0
@@ -167,7 +167,7 @@ def test_a_detail_left_out_costs_less_than_a_different_one():
 
 def test_an_unknown_kind_is_named():
     with pytest.raises(KeyError, match="no concept or kind 'animal/fish'"):
-        concepts_under(nouns(), "animal/fish")
+        concepts_under(NOUNS, "animal/fish")
 
 
 def test_rewording_exchanges_every_word_that_has_a_synonym():
