@@ -56,6 +56,8 @@ for number, handler in (
 
 Settings = Callable[..., TrainerSettings]
 CPU = Device(torch.device("cpu"), torch.float32)
+SHORT_PROMPTS = {"prompt": "a {sentence} {mask}", "second_prompt": "the {sentence} {mask}"}
+"""With long ones all vectors of a random encoder's mask token are equal in float32."""
 
 WORDS = """
 a the dog cat man woman bird child runs sleeps eats sings walks reads red old small happy

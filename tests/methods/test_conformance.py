@@ -22,9 +22,8 @@ from mtdlab.testing import (
     method_checks,
     run_check,
 )
+from tests.conftest import SHORT_PROMPTS
 
-SHORT_PROMPTS = {"prompt": "a {sentence} {mask}", "second_prompt": "the {sentence} {mask}"}
-"""With long ones all vectors of a random encoder's mask token are equal in float32."""
 VARIANTS: dict[str, dict[str, Any]] = {
     "mocose": {"queue_size": 20, "initial_queue_size": 5, "fgsm_epsilon": 1e-3},
     "mocose-paper": {"preset": "paper", "queue_size": 20, "fgsm_epsilon": 1e-3},

@@ -48,9 +48,7 @@ def test_the_width_of_the_predictor_lies_inside_only() -> None:
 
 def test_no_predictor_is_the_identity() -> None:
     queries = torch.randn(3, 6)
-    head = predictor(6, 9, 0, 0.1)
-    assert head(queries) is queries
-    assert not list(head.parameters())
+    assert predictor(6, 9, 0, 0.1)(queries) is queries
 
 
 def test_the_heads_use_the_dropout_rate_of_the_settings() -> None:

@@ -10,7 +10,7 @@ from mtdlab.config import make_settings
 from mtdlab.methods.hicl import HiCL, Pass, entailment_loss, local_loss, record_passes
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start, train
-from tests.conftest import Settings
+from tests.conftest import SHORT_PROMPTS, Settings
 from tests.methods.oracles import Array, info_nce
 from tests.training.conftest import run
 
@@ -130,7 +130,7 @@ def test_with_one_segment_a_sentence_the_loss_is_that_of_the_backbone(
         ("simcse", 2, {}),
         ("esimcse", 3, {}),
         ("mocose", 2, {}),
-        ("sncse", 3, {"prompt": "a {sentence} {mask}", "second_prompt": "the {sentence} {mask}"}),
+        ("sncse", 3, SHORT_PROMPTS),
     ],
 )
 def test_the_first_two_passes_of_a_step_are_the_positive_pair(

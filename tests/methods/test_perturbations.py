@@ -49,16 +49,6 @@ def test_the_gradient_of_a_batch_moves_the_next() -> None:
     assert fgsm.gradient is not None, "without a retained batch the gradient is kept"
 
 
-@pytest.mark.parametrize("gradient", [None, torch.tensor([[[1.0, -3.0]]])])
-def test_the_gradient_is_in_the_state(gradient: Tensor | None) -> None:
-    fgsm, other = Fgsm(0.5), Fgsm(0.5)
-    fgsm.gradient = gradient
-    other.gradient = torch.ones(1, 1, 2)
-    other.load_state_dict(fgsm.state_dict())
-    words = torch.zeros(1, 1, 2)
-    assert torch.equal(fgsm(words), other(words))
-
-
 @pytest.mark.parametrize(("length", "of_step"), [(3, 3), (3, 2), (2, 3), (1, 5)])
 def test_only_tokens_that_both_batches_have_are_moved(length: int, of_step: int) -> None:
     words, step = torch.randn(2, length, 4), torch.randn(2, of_step, 4).sign()

@@ -27,7 +27,7 @@ from mtdlab.methods.esimcse import Repetition
 from mtdlab.methods.presets import PRESETS, changed_settings
 from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import Outcome, train
-from tests.conftest import Settings
+from tests.conftest import SHORT_PROMPTS, Settings
 
 Parameters = dict[str, Tensor]
 STEPS, WIDTH, CALLS, MASK_TOKEN = 40, 16, 60, 4
@@ -442,7 +442,6 @@ class MoCoSEProgram(Program):
         self.gradient = gradient
 
 
-SHORT_PROMPTS = {"prompt": "a {sentence} {mask}", "second_prompt": "the {sentence} {mask}"}
 # a random encoder's sentences differ by less than 0.001: at 0.05 every loss is log 8
 SHARP = {"temperature": 5e-3, "learning_rate": 1e-3}
 GIVEN: dict[str, dict[str, Any]] = {

@@ -14,15 +14,13 @@ from mtdlab.methods.sncse import PROMPT, SECOND_PROMPT, SNCSE, margin_loss
 from mtdlab.sweep.environment import environment
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start, train
-from tests.conftest import Settings
+from tests.conftest import SHORT_PROMPTS, Settings
 from tests.methods.oracles import Array, cosine, info_nce
-
-SHORT = {"prompt": "a {sentence} {mask}", "second_prompt": "the {sentence} {mask}"}
 
 
 @pytest.fixture
 def sncse_of(settings_of: Settings) -> Settings:
-    return lambda **changed: settings_of(**{"method": "sncse", **SHORT, **changed})
+    return lambda **changed: settings_of(**{"method": "sncse", **SHORT_PROMPTS, **changed})
 
 
 def at_cosine(cosine: float) -> Tensor:

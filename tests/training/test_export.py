@@ -4,8 +4,6 @@ import dataclasses
 import json
 import logging
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,18 +30,6 @@ from tests.conftest import CPU, Settings, branch_of
 
 FACTS = {"study": "small", "trial": 3, "corpus": "a|b: 60 sentences, SHA-256 0123"}
 Run = tuple[TrainerSettings, RunInputs, Outcome]
-
-
-@contextmanager
-def warnings_of_transformers(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Attach `caplog` to the logger of transformers, which does not propagate to the root."""
-    logger = logging.getLogger("transformers")
-    logger.addHandler(caplog.handler)
-    try:
-        with caplog.at_level(logging.WARNING, "transformers"):
-            yield
-    finally:
-        logger.removeHandler(caplog.handler)
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +60,15 @@ def test_the_exported_model_has_the_trained_score(
 
 
 def test_auto_model_loads_the_model(
-    run: Run, folder: Path, tiny_encoder: Path, caplog: pytest.LogCaptureFixture
+    run: Run,
+    folder: Path,
+    tiny_encoder: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with warnings_of_transformers(caplog):
+    # to the root logger, which caplog reads
+    monkeypatch.setattr(logging.getLogger("transformers"), "propagate", True)
+    with caplog.at_level(logging.WARNING, "transformers"):
         model, report = AutoModel.from_pretrained(folder, output_loading_info=True)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     assert caplog.messages == []

@@ -12,13 +12,12 @@ from mtdlab.encoders.embed import MAX_LENGTH, Embedder, Sentences
 from mtdlab.training.export import save_model
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start, train
-from tests.conftest import Settings
+from tests.conftest import SHORT_PROMPTS, Settings
 
-PROMPTS = {"prompt": "a {sentence} {mask}", "second_prompt": "the {sentence} {mask}"}
 CASES: dict[str, dict[str, Any]] = {
-    "sncse": {"method": "sncse", **PROMPTS},
+    "sncse": {"method": "sncse", **SHORT_PROMPTS},
     "hicl": {"method": "hicl", "segment_length": 4, "pooling": "mean"},
-    "hicl-sncse": {"method": "hicl", "backbone": "sncse", "segment_length": 8, **PROMPTS},
+    "hicl-sncse": {"method": "hicl", "backbone": "sncse", "segment_length": 8, **SHORT_PROMPTS},
 }
 
 
