@@ -52,8 +52,7 @@ class _Stopped(Exception):
 def check_method(method: type[Method[Any]], **settings: Any) -> None:
     """Run every check on a method; the first that fails raises AssertionError.
 
-    Args:
-        settings: of the runs; by default a few short steps on the built-in data.
+    The runs are a few short steps on the built-in data, unless `settings` say otherwise.
     """
     for check in method_checks():
         run_check(check, method, **settings)

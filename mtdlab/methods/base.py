@@ -92,13 +92,13 @@ class Method(nn.Module, ABC, Generic[S]):
 
     @abstractmethod
     def __init__(self, encoder: Transformer, settings: S, device: Device) -> None:
-        """Build the method's modules around `encoder`, which it trains in place, on the device.
+        """Build the method's modules around `encoder`, which is moved and trained in place.
 
         Random initialisation draws from torch's global generator, which the run has seeded.
         """
         super().__init__()
         self.settings, self.device = settings, device
-        nn.Module.to(encoder, device.device)
+        nn.Module.to(encoder.train(), device.device)
 
     @classmethod
     def views(cls, settings: TrainerSettings) -> tuple[View, ...]:

@@ -141,7 +141,6 @@ class ConSERT(Method[ConSERTSettings]):
         self.dropout = Dropout(settings.dropout, settings.seed)
         self.noise = EmbeddingNoise(settings, encoder, device.device)
         self.perturbation = Perturbation(settings, device.device)
-        self.train()
 
     @classmethod
     def views_differ(cls, settings: Any) -> bool:

@@ -49,13 +49,11 @@ class ContrieverSettings(HistorySettings):
 
     pooling: Pooling = with_default(HistorySettings, "pooling", "mean", POOLING)
     ema_decay: Decay = with_default(HistorySettings, "ema_decay", 0.9995)
-    queue_size: Positive = setting(
+    queue_size: Positive = with_default(
+        HistorySettings,
+        "queue_size",
         131_072,
         "keys of earlier batches, the only negatives; by default 64 batches",
-        symbol="K",
-        unit="keys",
-        step_cost="scales",
-        relative_to="batch_size",
     )
     initial_queue_size: Count = setting(
         131_072,
@@ -136,7 +134,6 @@ class Contriever(Method[ContrieverSettings]):
         self.noise = EmbeddingNoise(settings, encoder, device.device)
         self.crops = Crops(settings, device.device)
         self._averaged = averaged_pairs(self.target, encoder)
-        self.train()
 
     @classmethod
     def views(cls, settings: TrainerSettings) -> tuple[View, ...]:

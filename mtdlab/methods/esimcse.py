@@ -24,11 +24,9 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from mtdlab.device import Device
-from mtdlab.encoders.dropout import NO_DROPOUT
 from mtdlab.methods.base import Step, Tokens, Transformer
-from mtdlab.methods.heads import word_table
 from mtdlab.methods.history import Decay, HistorySettings
-from mtdlab.methods.losses import info_nce, unit
+from mtdlab.methods.losses import info_nce
 from mtdlab.methods.momentum import averaged_pairs, draw_weights, ema_update, make_target
 from mtdlab.methods.perturbations import RandomDraws, repeat_tokens
 from mtdlab.methods.presets import PRESETS
@@ -115,17 +113,9 @@ class ESimCSE(TwoPass[ESimCSESettings]):
         loss = info_nce(first, second, self.queue.negatives(), self.settings.temperature)
         return Step(loss, self.keys(*views[-1]), {"queue_fill": self.queue.fill})
 
-    @torch.no_grad()
     def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Unit vectors (N, D) of the original sentences, without dropout and gradient.
-
-        From the momentum encoder in evaluation mode and the head of the online encoder.
-        """
-        self.target.eval()
-        with self.device.autocast():
-            words = word_table(self.target.encoder)(ids)
-            keys = self.target(words, mask, NO_DROPOUT)
-        return unit(keys)
+        """Unit vectors (N, D) by the momentum encoder and the head of the online encoder."""
+        return self.target.keys(ids, mask, self.device)
 
     def update(self, step: int, result: Step) -> None:  # noqa: ARG002
         ema_update(*self._averaged, self.settings.ema_decay)

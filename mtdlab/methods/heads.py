@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from mtdlab.encoders.dropout import Dropout
-from mtdlab.methods.base import Transformer
+from mtdlab.device import Device
+from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
+from mtdlab.methods.base import Transformer, evaluation_mode
+from mtdlab.methods.losses import unit
 from mtdlab.settings import Representation
 
 if TYPE_CHECKING:
@@ -55,13 +57,9 @@ def predictor(
 
 @torch.no_grad()
 def initialise_heads(how: str, *heads: nn.Module) -> None:
-    """Initialise the Linear layers as BERT does: weights normal (0, 0.02), biases 0.
+    """Initialise Linear layers as BERT does, normal (0, 0.02), biases 0, unless `how` is `torch`.
 
-    Draws from torch's global generator, the layers in their order. LayerNorms stay at weight 1 and
-    bias 0.
-
-    Args:
-        how: the setting `head_initialisation`; with `torch` they stay as they are.
+    Draws from torch's global generator, the layers in their order.
     """
     for head in heads if how != "torch" else ():
         for layer in head.modules():
@@ -118,8 +116,7 @@ class Branch(nn.Module):
     def forward(self, word_embeddings: Tensor, attention_mask: Tensor, dropout: Dropout) -> Tensor:
         """Projected vectors (N, P) of word embeddings (N, L, D) under a mask (N, L).
 
-        Args:
-            dropout: a random stream that both branches share; their masks differ.
+        Both branches share the random stream `dropout`; their masks differ.
         """
         # imported here: transformers takes seconds to import, and study files are read without it
         from mtdlab.encoders.pooling import encode_segments
@@ -128,9 +125,13 @@ class Branch(nn.Module):
             self.encoder, word_embeddings, attention_mask, self.representation, dropout
         )
         projected: Tensor = self.projection(self.activation(self.pooler(vectors)))
-        if segments is not None:
-            projected = self.mean(projected, segments)
-        return projected
+        return projected if segments is None else self.mean(projected, segments)
+
+    @torch.no_grad()
+    def keys(self, ids: Tensor, mask: Tensor, device: Device) -> Tensor:
+        """Unit vectors (N, P) of token ids (N, L), without dropout and gradient."""
+        with evaluation_mode(self), device.autocast():
+            return unit(self(word_table(self.encoder)(ids), mask, NO_DROPOUT))
 
 
 def word_table(encoder: Transformer) -> nn.Module:

@@ -84,7 +84,6 @@ class MoCoSE(Method[MoCoSESettings]):
         self.noise = EmbeddingNoise(settings, encoder, device.device)
         self.fgsm = Fgsm(settings.fgsm_epsilon)
         self._averaged = averaged_pairs(self.target, self.online)
-        self.train()
 
     @classmethod
     def views(cls, settings: Any) -> tuple[View, ...]:
@@ -137,12 +136,9 @@ class MoCoSE(Method[MoCoSESettings]):
         if result.keys is not None:
             self.queue.enqueue(result.keys)
 
-    @torch.no_grad()
     def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Unit vectors (N, P) of sentences by the target branch, in evaluation mode."""
-        with evaluation_mode(self.target), self.device.autocast():
-            keys = self.target(word_table(self.online.encoder)(ids), mask, NO_DROPOUT)
-        return unit(keys)
+        """Unit vectors (N, P) by the target branch."""
+        return self.target.keys(ids, mask, self.device)
 
     def parts(self) -> dict[str, nn.Module]:
         heads = {

@@ -50,7 +50,6 @@ class TwoPass(Method[S]):
         initialise_heads(settings.head_initialisation, self.branch.pooler)
         self.dropout = Dropout(settings.dropout, settings.seed)
         self.noise = EmbeddingNoise(settings, encoder, device.device)
-        self.train()
 
     def use_pooler(self, pooler: nn.Module | None) -> None:
         """Start from the encoder's pre-trained pooler with `head_initialisation: bert`."""

@@ -52,15 +52,9 @@ class Found:
 def save_checkpoint(folder: Path, step: int, state: Mapping[str, Any], facts: Facts) -> Path:
     """Save a state after `step` steps, then remove all but the two newest checkpoints.
 
-    Earlier checkpoints stay until this one is complete. Raises OSError where the disk fails,
-    TypeError for a value of another type.
-
-    Args:
-        state: nested mappings, lists, tensors, numbers and texts. Tensors that share memory are
-            written once.
-
-    Returns:
-        The checkpoint's folder, in that of the run.
+    Earlier checkpoints stay until this one is complete. A state is nested mappings, lists, tensors,
+    numbers and texts; tensors that share memory are written once. Raises OSError where the disk
+    fails, TypeError for a value of another type. Returns the checkpoint's folder.
     """
     found: Named = {}
     values, target = _pack(state, "", found), folder / checkpoint_name(step)

@@ -161,10 +161,7 @@ def save_model(
 
     The saved model is loaded and scored before it replaces an earlier one. Raises TrialError if
     this score differs, MtdlabError if the folder contains anything but a saved model, OSError if
-    writing fails.
-
-    Args:
-        facts: provenance of the run: study, trial, corpus, versions.
+    writing fails. `facts` are the run's provenance: study, trial, corpus, versions.
     """
     folder = folder.absolute()
     check_model_folder(folder)
