@@ -13,6 +13,8 @@ VARIABLE = "MTDLAB_DATA"
 """The environment variable that names the folder of data sets."""
 RUN = Path("mtdlab") / "run.json"
 """Description of the run in the folder of a saved model."""
+exists, is_folder = os.path.exists, os.path.isdir
+"""Unlike Path's, false of a name that no file system takes, and in a folder that is closed."""
 
 
 def find_data(setting: str, name: str) -> Path:
@@ -32,20 +34,3 @@ def find_data(setting: str, name: str) -> Path:
         f"folder{tried}; set {VARIABLE} to the folder that holds it, or give another path: "
         f"--set trainer.{setting}=PATH"
     )
-
-
-def exists(path: Path) -> bool:
-    """Whether there is a file or folder that can be looked at."""
-    try:
-        return path.exists()
-    except OSError:
-        # a name that no file system takes, or a folder that may not be entered
-        return False
-
-
-def is_folder(path: Path) -> bool:
-    """Whether there is a folder that can be looked at, as `exists`."""
-    try:
-        return path.is_dir()
-    except OSError:
-        return False

@@ -27,12 +27,9 @@ def new_folder(target: Path, *, replace: bool = False, needed: int = 0) -> Itera
     """A temporary folder beside `target`, renamed to it when the block ends without an error.
 
     Its files are synced to the disk before the rename and the rename after it: a power failure
-    leaves the new folder with its contents, or the earlier one. Raises OSError if writing fails,
-    or if `target` contains files and `replace` is False.
-
-    Args:
-        replace: remove an earlier `target` just before the rename.
-        needed: its size in bytes, about, for the error of a full disk.
+    leaves the new folder with its contents, or the earlier one, which `replace` removes just before
+    the rename. Raises OSError if writing fails, with the bytes `needed` of a full disk, or if
+    `target` contains files and `replace` is False.
     """
     with _naming_space(target.parent, needed):
         make_folder(target.parent)
@@ -40,7 +37,8 @@ def new_folder(target: Path, *, replace: bool = False, needed: int = 0) -> Itera
         _unfinished.add(building)
         try:
             yield building
-            _sync_all(building)
+            for path in (*building.rglob("*"), building):
+                sync(path)
             if replace:
                 replace_folder(target, building)
             else:
@@ -63,11 +61,6 @@ def remove_unfinished() -> None:
     """Remove the temporary folders that this process is writing; call it just before its end."""
     for building in tuple(_unfinished):
         shutil.rmtree(building, ignore_errors=True)
-
-
-def has_leftovers(target: Path) -> bool:
-    """Whether there are temporary folders for `target`, of killed processes or being written."""
-    return any(temporary_folders(target.parent, target.name))
 
 
 def temporary_folders(parent: Path, name: str = "", end: str = "") -> Iterator[Path]:
@@ -114,14 +107,6 @@ def _naming_space(folder: Path, needed: int) -> Iterator[None]:
         if isinstance(error, SafetensorError):
             raise OSError(str(error)) from error
         raise
-
-
-def _sync_all(folder: Path) -> None:
-    """Sync a folder and everything in it."""
-    for root, _, names in os.walk(folder):
-        for name in names:
-            sync(Path(root) / name)
-        sync(Path(root))
 
 
 def sync(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Python files and modules of the user, named on the command line: resolve_paths, imported, hashed.
+"""Python files and modules of the user, named on the command line: found, imported, hashed.
 
 Nothing that a study file names is imported, so that opening a study file executes no code.
 """
@@ -8,10 +8,11 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
+from typing import ClassVar
 
 from mtdlab.errors import MtdlabError, one_line
 
@@ -21,31 +22,21 @@ class UserModule:
     """An imported module, as needed to import it in another process.
 
     Attributes:
+        option: of the command line, which names it.
         spec: an absolute file path, or an importable module name.
         sha256: of the file, or of all of a package's Python files.
     """
 
+    option: ClassVar[str] = "--import"
     name: str
     spec: str
     sha256: str
-
-    @property
-    def option(self) -> str:
-        """The option that names it."""
-        return "--import"
-
-    def load(self) -> "UserModule":
-        """Import it in this process, as it is there. Raises MtdlabError where this fails."""
-        module = execute(self.spec, f"{self.option} {self.spec}")
-        return replace(self, sha256=digest(module))
 
 
 def locate(name: str, folders: Iterable[Path], option: str) -> str:
     """The path of a file in one of the folders (with or without .py), else the name of a module.
 
-    Args:
-        option: what errors begin with, such as "--import toy.py". Raises MtdlabError for a missing
-            file.
+    Raises MtdlabError for a missing file; `option` begins it, such as "--import toy.py".
     """
     file = name if name.endswith(".py") else f"{name}.py"
     for folder in folders:
@@ -58,11 +49,7 @@ def locate(name: str, folders: Iterable[Path], option: str) -> str:
 
 @lru_cache
 def execute(spec: str, option: str) -> ModuleType:
-    """The module of a `UserModule.spec`, imported once per process.
-
-    Raises:
-        MtdlabError: where it cannot be imported.
-    """
+    """The module of a `UserModule.spec`, imported once. Raises MtdlabError where it fails."""
     try:
         if not spec.endswith(".py"):
             return importlib.import_module(spec)

@@ -22,6 +22,7 @@ from transformers import BertConfig, BertModel, BertTokenizer, PreTrainedModel
 
 from analysis.inference import shapes
 from mtdlab.config import TrainerSettings, make_settings
+from mtdlab.device import Device
 from mtdlab.methods.heads import Branch
 from tests.postgresql import (
     empty_postgresql_url,
@@ -54,6 +55,9 @@ for number, handler in (
         signal.signal(number, handler)
 
 Settings = Callable[..., TrainerSettings]
+CPU = Device(torch.device("cpu"), torch.float32)
+SHORT_PROMPTS = {"prompt": "a {sentence} {mask}", "second_prompt": "the {sentence} {mask}"}
+"""With long ones all vectors of a random encoder's mask token are equal in float32."""
 
 WORDS = """
 a the dog cat man woman bird child runs sleeps eats sings walks reads red old small happy
@@ -197,15 +201,19 @@ def tiny_pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def settings_of(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> Settings:
+@pytest.fixture(scope="session")
+def tiny_inputs(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> dict[str, Any]:
+    """What a run reads, as settings."""
+    paths = {"encoder": tiny_encoder, "corpus": tiny_corpus, "evaluation": tiny_pairs}
+    return {name: str(path) for name, path in paths.items()}
+
+
+@pytest.fixture(scope="session")
+def settings_of(tiny_inputs: dict[str, Any]) -> Settings:
     """Settings of a run of a second, but for what is given."""
 
     def settings(**changed: Any) -> TrainerSettings:
-        values: dict[str, Any] = {
-            "encoder": str(tiny_encoder),
-            "corpus": str(tiny_corpus),
-            "evaluation": str(tiny_pairs),
+        values = tiny_inputs | {
             "batch_size": 8,
             "steps": 10,
             "evaluate_every": 4,

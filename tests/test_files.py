@@ -41,22 +41,13 @@ def test_an_earlier_folder_is_replaced_only_where_wanted(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_leftovers_are_the_targets_own(tmp_path: Path) -> None:
-    target, other = tmp_path / "b", tmp_path / "b-2"
-    with new_folder(other) as building:
-        left = tmp_path / building.name.replace("b-2", "b")
+@pytest.mark.parametrize(("name", "neighbour"), [("b", "b-2"), ("[ab]", "a")])
+def test_leftovers_are_the_targets_own(tmp_path: Path, name: str, neighbour: str) -> None:
+    """Not those of a name that begins alike, or that its name as a pattern would match."""
+    with new_folder(tmp_path / neighbour) as building:
+        left = tmp_path / building.name.replace(f".{neighbour}.", f".{name}.")
         left.mkdir()
-        remove_leftovers(target)
+        remove_leftovers(tmp_path / name)
         assert not left.exists()
         assert building.exists()
-    assert list(tmp_path.iterdir()) == [other]
-
-
-def test_a_name_is_not_read_as_a_pattern(tmp_path: Path) -> None:
-    target, other = tmp_path / "[ab]", tmp_path / "a"
-    with new_folder(other) as building:
-        left = tmp_path / building.name.replace(".a.", ".[ab].")
-        left.mkdir()
-        remove_leftovers(target)
-        assert not left.exists()
-        assert building.exists()
+    assert list(tmp_path.iterdir()) == [tmp_path / neighbour]

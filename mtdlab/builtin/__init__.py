@@ -3,8 +3,6 @@
 The texts are files of this package, written by `mtdlab.builtin.generate`.
 """
 
-from __future__ import annotations
-
 import gzip
 from functools import cache
 from pathlib import Path
@@ -34,10 +32,7 @@ def builtin_pairs(split: Literal["dev", "test"]) -> list[Pair]:
     """1,500 sentence pairs with gold similarities from 0 to 5.
 
     No sentence occurs twice in the two splits together. The gold similarity is `events.similarity`,
-    which depends on the events and not on their wording.
-
-    Raises:
-        ValueError: `split` is neither "dev" nor "test".
+    which depends on the events and not on their wording. Raises ValueError for another split.
     """
     if split not in ("dev", "test"):
         raise ValueError(f"split is {split!r}; the built-in pairs have 'dev' and 'test'")

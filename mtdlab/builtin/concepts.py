@@ -6,10 +6,7 @@ depends on the tree alone, not on spelling. The tables are plain text: one line 
 between concepts, `,` between synonyms.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from functools import cache
 
 SAME_KIND = 0.45
 SAME_FIELD = 0.2
@@ -131,30 +128,14 @@ def _parse(table: str) -> dict[str, Concept]:
     return concepts
 
 
-@cache
-def nouns() -> dict[str, Concept]:
-    """People, animals, things and plants by name."""
-    return _parse(_NOUNS)
-
-
-@cache
-def actions() -> dict[str, Concept]:
-    """Actions by name."""
-    return _parse(_ACTIONS)
-
-
-@cache
-def details() -> dict[str, Concept]:
-    """Places, times and manners by name; their words carry the preposition."""
-    return _parse(_PLACES) | _parse(_TIMES) | _parse(_MANNERS)
+NOUNS, ACTIONS = _parse(_NOUNS), _parse(_ACTIONS)
+"""By name: people, animals, things and plants; actions."""
+DETAILS = _parse(_PLACES) | _parse(_TIMES) | _parse(_MANNERS)
+"""Places, times and manners by name; their words carry the preposition."""
 
 
 def concepts_under(concepts: dict[str, Concept], kind: str) -> list[Concept]:
-    """The concepts of `kind` ("animal" or "animal/pet"), or the one named `kind`.
-
-    Raises:
-        KeyError: no concept of that name or kind is in `concepts`.
-    """
+    """The concepts of `kind` ("animal/pet"), or the one named `kind`. Raises KeyError for none."""
     if kind in concepts:
         return [concepts[kind]]
     prefix = tuple(kind.split("/"))

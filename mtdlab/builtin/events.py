@@ -4,13 +4,10 @@ The gold similarity of two events is computed here from their concepts; their wo
 does not affect it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields, replace
-from functools import cache
 from random import Random
 
-from mtdlab.builtin.concepts import Concept, actions, concepts_under, details, nearness, nouns
+from mtdlab.builtin.concepts import ACTIONS, DETAILS, NOUNS, Concept, concepts_under, nearness
 
 # "action: agents | patients | places", continued in indented lines; patients may be empty. Kinds
 # before `>` are usual, those after it rare.
@@ -128,18 +125,11 @@ shout: policeman person/child > person | | place/town > place/care
 """
 
 
-@dataclass(frozen=True)
-class Scene:
-    """Usual and rare concepts for each role of one action."""
-
-    agents: tuple[tuple[Concept, ...], tuple[Concept, ...]]
-    patients: tuple[tuple[Concept, ...], tuple[Concept, ...]]
-    places: tuple[tuple[Concept, ...], tuple[Concept, ...]]
+Fillers = tuple[tuple[Concept, ...], tuple[Concept, ...]]
+"""Usual and rare concepts for a role."""
 
 
-def _fillers(
-    concepts: dict[str, Concept], text: str
-) -> tuple[tuple[Concept, ...], tuple[Concept, ...]]:
+def _fillers(concepts: dict[str, Concept], text: str) -> Fillers:
     usual, _, rare = text.partition(">")
     first, second = (
         tuple(c for kind in part.split() for c in concepts_under(concepts, kind))
@@ -148,18 +138,15 @@ def _fillers(
     return first, second or first
 
 
-@cache
-def scenes() -> dict[str, Scene]:
-    """The scene of every action, by the action's name."""
-    table = {}
-    for line in _SCENES.replace("\n    ", " ").strip().splitlines():
-        name, _, roles = line.partition(": ")
-        who, what, where = roles.split("|")
-        table[name] = Scene(
-            _fillers(nouns(), who), _fillers(nouns(), what), _fillers(details(), where)
-        )
-    return table
+def _scene(roles: str) -> dict[str, Fillers]:
+    who, what, where = roles.split("|")
+    people = {"agent": _fillers(NOUNS, who), "patient": _fillers(NOUNS, what)}
+    return people | {"place": _fillers(DETAILS, where)}
 
+
+_LINES = _SCENES.replace("\n    ", " ").strip().splitlines()
+SCENES = {name: _scene(roles) for name, _, roles in (line.partition(": ") for line in _LINES)}
+"""By the action's name: what fills each role."""
 
 GOLD_MAX = 5.0
 # Probability that a role is filled by one of its usual concepts.
@@ -194,27 +181,27 @@ WEIGHTS = {
 _MISSING_WEIGHT = 0.5
 
 
-def _draw(rng: Random, fillers: tuple[tuple[Concept, ...], tuple[Concept, ...]]) -> Concept:
+def _draw(rng: Random, fillers: Fillers) -> Concept:
     usual, rare = fillers
     return rng.choice(usual if rng.random() < _USUAL else rare)
 
 
 def draw_event(rng: Random, action: Concept | None = None) -> Event:
     """A plausible event, with `action` if given, else with a uniformly drawn action."""
-    action = action or rng.choice(list(actions().values()))
-    scene = scenes()[action.name]
-    event = Event(action, _draw(rng, scene.agents))
-    if scene.patients[0]:
-        patient = _draw(rng, scene.patients)
+    action = action or rng.choice(list(ACTIONS.values()))
+    scene = SCENES[action.name]
+    event = Event(action, _draw(rng, scene["agent"]))
+    if scene["patient"][0]:
+        patient = _draw(rng, scene["patient"])
         while patient == event.agent:
-            patient = _draw(rng, scene.patients)
+            patient = _draw(rng, scene["patient"])
         event = replace(event, patient=patient)
     if rng.random() < 0.5:
-        event = replace(event, place=_draw(rng, scene.places))
+        event = replace(event, place=_draw(rng, scene["place"]))
     if rng.random() < 0.15:
-        event = replace(event, time=rng.choice(concepts_under(details(), "time")))
+        event = replace(event, time=rng.choice(concepts_under(DETAILS, "time")))
     if rng.random() < 0.15:
-        event = replace(event, manner=rng.choice(concepts_under(details(), "manner")))
+        event = replace(event, manner=rng.choice(concepts_under(DETAILS, "manner")))
     return event
 
 

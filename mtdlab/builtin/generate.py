@@ -7,16 +7,16 @@ each of which can be worded in many ways. Seeds are fixed, so that the texts are
 machine.
 """
 
-from __future__ import annotations
-
 import gzip
+import itertools
 from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 from mtdlab.builtin import Pair, data_file
-from mtdlab.builtin.concepts import Concept, actions, concepts_under, nouns
-from mtdlab.builtin.events import Event, draw_event, scenes, similarity
+from mtdlab.builtin.concepts import ACTIONS, NOUNS, Concept, concepts_under
+from mtdlab.builtin.events import SCENES, Event, draw_event, similarity
 from mtdlab.builtin.render import draw_wording, render, reword
 
 _CORE = ("action", "agent", "patient")
@@ -51,22 +51,20 @@ def _other(rng: Random, concept: Concept, pool: Iterable[Concept], near: bool) -
 
 
 def _fits(action: Concept, patient: Concept | None) -> bool:
-    usual, rare = scenes()[action.name].patients
+    usual, rare = SCENES[action.name]["patient"]
     return patient in (*usual, *rare) if patient else not usual
 
 
 def _change(rng: Random, event: Event, part: str, near: bool) -> Event:
     """The event with one core part replaced; unchanged if no other concept fits."""
-    scene = scenes()[event.action.name]
+    old: Concept = getattr(event, part)
+    pool: Iterable[Concept] = itertools.chain(*SCENES[event.action.name].get(part, ()))
     if part == "action":
-        fitting = [action for action in actions().values() if _fits(action, event.patient)]
-        return replace(event, action=_other(rng, event.action, fitting, near))
-    old = event.agent if part == "agent" else event.patient
-    if old is None:
-        return event
-    usual, rare = scene.agents if part == "agent" else scene.patients
-    new = _other(rng, old, concepts_under(nouns(), old.kind) if near else (*usual, *rare), near)
-    return replace(event, agent=new) if part == "agent" else replace(event, patient=new)
+        pool = (action for action in ACTIONS.values() if _fits(action, event.patient))
+    elif near:
+        pool = concepts_under(NOUNS, old.kind)
+    changed: dict[str, Any] = {part: _other(rng, old, pool, near)}
+    return replace(event, **changed)
 
 
 def _without_a_detail(rng: Random, event: Event) -> Event:
@@ -92,7 +90,7 @@ def _events(rng: Random) -> tuple[Event, Event]:
     if plan == "leave out a detail":
         return event, _without_a_detail(rng, event)
     if plan == "same field of action":
-        field = concepts_under(actions(), event.action.path[0])
+        field = concepts_under(ACTIONS, event.action.path[0])
         return event, draw_event(rng, rng.choice(field))
     return event, draw_event(rng) if plan == "unrelated" else event
 

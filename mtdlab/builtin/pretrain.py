@@ -10,8 +10,6 @@ words of the templates, which are learned quickly.
 Letters: N batch, L tokens, V vocabulary, M masked positions of a batch.
 """
 
-from __future__ import annotations
-
 import re
 import string
 import sys
@@ -26,7 +24,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import BertConfig, BertForMaskedLM, BertModel, BertTokenizer
 
 from mtdlab.builtin import builtin_sentences
-from mtdlab.builtin.concepts import Concept, actions, concepts_under, details, nouns
+from mtdlab.builtin.concepts import ACTIONS, DETAILS, NOUNS, Concept, concepts_under
 from mtdlab.builtin.render import conjugate, function_words
 
 _SAME = (
@@ -49,13 +47,13 @@ _FORMS = ("to {v.base} is {v.ing}.", "{v.base}, {v.past}, {v.pp}, {v.ing}.")
 def defining_sentences() -> list[str]:
     """Every defining sentence once, sorted, in lower case."""
     found: set[str] = set()
-    for action in actions().values():
+    for action in ACTIONS.values():
         verbs = [conjugate(word) for word in action.words]
         forms = [(v.base, v.past, v.pp, v.ing) for v in verbs]
         found.update(_define(action, forms))
-        found.update(_siblings(action, actions()))
+        found.update(_siblings(action, ACTIONS))
         found.update(template.format(v=verb) for verb in verbs for template in _FORMS)
-    for table in (nouns(), details()):
+    for table in (NOUNS, DETAILS):
         for concept in table.values():
             found.update(_define(concept, [(_bare(word),) for word in concept.words]))
             found.update(_siblings(concept, table))

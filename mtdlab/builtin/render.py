@@ -4,8 +4,6 @@ A `Wording` fixes all choices of form, so that two sentences can differ in form 
 wordings) or in meaning only (two events, one wording).
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 from random import Random

@@ -49,7 +49,7 @@ from mtdlab.config.study import (
 from mtdlab.config.study_file import StudyFile, check_section, top_level, unknown_key
 from mtdlab.encoders.folders import declared_pooling
 from mtdlab.errors import MtdlabError, nearest
-from mtdlab.methods.registry import BUILTIN, DEFAULT, is_builtin, settings_class
+from mtdlab.methods.registry import BUILTIN, DEFAULT, settings_class
 from mtdlab.programs import Program
 from mtdlab.settings import Pooling, TrainerSettings
 from mtdlab.settings.limits import PROFILES
@@ -164,7 +164,7 @@ def _read_sections(
     if methods is None:
         return None
     search, left_out = _read_method_sections(top, methods, mistakes)
-    used: tuple[UserModule, ...] = () if all(map(is_builtin, methods)) else tuple(modules)
+    used: tuple[UserModule, ...] = () if set(methods) <= set(BUILTIN) else tuple(modules)
     if mistakes.sound(("trainer",)):
         used = with_evaluator(used, top.trainer)
     pooling = encoder_pooling(top.trainer, places, search)

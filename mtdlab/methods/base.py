@@ -7,15 +7,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import normalize
 
 from mtdlab.device import Device
+from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
 from mtdlab.errors import MtdlabError
-from mtdlab.methods.losses import at_least_float32
+from mtdlab.methods.losses import unit
 from mtdlab.settings import TrainerSettings
 from mtdlab.settings.augmentation import EMBEDDING_LEVEL, parse_augmentation, text_level
 from mtdlab.settings.trainer import is_pairs
@@ -24,7 +24,12 @@ if TYPE_CHECKING:
     # transformers takes seconds to import, and reading a study file needs only the settings
     from transformers import PreTrainedModel
 
+    from mtdlab.encoders.fast import OnEmbeddings
+
 S = TypeVar("S", bound=TrainerSettings)
+
+Transformer: TypeAlias = "PreTrainedModel"
+"""An encoder of the library transformers."""
 
 Tokens = tuple[Tensor, Tensor]
 """Token ids and attention mask of a batch, both (N, L); real tokens come first."""
@@ -73,22 +78,27 @@ class Method(nn.Module, ABC, Generic[S]):
     Attributes:
         name, title: the value of `method:` in a study file, and the name in text.
         source: where it was published.
+        negatives: sentences for the model card on the negatives; `{settings.NAME}` is a setting.
         Settings: its settings: a subclass of `TrainerSettings`.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     source: ClassVar[str]
+    negatives: ClassVar[str] = (
+        "Its negatives were the other sentences of a batch of {settings.batch_size}."
+    )
     Settings: ClassVar[type[TrainerSettings]]
 
     @abstractmethod
-    def __init__(self, encoder: "PreTrainedModel", settings: S, device: Device) -> None:
-        """Build the method's modules around `encoder`, which it trains in place.
+    def __init__(self, encoder: Transformer, settings: S, device: Device) -> None:
+        """Build the method's modules around `encoder`, which is moved and trained in place.
 
         Random initialisation draws from torch's global generator, which the run has seeded.
         """
         super().__init__()
         self.settings, self.device = settings, device
+        nn.Module.to(encoder.train(), device.device)
 
     @classmethod
     def views(cls, settings: TrainerSettings) -> tuple[View, ...]:
@@ -119,10 +129,7 @@ class Method(nn.Module, ABC, Generic[S]):
         return False
 
     def use_pooler(self, pooler: nn.Module | None) -> None:
-        """Called once before training with the pooler that was pre-trained with the encoder.
-
-        None for an encoder without one. By default it is not used.
-        """
+        """Called once before training with the encoder's pre-trained pooler, if it has one."""
 
     def selection_head(self) -> nn.Module | None:
         """A head through which vectors (N, D) pass when checkpoints are compared; None: none."""
@@ -142,28 +149,35 @@ class Method(nn.Module, ABC, Generic[S]):
     def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Unit vectors (N, D) of sentences by the branch that encodes keys, its heads included.
 
-        Used by `probe_every` to measure the change of keys. It must not affect the run: no dropout,
-        no augmentation, no random draws, no gradient, and the mode of every module restored. By
-        default the sentence vectors of the encoder; a method with a queue overrides it.
-
-        Args:
-            ids, mask: (N, L) of the original sentences.
+        Of original sentences, (N, L): `probe_every` measures the change of keys. It must not affect
+        the run: no dropout, no augmentation, no random draws, no gradient, and the mode of every
+        module restored. By default the encoder's vectors; a method with a queue overrides it.
         """
+        with evaluation_mode(self.encoder):
+            vectors = self.vectors(self.encoder, self.encoder.get_input_embeddings()(ids), mask)
+        return unit(vectors)
+
+    def vectors(
+        self,
+        encoder: Transformer,
+        words: Tensor,
+        mask: Tensor,
+        dropout: Dropout = NO_DROPOUT,
+        change: "OnEmbeddings | None" = None,
+    ) -> Tensor:
+        """Sentence vectors (N, D), pooled as in training, see `mtdlab.encoders.pooling.encode`."""
         # imported here: transformers takes seconds to import, and study files are read without it
         from mtdlab.encoders.pooling import encode
 
-        with evaluation_mode(self.encoder), self.device.autocast():
-            representation = self.settings.training_representation
-            vectors = encode(self.encoder, mask, representation, input_ids=ids)
-        return normalize(at_least_float32(vectors), dim=1)
+        pooled = self.settings.training_representation
+        with self.device.autocast():
+            return encode(
+                encoder, mask, pooled, inputs_embeds=words, dropout=dropout, change=change
+            )
 
     @property
-    def encoder(self) -> "PreTrainedModel":
-        """The encoder that is evaluated and exported.
-
-        Raises:
-            MtdlabError: before `__init__` has built what `parts` returns.
-        """
+    def encoder(self) -> Transformer:
+        """The encoder that is evaluated and exported. Raises MtdlabError before `parts` works."""
         try:
             parts = self.parts()
         except AttributeError as error:
@@ -172,7 +186,7 @@ class Method(nn.Module, ABC, Generic[S]):
                 f"method {self.name}: self.encoder is one of parts(), which cannot be read yet "
                 f"({error}); in __init__ use the argument encoder"
             ) from None
-        return cast("PreTrainedModel", parts["encoder"])
+        return cast("Transformer", parts["encoder"])
 
     @abstractmethod
     def parts(self) -> dict[str, nn.Module]:
@@ -180,8 +194,8 @@ class Method(nn.Module, ABC, Generic[S]):
 
     @classmethod
     def describe(cls, settings: Any) -> str:
-        """A sentence for the model card: the source of the negatives."""
-        return f"Its negatives were the other sentences of a batch of {settings.batch_size}."
+        """Sentences for the model card; by default those on the negatives."""
+        return cls.negatives.format(settings=settings)
 
     def trained(self) -> list[nn.Parameter]:
         """The parameters that the optimizer changes."""
@@ -189,10 +203,11 @@ class Method(nn.Module, ABC, Generic[S]):
 
 
 @contextmanager
-def evaluation_mode(module: nn.Module) -> Iterator[None]:
-    """Evaluation mode (no dropout); afterwards the mode of each submodule is restored."""
-    training = [part for part in module.modules() if part.training]
-    module.eval()
+def evaluation_mode(module: nn.Module, *, wanted: bool = True) -> Iterator[None]:
+    """Evaluation mode (no dropout) if `wanted`; then the mode of each submodule is restored."""
+    training = [part for part in module.modules() if part.training and wanted]
+    for part in training:
+        part.training = False
     try:
         yield
     finally:

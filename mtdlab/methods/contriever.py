@@ -16,28 +16,25 @@ Letters: N batch, L tokens, K queue, V rows of it in use, D dimension.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, normalize
+from torch.nn.functional import cross_entropy
 
 from mtdlab.device import Device
 from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
-from mtdlab.methods.base import Method, Step, Tokens, View, evaluation_mode
+from mtdlab.methods.base import Method, Step, Tokens, Transformer, View, evaluation_mode
 from mtdlab.methods.heads import word_table
 from mtdlab.methods.history import Decay, HistorySettings
-from mtdlab.methods.losses import at_least_float32
+from mtdlab.methods.losses import at_least_float32, unit
 from mtdlab.methods.momentum import averaged_pairs, draw_weights, ema_update, make_target
-from mtdlab.methods.perturbations import EmbeddingNoise, RandomDraws
+from mtdlab.methods.perturbations import EmbeddingNoise, RandomDraws, repeat_tokens
 from mtdlab.methods.presets import PRESETS
 from mtdlab.methods.queue import KeyQueue
 from mtdlab.settings import POOLING, Pooling, TrainerSettings, setting, with_default
 from mtdlab.settings.trainer import Count, Positive
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
 
 OFFSET = 4_000_037
 """Added to a run's seed for the generator of crops; other generators have other offsets."""
@@ -52,13 +49,11 @@ class ContrieverSettings(HistorySettings):
 
     pooling: Pooling = with_default(HistorySettings, "pooling", "mean", POOLING)
     ema_decay: Decay = with_default(HistorySettings, "ema_decay", 0.9995)
-    queue_size: Positive = setting(
+    queue_size: Positive = with_default(
+        HistorySettings,
+        "queue_size",
         131_072,
         "keys of earlier batches, the only negatives; by default 64 batches",
-        symbol="K",
-        unit="keys",
-        step_cost="scales",
-        relative_to="batch_size",
     )
     initial_queue_size: Count = setting(
         131_072,
@@ -98,13 +93,7 @@ class ContrieverSettings(HistorySettings):
     steps: int = with_default(HistorySettings, "steps", 500_000)
 
     def check(self) -> None:
-        """Raise ValueError for an invalid combination of values."""
         super().check()
-        if self.initial_queue_size > self.queue_size:
-            raise ValueError(
-                f"initial_queue_size {self.initial_queue_size} exceeds queue_size "
-                f"{self.queue_size}; it may be 0 to queue_size"
-            )
         if self.crop_min > self.crop_max:
             raise ValueError(
                 f"crop_min {self.crop_min} exceeds crop_max {self.crop_max}; lower crop_min"
@@ -123,32 +112,28 @@ class Contriever(Method[ContrieverSettings]):
     name = "contriever"
     title = "Contriever"
     source = "Izacard et al., TMLR 2022"
+    negatives = (
+        "Its positives were pairs of crops of a document, its negatives a queue of "
+        "{settings.queue_size} keys of a momentum encoder (EMA decay {settings.ema_decay}), in "
+        "batches of {settings.batch_size}: a maximum traceable distance of {settings.mtd:.2f} "
+        "steps."
+    )
     Settings = ContrieverSettings
 
-    def __init__(
-        self, encoder: "PreTrainedModel", settings: ContrieverSettings, device: Device
-    ) -> None:
+    def __init__(self, encoder: Transformer, settings: ContrieverSettings, device: Device) -> None:
         """The momentum encoder starts as a copy of `encoder`."""
         super().__init__(encoder, settings, device)
-        nn.Module.to(encoder, device.device)
         self.online = encoder
         self.target = make_target(encoder)
         if settings.target_initialisation == "random":
             draw_weights(self.target)
         width = int(encoder.config.hidden_size)
-        self.queue = KeyQueue(settings.queue_size, width, initial=settings.initial_queue_size).to(
-            device.device
-        )
+        queue = KeyQueue(settings.queue_size, width, initial=settings.initial_queue_size)
+        self.queue = queue.to(device.device)
         self.dropout = Dropout(settings.dropout, settings.seed)
         self.noise = EmbeddingNoise(settings, encoder, device.device)
-        self.crops = Crops(
-            (settings.crop_min, settings.crop_max),
-            settings.deletion_rate,
-            settings.seed,
-            device.device,
-        )
+        self.crops = Crops(settings, device.device)
         self._averaged = averaged_pairs(self.target, encoder)
-        self.train()
 
     @classmethod
     def views(cls, settings: TrainerSettings) -> tuple[View, ...]:
@@ -157,8 +142,7 @@ class Contriever(Method[ContrieverSettings]):
         return tuple(replace(view, document=True, positive=False) for view in views)
 
     @classmethod
-    def views_differ(cls, settings: TrainerSettings) -> bool:  # noqa: ARG003
-        """Crops differ."""
+    def views_differ(cls, _settings: Any) -> bool:
         return True
 
     def forward(self, step: int, views: Sequence[Tokens]) -> Step:  # noqa: ARG002
@@ -166,15 +150,16 @@ class Contriever(Method[ContrieverSettings]):
 
         The momentum encoder is updated before it encodes the keys.
         """
-        ids, mask = self.crops(*views[0])
-        queries = self._vectors(self.online, ids, mask, self.dropout)
+        queries = self._vectors(self.online, self.dropout, *self.crops(*views[0]))
         ema_update(*self._averaged, self.settings.ema_decay)
-        keys = self._target_vectors(*self.crops(*views[-1]))
+        drops = self.settings.target_dropout
+        with torch.no_grad(), evaluation_mode(self.target, wanted=not drops):
+            dropout = self.dropout if drops else NO_DROPOUT
+            keys = self._vectors(self.target, dropout, *self.crops(*views[-1]))
         loss = queue_loss(queries, keys, self.queue.negatives(), self.settings.temperature)
         return Step(loss, keys, {"queue_fill": self.queue.fill})
 
     def update(self, step: int, result: Step) -> None:  # noqa: ARG002
-        """Enqueue the keys."""
         if result.keys is not None:
             self.queue.enqueue(result.keys)
 
@@ -182,10 +167,9 @@ class Contriever(Method[ContrieverSettings]):
     def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Unit vectors (N, D) of sentences by the momentum encoder, without dropout and crops."""
         with evaluation_mode(self.target):
-            return normalize(self._vectors(self.target, ids, mask, NO_DROPOUT, noisy=False), dim=1)
+            return unit(self._vectors(self.target, NO_DROPOUT, ids, mask, noisy=False))
 
     def parts(self) -> dict[str, nn.Module]:
-        """Encoder, dropout generator, momentum encoder, queue."""
         return {
             "encoder": self.online,
             "dropout": self.dropout,
@@ -193,48 +177,20 @@ class Contriever(Method[ContrieverSettings]):
             "queue": self.queue,
         }
 
-    @classmethod
-    def describe(cls, settings: ContrieverSettings) -> str:
-        """A sentence for the model card: the source of the negatives."""
-        return (
-            f"Its positives were pairs of crops of a document, its negatives a queue of "
-            f"{settings.queue_size} keys of a momentum encoder (EMA decay {settings.ema_decay}), "
-            f"in batches of {settings.batch_size}: a maximum traceable distance of "
-            f"{settings.mtd:.2f} steps."
-        )
-
-    @torch.no_grad()
-    def _target_vectors(self, ids: Tensor, mask: Tensor) -> Tensor:
-        if self.settings.target_dropout:
-            return self._vectors(self.target, ids, mask, self.dropout)
-        with evaluation_mode(self.target):
-            return self._vectors(self.target, ids, mask, NO_DROPOUT)
-
     def _vectors(
         self,
-        encoder: "PreTrainedModel",
+        encoder: Transformer,
+        dropout: Dropout,
         ids: Tensor,
         mask: Tensor,
-        dropout: Dropout,
         *,
         noisy: bool = True,
     ) -> Tensor:
         """Vectors (N, D) in float32 or wider, of unit length with `normalise`."""
-        # imported here: transformers takes seconds to import, and study files are read without it
-        from mtdlab.encoders.pooling import encode
-
         words = word_table(encoder)(ids)
         words = self.noise(words, mask) if noisy else words
-        with self.device.autocast():
-            vectors = encode(
-                encoder,
-                mask,
-                self.settings.training_representation,
-                inputs_embeds=words,
-                dropout=dropout,
-            )
-        vectors = at_least_float32(vectors)
-        return normalize(vectors, dim=1) if self.settings.normalise else vectors
+        vectors = at_least_float32(self.vectors(encoder, words, mask, dropout))
+        return unit(vectors) if self.settings.normalise else vectors
 
 
 def queue_loss(queries: Tensor, keys: Tensor, negatives: Tensor, temperature: float) -> Tensor:
@@ -251,23 +207,20 @@ def queue_loss(queries: Tensor, keys: Tensor, negatives: Tensor, temperature: fl
 class Crops(RandomDraws):
     """Random crops of documents, with deleted tokens."""
 
-    def __init__(
-        self, shares: tuple[float, float], deletion: float, seed: int, device: torch.device
-    ) -> None:
-        """`shares`: the least and the greatest share of a document's tokens in a crop."""
-        super().__init__(seed + OFFSET, device)
-        self.shares, self.deletion = shares, deletion
+    def __init__(self, settings: ContrieverSettings, device: torch.device) -> None:
+        super().__init__(settings.seed + OFFSET, device)
+        self.least, self.most = settings.crop_min, settings.crop_max
+        self.deletion = settings.deletion_rate
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tokens:
         """Ids and mask (N, L') of one crop of each document, from ids and mask (N, L).
 
         Of n tokens between [CLS] and [SEP], which stay, a crop has ⌊u n⌋ consecutive ones, at least
-        one, u uniform in `shares`, at a uniform place. Then each is deleted with the probability
-        `deletion`; at least one remains.
+        one, u uniform in `least` to `most`, at a uniform place. Then each is deleted with the
+        probability `deletion`; at least one remains.
         """
         lengths = mask.sum(dim=1, keepdim=True) - 2
-        least, most = self.shares
-        share = least + (most - least) * self.uniform(lengths)
+        share = self.least + (self.most - self.least) * self.uniform(lengths)
         size = (share * lengths).long().clamp(min=1).minimum(lengths)
         begin = 1 + (self.uniform(lengths) * (lengths - size + 1)).long()
         places = torch.arange(mask.shape[1], device=mask.device)
@@ -276,13 +229,5 @@ class Crops(RandomDraws):
         # the token with the greatest draw remains
         spared = draws == draws.masked_fill(~inside, -1).amax(dim=1, keepdim=True)
         kept = inside & ((draws >= self.deletion) | spared)
-        return keep_tokens(ids, kept | (places == 0) | (places == lengths + 1))
-
-
-def keep_tokens(ids: Tensor, kept: Tensor) -> Tokens:
-    """Ids and mask (N, L') of the tokens marked in `kept` (N, L), in their order."""
-    counts = kept.sum(dim=1, keepdim=True)
-    mask = torch.arange(int(counts.max()), device=ids.device) < counts
-    result = ids.new_zeros(mask.shape)
-    result[mask] = ids[kept]
-    return result, mask.long()
+        kept = kept | (places == 0) | (places == lengths + 1)
+        return repeat_tokens(ids, kept.long())

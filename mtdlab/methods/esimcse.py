@@ -17,29 +17,23 @@ Letters: N batch, L tokens, K queue, D dimension.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
-from torch.nn.functional import normalize
 
 from mtdlab.device import Device
-from mtdlab.encoders.dropout import NO_DROPOUT
-from mtdlab.methods.base import Step, Tokens
-from mtdlab.methods.heads import word_table
+from mtdlab.methods.base import Step, Tokens, Transformer
 from mtdlab.methods.history import Decay, HistorySettings
-from mtdlab.methods.losses import at_least_float32, info_nce
+from mtdlab.methods.losses import info_nce
 from mtdlab.methods.momentum import averaged_pairs, draw_weights, ema_update, make_target
-from mtdlab.methods.perturbations import RandomDraws
+from mtdlab.methods.perturbations import RandomDraws, repeat_tokens
 from mtdlab.methods.presets import PRESETS
 from mtdlab.methods.queue import KeyQueue
 from mtdlab.methods.simcse import TwoPass, TwoPassSettings
-from mtdlab.settings import TrainerSettings, setting, with_default
+from mtdlab.settings import setting, with_default
 from mtdlab.settings.trainer import Count, Positive
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
 
 OFFSET = 2_000_003
 """Added to a run's seed for the generator of repetitions; other generators have other offsets."""
@@ -86,27 +80,23 @@ class ESimCSE(TwoPass[ESimCSESettings]):
     name = "esimcse"
     title = "ESimCSE"
     source = "Wu et al., COLING 2022"
+    negatives = (
+        "Its negatives were the other sentences of a batch of {settings.batch_size} and a queue of "
+        "{settings.queue_size} keys of a momentum encoder (EMA decay {settings.ema_decay}): a "
+        "maximum traceable distance of {settings.mtd:.2f} steps."
+    )
     Settings = ESimCSESettings
 
-    def __init__(
-        self, encoder: "PreTrainedModel", settings: ESimCSESettings, device: Device
-    ) -> None:
+    def __init__(self, encoder: Transformer, settings: ESimCSESettings, device: Device) -> None:
         """The momentum encoder starts as a copy of `encoder`, or from random weights."""
         # imported here: transformers takes seconds to import, and study files are read without it
         from mtdlab.encoders.loading import position_limit
 
         super().__init__(encoder, settings, device)
         self.target = make_target(self.branch, shared=self.branch.pooler)
-        self.queue = KeyQueue(settings.queue_size, int(encoder.config.hidden_size)).to(
-            device.device
-        )
-        self.repetition = Repetition(
-            settings.repetition_rate,
-            settings.repetition_draw,
-            limit=position_limit(encoder),
-            seed=settings.seed,
-            device=device.device,
-        )
+        queue = KeyQueue(settings.queue_size, int(encoder.config.hidden_size))
+        self.queue = queue.to(device.device)
+        self.repetition = Repetition(settings, position_limit(encoder), device.device)
         self._averaged = averaged_pairs(self.target, self.branch)
         if settings.target_initialisation == "random":
             draw_weights(self.target.encoder)
@@ -114,9 +104,8 @@ class ESimCSE(TwoPass[ESimCSESettings]):
             ema_update(*self._averaged, settings.ema_decay)
 
     @classmethod
-    def views_differ(cls, settings: TrainerSettings) -> bool:
-        """Repeated sub-words differ."""
-        return getattr(settings, "repetition_rate", 0) > 0 or super().views_differ(settings)
+    def views_differ(cls, settings: Any) -> bool:
+        return settings.repetition_rate > 0 or super().views_differ(settings)
 
     def forward(self, step: int, views: Sequence[Tokens]) -> Step:  # noqa: ARG002
         """InfoNCE of the first view and the last, with repeated sub-words; N + K candidates."""
@@ -124,47 +113,27 @@ class ESimCSE(TwoPass[ESimCSESettings]):
         loss = info_nce(first, second, self.queue.negatives(), self.settings.temperature)
         return Step(loss, self.keys(*views[-1]), {"queue_fill": self.queue.fill})
 
-    @torch.no_grad()
     def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Unit vectors (N, D) of the original sentences, without dropout and gradient.
-
-        From the momentum encoder in evaluation mode and the head of the online encoder.
-        """
-        self.target.eval()
-        with self.device.autocast():
-            words = word_table(self.target.encoder)(ids)
-            keys = self.target(words, mask, NO_DROPOUT)
-        return normalize(at_least_float32(keys), dim=1)
+        """Unit vectors (N, D) by the momentum encoder and the head of the online encoder."""
+        return self.target.keys(ids, mask, self.device)
 
     def update(self, step: int, result: Step) -> None:  # noqa: ARG002
-        """Update the momentum encoder and enqueue the keys."""
         ema_update(*self._averaged, self.settings.ema_decay)
         if result.keys is not None:
             self.queue.enqueue(result.keys)
 
     def parts(self) -> dict[str, nn.Module]:
-        """Encoder, head, dropout generator, momentum encoder, queue."""
         return {**super().parts(), "target": self.target, "queue": self.queue}
-
-    @classmethod
-    def describe(cls, settings: ESimCSESettings) -> str:
-        """A sentence for the model card: the source of the negatives."""
-        return (
-            f"Its negatives were the other sentences of a batch of {settings.batch_size} and a "
-            f"queue of {settings.queue_size} keys of a momentum encoder (EMA decay "
-            f"{settings.ema_decay}): a maximum traceable distance of {settings.mtd:.2f} steps."
-        )
 
 
 class Repetition(RandomDraws):
     """Repeats some tokens of each sentence, each directly after itself."""
 
-    def __init__(
-        self, rate: float, draw: Draw, *, limit: int, seed: int, device: torch.device
-    ) -> None:
+    def __init__(self, settings: ESimCSESettings, limit: int, device: torch.device) -> None:
         """`limit`: maximum number of tokens of a sentence afterwards."""
-        super().__init__(seed + OFFSET, device)
-        self.rate, self.draw, self.limit = rate, draw, limit
+        super().__init__(settings.seed + OFFSET, device)
+        self.rate, self.draw = settings.repetition_rate, settings.repetition_draw
+        self.limit = limit
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tokens:
         """Ids and mask (N, L') of the sentences with repeated tokens, from ids and mask (N, L).
@@ -177,8 +146,11 @@ class Repetition(RandomDraws):
         lengths = mask.sum(dim=1, keepdim=True)
         places = torch.arange(mask.shape[1], device=mask.device)
         repeatable = (places > 0) & (places < lengths - 1)
-        chosen = self._ranks(repeatable) < self._counts(lengths)
-        return repeat_tokens(ids, mask, chosen & repeatable)
+        draws = self.uniform(repeatable).masked_fill(~repeatable, torch.inf)
+        # uniform in 0 to the maximum, (N, 1)
+        counts = (self.uniform(lengths) * (self.most(lengths) + 1)).long()
+        chosen = draws.argsort(dim=1).argsort(dim=1) < counts
+        return repeat_tokens(ids, mask * (1 + (chosen & repeatable).long()))
 
     def most(self, lengths: Tensor) -> Tensor:
         """Maximum number of repeated tokens of sentences with `lengths` real tokens, (N, 1)."""
@@ -188,22 +160,3 @@ class Repetition(RandomDraws):
         else:
             most = (lengths.double() * self.rate).long().clamp(max=10) - 1
         return most.minimum(subwords).minimum(self.limit - lengths).clamp(min=0)
-
-    def _counts(self, lengths: Tensor) -> Tensor:
-        """Number of repeated tokens, (N, 1): uniform in 0 to the maximum."""
-        return (self.uniform(lengths) * (self.most(lengths) + 1)).long()
-
-    def _ranks(self, repeatable: Tensor) -> Tensor:
-        """Random ranks (N, L), from 0, of each sentence's repeatable tokens; others rank last."""
-        draws = self.uniform(repeatable).masked_fill(~repeatable, torch.inf)
-        return draws.argsort(dim=1).argsort(dim=1)
-
-
-def repeat_tokens(ids: Tensor, mask: Tensor, repeated: Tensor) -> Tokens:
-    """Ids and mask (N, L') in which the tokens marked in `repeated` (N, L) occur twice."""
-    times = mask * (1 + repeated.long())
-    lengths = times.sum(dim=1, keepdim=True)
-    longer = torch.arange(int(lengths.max()), device=mask.device) < lengths
-    result = ids.new_zeros(longer.shape)
-    result[longer] = ids.flatten().repeat_interleave(times.flatten())
-    return result, longer.to(mask.dtype)

@@ -4,17 +4,18 @@ Letters: N batch, L tokens, D dimension of the encoder, P of the projection's ou
 """
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
-from mtdlab.encoders.dropout import Dropout
+from mtdlab.device import Device
+from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
+from mtdlab.methods.base import Transformer, evaluation_mode
+from mtdlab.methods.losses import unit
 from mtdlab.settings import Representation
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
     from mtdlab.encoders.pooling import Segments
 
 
@@ -32,9 +33,11 @@ def projection(
     By default that of the encoder. Without layers it is the identity.
     """
     widths = [dimension] + [output or dimension] * layers
-    return nn.Sequential(
-        *(_normed(before, after, dropout, eps) for before, after in itertools.pairwise(widths)),
+    blocks = (
+        (nn.Linear(before, after), nn.LayerNorm(after, eps=eps), nn.Dropout(dropout))
+        for before, after in itertools.pairwise(widths)
     )
+    return nn.Sequential(*(nn.Sequential(*block) for block in blocks))
 
 
 def predictor(
@@ -47,25 +50,16 @@ def predictor(
     """
     if layers == 0:
         return nn.Sequential()
-    widths = [dimension] + [hidden] * (layers - 1)
-    inner = [_normed(before, after, dropout, eps) for before, after in itertools.pairwise(widths)]
-    return nn.Sequential(*inner, nn.Linear(widths[-1], dimension), nn.Tanh())
-
-
-def _normed(before: int, after: int, dropout: float, eps: float) -> nn.Sequential:
-    norm = nn.LayerNorm(after, eps=eps)
-    return nn.Sequential(nn.Linear(before, after), norm, nn.Dropout(dropout))
+    inner = projection(dimension, layers - 1, dropout, eps, output=hidden)
+    last = nn.Linear(hidden if layers > 1 else dimension, dimension)
+    return nn.Sequential(*inner, last, nn.Tanh())
 
 
 @torch.no_grad()
 def initialise_heads(how: str, *heads: nn.Module) -> None:
-    """Initialise the Linear layers as BERT does: weights normal (0, 0.02), biases 0.
+    """Initialise Linear layers as BERT does, normal (0, 0.02), biases 0, unless `how` is `torch`.
 
-    Draws from torch's global generator, the layers in their order. LayerNorms stay at weight 1 and
-    bias 0.
-
-    Args:
-        how: the setting `head_initialisation`; with `torch` they stay as they are.
+    Draws from torch's global generator, the layers in their order.
     """
     for head in heads if how != "torch" else ():
         for layer in head.modules():
@@ -101,7 +95,7 @@ class Branch(nn.Module):
 
     def __init__(
         self,
-        encoder: "PreTrainedModel",
+        encoder: Transformer,
         *,
         representation: Representation,
         dropout: float,
@@ -122,8 +116,7 @@ class Branch(nn.Module):
     def forward(self, word_embeddings: Tensor, attention_mask: Tensor, dropout: Dropout) -> Tensor:
         """Projected vectors (N, P) of word embeddings (N, L, D) under a mask (N, L).
 
-        Args:
-            dropout: a random stream that both branches share; their masks differ.
+        Both branches share the random stream `dropout`; their masks differ.
         """
         # imported here: transformers takes seconds to import, and study files are read without it
         from mtdlab.encoders.pooling import encode_segments
@@ -132,21 +125,25 @@ class Branch(nn.Module):
             self.encoder, word_embeddings, attention_mask, self.representation, dropout
         )
         projected: Tensor = self.projection(self.activation(self.pooler(vectors)))
-        if segments is not None:
-            projected = self.mean(projected, segments)
-        return projected
+        return projected if segments is None else self.mean(projected, segments)
+
+    @torch.no_grad()
+    def keys(self, ids: Tensor, mask: Tensor, device: Device) -> Tensor:
+        """Unit vectors (N, P) of token ids (N, L), without dropout and gradient."""
+        with evaluation_mode(self), device.autocast():
+            return unit(self(word_table(self.encoder)(ids), mask, NO_DROPOUT))
 
 
-def word_table(encoder: "PreTrainedModel") -> nn.Module:
+def word_table(encoder: Transformer) -> nn.Module:
     """The table of word embeddings."""
     table: nn.Module = encoder.get_input_embeddings()
     return table
 
 
-def embedding_block(encoder: "PreTrainedModel") -> nn.Module:
+def embedding_block(encoder: Transformer) -> nn.Module:
     """The part of the encoder before its first layer, which MoCoSE's branches share.
 
     As in its published code; the average then leaves out the largest table of parameters.
     """
-    block: Any = getattr(encoder, "embeddings", None)
+    block = getattr(encoder, "embeddings", None)
     return block if isinstance(block, nn.Module) else word_table(encoder)

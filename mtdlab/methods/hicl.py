@@ -20,18 +20,18 @@ Letters: N batch, S segments of all sentences of a batch, D dimension.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, normalize
+from torch.nn.functional import cross_entropy
 
 from mtdlab.device import Device
-from mtdlab.methods.base import Method, Step, Tokens, View
+from mtdlab.methods.base import Method, Step, Tokens, Transformer, View
 from mtdlab.methods.esimcse import ESimCSE, ESimCSESettings
 from mtdlab.methods.heads import SegmentMean
-from mtdlab.methods.losses import at_least_float32
+from mtdlab.methods.losses import cosines
 from mtdlab.methods.mocose import MoCoSE
 from mtdlab.methods.mocose_settings import MoCoSESettings
 from mtdlab.methods.simcse import SimCSE
@@ -40,8 +40,6 @@ from mtdlab.settings import TrainerSettings, setting
 from mtdlab.settings.trainer import Positive
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
     from mtdlab.encoders.pooling import Segments
 
 Backbone = Literal["simcse", "esimcse", "mocose", "sncse"]
@@ -82,7 +80,6 @@ class HiCLSettings(MoCoSESettings, ESimCSESettings, SNCSESettings):
 
     @classmethod
     def fill(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The defaults of the backbone."""
         method = BACKBONES.get(str(values.get("backbone", "simcse")))
         if method is None:
             return {}
@@ -94,7 +91,7 @@ class HiCLSettings(MoCoSESettings, ESimCSESettings, SNCSESettings):
 
     def check(self) -> None:
         """Raise ValueError for settings of another backbone, or those that the backbone refuses."""
-        kind = BACKBONES[self.backbone].Settings
+        kind = self.kind
         if self.preset not in kind.presets:
             raise ValueError(
                 f"preset {self.preset}: the backbone {self.backbone} has {', '.join(kind.presets)}"
@@ -113,20 +110,19 @@ class HiCLSettings(MoCoSESettings, ESimCSESettings, SNCSESettings):
     @model_serializer(mode="wrap")
     def _applying(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without the settings that the backbone lacks, so that records do not state them."""
-        kind = BACKBONES[self.backbone].Settings
-        values: dict[str, Any] = handler(self)
-        return {
-            name: value
-            for name, value in values.items()
-            if name in _OWN or name in kind.model_fields
-        }
+        known = _OWN | self.kind.model_fields.keys()
+        return {name: value for name, value in handler(self).items() if name in known}
+
+    @property
+    def kind(self) -> type[TrainerSettings]:
+        """The class of the backbone's settings."""
+        return BACKBONES[self.backbone].Settings
 
     @property
     def inner(self) -> TrainerSettings:
         """The settings of the backbone."""
-        kind = BACKBONES[self.backbone].Settings
-        values = {name: getattr(self, name) for name in kind.model_fields}
-        return kind.partial({**values, "method": self.backbone})
+        values = {name: getattr(self, name) for name in self.kind.model_fields}
+        return self.kind.partial({**values, "method": self.backbone})
 
     @property
     def mtd(self) -> float | None:  # type: ignore[override]  # a backbone may have no queue
@@ -135,11 +131,9 @@ class HiCLSettings(MoCoSESettings, ESimCSESettings, SNCSESettings):
 
     @property
     def encoder_copies(self) -> int:
-        """Number of sets of encoder weights in a checkpoint of the backbone."""
         return self.inner.encoder_copies
 
     def head_operations(self, width: int) -> float:
-        """Multiplications per sentence outside the encoder, by the backbone."""
         return self.inner.head_operations(width)
 
 
@@ -155,22 +149,18 @@ class HiCL(Method[HiCLSettings]):
     source = "Wu et al., Findings of EMNLP 2023"
     Settings = HiCLSettings
 
-    def __init__(self, encoder: "PreTrainedModel", settings: HiCLSettings, device: Device) -> None:
+    def __init__(self, encoder: Transformer, settings: HiCLSettings, device: Device) -> None:
         """Only the backbone makes random draws."""
         super().__init__(encoder, settings, device)
         self.backbone = BACKBONES[settings.backbone](encoder, settings.inner, device)
 
     @classmethod
-    def views(cls, settings: TrainerSettings) -> tuple[View, ...]:
-        """The views of the backbone."""
-        wrapping = cast("HiCLSettings", settings)
-        return BACKBONES[wrapping.backbone].views(wrapping.inner)
+    def views(cls, settings: Any) -> tuple[View, ...]:
+        return BACKBONES[settings.backbone].views(settings.inner)
 
     @classmethod
-    def views_differ(cls, settings: TrainerSettings) -> bool:
-        """As those of the backbone."""
-        wrapping = cast("HiCLSettings", settings)
-        return BACKBONES[wrapping.backbone].views_differ(wrapping.inner)
+    def views_differ(cls, settings: Any) -> bool:
+        return BACKBONES[settings.backbone].views_differ(settings.inner)
 
     def forward(self, step: int, views: Sequence[Tokens]) -> Step:
         """α times the local loss, 1 − α times the backbone's, and β times the entailment term."""
@@ -187,28 +177,22 @@ class HiCL(Method[HiCLSettings]):
         return replace(result, loss=loss)
 
     def use_pooler(self, pooler: nn.Module | None) -> None:
-        """Offer the encoder's pre-trained pooler to the backbone."""
         self.backbone.use_pooler(pooler)
 
     def selection_head(self) -> nn.Module | None:
-        """That of the backbone."""
         return self.backbone.selection_head()
 
     def update(self, step: int, result: Step) -> None:
-        """The updates of the backbone."""
         self.backbone.update(step, result)
 
     def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """The keys of the backbone, unit vectors (N, D)."""
         return self.backbone.keys(ids, mask)
 
     def parts(self) -> dict[str, nn.Module]:
-        """The parts of the backbone."""
         return self.backbone.parts()
 
     @classmethod
     def describe(cls, settings: HiCLSettings) -> str:
-        """Sentences for the model card: the source of the negatives."""
         backbone = BACKBONES[settings.backbone]
         return (
             f"Its loss was that of {backbone.title} on sentences in segments of "
@@ -260,7 +244,7 @@ def local_loss(first: Pass, second: Pass, temperature: float) -> Tensor:
     # imported here: transformers takes seconds to import, and study files are read without it
     from mtdlab.encoders.pooling import places_of
 
-    logits = _cosines(first.segments, second.segments) / temperature
+    logits = cosines(first.segments, second.segments) / temperature
     same = first.sentence.unsqueeze(1) == second.sentence
     twins = same & (places_of(first.sentence).unsqueeze(1) == places_of(second.sentence))
     logits = logits.masked_fill(same & ~twins, -torch.inf)
@@ -276,10 +260,5 @@ def entailment_loss(first: Pass, second: Pass, temperature: float) -> Tensor:
     The positive of a segment is its own sentence, its negatives are all others. Summed over the
     segments of a sentence, mean over the sentences.
     """
-    logits = _cosines(first.segments, second.sentences) / temperature
+    logits = cosines(first.segments, second.sentences) / temperature
     return cross_entropy(logits, first.sentence, reduction="sum") / len(first.sentences)
-
-
-def _cosines(first: Tensor, second: Tensor) -> Tensor:
-    """Cosines (A, B) of vectors (A, D) and (B, D), in float32 or wider."""
-    return normalize(at_least_float32(first), dim=1) @ normalize(at_least_float32(second), dim=1).T

@@ -36,7 +36,13 @@ class HistorySettings(TrainerSettings):
     )
 
     def check(self) -> None:
-        """Raise ValueError for random weights in place of those that adapters are added to."""
+        """Raise ValueError for random weights beside adapters, or a queue that starts too large."""
+        initial = getattr(self, "initial_queue_size", 0)
+        if initial > self.queue_size:
+            raise ValueError(
+                f"initial_queue_size {initial} exceeds queue_size {self.queue_size}; it may be 0 "
+                "to queue_size"
+            )
         if self.target_initialisation == "random" and self.lora_rank:
             raise ValueError(
                 "target_initialisation random: with adapters both encoders share the weights that "
@@ -50,7 +56,6 @@ class HistorySettings(TrainerSettings):
 
     @property
     def encoder_copies(self) -> int:
-        """The trained encoder and the momentum encoder."""
         return 2
 
     def head_operations(self, width: int) -> float:

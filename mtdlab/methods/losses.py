@@ -13,6 +13,16 @@ def at_least_float32(values: Tensor) -> Tensor:
     return values if values.dtype == torch.float64 else values.float()
 
 
+def unit(vectors: Tensor) -> Tensor:
+    """Vectors (N, D) divided by their lengths, in float32 or wider."""
+    return normalize(at_least_float32(vectors), dim=1)
+
+
+def cosines(first: Tensor, second: Tensor) -> Tensor:
+    """Cosines (A, B) of vectors (A, D) and (B, D), in float32 or wider."""
+    return unit(first) @ unit(second).T
+
+
 def info_nce(
     queries: Tensor,
     keys: Tensor,
@@ -27,10 +37,10 @@ def info_nce(
     queue (MoCoSE, equation 3) and, with `in_batch_negatives`, over the other keys of the batch (its
     published code). Mean over the batch, in float32 or wider.
     """
-    candidates = normalize(at_least_float32(keys), dim=1)
+    candidates = unit(keys)
     if negatives is not None:
         candidates = torch.cat([candidates, negatives])
-    logits = normalize(at_least_float32(queries), dim=1) @ candidates.T / temperature
+    logits = unit(queries) @ candidates.T / temperature
     positives = torch.arange(len(queries), device=queries.device)
     if not in_batch_negatives:
         others = logits.new_ones(len(queries), len(keys), dtype=torch.bool).fill_diagonal_(False)

@@ -16,10 +16,10 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, normalize
+from torch.nn.functional import cross_entropy
 
 from mtdlab.methods.base import Step, Tokens
-from mtdlab.methods.losses import at_least_float32
+from mtdlab.methods.losses import at_least_float32, cosines, unit
 from mtdlab.methods.presets import PRESETS
 from mtdlab.methods.simcse import SimCSESettings, TwoPass
 from mtdlab.settings import setting
@@ -51,6 +51,10 @@ class MixCSE(TwoPass[MixCSESettings]):
     name = "mixcse"
     title = "MixCSE"
     source = "Zhang et al., AAAI 2022"
+    negatives = (
+        "Its negatives were the other sentences of a batch of {settings.batch_size}, and mixtures "
+        "of them with the sentence itself, of weight {settings.mixing_weight}."
+    )
     Settings = MixCSESettings
 
     def forward(self, step: int, views: Sequence[Tokens]) -> Step:  # noqa: ARG002
@@ -65,18 +69,9 @@ class MixCSE(TwoPass[MixCSESettings]):
         published = self.settings.mixing == "published-code"
         mixed = published_mixed_cosines if published else mixed_cosines
         first, second = at_least_float32(first), at_least_float32(second)
-        cosines = normalize(first, dim=1) @ normalize(second, dim=1).T
-        cosines = torch.cat([cosines, mixed(first, second, self.settings.mixing_weight)], dim=1)
+        columns = [cosines(first, second), mixed(first, second, self.settings.mixing_weight)]
         labels = torch.arange(len(first), device=first.device)
-        return cross_entropy(cosines / self.settings.temperature, labels)
-
-    @classmethod
-    def describe(cls, settings: MixCSESettings) -> str:
-        """A sentence for the model card: the source of the negatives."""
-        return (
-            f"Its negatives were the other sentences of a batch of {settings.batch_size}, and "
-            f"mixtures of them with the sentence itself, of weight {settings.mixing_weight}."
-        )
+        return cross_entropy(torch.cat(columns, dim=1) / self.settings.temperature, labels)
 
 
 def mix(vectors: Tensor, weight: float) -> Tensor:
@@ -86,8 +81,8 @@ def mix(vectors: Tensor, weight: float) -> Tensor:
 
 def mixed_cosines(first: Tensor, second: Tensor, weight: float) -> Tensor:
     """cos(z1_i, m_i), (N, 1), of vectors (N, D); m_i mixed from the normalised z2 (paper)."""
-    mixed = normalize(mix(normalize(second, dim=1), weight), dim=1)
-    return (normalize(first, dim=1) * mixed).sum(dim=1, keepdim=True)
+    mixed = unit(mix(unit(second), weight))
+    return (unit(first) * mixed).sum(dim=1, keepdim=True)
 
 
 def published_mixed_cosines(first: Tensor, second: Tensor, weight: float) -> Tensor:
@@ -97,8 +92,7 @@ def published_mixed_cosines(first: Tensor, second: Tensor, weight: float) -> Ten
     whose mixture contains the sentence's positive with weight 1 − λ are set to 0, so that each adds
     exp(0) = 1 to the denominator.
     """
-    one = normalize(first, dim=1) @ normalize(mix(second, weight), dim=1).T
-    other = normalize(mix(first, weight), dim=1) @ normalize(second, dim=1).T
+    one, other = cosines(first, mix(second, weight)), cosines(mix(first, weight), second)
     same = torch.eye(len(first), dtype=torch.bool, device=first.device)
     one = one.masked_fill(same.roll(-1, dims=1), 0.0)
     return torch.cat([one, other.masked_fill(same.roll(1, dims=1), 0.0)], dim=1)

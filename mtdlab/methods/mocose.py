@@ -5,17 +5,15 @@ Letters: N batch, L tokens, V queue rows in use, P dimension of queries, keys an
 """
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import normalize
 
 from mtdlab.device import Device
 from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
-from mtdlab.methods.base import Method, Step, Tokens, View, evaluation_mode
+from mtdlab.methods.base import Method, Step, Tokens, Transformer, View, evaluation_mode
 from mtdlab.methods.heads import (
     Branch,
     copy_pooler,
@@ -24,16 +22,12 @@ from mtdlab.methods.heads import (
     predictor,
     word_table,
 )
-from mtdlab.methods.losses import at_least_float32, info_nce
+from mtdlab.methods.losses import info_nce, unit
 from mtdlab.methods.mocose_settings import MoCoSESettings, parse_slices
 from mtdlab.methods.momentum import averaged_pairs, draw_weights, ema_update, make_target
 from mtdlab.methods.perturbations import EmbeddingNoise, Fgsm, changed_share, with_gradient
 from mtdlab.methods.queue import KeyQueue, PublishedQueue, centroids
-from mtdlab.settings import TrainerSettings
 from mtdlab.settings.schedules import ema_decay_at
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
 
 
 class MoCoSE(Method[MoCoSESettings]):
@@ -45,11 +39,14 @@ class MoCoSE(Method[MoCoSESettings]):
     name = "mocose"
     title = MoCoSESettings.title
     source = "Cao et al., Findings of ACL 2022"
+    negatives = (
+        "Its negatives came from a queue of {settings.queue_size} keys of a momentum encoder (EMA "
+        "decay {settings.ema_decay}), in batches of {settings.batch_size}: a maximum traceable "
+        "distance of {settings.mtd:.2f} steps."
+    )
     Settings = MoCoSESettings
 
-    def __init__(
-        self, encoder: "PreTrainedModel", settings: MoCoSESettings, device: Device
-    ) -> None:
+    def __init__(self, encoder: Transformer, settings: MoCoSESettings, device: Device) -> None:
         """The order of construction fixes the order of random draws."""
         super().__init__(encoder, settings, device)
         width = settings.prediction_dim or int(encoder.config.hidden_size)
@@ -87,13 +84,12 @@ class MoCoSE(Method[MoCoSESettings]):
         self.noise = EmbeddingNoise(settings, encoder, device.device)
         self.fgsm = Fgsm(settings.fgsm_epsilon)
         self._averaged = averaged_pairs(self.target, self.online)
-        self.train()
 
     @classmethod
-    def views(cls, settings: TrainerSettings) -> tuple[View, ...]:
+    def views(cls, settings: Any) -> tuple[View, ...]:
         """The views of the online and of the target branch; one view for both if they are equal."""
         views = super().views(settings)
-        if getattr(settings, "augmented_branch", "online") == "online":
+        if settings.augmented_branch == "online":
             return views
         changes = [view.augmentation for view in views]
         swapped = zip(views, changes[::-1], strict=True)
@@ -117,7 +113,7 @@ class MoCoSE(Method[MoCoSESettings]):
         settings = self.settings
         decay = ema_decay_at(step, settings)
         if settings.ema_order == "before-target":
-            self.average(decay)
+            ema_update(*self._averaged, decay)
         masks = [mask for _, mask in views]
         clean = self.look_up([ids for ids, _ in views])
         if settings.fgsm_gradient == "current" and settings.fgsm_epsilon:
@@ -131,25 +127,20 @@ class MoCoSE(Method[MoCoSESettings]):
             "ema_decay": decay,
             "queue_fill": self.queue.fill,
         }
-        return Step(loss, normalize(at_least_float32(keys.detach()), dim=1), measures)
+        return Step(loss, unit(keys.detach()), measures)
 
     def update(self, step: int, result: Step) -> None:
-        """Average the target branch and enqueue the keys."""
         self.fgsm.keep_gradient()
         if self.settings.ema_order == "after-step":
-            self.average(ema_decay_at(step, self.settings))
+            ema_update(*self._averaged, ema_decay_at(step, self.settings))
         if result.keys is not None:
             self.queue.enqueue(result.keys)
 
-    @torch.no_grad()
     def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Unit vectors (N, P) of sentences by the target branch, in evaluation mode."""
-        with evaluation_mode(self.target), self.device.autocast():
-            keys = self.target(word_table(self.online.encoder)(ids), mask, NO_DROPOUT)
-        return normalize(at_least_float32(keys), dim=1)
+        """Unit vectors (N, P) by the target branch."""
+        return self.target.keys(ids, mask, self.device)
 
     def parts(self) -> dict[str, nn.Module]:
-        """Encoder, heads, dropout generator, target branch, queue."""
         heads = {
             "pooler": self.online.pooler,
             "projection": self.online.projection,
@@ -162,19 +153,6 @@ class MoCoSE(Method[MoCoSESettings]):
             "target": self.target,
             "queue": self.queue,
         }
-
-    @classmethod
-    def describe(cls, settings: MoCoSESettings) -> str:
-        """A sentence for the model card: the source of the negatives."""
-        return (
-            f"Its negatives came from a queue of {settings.queue_size} keys of a momentum encoder "
-            f"(EMA decay {settings.ema_decay}), in batches of {settings.batch_size}: a maximum "
-            f"traceable distance of {settings.mtd:.2f} steps."
-        )
-
-    def average(self, decay: float) -> None:
-        """EMA update of the target branch (equation 2)."""
-        ema_update(*self._averaged, decay)
 
     def look_up(self, ids: Sequence[Tensor]) -> list[Tensor]:
         """Word embeddings (N, L, D) of each view's token ids (N, L).
@@ -194,9 +172,10 @@ class MoCoSE(Method[MoCoSESettings]):
         twin = self.noise(words[-1], masks[-1])
         with self.device.autocast():
             queries = self.predictor(self.online(noisy, masks[0], self.dropout))
-            with torch.set_grad_enabled(not self.settings.detach_keys), self._target_mode():
-                dropout = self.dropout if self.settings.target_dropout else NO_DROPOUT
-                keys = self.target(twin, masks[-1], dropout)
+            gradients, drops = not self.settings.detach_keys, self.settings.target_dropout
+            still = evaluation_mode(self.target, wanted=not drops)
+            with torch.set_grad_enabled(gradients), still:
+                keys = self.target(twin, masks[-1], self.dropout if drops else NO_DROPOUT)
         return queries, keys
 
     def loss(self, queries: Tensor, keys: Tensor) -> Tensor:
@@ -217,7 +196,3 @@ class MoCoSE(Method[MoCoSESettings]):
         first = with_gradient(words[0])
         (gradient,) = torch.autograd.grad(self.loss(*self.encode(words, masks)), first)
         return gradient
-
-    def _target_mode(self) -> AbstractContextManager[None]:
-        """Evaluation mode if the target has no dropout; the modes of all modules are restored."""
-        return nullcontext() if self.settings.target_dropout else evaluation_mode(self.target)

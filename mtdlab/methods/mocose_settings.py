@@ -22,16 +22,14 @@ DEFAULT_INITIAL = 128
 """K_s if not given; a smaller queue starts full."""
 
 
-def parse_slices(text: str) -> list[tuple[int, int]] | None:
-    """Half-open ranges of queue positions, 0 the newest; None for "all".
+def parse_slices(text: str) -> list[tuple[int, int]]:
+    """Half-open ranges of queue positions, 0 the newest; none for "all".
 
     Raises:
         ValueError: for a text that is neither "all" nor ranges such as "0-256,768-1024".
     """
-    if text == "all":
-        return None
     slices = []
-    for part in text.split(","):
+    for part in text.split(",") if text != "all" else ():
         first, dash, last = part.strip().partition("-")
         if not (dash and first.isdigit() and last.isdigit() and int(first) < int(last)):
             raise ValueError(f'{part.strip()!r} is no range; write "all" or "0-256,768-1024"')
@@ -135,9 +133,8 @@ class MoCoSESettings(HistorySettings, HeadSettings):
         return filled
 
     def check(self) -> None:
-        """Raise ValueError for an invalid combination of values."""
         super().check()
-        self._check_queue()
+        self._check_positions()
         if self.ema_decay_end is not None and self.ema_decay_end < self.ema_decay:
             raise ValueError(
                 f"ema_decay {self.ema_decay} is above ema_decay_end {self.ema_decay_end}, but a "
@@ -153,13 +150,8 @@ class MoCoSESettings(HistorySettings, HeadSettings):
                 "queue_size 0 leaves no negatives with batch_size 1 or without in_batch_negatives"
             )
 
-    def _check_queue(self) -> None:
-        if self.initial_queue_size > self.queue_size:
-            raise ValueError(
-                f"initial_queue_size {self.initial_queue_size} exceeds queue_size "
-                f"{self.queue_size}; it may be 0 to queue_size"
-            )
-        slices = parse_slices(self.queue_slice) or []
+    def _check_positions(self) -> None:
+        slices = parse_slices(self.queue_slice)
         for first, last in slices:
             if last > self.queue_size:
                 raise ValueError(

@@ -1,13 +1,12 @@
 """The target branch: an exponential moving average (EMA) of the online branch's weights."""
 
 import copy
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+from mtdlab.methods.base import Transformer
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -31,7 +30,7 @@ def make_target(online: Module, shared: nn.Module | None = None) -> Module:
 
 
 @torch.no_grad()
-def draw_weights(target: "PreTrainedModel") -> None:
+def draw_weights(target: Transformer) -> None:
     """Give a target's encoder random weights, as before pre-training, except those it shares.
 
     Draws from torch's global generator, by the rule of the encoder's family.

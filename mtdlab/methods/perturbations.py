@@ -4,16 +4,14 @@ Letters: N batch, L tokens, D dimension.
 """
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
+from mtdlab.methods.base import Tokens, Transformer
 from mtdlab.settings import TrainerSettings
-from mtdlab.settings.augmentation import EMBEDDING_LEVEL, Augmentation, parse_augmentation
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+from mtdlab.settings.augmentation import SHUFFLE, Augmentation, parse_augmentation
 
 
 class RandomDraws(nn.Module):
@@ -33,11 +31,9 @@ class RandomDraws(nn.Module):
         )
 
     def get_extra_state(self) -> Tensor:
-        """The generator's state, for the state dict."""
         return self._generator.get_state()
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Restore the generator's state."""
         self._generator.set_state(state.cpu())
 
 
@@ -85,7 +81,6 @@ class Fgsm(nn.Module):
         return torch.empty(0) if self.gradient is None else self.gradient
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Restore the gradient from a state dict."""
         self.gradient = state.clone() if state.numel() else None
 
 
@@ -109,11 +104,11 @@ class EmbeddingNoise(RandomDraws):
     """
 
     def __init__(
-        self, settings: TrainerSettings, encoder: "PreTrainedModel", device: torch.device
+        self, settings: TrainerSettings, encoder: Transformer, device: torch.device
     ) -> None:
         super().__init__(settings.seed + OFFSET, device)
         parsed = parse_augmentation(settings.augmentation)
-        self._wanted = [each for each in parsed if each.name in EMBEDDING_LEVEL]
+        self._wanted = [each for each in parsed if each.name in CHANGES]
         self._published = settings.augmentation_draw == "published-code"
         self._most = settings.max_length
         # no submodule: the encoder's state is not part of this one's
@@ -121,11 +116,11 @@ class EmbeddingNoise(RandomDraws):
 
     def forward(self, words: Tensor, mask: Tensor) -> Tensor:
         """Augmented word embeddings (N, L, D) of one view, under a mask (N, L)."""
-        for augmentation in self._wanted:
+        for each in self._wanted:
             if self._published:
-                words = self._augment_as_published(augmentation, words)
+                words = self._augment_as_published(each, words)
             else:
-                words = _augment(augmentation, words, mask, self._generator)
+                words = CHANGES[each.name](words, mask, self._generator, each.share or 0.0)
         return words
 
     def _augment_as_published(self, augmentation: Augmentation, words: Tensor) -> Tensor:
@@ -135,7 +130,7 @@ class EmbeddingNoise(RandomDraws):
 
         count, length, dimension = words.shape
         share = augmentation.share or 0.0
-        if augmentation.name == "position-shuffle":
+        if augmentation.name == SHUFFLE:
             table = position_embeddings(*self._encoder)
             places = min(max(self._most, length), len(table))
             draws = torch.rand(places, generator=self._generator, device=words.device)
@@ -152,18 +147,9 @@ class EmbeddingNoise(RandomDraws):
         return draws.argsort(dim=1).argsort(dim=1) < max(1, int(share * total))
 
 
-def _augment(
-    augmentation: Augmentation, words: Tensor, mask: Tensor, generator: torch.Generator
+def shuffle_positions(
+    words: Tensor, mask: Tensor, generator: torch.Generator, _share: float = 0.0
 ) -> Tensor:
-    if augmentation.name == "position-shuffle":
-        return shuffle_positions(words, mask, generator)
-    share = augmentation.share or 0.0
-    if augmentation.name == "token-cutoff":
-        return cut_tokens(words, mask, share, generator)
-    return cut_features(words, mask, share, generator)
-
-
-def shuffle_positions(words: Tensor, mask: Tensor, generator: torch.Generator) -> Tensor:
     """Permute each sentence's real tokens except [CLS]; positions are added afterwards."""
     order = _movable(mask, generator)
     places = torch.arange(mask.shape[1], device=mask.device)
@@ -173,7 +159,7 @@ def shuffle_positions(words: Tensor, mask: Tensor, generator: torch.Generator) -
     return words.gather(1, order.argsort(dim=1).unsqueeze(-1).expand_as(words))
 
 
-def cut_tokens(words: Tensor, mask: Tensor, share: float, generator: torch.Generator) -> Tensor:
+def cut_tokens(words: Tensor, mask: Tensor, generator: torch.Generator, share: float) -> Tensor:
     """Set ⌊share · n⌋ of each sentence's n real tokens to zero, drawn among all except [CLS]."""
     rank = _movable(mask, generator).argsort(dim=1).argsort(dim=1)
     count = (mask.sum(dim=1) * share).floor()
@@ -181,7 +167,7 @@ def cut_tokens(words: Tensor, mask: Tensor, share: float, generator: torch.Gener
     return words * (rank >= count).unsqueeze(-1)
 
 
-def cut_features(words: Tensor, mask: Tensor, share: float, generator: torch.Generator) -> Tensor:
+def cut_features(words: Tensor, mask: Tensor, generator: torch.Generator, share: float) -> Tensor:
     """Set ⌊share · D⌋ dimensions of each sentence to zero at all of its real tokens."""
     count, _, dimension = words.shape
     draws = torch.rand(count, 1, dimension, generator=generator, device=words.device)
@@ -189,8 +175,25 @@ def cut_features(words: Tensor, mask: Tensor, share: float, generator: torch.Gen
     return words * ~(cut & mask.bool().unsqueeze(-1))
 
 
+CHANGES: dict[str, Callable[[Tensor, Tensor, torch.Generator, float], Tensor]] = {
+    SHUFFLE: shuffle_positions,
+    "token-cutoff": cut_tokens,
+    "feature-cutoff": cut_features,
+}
+"""By name: changes of embeddings (N, L, D) under a mask (N, L), by a share."""
+
+
 def _movable(mask: Tensor, generator: torch.Generator) -> Tensor:
     """(N, L): uniform draws for real tokens except [CLS], infinity elsewhere."""
     draws = torch.rand(mask.shape, generator=generator, device=mask.device)
     draws[:, 0] = torch.inf
     return draws.masked_fill(mask == 0, torch.inf)
+
+
+def repeat_tokens(ids: Tensor, times: Tensor) -> Tokens:
+    """Ids and mask (N, L'), each of the ids (N, L) as often as `times` (N, L) states, in order."""
+    counts = times.sum(dim=1, keepdim=True)
+    mask = torch.arange(int(counts.max()), device=ids.device) < counts
+    result = ids.new_zeros(mask.shape)
+    result[mask] = ids.flatten().repeat_interleave(times.flatten())
+    return result, mask.to(times.dtype)

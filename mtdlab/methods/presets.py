@@ -129,198 +129,145 @@ class Said:
             built-in data, score in points with its standard error over 3 to 4 seeds.
     """
 
-    paper: str = "–"
-    program: str = "–"
+    paper: str
+    program: str
     here: str = ""
     effect: str = ""
 
 
-_LIBRARY: Mapping[str, Said] = {
-    "adam_formula": Said(program="AdamW of transformers 4", effect="not measured"),
-    "max_gradient_norm": Said(program="1, its library's default", effect="not measured"),
-    "weight_decay": Said(program="0, its library's default", effect="not measured"),
-    "head_initialisation": Said(program="normal (0, 0.02), biases 0", effect="not measured"),
-    "precision: not part of a preset": Said(program="float16", here="`precision`"),
-}
+def _parse(table: str) -> dict[str, Said]:
+    rows = (line.split("|") for line in table.replace("\n    ", " ").splitlines())
+    return {name.strip(): Said(*(cell.strip() for cell in cells)) for name, *cells in rows}
 
-SAID: Mapping[str, Mapping[str, Said]] = {
-    "mocose": {
-        "batch_size": Said("64, base size", "256 in its example"),
-        "queue_size": Said("512, base size", "256 in its example: K/N is 1 instead of 8"),
-        "initial_queue_size": Said("128, base size", "128"),
-        "queue_fill": Said(
-            "K_s random keys at first, at most K",
-            "2 K_s at first, and more than K while it fills (K 512, K_s 128, N 64: 256, 320, 384, "
-            "448, 768, 832, 896, 512, …)",
-        ),
-        "evaluate_every": Said("100", "175 in its example"),
-        "select_on": Said("“validate”", "the average of the seven test sets"),
-        "ema_decay": Said(
-            "0.85 is the best constant of table 3; its schedule starts at 0.75",
-            "0.75 in its example",
-        ),
-        "ema_decay_end": Said("constant, or a cosine from 0.75 to 0.95", "a cosine to 1"),
-        "ema_schedule_steps": Said("the run's steps", "15,000 calls, whatever the run's length"),
-        "ema_order": Said("after the optimizer's step", "before the next step's target pass"),
-        "in_batch_negatives": Said("the queue alone (equation 3)", "also the batch's other keys"),
-        "detach_keys": Said(
-            "no gradient through the keys",
-            "gradients reach the shared embeddings and the target's projection",
-        ),
-        "target_dropout": Said(program="on"),
-        "augmented_branch": Said(program="the target branch"),
-        "augmentation_draw": Said(
-            program="cut-offs and shuffle include [CLS] and padding; at least one is cut; one "
-            "permutation of positions a batch",
-            effect="in table 5 alone",
-        ),
-        "fgsm_epsilon": Said("5e-9, the best of table 9", "5e-9"),
-        "fgsm_gradient": Said(
-            "this batch's (equation 1)", "the previous batch's, added to both branches"
-        ),
-        "temperature": Said(program="0.05"),
-        "projection_layers": Said("1, the best of table 4", "1"),
-        "prediction_layers": Said("2, the best of table 4", "2"),
-        "prediction_dim": Said("the encoder's, the best of table 6", "the encoder's"),
-        "head_norm_eps": Said(program="BERT's configuration"),
-        "head_initialisation": Said(program="normal (0, 0.02), biases 0, the pre-trained pooler"),
-        "learning_rate": Said("3e-5", "3e-5"),
-        "weight_decay": Said("1e-6", "1e-6"),
-        "weight_decay_exceptions": Said(program="its library's"),
-        "max_gradient_norm": Said(program="1, its library's default"),
-        "adam_formula": Said(
-            program="AdamW of transformers 4.11",
-            effect="loss 5e-4, weights 3.5 % after 24 steps",
-        ),
-        "max_length": Said("32", "32"),
-        "pooling": Said("[CLS] of the last layer, before the pooler", "the same"),
-        "dropout": Said("0.1 in embeddings and encoder", "0.1"),
-        "similarity": Said("dot product", "cosine", "cosine"),
-        "embedding block": Said("–", "shared by both branches, trained, not averaged", "the same"),
-        "learning rate": Said("–", "linear decay to 0, no warm-up", "the same"),
-        "augmentation during evaluation": Said("–", "on", "off", "not measured"),
-        "transfer scores": Said("accuracy", "cross-validated on training data", "test accuracy"),
-        "precision: not part of a preset": Said(program="float32", here="`precision`"),
-    },
-    "simcse": {
-        **_LIBRARY,
-        "batch_size": Said("64", "64"),
-        "learning_rate": Said("3e-5", "3e-5"),
-        "temperature": Said("0.05", "0.05"),
-        "max_length": Said("32", "32"),
-        "evaluate_every": Said("125", "125"),
-    },
-    "esimcse": {
-        **_LIBRARY,
-        "repetition_draw": Said(
-            "0 to max(2, ⌊rate n⌋), n a sentence's own sub-words",
-            "0 to min(10, ⌊rate n⌋) − 1, n with [CLS] and [SEP]",
-            effect="not measured",
-        ),
-        "target_initialisation": Said(
-            "a copy of the encoder", "random weights, drawn after the copy", effect="+0.5 ± 1.2"
-        ),
-        "ema_decay": Said("0.995", "0.995"),
-        "queue_size": Said("2.5 N", "2.5 N"),
-        "time of the repetitions": Said(
-            "–", "once for the corpus, before training", "at every step", "not measured"
-        ),
-        "rest of the oldest batch in the queue": Said(
-            "–", "its last sentences", "its first ones; their order is random", "none expected"
-        ),
-    },
-    "mixcse": {
-        **_LIBRARY,
-        "mixing": Said(
-            "one mixture of normalised vectors a sentence",
-            "those of all sentences, in both directions, not normalised",
-            effect="not measured",
-        ),
-        "mixing_weight": Said("0.2", "0.2 since June 2022, 0.6 before"),
-        "select_with_head": Said(
-            program="checkpoints are chosen with the head, scored without", effect="not measured"
-        ),
-        "the other sentence of a mixture": Said(
-            "a random one", "the next of the batch", "the next of the batch, whose order is random"
-        ),
-    },
-    "sncse": {
-        **_LIBRARY,
-        "contracted_not": Said(
-            program="“n't” is no negation: a sentence with one gets a `not` more",
-            effect="not measured",
-        ),
-        "batch_size": Said("256", "256"),
-        "learning_rate": Said("1e-5", "1e-5"),
-        "margin_weight": Said("1e-3 (BERT)", "1e-3; 5e-4 for RoBERTa"),
-        "verb that is negated": Said(
-            "by a dependency parser", "the same", "by the forms of words", "not measured"
-        ),
-        "full stop": Said(
-            "–",
-            "appended to sentences without punctuation at their end, whose negations begin with "
-            "`Not` whatever their verb",
-            "not appended",
-            "not measured",
-        ),
-    },
-    "consert": {
-        "training_pooling": Said(
-            "mean of the last two layers",
-            "mean of the last layer; scores are of the last two",
-            effect="−2.6 ± 0.3",
-        ),
-        "adam_formula": Said(
-            program="AdamW of transformers 3", effect="−0.6 ± 2.0, with the rest of the optimizer"
-        ),
-        "adam_bias_correction": Said(program="none", effect="with `adam_formula`"),
-        "adam_epsilon": Said(program="1e-6", effect="with `adam_formula`"),
-        "weight_decay": Said(program="0.01", effect="with `adam_formula`"),
-        "weight_decay_exceptions": Said(
-            program="biases and LayerNorms", effect="with `adam_formula`"
-        ),
-        "max_gradient_norm": Said(program="1", effect="with `adam_formula`"),
-        "warmup_steps": Said(program="10 % of the steps, rounded up", effect="with `adam_formula`"),
-        "loss_weight": Said(program="0.15", effect="with `adam_formula`"),
-        "rescaled_dropout": Said(
-            program="no, in the perturbation `dropout`", effect="none at the default perturbations"
-        ),
-        "first_perturbation": Said("feature cut-off 0.2", "the same"),
-        "second_perturbation": Said("token shuffle", "the same"),
-        "dropout": Said("0", "0"),
-        "temperature": Said("0.1", "0.1"),
-        "batch_size": Said("96", "96"),
-        "learning_rate": Said("5e-7", "5e-7"),
-        "max_length": Said("64", "64"),
-        "evaluate_every": Said("200", "200"),
-        "[CLS] in the shuffle": Said(
-            "moved",
-            "moved",
-            "keeps its position, so that every pooling can be used",
-            "not measured",
-        ),
-    },
-    "contriever": {
-        "target_dropout": Said(
-            program="on: the keys' encoder is set to evaluation mode, then back to training mode",
-            effect="−1.2 ± 1.2; mean loss 2.439 with dropout, 2.469 without",
-        ),
-        "adam_beta2": Said(program="0.98", effect="not measured"),
-        "adam_epsilon": Said(program="1e-6", effect="not measured"),
-        "weight_decay": Said(program="0.01", effect="not measured"),
-        "ema_decay": Said("0.9995", "0.9995"),
-        "queue_size": Said("131,072", "131,072"),
-        "batch_size": Said("2,048", "64 on each of 32 GPUs"),
-        "learning_rate": Said("5e-5", "5e-5"),
-        "warmup_steps": Said("20,000 of 500,000", "20,000 of 500,000"),
-        "document": Said(
-            "256 tokens",
-            "256 tokens of the whole text; an incomplete one is left out",
-            "whole lines, joined to at most 256 tokens",
-            "not measured",
-        ),
-    },
+
+# name | paper | program | here | effect
+_LIBRARY = """\
+adam_formula | – | AdamW of transformers 4
+max_gradient_norm | – | 1, its library's default
+weight_decay | – | 0, its library's default
+head_initialisation | – | normal (0, 0.02), biases 0
+precision: not part of a preset | – | float16 | `precision`
+"""
+_TABLES = {
+    "mocose": """\
+batch_size | 64, base size | 256 in its example
+queue_size | 512, base size | 256 in its example: K/N is 1 instead of 8
+initial_queue_size | 128, base size | 128
+queue_fill | K_s random keys at first, at most K | 2 K_s at first, and more than K while it fills (K
+    512, K_s 128, N 64: 256, 320, 384, 448, 768, 832, 896, 512, …)
+evaluate_every | 100 | 175 in its example
+select_on | “validate” | the average of the seven test sets
+ema_decay | 0.85 is the best constant of table 3; its schedule starts at 0.75 | 0.75 in its example
+ema_decay_end | constant, or a cosine from 0.75 to 0.95 | a cosine to 1
+ema_schedule_steps | the run's steps | 15,000 calls, whatever the run's length
+ema_order | after the optimizer's step | before the next step's target pass
+in_batch_negatives | the queue alone (equation 3) | also the batch's other keys
+detach_keys | no gradient through the keys | gradients reach the shared embeddings and the target's
+    projection
+target_dropout | – | on
+augmented_branch | – | the target branch
+augmentation_draw | – | cut-offs and shuffle include [CLS] and padding; at least one is cut; one
+    permutation of positions a batch | | in table 5 alone
+fgsm_epsilon | 5e-9, the best of table 9 | 5e-9
+fgsm_gradient | this batch's (equation 1) | the previous batch's, added to both branches
+temperature | – | 0.05
+projection_layers | 1, the best of table 4 | 1
+prediction_layers | 2, the best of table 4 | 2
+prediction_dim | the encoder's, the best of table 6 | the encoder's
+head_norm_eps | – | BERT's configuration
+head_initialisation | – | normal (0, 0.02), biases 0, the pre-trained pooler
+learning_rate | 3e-5 | 3e-5
+weight_decay | 1e-6 | 1e-6
+weight_decay_exceptions | – | its library's
+max_gradient_norm | – | 1, its library's default
+adam_formula | – | AdamW of transformers 4.11 | | loss 5e-4, weights 3.5 % after 24 steps
+max_length | 32 | 32
+pooling | [CLS] of the last layer, before the pooler | the same
+dropout | 0.1 in embeddings and encoder | 0.1
+similarity | dot product | cosine | cosine
+embedding block | – | shared by both branches, trained, not averaged | the same
+learning rate | – | linear decay to 0, no warm-up | the same
+augmentation during evaluation | – | on | off | not measured
+transfer scores | accuracy | cross-validated on training data | test accuracy
+precision: not part of a preset | – | float32 | `precision`
+""",
+    "simcse": _LIBRARY
+    + """\
+batch_size | 64 | 64
+learning_rate | 3e-5 | 3e-5
+temperature | 0.05 | 0.05
+max_length | 32 | 32
+evaluate_every | 125 | 125
+""",
+    "esimcse": _LIBRARY
+    + """\
+repetition_draw | 0 to max(2, ⌊rate n⌋), n a sentence's own sub-words | 0 to min(10, ⌊rate n⌋) − 1,
+    n with [CLS] and [SEP]
+target_initialisation | a copy of the encoder | random weights, drawn after the copy | | +0.5 ± 1.2
+ema_decay | 0.995 | 0.995
+queue_size | 2.5 N | 2.5 N
+time of the repetitions | – | once for the corpus, before training | at every step | not measured
+rest of the oldest batch in the queue | – | its last sentences | its first ones; their order is
+    random | none expected
+""",
+    "mixcse": _LIBRARY
+    + """\
+mixing | one mixture of normalised vectors a sentence | those of all sentences, in both directions,
+    not normalised
+mixing_weight | 0.2 | 0.2 since June 2022, 0.6 before
+select_with_head | – | checkpoints are chosen with the head, scored without
+the other sentence of a mixture | a random one | the next of the batch | the next of the batch,
+    whose order is random
+""",
+    "sncse": _LIBRARY
+    + """\
+contracted_not | – | “n't” is no negation: a sentence with one gets a `not` more
+batch_size | 256 | 256
+learning_rate | 1e-5 | 1e-5
+margin_weight | 1e-3 (BERT) | 1e-3; 5e-4 for RoBERTa
+verb that is negated | by a dependency parser | the same | by the forms of words | not measured
+full stop | – | appended to sentences without punctuation at their end, whose negations begin with
+    `Not` whatever their verb | not appended | not measured
+""",
+    "consert": """\
+training_pooling | mean of the last two layers | mean of the last layer; scores are of the last two
+    | | −2.6 ± 0.3
+adam_formula | – | AdamW of transformers 3 | | −0.6 ± 2.0, with the rest of the optimizer
+adam_bias_correction | – | none | | with `adam_formula`
+adam_epsilon | – | 1e-6 | | with `adam_formula`
+weight_decay | – | 0.01 | | with `adam_formula`
+weight_decay_exceptions | – | biases and LayerNorms | | with `adam_formula`
+max_gradient_norm | – | 1 | | with `adam_formula`
+warmup_steps | – | 10 % of the steps, rounded up | | with `adam_formula`
+loss_weight | – | 0.15 | | with `adam_formula`
+rescaled_dropout | – | no, in the perturbation `dropout` | | none at the default perturbations
+first_perturbation | feature cut-off 0.2 | the same
+second_perturbation | token shuffle | the same
+dropout | 0 | 0
+temperature | 0.1 | 0.1
+batch_size | 96 | 96
+learning_rate | 5e-7 | 5e-7
+max_length | 64 | 64
+evaluate_every | 200 | 200
+[CLS] in the shuffle | moved | moved | keeps its position, so that every pooling can be used | not
+    measured
+""",
+    "contriever": """\
+target_dropout | – | on: the keys' encoder is set to evaluation mode, then back to training mode | |
+    −1.2 ± 1.2; mean loss 2.439 with dropout, 2.469 without
+adam_beta2 | – | 0.98
+adam_epsilon | – | 1e-6
+weight_decay | – | 0.01
+ema_decay | 0.9995 | 0.9995
+queue_size | 131,072 | 131,072
+batch_size | 2,048 | 64 on each of 32 GPUs
+learning_rate | 5e-5 | 5e-5
+warmup_steps | 20,000 of 500,000 | 20,000 of 500,000
+document | 256 tokens | 256 tokens of the whole text; an incomplete one is left out | whole lines,
+    joined to at most 256 tokens | not measured
+""",
 }
+SAID: Mapping[str, Mapping[str, Said]] = {name: _parse(table) for name, table in _TABLES.items()}
 """Every setting that a preset changes, and each known difference that is no setting."""
 
 

@@ -9,6 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize, one_hot
 
+Slices = Sequence[tuple[int, int]]
+"""Half-open ranges of positions that enter the loss once the queue is full; none: all positions."""
+
 
 class KeyQueue(nn.Module):
     """A first-in, first-out queue of K unit vectors; position 0 is the newest.
@@ -21,18 +24,7 @@ class KeyQueue(nn.Module):
     bank: Tensor
     positions: Tensor
 
-    def __init__(
-        self,
-        size: int,
-        dimension: int,
-        *,
-        initial: int = 0,
-        slices: Sequence[tuple[int, int]] | None = None,
-    ) -> None:
-        """A queue with `initial` random keys, by default empty.
-
-        `slices` are half-open ranges of positions that enter the loss once the queue is full.
-        """
+    def __init__(self, size: int, dimension: int, *, initial: int = 0, slices: Slices = ()) -> None:
         super().__init__()
         self.size = size
         self.register_buffer("bank", torch.zeros(size, dimension))
@@ -72,11 +64,9 @@ class KeyQueue(nn.Module):
         return self.bank[(self._cursor - 1 - positions) % max(1, self.size)]
 
     def get_extra_state(self) -> Tensor:
-        """Cursor and count, for the state dict."""
         return torch.tensor([self._cursor, self._count])
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Restore cursor and count from a state dict."""
         self._cursor, self._count = (int(value) for value in state)
 
 
@@ -92,14 +82,7 @@ class PublishedQueue(nn.Module):
 
     positions: Tensor
 
-    def __init__(
-        self,
-        size: int,
-        dimension: int,
-        *,
-        initial: int = 0,
-        slices: Sequence[tuple[int, int]] | None = None,
-    ) -> None:
+    def __init__(self, size: int, dimension: int, *, initial: int = 0, slices: Slices = ()) -> None:
         """Arguments as for KeyQueue. Slices apply from the first step that would use K rows on."""
         super().__init__()
         self.size, self.initial = size, initial
@@ -130,16 +113,14 @@ class PublishedQueue(nn.Module):
         return ordered[self.positions] if len(self.positions) and self._reaches_size else ordered
 
     def get_extra_state(self) -> Tensor:
-        """The counter, for the state dict."""
         return torch.tensor([self._counter])
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Restore the counter from a state dict."""
         self._counter = int(state)
 
 
-def _positions(slices: Sequence[tuple[int, int]] | None) -> list[int]:
-    return [at for first, last in slices or [] for at in range(first, last)]
+def _positions(slices: Slices) -> list[int]:
+    return [at for first, last in slices for at in range(first, last)]
 
 
 ROUNDS = 10

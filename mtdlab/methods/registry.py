@@ -47,11 +47,6 @@ def method_names() -> list[str]:
     return [*BUILTIN, *sorted(others - set(BUILTIN))]
 
 
-def is_builtin(name: str) -> bool:
-    """Whether a method is built in."""
-    return name in BUILTIN
-
-
 def find_method(name: str) -> "type[Method[Any]]":
     """A method by its name. Raises MtdlabError if it is unknown or cannot be imported."""
     if name in BUILTIN:
@@ -59,9 +54,8 @@ def find_method(name: str) -> "type[Method[Any]]":
         return found
     if name in _imported:
         return _imported[name]
-    for point in entry_points(group=GROUP):
-        if point.name == name:
-            return _load(name, point)
+    for point in entry_points(group=GROUP, name=name):
+        return _load(name, point)
     raise MtdlabError(
         f"method {name!r} is not known; {nearest(name, method_names())} "
         "(import the file of a custom method with --import)"
@@ -98,11 +92,7 @@ def _check_method(name: str, found: Any) -> "type[Method[Any]]":
 
 
 def register(method: "type[Method[Any]]") -> None:
-    """Register a method of an imported module under its name.
-
-    Raises:
-        MtdlabError: if a built-in method has this name, or if the class is not a method.
-    """
+    """Register a method by its name. Raises MtdlabError for a built-in name, or no method."""
     name = getattr(method, "name", "")
     if name in BUILTIN:
         raise MtdlabError(f"method {name}: the name is taken by a built-in method; choose another")
@@ -115,6 +105,9 @@ def settings_class(name: str) -> "type[TrainerSettings]":
         found: type[TrainerSettings] = _attribute(SETTINGS[name])
         return found
     return find_method(name).Settings
+
+
+_DESCRIBED = ("symbol", "unit", "description", "default")
 
 
 def describe_method(name: str) -> dict[str, Any]:
@@ -130,13 +123,8 @@ def describe_method(name: str) -> dict[str, Any]:
     return {
         "title": titled.title,
         "settings": {
-            setting.name: {
-                "symbol": setting.symbol,
-                "unit": setting.unit,
-                "description": setting.description,
-                "default": setting.default,
-            }
-            for setting in settings_of(settings).values()
+            name: {each: getattr(setting, each) for each in _DESCRIBED}
+            for name, setting in settings_of(settings).items()
         },
     }
 
@@ -144,8 +132,6 @@ def describe_method(name: str) -> dict[str, Any]:
 def make_settings(**values: Any) -> "TrainerSettings":
     """Checked settings of the method `method`, by default MoCoSE.
 
-    Raises:
-        pydantic.ValidationError: for an invalid value or combination of values.
-        MtdlabError: for an unknown method.
+    Raises pydantic.ValidationError for invalid values, MtdlabError for an unknown method.
     """
     return settings_class(str(values.get("method", DEFAULT)))(**values)

@@ -6,13 +6,13 @@ Letters: N batch, L tokens, D dimension.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from torch import Tensor, nn
 
 from mtdlab.device import Device
 from mtdlab.encoders.dropout import Dropout
-from mtdlab.methods.base import Method, Step, Tokens
+from mtdlab.methods.base import Method, Step, Tokens, Transformer
 from mtdlab.methods.heads import Branch, copy_pooler, initialise_heads, word_table
 from mtdlab.methods.history import HeadSettings
 from mtdlab.methods.losses import info_nce
@@ -20,9 +20,6 @@ from mtdlab.methods.perturbations import EmbeddingNoise
 from mtdlab.methods.presets import PRESETS
 from mtdlab.settings import TrainerSettings, setting, with_default
 from mtdlab.settings.trainer import Positive
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
 
 S = TypeVar("S", bound="TwoPassSettings")
 
@@ -41,7 +38,7 @@ class TwoPassSettings(HeadSettings):
 class TwoPass(Method[S]):
     """One encoder with a head (Linear, tanh) used in training only; both passes have gradients."""
 
-    def __init__(self, encoder: "PreTrainedModel", settings: S, device: Device) -> None:
+    def __init__(self, encoder: Transformer, settings: S, device: Device) -> None:
         """The head is initialised from torch's global generator."""
         super().__init__(encoder, settings, device)
         self.branch = Branch(
@@ -53,7 +50,6 @@ class TwoPass(Method[S]):
         initialise_heads(settings.head_initialisation, self.branch.pooler)
         self.dropout = Dropout(settings.dropout, settings.seed)
         self.noise = EmbeddingNoise(settings, encoder, device.device)
-        self.train()
 
     def use_pooler(self, pooler: nn.Module | None) -> None:
         """Start from the encoder's pre-trained pooler with `head_initialisation: bert`."""
@@ -88,7 +84,6 @@ class TwoPass(Method[S]):
             ]
 
     def parts(self) -> dict[str, nn.Module]:
-        """Encoder, head, dropout generator."""
         return {
             "encoder": self.branch.encoder,
             "heads": nn.ModuleDict({"pooler": self.branch.pooler}),
@@ -110,10 +105,7 @@ class SimCSESettings(TwoPassSettings):
 
 
 class SimCSE(TwoPass[SimCSESettings]):
-    """InfoNCE between two passes of the same sentences, with different dropout masks.
-
-    The head (Linear, tanh) is used in training only. Both passes have gradients.
-    """
+    """InfoNCE between two passes of the same sentences, with different dropout masks."""
 
     name = "simcse"
     title = "SimCSE"

@@ -10,6 +10,7 @@ Letters: N batch, D dimension.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from torch import Tensor
 from torch.nn.functional import cosine_similarity, relu
@@ -18,7 +19,7 @@ from mtdlab.methods.base import Step, Tokens, View
 from mtdlab.methods.losses import at_least_float32, info_nce
 from mtdlab.methods.presets import PRESETS
 from mtdlab.methods.simcse import SimCSESettings, TwoPass
-from mtdlab.settings import POOLING, Pooling, TrainerSettings, setting, with_default
+from mtdlab.settings import POOLING, Pooling, setting, with_default
 from mtdlab.settings.augmentation import NEGATIONS, ContractedNot
 from mtdlab.settings.trainer import Positive
 
@@ -95,18 +96,20 @@ class SNCSE(TwoPass[SNCSESettings]):
     name = "sncse"
     title = "SNCSE"
     source = "Wang and Dou, ICIC 2023"
+    negatives = (
+        "Its negatives were the other sentences of a batch of {settings.batch_size}, and its soft "
+        "negatives the negations of the sentences."
+    )
     Settings = SNCSESettings
 
     @classmethod
-    def views(cls, settings: TrainerSettings) -> tuple[View, ...]:
+    def views(cls, settings: Any) -> tuple[View, ...]:
         """The sentence in the first prompt, in the second, and its negation in the second.
 
         Augmentations that change the text apply to the first.
         """
-        second = str(getattr(settings, "second_prompt", SECOND_PROMPT))
-        online = super().views(settings)[0]
-        change = NEGATIONS[getattr(settings, "contracted_not", "removed")]
-        return (online, View(prompt=second), View(change, second))
+        online, second = super().views(settings)[0], settings.second_prompt
+        return (online, View(prompt=second), View(NEGATIONS[settings.contracted_not], second))
 
     def forward(self, step: int, views: Sequence[Tokens]) -> Step:  # noqa: ARG002
         """The loss of three passes, of the views in their order."""
@@ -120,14 +123,6 @@ class SNCSE(TwoPass[SNCSESettings]):
             first, second, negated, low=settings.margin_low, high=settings.margin_high
         )
         return contrast + settings.margin_weight * margin
-
-    @classmethod
-    def describe(cls, settings: SNCSESettings) -> str:
-        """A sentence for the model card: the source of the negatives."""
-        return (
-            f"Its negatives were the other sentences of a batch of {settings.batch_size}, and its "
-            "soft negatives the negations of the sentences."
-        )
 
 
 def margin_loss(

@@ -11,23 +11,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.registry import register
 from mtdlab.user_code import UserModule, digest, execute, locate
 
 IMPORT_VARIABLE = "MTDLAB_IMPORT"
-
-
-@dataclass(frozen=True)
-class MethodModule(UserModule):
-    """A module of methods, which are registered where it is imported."""
-
-    def load(self) -> "MethodModule":
-        """Import it and register its methods. Raises MtdlabError where it cannot be imported."""
-        return _import_once(self.spec)
 
 
 def list_modules(given: Iterable[str] = ()) -> tuple[str, ...]:
@@ -38,14 +28,11 @@ def list_modules(given: Iterable[str] = ()) -> tuple[str, ...]:
 
 def import_modules(
     names: Iterable[str], folders: Iterable[Path] = (Path(),)
-) -> tuple[MethodModule, ...]:
+) -> tuple[UserModule, ...]:
     """Import modules and register their methods: every subclass of Method that they define.
 
-    Args:
-        names: of files in one of the folders (with or without .py), or of importable modules.
-
-    Raises:
-        MtdlabError: if one does not exist, fails to import, or defines no method.
+    Names are of files in one of the folders (with or without .py), or of importable modules. Raises
+    MtdlabError if one does not exist, fails to import, or defines no method.
     """
     places = tuple(folders)
     return tuple(_import_once(locate(name, places, f"--import {name}")) for name in names)
@@ -54,29 +41,18 @@ def import_modules(
 def ensure_imported(modules: Iterable[UserModule]) -> None:
     """Import modules of another process in this one. Raises MtdlabError if one has changed."""
     for module in modules:
-        if module.load().sha256 != module.sha256:
+        again = _import_function if isinstance(module, UserEvaluator) else _import_once
+        if again(module.spec).sha256 != module.sha256:
             raise MtdlabError(f"{module.option} {module.spec}: changed while the sweep was running")
 
 
 @lru_cache
-def _import_once(spec: str) -> MethodModule:
+def _import_once(spec: str) -> UserModule:
     module = execute(spec, f"--import {spec}")
-    methods = _methods_of(module)
-    if not methods:
-        raise MtdlabError(
-            f"--import {spec}: defines no method; a method is a subclass of "
-            "mtdlab.methods.base.Method with a class attribute name"
-        )
-    for method in methods:
-        register(method)
-    return MethodModule(module.__name__, spec, digest(module))
-
-
-def _methods_of(module: ModuleType) -> list[type]:
     # imported here to start fast: torch takes seconds
     from mtdlab.methods.base import Method
 
-    return [
+    methods = [
         member
         for member in vars(module).values()
         if isinstance(member, type)
@@ -84,6 +60,14 @@ def _methods_of(module: ModuleType) -> list[type]:
         and not inspect.isabstract(member)
         and member.__module__.split(".")[0] == module.__name__.split(".")[0]
     ]
+    if not methods:
+        raise MtdlabError(
+            f"--import {spec}: defines no method; a method is a subclass of "
+            "mtdlab.methods.base.Method with a class attribute name"
+        )
+    for method in methods:
+        register(method)
+    return UserModule(module.__name__, spec, digest(module))
 
 
 EVALUATOR_VARIABLE = "MTDLAB_EVALUATOR"
@@ -102,20 +86,11 @@ class UserEvaluator(UserModule):
         has_dev: whether the function takes a split, so that its dev scores can select.
     """
 
+    option: ClassVar[str] = "--evaluator"
     has_dev: bool = False
-
-    def load(self) -> "UserEvaluator":
-        """Import it in this process, where it becomes the evaluator."""
-        return _import_function(self.spec)
-
-    @property
-    def option(self) -> str:
-        """The option that names it."""
-        return "--evaluator"
 
     @property
     def function(self) -> Function:
-        """The function itself."""
         function: Function = _function(self.spec)
         return function
 
@@ -128,9 +103,8 @@ def import_evaluator(
 ) -> UserEvaluator | None:
     """Import the function of --evaluator or MTDLAB_EVALUATOR; None where neither names one.
 
-    Raises:
-        MtdlabError: where the module or function is missing, the module fails to import, or the
-            function cannot be called with `encode`, or `encode` and `split`.
+    Raises MtdlabError where the module or function is missing, fails to import, or cannot be called
+    with `encode`, or `encode` and `split`.
     """
     named = named or os.environ.get(EVALUATOR_VARIABLE, "").strip()
     _present.clear()

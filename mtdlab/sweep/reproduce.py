@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.config.checks import with_evaluator
 from mtdlab.errors import MtdlabError
-from mtdlab.methods.registry import is_builtin
+from mtdlab.methods.registry import BUILTIN
 from mtdlab.settings import first_error
 from mtdlab.settings.tasks import EVALUATOR, external_tasks
 from mtdlab.store.recorded import RecordedTrial, read_recorded, read_trial
@@ -94,7 +94,7 @@ def find_repeatable(
     if values.get("precision") == "auto" and recorded.precision:
         values["precision"] = recorded.precision
     tasks = str(values.get("tasks", ""))
-    built_in = is_builtin(str(values.get("method", "")))
+    built_in = values.get("method", "") in BUILTIN
     used = with_evaluator(() if built_in else tuple(modules), values)
     given = {module.name: module.sha256 for module in used}
     if (not built_in or EVALUATOR in external_tasks(tasks)) and given != recorded.imports:

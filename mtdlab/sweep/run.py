@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mtdlab.config import StudySpec
 from mtdlab.config.program_study import ProgramSpec
-from mtdlab.files import has_leftovers
+from mtdlab.files import temporary_folders
 from mtdlab.store import FinishedTrial, Look, SavedModel
 from mtdlab.store.restarts import retry_lost
 from mtdlab.sweep.artifacts import Artifacts
@@ -162,7 +162,7 @@ def _warn(text: str) -> None:
 
 def _remove_leftovers(model: Path) -> None:
     """Remove the temporary folders of processes that were killed while they wrote a model."""
-    if has_leftovers(model):
+    if any(temporary_folders(model.parent, model.name)):
         # imported here, since it imports torch
         from mtdlab.training.export import locked
 

@@ -32,11 +32,7 @@ class BatchOrder:
     """
 
     def __init__(self, stores: Sequence[TokenStore], size: int, seed: int) -> None:
-        """Batches of `size` rows of `stores`, one view each.
-
-        Raises:
-            MtdlabError: if the corpus is smaller than a batch.
-        """
+        """Batches of `size` rows of `stores`, one view each. Raises MtdlabError for fewer rows."""
         count = len(stores[0])
         assert all(len(store) == count for store in stores), "row i of each is the same sentence"
         if count < size:
@@ -68,11 +64,7 @@ class BatchOrder:
         return {"generator": _words(self._at_start), "position": torch.tensor(self._position)}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Restore a state from `state_dict`: the next batches are the same.
-
-        Raises:
-            ValueError: for a position beyond an epoch of this corpus.
-        """
+        """Restore a state. Raises ValueError for a position beyond an epoch of this corpus."""
         position = int(state["position"])
         if not 0 <= position <= self._per_epoch:
             raise ValueError(
@@ -103,7 +95,6 @@ def _words(state: Mapping[str, Any]) -> Tensor:
 
 
 def _generator_state(words: Tensor) -> Any:
-    """The inverse of `_words`."""
     high, low, inc_high, inc_low, has_half, half = map(int, words.numpy().view(np.uint64))
     return {
         "bit_generator": "PCG64",

@@ -11,7 +11,7 @@ leaves a complete checkpoint, or a folder that is not read. Nothing in the files
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,10 +30,6 @@ TENSORS, VALUES, MANIFEST = "tensors.safetensors", "values.json", "manifest.json
 FILES = (TENSORS, VALUES, MANIFEST)
 """Of a checkpoint; the manifest tells whether it is complete."""
 Facts = Mapping[str, str]
-
-
-class DamagedCheckpoint(ValueError):
-    """A checkpoint that is not what was written."""
 
 
 @dataclass(frozen=True)
@@ -56,21 +52,15 @@ class Found:
 def save_checkpoint(folder: Path, step: int, state: Mapping[str, Any], facts: Facts) -> Path:
     """Save a state after `step` steps, then remove all but the two newest checkpoints.
 
-    Earlier checkpoints stay until this one is complete. Raises OSError where the disk fails,
-    TypeError for a value of another type.
-
-    Args:
-        state: nested mappings, lists, tensors, numbers and texts. Tensors that share memory are
-            written once.
-
-    Returns:
-        The checkpoint's folder, in that of the run.
+    Earlier checkpoints stay until this one is complete. A state is nested mappings, lists, tensors,
+    numbers and texts; tensors that share memory are written once. Raises OSError where the disk
+    fails, TypeError for a value of another type. Returns the checkpoint's folder.
     """
-    tensors: dict[str, Tensor] = {}
-    values = _pack(state, "", tensors, {})
-    needed = sum(tensor.nbytes for tensor in tensors.values())
-    with new_folder(folder / checkpoint_name(step), replace=True, needed=needed) as building:
-        save_file(tensors, building / TENSORS)
+    found: Named = {}
+    values, target = _pack(state, "", found), folder / checkpoint_name(step)
+    needed = sum(tensor.nbytes for _, tensor in found.values())
+    with new_folder(target, replace=True, needed=needed) as building:
+        save_file({name: _alone(tensor) for name, tensor in found.values()}, building / TENSORS)
         (building / VALUES).write_text(json.dumps(values), encoding="utf-8")
         files = {name: _describe(building / name) for name in (TENSORS, VALUES)}
         manifest = {"format": FORMAT, "step": step, "files": files, "facts": dict(facts)}
@@ -78,7 +68,7 @@ def save_checkpoint(folder: Path, step: int, state: Mapping[str, Any], facts: Fa
     # also what a killed process left: one process at a time trains a run
     for old in [*_newest_first(folder)[KEPT:], *folder.glob(".step-*")]:
         shutil.rmtree(old, ignore_errors=True)
-    return folder / checkpoint_name(step)
+    return target
 
 
 def find_checkpoint(folder: Path) -> Found:
@@ -94,9 +84,9 @@ def find_checkpoint(folder: Path) -> Found:
 
 def state_bytes(state: Mapping[str, Any]) -> int:
     """The size of a state's tensors, each counted once, in bytes."""
-    tensors: dict[str, Tensor] = {}
-    _pack(state, "", tensors, {})
-    return sum(tensor.nbytes for tensor in tensors.values())
+    found: Named = {}
+    _pack(state, "", found)
+    return sum(tensor.nbytes for _, tensor in found.values())
 
 
 def checkpoint_name(step: int) -> str:
@@ -120,12 +110,12 @@ def _describe(path: Path) -> dict[str, Any]:
 def _read(path: Path) -> Checkpoint:
     manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
     if manifest["format"] != FORMAT:
-        raise DamagedCheckpoint(f"format {manifest['format']}, {FORMAT} is read")
+        raise ValueError(f"format {manifest['format']}, {FORMAT} is read")
     if path.name != checkpoint_name(manifest["step"]):
-        raise DamagedCheckpoint(f"its manifest is that of step {manifest['step']}")
+        raise ValueError(f"its manifest is that of step {manifest['step']}")
     for name in (TENSORS, VALUES):
         if _describe(path / name) != manifest["files"][name]:
-            raise DamagedCheckpoint(f"{name} is not what its manifest says")
+            raise ValueError(f"{name} is not what its manifest says")
     values = json.loads((path / VALUES).read_text(encoding="utf-8"))
     state = _unpack(values, load_file(path / TENSORS))
     return Checkpoint(manifest["step"], state, dict(manifest["facts"]))
@@ -134,26 +124,22 @@ def _read(path: Path) -> Checkpoint:
 # A mapping is written as its items, since keys are texts or integers and JSON has texts alone;
 # every JSON object is therefore one of three tags, and other values stand for themselves.
 _TENSOR, _ITEMS, _LIST = "tensor", "items", "list"
+Named = dict[Any, tuple[str, Tensor]]
+"""Names and tensors by their place in memory."""
 
 
-def _pack(value: Any, path: str, tensors: dict[str, Tensor], names: dict[Any, str]) -> Any:
-    """What stands for a value in JSON; adds its tensors to `tensors`.
-
-    Args:
-        names: of the tensors so far, by their place in memory.
-    """
+def _pack(value: Any, path: str, found: Named) -> Any:
+    """What stands for a value in JSON; adds its tensors to `found`."""
     if isinstance(value, Tensor):
         place = (value.data_ptr(), value.dtype, value.shape, value.stride(), value.device)
         # an empty tensor has no place of its own
-        name = names.setdefault(place, path) if value.numel() else path
-        tensors.setdefault(name, _alone(value.detach()))
+        name, _ = found.setdefault(place if value.numel() else path, (path, value.detach()))
         return {_TENSOR: name}
     if isinstance(value, Mapping):
-        return {
-            _ITEMS: [[key, item] for key, item in _pack_items(value.items(), path, tensors, names)]
-        }
+        items = value.items()
+        return {_ITEMS: [[key, _pack(item, f"{path}/{key}", found)] for key, item in items]}
     if isinstance(value, (list, tuple)):
-        return {_LIST: [item for _, item in _pack_items(enumerate(value), path, tensors, names)]}
+        return {_LIST: [_pack(item, f"{path}/{at}", found) for at, item in enumerate(value)]}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TypeError(f"{path}: a checkpoint cannot hold a {type(value).__name__}")
@@ -163,13 +149,6 @@ def _alone(tensor: Tensor) -> Tensor:
     """The tensor, copied where it is a part of a larger one, which safetensors refuses."""
     whole = tensor.is_contiguous() and tensor.untyped_storage().nbytes() == tensor.nbytes
     return tensor if whole else tensor.clone(memory_format=torch.contiguous_format)
-
-
-def _pack_items(
-    items: Any, path: str, tensors: dict[str, Tensor], names: dict[Any, str]
-) -> Iterator[tuple[Any, Any]]:
-    for key, item in items:
-        yield key, _pack(item, f"{path}/{key}", tensors, names)
 
 
 def _unpack(value: Any, tensors: Mapping[str, Tensor]) -> Any:

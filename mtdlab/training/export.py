@@ -8,9 +8,8 @@ FOLDER/README.md  the model card
 import copy
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -60,10 +59,10 @@ tags:
 - mtdlab
 ---
 
-# A sentence encoder trained by {title}
+# A sentence encoder trained by {method.title}
 
 {text} The
-checkpoint is that of step {best_step}, the best of {steps} on {selection}.
+checkpoint is that of step {run[best_step]}, the best of {settings.steps} on {selection}.
 
 ## Use
 
@@ -84,9 +83,9 @@ Spearman x 100 of cosine similarity; {representation}.{no_gain}
 
 {facts}
 
-Method: {source}, as implemented in mtdlab{preset}.
+Method: {method.title} ({method.source}), as implemented in mtdlab, preset {settings.preset}.
 
-{settings}
+{values}
 
 `mtdlab/` contains the other parts of this checkpoint ({saved}) and a description of the run
 (`run.json`).
@@ -105,65 +104,31 @@ import mtdlab
 vectors = mtdlab.load_encoder("this folder").encode(["A sentence.", "Another one."])"""
 
 
-@dataclass(frozen=True)
-class MethodText:
-    """The parts of a card that depend on the method.
-
-    Attributes:
-        title: completes "A sentence encoder trained by".
-        source: the method's name and paper.
-        text: sentences on the source of the negatives.
-    """
-
-    title: str
-    source: str
-    text: str
-
-
-def method_text(settings: TrainerSettings) -> MethodText:
-    """The method's parts of the card."""
-    method = find_method(settings.method)
-    return MethodText(method.title, f"{method.title} ({method.source})", method.describe(settings))
-
-
-def model_card(run: Mapping[str, Any], method: MethodText, saved: Iterable[str]) -> str:
+def model_card(run: Mapping[str, Any], settings: TrainerSettings, saved: Iterable[str]) -> str:
     """The card as Markdown. run: content of `run.json`; saved: names of the other saved parts."""
-    settings = run["settings"]
-    preset = settings.get("preset")
-    representation = Representation.of(settings)
-    known = representation in map(Representation, SENTENCE_TRANSFORMER_POOLING)
-    return _CARD.format(
-        **vars(method),
-        steps=settings["steps"],
-        selection=_selection(settings["select_on"]),
-        representation=describe(representation),
-        preset=f", preset {preset}" if preset else "",
-        saved=", ".join(saved),
-        best_step=run["best_step"],
-        use=_SENTENCE_TRANSFORMER
-        if known
-        else _OTHER.format(representation=describe(representation)),
-        scores=_score_table(run["scores"], run["scores_before"]),
-        no_gain=_describe_no_gain(run["scores"], run["scores_before"]),
-        facts=_table("", "", {name: run[name] for name in _FACTS if name in run}),
-        settings=_table("setting", "value", settings),
-    )
-
-
-def _score_table(after: Mapping[str, float], before: Mapping[str, float]) -> str:
-    rows = [
-        f"| {task} | {f'{before[task]:.2f}' if task in before else '–'} | {score:.2f} |"
+    method, representation = find_method(settings.method), describe(settings.representation)
+    known = settings.representation in map(Representation, SENTENCE_TRANSFORMER_POOLING)
+    after, before = run["scores"], run["scores_before"]
+    lower = ", ".join(task for task in after if after[task] <= before.get(task, -math.inf))
+    no_gain = f" Training did not raise the score on {lower} above the untrained encoder's."
+    scores = (
+        (task, f"{before[task]:.2f}" if task in before else "–", f"{score:.2f}")
         for task, score in after.items()
-    ]
-    return "\n".join(["| task | before training | score |", "|---|---|---|", *rows])
-
-
-def _describe_no_gain(after: Mapping[str, float], before: Mapping[str, float]) -> str:
-    """That training did not raise the score on some tasks; empty where it raised all."""
-    tasks = [task for task, score in after.items() if score <= before.get(task, -math.inf)]
-    if not tasks:
-        return ""
-    return f" Training did not raise the score on {', '.join(tasks)} above the untrained encoder's."
+    )
+    return _CARD.format(
+        run=run,
+        settings=settings,
+        method=method,
+        text=method.describe(settings),
+        selection=_selection(settings.select_on),
+        representation=representation,
+        saved=", ".join(saved),
+        use=_SENTENCE_TRANSFORMER if known else _OTHER.format(representation=representation),
+        scores=_table(("task", "before training", "score"), scores),
+        no_gain=no_gain if lower else "",
+        facts=_table(("", ""), ((name, run[name]) for name in _FACTS if name in run)),
+        values=_table(("setting", "value"), run["settings"].items()),
+    )
 
 
 def _selection(select_on: str) -> str:
@@ -173,13 +138,10 @@ def _selection(select_on: str) -> str:
     return average if select_on == "sts_average" else f"the {select_on} pairs"
 
 
-def _table(left: str, right: str, rows: Mapping[str, Any]) -> str:
-    lines = [f"| {left} | {right} |", "|---|---|"]
-    return "\n".join([*lines, *(f"| {name} | {_cell(value)} |" for name, value in rows.items())])
-
-
-def _cell(value: Any) -> str:
-    return str(value).replace("|", "\\|").replace("\n", " ")
+def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    cells = [[str(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
+    first, *others = (f"| {' | '.join(row)} |" for row in (head, *cells))
+    return "\n".join([first, "|" + "---|" * len(head), *others])
 
 
 SAME_SCORE = 0.01
@@ -199,19 +161,28 @@ def save_model(
 
     The saved model is loaded and scored before it replaces an earlier one. Raises TrialError if
     this score differs, MtdlabError if the folder contains anything but a saved model, OSError if
-    writing fails.
-
-    Args:
-        facts: provenance of the run: study, trial, corpus, versions.
+    writing fails. `facts` are the run's provenance: study, trial, corpus, versions.
     """
     folder = folder.absolute()
     check_model_folder(folder)
-    run = _run(settings, outcome, facts)
+    run = {
+        "mtd": settings.mtd,
+        "seed": settings.seed,
+        "best_step": outcome.best_step,
+        "scores": _finite_scores(outcome.all_scores()),
+        "scores_before": _finite_scores(outcome.all_scores_before()),
+        "settings": settings.model_dump(),
+        **facts,
+    }
     needed = sum(tensor.nbytes for state in outcome.states.values() for tensor in state.values())
     with new_folder(folder, replace=True, needed=needed) as building:
         _write_encoder(building, settings, inputs, outcome)
-        _write_other_parts((building / RUN).parent, outcome, run)
-        card = model_card(run, method_text(settings), sorted(_other_parts(outcome)))
+        others = sorted(outcome.states.keys() - {"encoder"})
+        (building / RUN).parent.mkdir()
+        for name in others:
+            save_file(outcome.states[name], (building / RUN).with_name(f"{name}.safetensors"))
+        _write_json(building / RUN, run)
+        card = model_card(run, settings, others)
         (building / "README.md").write_text(card, encoding="utf-8")
         _verify_score(building, settings, inputs, outcome)
         _make_readable(building)
@@ -237,18 +208,6 @@ def locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def _run(settings: TrainerSettings, outcome: Outcome, facts: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "mtd": settings.mtd,
-        "seed": settings.seed,
-        "best_step": outcome.best_step,
-        "scores": _finite_scores(outcome.all_scores()),
-        "scores_before": _finite_scores(outcome.all_scores_before()),
-        "settings": settings.model_dump(),
-        **facts,
-    }
-
-
 def _finite_scores(scores: Mapping[str, float]) -> dict[str, float]:
     return {task: score for task, score in scores.items() if math.isfinite(score)}
 
@@ -267,45 +226,20 @@ def _write_encoder(
     kind = SENTENCE_TRANSFORMER_POOLING.get(settings.pooling)
     if kind is None:
         return  # SentenceTransformer lacks the others: it opens the folder, with another pooling
-    module = "sentence_transformers.models."
-    width = int(model.config.hidden_size)
+    module, limit = "sentence_transformers.models.", inputs.encoder.token_limit(MAX_LENGTH)
+    modes = {f"pooling_mode_{each}": each == kind for each in SENTENCE_TRANSFORMER_POOLING.values()}
     (folder / "1_Pooling").mkdir()
-    _write_json(
-        folder / "modules.json",
-        [
+    files = {
+        "modules.json": [
             {"idx": 0, "name": "0", "path": "", "type": module + "Transformer"},
             {"idx": 1, "name": "1", "path": "1_Pooling", "type": module + "Pooling"},
         ],
-    )
-    _write_json(
-        folder / "1_Pooling" / "config.json",
-        {
-            "word_embedding_dimension": width,
-            **{
-                f"pooling_mode_{each}": each == kind
-                for each in SENTENCE_TRANSFORMER_POOLING.values()
-            },
-        },
-    )
-    _write_json(
-        folder / "sentence_bert_config.json",
-        {
-            "max_seq_length": inputs.encoder.token_limit(MAX_LENGTH),
-            "do_lower_case": False,
-        },
-    )
-    _write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": "cosine"})
-
-
-def _write_other_parts(folder: Path, outcome: Outcome, run: Mapping[str, Any]) -> None:
-    folder.mkdir()
-    for name in _other_parts(outcome):
-        save_file(outcome.states[name], folder / f"{name}.safetensors")
-    _write_json(folder / RUN.name, run)
-
-
-def _other_parts(outcome: Outcome) -> set[str]:
-    return outcome.states.keys() - {"encoder"}
+        "1_Pooling/config.json": {"word_embedding_dimension": model.config.hidden_size, **modes},
+        "sentence_bert_config.json": {"max_seq_length": limit, "do_lower_case": False},
+        "config_sentence_transformers.json": {"similarity_fn_name": "cosine"},
+    }
+    for name, value in files.items():
+        _write_json(folder / name, value)
 
 
 def _write_json(path: Path, value: Any) -> None:

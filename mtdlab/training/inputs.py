@@ -5,7 +5,6 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,18 +53,6 @@ class EncoderScores:
     test: Evaluation
     spectrum: NDArray[np.float64]
 
-    @classmethod
-    def of(cls, dev: StsTask, dev_vectors: Vectors, test: StsTask, test_vectors: Vectors) -> Self:
-        """Score the sentence vectors of both splits.
-
-        The singular values are those of the unnormalised vectors of all their sentences.
-        """
-        return cls(
-            dev.evaluate(dev_vectors),
-            test.evaluate(test_vectors),
-            singular_values(np.concatenate([dev_vectors, test_vectors])),
-        )
-
 
 @dataclass(frozen=True)
 class OpenedInputs:
@@ -81,6 +68,11 @@ class OpenedInputs:
     test: StsTask
     suite: Suite[Sentences]
     external: tuple[ExternalTask, ...]
+
+    def evaluate(self, dev: Vectors, test: Vectors) -> EncoderScores:
+        """Scores of the vectors of both splits; singular values of all, not normalised."""
+        spectrum = singular_values(np.concatenate([dev, test]))
+        return EncoderScores(self.dev.evaluate(dev), self.test.evaluate(test), spectrum)
 
 
 @dataclass(frozen=True)
@@ -99,20 +91,12 @@ class RunInputs(OpenedInputs):
     views: tuple[TokenStore, ...] = ()
 
     def batches(self, size: int, seed: int) -> BatchOrder:
-        """Endless batches of the corpus, each with the views that the method reads.
-
-        Raises:
-            MtdlabError: if the corpus is smaller than a batch.
-        """
+        """Endless batches of the method's views. Raises MtdlabError for a corpus below a batch."""
         return BatchOrder(self.views or (self.tokens,), size, seed)
 
 
 def open_inputs(settings: TrainerSettings) -> OpenedInputs:
-    """Read the inputs that settings name: pairs, corpus, encoder and tasks.
-
-    Raises:
-        MtdlabError: if one of them is missing or cannot be used.
-    """
+    """Read the inputs that settings name. Raises MtdlabError if one cannot be used."""
     pairs = [load_pairs(settings.evaluation, split) for split in ("dev", "test")]
     corpus = open_corpus(settings.corpus)
     begin_phase(f"loading encoder {settings.encoder}")
@@ -131,9 +115,7 @@ def open_inputs(settings: TrainerSettings) -> OpenedInputs:
 def load_inputs(settings: TrainerSettings) -> RunInputs:
     """Load the inputs that settings name; the latest are cached in this process.
 
-    Raises:
-        MtdlabError: if the encoder, the corpus, evaluation files or the models of an augmentation
-            are missing or cannot be used.
+    Raises MtdlabError if one, or a model of an augmentation, is missing or cannot be used.
     """
     loaded = TrainerSettings(**settings.model_dump(include=set(LOADED)))
     inputs = _load(loaded)
@@ -168,6 +150,8 @@ def check_inputs(
 ) -> dict[str, str]:
     """Check that texts, encoder and device exist; fill the token cache that workers share.
 
+    Raises MtdlabError if an input is missing or cannot be used.
+
     Args:
         augmentations: of all runs, by default that of the settings; their models are applied to the
             corpus here.
@@ -177,9 +161,6 @@ def check_inputs(
 
     Returns:
         SHA-256 digests of the corpus, the encoder, and the dev and test pairs, by setting.
-
-    Raises:
-        MtdlabError: if an input is missing or cannot be used.
     """
     device = choose_device(settings)
     views_of(settings)
@@ -194,10 +175,6 @@ def check_inputs(
         changed = settings.model_copy(update={"augmentation": augmentation})
         views = [_tokens_of(view, settings, opened) for view in views_of(changed)]
         BatchOrder(views, batch_size or settings.batch_size, seed=0)
-    return _digests(opened)
-
-
-def _digests(opened: OpenedInputs) -> dict[str, str]:
     pairs = hashlib.sha256()
     for split in (opened.dev.pairs, opened.test.pairs):
         pairs.update(json.dumps([split.first, split.second, split.gold.tolist()]).encode())
@@ -241,14 +218,14 @@ def _try_evaluator(
 def _load(settings: TrainerSettings) -> RunInputs:
     representation, device = settings.representation, choose_device(settings)
     opened = open_inputs(settings)
-    encoder, dev, test = opened.encoder, opened.dev, opened.test
+    encoder = opened.encoder
     # here too, before the encoder is scored
     check_pooling(settings.encoder, encoder.traits, representation)
     tokens = _tokens(opened.corpus, encoder, settings.max_length, settings.prompt)
     nn.Module.to(encoder.model, device.device)
     begin_phase("scoring the untrained encoder")
     embedder = Embedder(encoder.model, representation, device)
-    before = EncoderScores.of(dev, dev.embed(embedder), test, test.embed(embedder))
+    before = opened.evaluate(opened.dev.embed(embedder), opened.test.embed(embedder))
     scores = score_tasks(embedder, opened.suite) + score_external(embedder, opened.external)
     return RunInputs(**vars(opened), tokens=tokens, before=before, scores_before=tuple(scores))
 

@@ -4,7 +4,7 @@ MoCoSE, algorithm 1. The views, loss and updates of a method are in its file in 
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -56,10 +56,7 @@ class Outcome:
 
         An average is NaN unless all of its tasks have a score.
         """
-        if metric in PAIR_SCORES:
-            split = metric.removeprefix("sts_")
-            return getattr(self.after, split).score, getattr(self.before, split).score
-        return _mean(metric, self.scores), _mean(metric, self.scores_before)
+        return _mean(metric, self.all_scores()), _mean(metric, self.all_scores_before())
 
     def items_of(self, metric: str) -> dict[str, Items]:
         """The items of a metric of the best checkpoint, by task; none unless each task has some."""
@@ -90,21 +87,15 @@ def _by_name(pairs: EncoderScores, tasks: tuple[TaskScore, ...]) -> dict[str, fl
     return found | {each.task: np.nan if each.score is None else each.score for each in tasks}
 
 
-def _mean(metric: str, scores: tuple[TaskScore, ...]) -> float:
-    found = {each.task: each.score for each in scores}
-    values = [found.get(task) for task in needed(metric)]
-    return float(np.mean([np.nan if value is None else value for value in values]))
+def _mean(metric: str, scores: Mapping[str, float]) -> float:
+    return float(np.mean([scores.get(task, np.nan) for task in needed(metric) or [metric]]))
 
 
 OnStep = Callable[[int, Evaluation | None], None]
 
 
 def start(settings: TrainerSettings, inputs: RunInputs) -> RunState:
-    """The state of a run before its first step. Seeds torch's global generator.
-
-    Raises:
-        MtdlabError: if the corpus is smaller than a batch.
-    """
+    """A run before its first step; seeds torch. Raises MtdlabError for a corpus below a batch."""
     torch.manual_seed(settings.seed)
     device = choose_device(settings)
     kind = find_method(settings.method)
@@ -119,7 +110,7 @@ def start(settings: TrainerSettings, inputs: RunInputs) -> RunState:
 def train(
     settings: TrainerSettings,
     inputs: RunInputs,
-    on_step: OnStep,
+    on_step: OnStep | None = None,
     state: RunState | None = None,
 ) -> Outcome:
     """Train one encoder and score its best checkpoint, selected on the data of `select_on`.
@@ -131,7 +122,7 @@ def train(
 
     Raises:
         TrialError: if training fails.
-        MtdlabError: if the corpus is smaller than a batch.
+        MtdlabError: from `start`.
     """
     device = choose_device(settings)
     from_here = device.reset_peak_memory()
@@ -165,7 +156,8 @@ def train(
             state.best.consider(step, evaluation.score, vectors, method.parts())
         state.step += 1
         state.seconds = time.perf_counter() - began
-        on_step(state.step, evaluation)
+        if on_step is not None:
+            on_step(state.step, evaluation)
 
     outcome = _finish(settings, inputs, embedder, state, began)
     return replace(outcome, peak_memory=device.peak_memory()) if from_here else outcome
@@ -199,7 +191,7 @@ def _finish(
         best.vectors if split == settings.select_on and plain else pairs.embed(embedder)
         for split, pairs in (("dev", inputs.dev), ("test", inputs.test))
     )
-    after = EncoderScores.of(inputs.dev, dev_vectors, inputs.test, test_vectors)
+    after = inputs.evaluate(dev_vectors, test_vectors)
     scores = score_tasks(embedder, inputs.suite) + score_external(embedder, inputs.external)
     return Outcome(
         best_step=best.step + 1,

@@ -85,7 +85,6 @@ class Probe:
         return {"steps": torch.tensor(self._steps), "values": self._table(), "keys": keys}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Restore a state from `state_dict`."""
         device = self._sentences[0].device
         self._steps = [int(step) for step in state["steps"]]
         self._rows = [row.to(device) for row in state["values"]]

@@ -6,13 +6,12 @@ Letters: S distinct sentences, D dimension.
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
 from analysis.data.tasks import STS
-from mtdlab.encoders.embed import MAX_LENGTH, Embedder, Sentences, Vectors, collect_with
+from mtdlab.encoders.embed import MAX_LENGTH, Sentences, Vectors, collect_with
 from mtdlab.encoders.loading import Encoder
 from mtdlab.evaluation.external import DevSelection
 from mtdlab.evaluation.pairs import evaluation_folder, load_pairs
@@ -42,13 +41,9 @@ class AveragedSets:
 
 
 def averaged_sets(evaluation: str) -> AveragedSets:
-    """The sets that `sts_average` averages for a value of `evaluation`.
-
-    Raises:
-        MtdlabError: for a folder that is not there.
-    """
-    folder = evaluation_folder(evaluation)
-    found = tuple(name for name in STS if _has(name, folder))
+    """The sets of `sts_average` for a value of `evaluation`. Raises MtdlabError for no folder."""
+    folders = {name: task_folder(name, evaluation_folder(evaluation)) for name in STS}
+    found = tuple(name for name, path in folders.items() if path is not None and path.is_dir())
     return AveragedSets(found, tuple(name for name in STS if name not in found))
 
 
@@ -71,13 +66,8 @@ class StsAverage(StsTask):
     """
 
     def __init__(self, evaluation: str, encoder: Encoder, test: StsTask, prompt: str = "") -> None:
-        """`test`: the test pairs of `evaluation`, read before; `prompt`: around each sentence.
-
-        Raises:
-            MtdlabError: for a damaged file.
-        """
-        limit = encoder.token_limit(MAX_LENGTH)
-        folder = evaluation_folder(evaluation)
+        """`test`: the test pairs of `evaluation`. Raises MtdlabError for a damaged file."""
+        folder, limit = evaluation_folder(evaluation), encoder.token_limit(MAX_LENGTH)
         self._suite = _suite(evaluation, folder, encoder.tokenizer, limit, prompt)
         self.sentences, self._test = self._suite.sentences, test
         self._test_rows = self.sentences.rows(test.sentences.texts)
@@ -92,11 +82,6 @@ class StsAverage(StsTask):
         return replace(geometry, score=mean, items=None)
 
 
-def _has(name: str, folder: Path | None) -> bool:
-    path = task_folder(name, folder)
-    return path is not None and path.is_dir()
-
-
 @lru_cache(maxsize=1)
 def _suite(
     evaluation: str,
@@ -106,23 +91,12 @@ def _suite(
     prompt: str,
 ) -> Suite[Sentences]:
     """Cached, since every trial of a study reads the same sets."""
-    found = [name for name in STS if _has(name, folder)]
+    found = averaged_sets(evaluation).found
     pairs = {_PAIRS: load_pairs(evaluation, "test")}
     return Suite(found, folder, collect_with(tokenizer, limit, prompt), pairs)
 
 
-class Selection(Protocol):
-    """Graded pairs, `StsTask`, the average of several sets, or dev data of another task."""
-
-    def measure(self, embedder: Embedder) -> tuple[Vectors, Evaluation]:
-        """Score and geometry of an encoder, and the vectors (S, D) of the pairs.
-
-        Raises:
-            TrialError: where one of them is not finite.
-        """
-
-
-def selection_of(settings: TrainerSettings, inputs: RunInputs) -> Selection:
+def selection_of(settings: TrainerSettings, inputs: RunInputs) -> StsTask | DevSelection:
     """What `select_on` names. Raises MtdlabError for data that are missing or damaged."""
     if settings.select_on.endswith(DEV):
         return DevSelection(settings.select_on, inputs.external, inputs.dev)

@@ -3,6 +3,7 @@
 Letters: T steps, S evaluation sentences, D dimension.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,17 +35,17 @@ class Curve:
 
     def __init__(self, steps: int, device: torch.device) -> None:
         self.steps, self.device = steps, device
-        self._columns: dict[str, Tensor] = {"loss": self._empty()}
+        self._columns = defaultdict[str, Tensor](self._empty)
 
     def record(self, step: int, loss: Tensor, measures: Mapping[str, Tensor | float]) -> None:
         """Record the loss () of a step (0 is the first) and the method's other measures."""
         for name, value in {"loss": loss.detach(), **measures}.items():
-            self._column(name)[step] = value
+            self._columns[name][step] = value
 
     def record_evaluation(self, step: int, evaluation: Evaluation) -> None:
         """Record the evaluation that followed a step."""
         for name in EVALUATED:
-            self._column(name)[step] = getattr(evaluation, name)
+            self._columns[name][step] = getattr(evaluation, name)
 
     def check(self, step: int) -> None:
         """Raise TrialError if a loss up to `step` is not finite."""
@@ -59,17 +60,11 @@ class Curve:
         return {name: column.float().cpu().numpy() for name, column in self._columns.items()}
 
     def state_dict(self) -> State:
-        """The columns as tensors (T,)."""
         return dict(self._columns)
 
     def load_state_dict(self, state: State) -> None:
-        """Restore the columns."""
-        self._columns = {name: column.to(self.device).clone() for name, column in state.items()}
-
-    def _column(self, name: str) -> Tensor:
-        if name not in self._columns:
-            self._columns[name] = self._empty()
-        return self._columns[name]
+        columns = {name: column.to(self.device).clone() for name, column in state.items()}
+        self._columns = defaultdict(self._empty, columns)
 
     def _empty(self) -> Tensor:
         return torch.full((self.steps,), torch.nan, dtype=torch.float64, device=self.device)
@@ -96,21 +91,18 @@ class Best:
         """Store this checkpoint if its score is higher; NaN never is."""
         if score > self.score:
             self.step, self.score, self.vectors = step, score, vectors
-            self.states = {name: _copy(own_state(part)) for name, part in parts.items()}
+            self.states = {
+                name: {key: value.cpu().clone() for key, value in own_state(part).items()}
+                for name, part in parts.items()
+            }
 
     def state_dict(self) -> dict[str, Any]:
-        """Step, score, vectors, and the parts' state dicts."""
         vectors = torch.from_numpy(self.vectors)
         return {"step": self.step, "score": self.score, "vectors": vectors, "states": self.states}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the checkpoint."""
         self.step, self.score, self.states = state["step"], state["score"], state["states"]
         self.vectors = state["vectors"].numpy()
-
-
-def _copy(state: Mapping[str, Tensor]) -> State:
-    return {name: value.cpu().clone() for name, value in state.items()}
 
 
 class RunState:

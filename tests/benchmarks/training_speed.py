@@ -24,7 +24,7 @@ from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.sts import Evaluation, StsTask
 from mtdlab.evaluation.suite import Suite
 from mtdlab.settings import Representation
-from mtdlab.training.inputs import EncoderScores, RunInputs
+from mtdlab.training.inputs import OpenedInputs, RunInputs
 from mtdlab.training.loop import train
 
 VOCABULARY, LENGTH, SENTENCES, PAIRS = 30_522, 32, 4096, 8
@@ -111,18 +111,16 @@ def inputs_of(size: Size, tokens: TokenStore, device: Device) -> RunInputs:
     tokenizer = BertTokenizer(vocab={word: at for at, word in enumerate(special + words)})
     task = StsTask(Pairs(words[:PAIRS], words[PAIRS:], np.linspace(0, 5, PAIRS)), tokenizer, LENGTH)
     vectors = task.embed(Embedder(model, Representation("cls"), device))
-    before = EncoderScores.of(task, vectors, task, vectors)
-    return RunInputs(
+    opened = OpenedInputs(
         encoder=Encoder(model, tokenizer),
         corpus=Corpus("random", "random"),
-        tokens=tokens,
         dev=task,
         test=task,
         suite=Suite((), None, collect_with(tokenizer, LENGTH)),
         external=(),
-        before=before,
-        scores_before=(),
     )
+    before = opened.evaluate(vectors, vectors)
+    return RunInputs(**vars(opened), tokens=tokens, before=before, scores_before=())
 
 
 def seconds_per_step(inputs: RunInputs, steps: int) -> float:

@@ -32,11 +32,8 @@ def model():
     return AutoModel.from_pretrained(FOLDER).eval()
 
 
-def test_it_is_small():
+def test_it_is_a_small_bert_of_two_layers(model):
     assert sum(path.stat().st_size for path in FOLDER.iterdir()) <= 3_000_000
-
-
-def test_it_is_a_bert_of_two_layers(model):
     assert isinstance(model, BertModel)
     config = model.config
     assert (config.num_hidden_layers, config.hidden_size, config.intermediate_size) == (2, 128, 512)

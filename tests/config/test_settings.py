@@ -106,7 +106,7 @@ def test_a_method_that_is_not_known_is_refused_with_the_nearest() -> None:
 
 
 def test_slices() -> None:
-    assert parse_slices("all") is None
+    assert parse_slices("all") == []
     assert parse_slices("0-256, 768-1024") == [(0, 256), (768, 1024)]
 
 

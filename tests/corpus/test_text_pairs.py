@@ -16,7 +16,6 @@ from mtdlab.corpus.tokens import tokenise
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.base import View
 from mtdlab.methods.registry import find_method
-from mtdlab.testing import _ignore
 from mtdlab.training.inputs import check_inputs, load_inputs
 from mtdlab.training.loop import train
 from tests.conftest import WORDS, Settings
@@ -162,7 +161,7 @@ def test_the_online_branch_reads_anchors_and_the_other_positives(
     rows = inputs.batches(8, seed=0).next_rows()
     read = [texts(ids, skip_special_tokens=True) for ids, _ in next(order)]
     assert read == [list(side) for side in zip(*(pairs[row] for row in rows), strict=True)]
-    outcome = train(settings, inputs, _ignore)
+    outcome = train(settings, inputs)
     assert torch.isfinite(torch.tensor(outcome.curve["loss"])).all()
 
 
@@ -183,7 +182,7 @@ def test_pairs_train_otherwise_than_their_anchors_alone(
     anchors = tmp_path / "anchors.txt"
     anchors.write_text("\n".join(open_corpus(many).sentences()) + "\n")
     pairs, alone = (settings_of(corpus=corpus) for corpus in (many, str(anchors)))
-    losses = [train(each, load_inputs(each), _ignore).curve["loss"] for each in (pairs, alone)]
+    losses = [train(each, load_inputs(each)).curve["loss"] for each in (pairs, alone)]
     assert not torch.equal(*map(torch.tensor, losses))
 
 

@@ -49,7 +49,8 @@ def in_place(monkeypatch: pytest.MonkeyPatch) -> None:
                 shutil.rmtree(target, ignore_errors=True)
             target.mkdir(parents=True)
             yield target
-            files._sync_all(target)
+            for path in (*target.rglob("*"), target):
+                files.sync(path)
 
     for module in (checkpoint, export, spool):
         monkeypatch.setattr(module, "new_folder", write)

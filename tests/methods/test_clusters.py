@@ -7,19 +7,16 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from mtdlab.methods.queue import ROUNDS, centroids
-
-
-def draw(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+from tests.methods.oracles import draw
 
 
 def blobs(count: int, each: int, dimension: int) -> Tensor:
     """Unit vectors around `count` far directions, shuffled so that no cluster loses all of its
     keys: there scikit-learn would start that cluster anew.
     """
-    directions = torch.eye(dimension)[:count].repeat_interleave(each, dim=0)
+    directions = torch.eye(dimension, dtype=torch.float64)[:count].repeat_interleave(each, dim=0)
     keys = normalize(directions + 0.05 * draw(count * each, dimension), dim=1)
-    return keys[torch.randperm(len(keys), generator=torch.Generator().manual_seed(1))]
+    return keys[torch.randperm(len(keys), generator=torch.Generator().manual_seed(6))]
 
 
 @pytest.mark.parametrize(("count", "each"), [(2, 9), (5, 20), (10, 12)])
@@ -47,7 +44,7 @@ def test_a_cluster_of_one_key_keeps_it() -> None:
 def test_centroids_are_unit_vectors_and_deterministic() -> None:
     keys = normalize(draw(64, 8), dim=1).requires_grad_()
     found = centroids(keys, 7)
-    assert torch.allclose(found.norm(dim=1), torch.ones(7))
+    assert torch.allclose(found.norm(dim=1), torch.ones(7, dtype=torch.float64))
     assert torch.equal(found, centroids(keys, 7))
     assert not found.requires_grad
 

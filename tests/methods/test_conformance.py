@@ -1,7 +1,6 @@
 """All built-in methods pass the conformance checks; the checks detect violations."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from torch import Tensor
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.base import Method, Step, Tokens
 from mtdlab.methods.mocose import MoCoSE
-from mtdlab.methods.registry import BUILTIN, find_method, make_settings, method_names, register
+from mtdlab.methods.registry import BUILTIN, find_method, register
 from mtdlab.methods.simcse import SimCSE
 from mtdlab.testing import (
     Check,
@@ -23,19 +22,8 @@ from mtdlab.testing import (
     method_checks,
     run_check,
 )
+from tests.conftest import SHORT_PROMPTS
 
-
-@pytest.fixture
-def tiny(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> dict[str, Any]:
-    return {
-        "encoder": str(tiny_encoder),
-        "corpus": str(tiny_corpus),
-        "evaluation": str(tiny_pairs),
-    }
-
-
-SHORT_PROMPTS = {"prompt": "a {sentence} {mask}", "second_prompt": "the {sentence} {mask}"}
-"""With long ones all vectors of a random encoder's mask token are equal in float32."""
 VARIANTS: dict[str, dict[str, Any]] = {
     "mocose": {"queue_size": 20, "initial_queue_size": 5, "fgsm_epsilon": 1e-3},
     "mocose-paper": {"preset": "paper", "queue_size": 20, "fgsm_epsilon": 1e-3},
@@ -52,8 +40,8 @@ CASES = {name: {} for name in BUILTIN if name not in VARIANTS} | VARIANTS
 
 @pytest.mark.parametrize("check", method_checks(), ids=lambda check: check.__name__)
 @pytest.mark.parametrize("case", CASES)
-def test_our_methods_conform(check: Check, case: str, tiny: dict[str, Any]) -> None:
-    run_check(check, find_method(case.split("-")[0]), **tiny, **CASES[case])
+def test_our_methods_conform(check: Check, case: str, tiny_inputs: dict[str, Any]) -> None:
+    run_check(check, find_method(case.split("-")[0]), **tiny_inputs, **CASES[case])
 
 
 class ForgetfulNoise(SimCSE):
@@ -91,85 +79,14 @@ class Undetached(MoCoSE):
         return Step(result.loss, result.keys * result.loss, result.measures)
 
 
-@pytest.mark.parametrize(
-    ("method", "check", "message"),
-    [
-        (
-            ForgetfulNoise,
-            check_resume,
-            "resumed at step 1, the curve 'loss' differs; is a tensor, .* missing from the state",
-        ),
-        (EarlyQueue, check_keys_follow_the_loss, "the queue after the forward pass"),
-        (Undetached, check_keys_follow_the_loss, "require a gradient"),
-    ],
-)
-def test_what_breaks_the_contract_is_found(
-    method: type[Method[Any]], check: Check, message: str, tiny: dict[str, Any]
-) -> None:
-    with pytest.raises(AssertionError, match=message):
-        run_check(check, method, **tiny)
+class Hasty(MoCoSE):
+    """Enqueues a key before it reads the batch."""
 
+    name = "hasty"
 
-def test_the_encoder_of_a_method_that_is_not_built_yet_is_explained(tiny: dict[str, Any]) -> None:
-    class Hurried(SimCSE):
-        """Reads its encoder before the constructor of its parent has run."""
-
-        name = "hurried"
-
-        def __init__(self, encoder: Any, settings: Any, device: Any) -> None:
-            self.width = self.encoder.config.hidden_size
-            super().__init__(encoder, settings, device)
-
-    message = "method hurried: self.encoder is one of parts.*; in __init__ use the argument encoder"
-    with pytest.raises(MtdlabError, match=message):
-        run_check(check_resume, Hurried, **tiny)
-
-
-def test_a_queue_that_changes_before_a_loss_that_raises_is_found(tiny: dict[str, Any]) -> None:
-    class Hasty(MoCoSE):
-        """Enqueues a key before it reads the batch."""
-
-        name = "hasty"
-
-        def forward(self, step: int, views: Sequence[Tokens]) -> Step:
-            self.queue.enqueue(torch.ones(1, 16))
-            return super().forward(step, views)
-
-    with pytest.raises(AssertionError, match="the queue after a loss that raised"):
-        run_check(check_failed_loss, Hasty, **tiny)
-
-
-def test_a_state_that_is_not_restored_is_found(
-    tiny: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(MoCoSE, "load_state_dict", lambda *_, **__: ((), ()))
-    with pytest.raises(AssertionError, match="state"):
-        run_check(check_state_round_trip, MoCoSE, **tiny, **VARIANTS["mocose"])
-
-
-def test_the_name_of_a_built_in_method_cannot_be_taken() -> None:
-    class Impostor(SimCSE):
-        """Takes a name that exists."""
-
-    with pytest.raises(MtdlabError, match="method simcse: the name is taken"):
-        register(Impostor)
-
-
-def test_a_class_that_is_not_a_method_is_refused() -> None:
-    class Other:
-        """Not a method."""
-
-        name = "other"
-
-    with pytest.raises(MtdlabError, match="is not a subclass of mtdlab"):
-        register(Other)  # type: ignore[arg-type]
-
-
-def test_names_and_settings_of_registered_methods(tiny: dict[str, Any]) -> None:
-    register(ForgetfulNoise)
-    assert method_names()[: len(BUILTIN)] == list(BUILTIN)
-    assert "forgetful-noise" in method_names()
-    assert make_settings(method="forgetful-noise", **tiny).method == "forgetful-noise"
+    def forward(self, step: int, views: Sequence[Tokens]) -> Step:
+        self.queue.enqueue(torch.ones(1, 16))
+        return super().forward(step, views)
 
 
 class Restless(MoCoSE):
@@ -208,22 +125,65 @@ class Unsettled(SimCSE):
 
 
 @pytest.mark.parametrize(
-    ("method", "message", "settings"),
+    ("method", "check", "message"),
     [
-        (Restless, "the state after keys", {}),
-        (Encoders, "a method with a queue must override keys", {}),
-        (Long, "does not return unit vectors", {}),
-        (Unsettled, "probed at every step, the curve 'loss' differs", {}),
+        (
+            ForgetfulNoise,
+            check_resume,
+            "resumed at step 1, the curve 'loss' differs; is a tensor, .* missing from the state",
+        ),
+        (EarlyQueue, check_keys_follow_the_loss, "the queue after the forward pass"),
+        (Undetached, check_keys_follow_the_loss, "require a gradient"),
+        (Hasty, check_failed_loss, "the queue after a loss that raised"),
+        (Restless, check_probe, "the state after keys"),
+        (Encoders, check_probe, "a method with a queue must override keys"),
+        (Long, check_probe, "does not return unit vectors"),
+        (Unsettled, check_probe, "probed at every step, the curve 'loss' differs"),
     ],
 )
-def test_keys_that_change_the_run_are_found(
+def test_what_breaks_the_contract_is_found(
     method: type[Method[Any]],
+    check: Check,
     message: str,
-    settings: dict[str, Any],
-    tiny: dict[str, Any],
+    tiny_inputs: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # the fast forward pass ignores the mode
     monkeypatch.setattr("mtdlab.encoders.pooling.is_fast", lambda _: False)
     with pytest.raises(AssertionError, match=message):
-        run_check(check_probe, method, **tiny, **settings)
+        run_check(check, method, **tiny_inputs)
+
+
+def test_the_encoder_of_a_method_that_is_not_built_is_explained(
+    tiny_inputs: dict[str, Any],
+) -> None:
+    class Hurried(SimCSE):
+        """Reads its encoder before the constructor of its parent has run."""
+
+        name = "hurried"
+
+        def __init__(self, encoder: Any, settings: Any, device: Any) -> None:
+            self.width = self.encoder.config.hidden_size
+            super().__init__(encoder, settings, device)
+
+    message = "method hurried: self.encoder is one of parts.*; in __init__ use the argument encoder"
+    with pytest.raises(MtdlabError, match=message):
+        run_check(check_resume, Hurried, **tiny_inputs)
+
+
+def test_a_state_that_is_not_restored_is_found(
+    tiny_inputs: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MoCoSE, "load_state_dict", lambda *_, **__: ((), ()))
+    with pytest.raises(AssertionError, match="state"):
+        run_check(check_state_round_trip, MoCoSE, **tiny_inputs, **VARIANTS["mocose"])
+
+
+def test_a_class_that_is_not_a_method_is_refused() -> None:
+    class Other:
+        """Not a method."""
+
+        name = "other"
+
+    with pytest.raises(MtdlabError, match="is not a subclass of mtdlab"):
+        register(Other)  # type: ignore[arg-type]

@@ -1,43 +1,28 @@
 """ESimCSE: loss and queue compared with slow reference implementations; keys; momentum encoder."""
 
 import copy
-import math
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
-from pydantic import ValidationError
 from torch import Tensor, nn
 
-from analysis.measures.trace import d_trace
-from mtdlab.config import TrainerSettings, make_settings
-from mtdlab.device import Device
-from mtdlab.evaluation.sts import Evaluation
-from mtdlab.methods.esimcse import ESimCSE, ESimCSESettings
+from mtdlab.methods.esimcse import ESimCSE
 from mtdlab.training.inputs import load_inputs
-from mtdlab.training.loop import train
+from tests.conftest import CPU, Settings
+from tests.methods.oracles import info_nce
 
-Settings = Callable[..., TrainerSettings]
-Batches = list[list[tuple[Tensor, Tensor]]]
-Array = NDArray[np.float64]
-CPU = Device(torch.device("cpu"), torch.float32)
-
-
-def ignore(_step: int, _evaluation: Evaluation | None) -> None:
-    """A step callback that does nothing."""
+Made = Callable[..., tuple[ESimCSE, list[list[tuple[Tensor, Tensor]]]]]
 
 
 @pytest.fixture
-def esimcse_of(settings_of: Settings) -> Callable[..., tuple[ESimCSE, Batches]]:
+def esimcse_of(settings_of: Settings) -> Made:
     """A method and the batches of a few steps."""
 
-    def method(**changed: Any) -> tuple[ESimCSE, Batches]:
-        settings = settings_of(method="esimcse", **changed)
-        assert isinstance(settings, ESimCSESettings)
+    def method(**changed: Any) -> tuple[ESimCSE, list[list[tuple[Tensor, Tensor]]]]:
+        settings: Any = settings_of(method="esimcse", **changed)
         inputs = load_inputs(settings)
         torch.manual_seed(settings.seed)
         found = ESimCSE(copy.deepcopy(inputs.encoder.model), settings, CPU)
@@ -47,54 +32,25 @@ def esimcse_of(settings_of: Settings) -> Callable[..., tuple[ESimCSE, Batches]]:
     return method
 
 
-def take(method: ESimCSE, step: int, views: list[tuple[Tensor, Tensor]], rate: float) -> float:
-    """A step of plain gradient descent, as the training loop orders it."""
-    result = method(step, views)
-    result.loss.backward()
-    with torch.no_grad():
-        for parameter in method.trained():
-            if parameter.grad is not None:
-                parameter -= rate * parameter.grad
-                parameter.grad = None
-    method.update(step, result)
-    return float(result.loss.detach())
-
-
-def slow_loss(first: Array, second: Array, queue: Array, temperature: float) -> float:
-    """-log [e(h_i, h'_i) / (sum over j of e(h_i, h'_j) + sum over the queue)], e = exp(cos / t)."""
-    total = 0.0
-    for row, query in enumerate(first):
-        candidates = [
-            math.exp(query @ other / np.linalg.norm(query) / np.linalg.norm(other) / temperature)
-            for other in [*second, *queue]
-        ]
-        total -= math.log(candidates[row] / sum(candidates))
-    return total / len(first)
-
-
 @pytest.mark.parametrize("temperature", [0.01, 0.3])
-def test_the_loss_is_its_formula(
-    esimcse_of: Callable[..., tuple[ESimCSE, Batches]], temperature: float
-) -> None:
+def test_the_loss_is_its_formula(esimcse_of: Made, temperature: float) -> None:
     method, batches = esimcse_of(temperature=temperature, queue_size=20)
     for step, views in enumerate(batches[:5]):
         streams = method.repetition.state_dict(), method.dropout.state_dict()
-        queue = method.queue.negatives().numpy().astype(np.float64).copy()
+        queue = method.queue.negatives().double().numpy()
         result = method(step, views)
         # the same random draws
         method.repetition.load_state_dict(streams[0])
         method.dropout.load_state_dict(streams[1])
         with torch.no_grad():
             first, second = method.encode([views[0], method.repetition(*views[0])])
-        expected = slow_loss(first.double().numpy(), second.double().numpy(), queue, temperature)
+        expected = info_nce(first.double().numpy(), second.double().numpy(), queue, temperature)
         assert len(queue) == min(20, 8 * step)
         assert float(result.loss.detach()) == pytest.approx(expected, rel=1e-4)
         method.update(step, result)
 
 
-def test_the_queue_is_a_deque_of_the_keys(
-    esimcse_of: Callable[..., tuple[ESimCSE, Batches]],
-) -> None:
+def test_the_queue_is_a_deque_of_the_keys(esimcse_of: Made) -> None:
     """K 20, N 8: empty at first; unchanged by a forward pass; update() inserts keys in front."""
     method, batches = esimcse_of(queue_size=20)
     against: deque[list[float]] = deque(maxlen=20)
@@ -110,9 +66,7 @@ def test_the_queue_is_a_deque_of_the_keys(
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean", "first-last"])
-def test_keys_are_without_dropout_and_without_gradient(
-    esimcse_of: Callable[..., tuple[ESimCSE, Batches]], pooling: str
-) -> None:
+def test_keys_are_without_dropout_and_without_gradient(esimcse_of: Made, pooling: str) -> None:
     method, batches = esimcse_of(dropout=0.5, pooling=pooling)
     with torch.no_grad():
         for parameter in method.target.encoder.parameters():
@@ -134,9 +88,7 @@ def test_keys_are_without_dropout_and_without_gradient(
     assert not torch.allclose(first, second, atol=1e-3)
 
 
-def test_the_gap_of_the_momentum_encoder_shrinks_by_the_decay(
-    esimcse_of: Callable[..., tuple[ESimCSE, Batches]],
-) -> None:
+def test_the_gap_of_the_momentum_encoder_shrinks_by_the_decay(esimcse_of: Made) -> None:
     """All of the encoder, word embeddings included; the head is the online one."""
     method, batches = esimcse_of(ema_decay=0.9)
     online = dict(method.branch.encoder.named_parameters())
@@ -156,67 +108,7 @@ def test_the_gap_of_the_momentum_encoder_shrinks_by_the_decay(
         assert torch.allclose(gap, torch.full_like(gap, 0.5 * 0.9**7), atol=1e-5), name
 
 
-def test_the_optimizer_trains_encoder_and_head_alone(
-    esimcse_of: Callable[..., tuple[ESimCSE, Batches]],
-) -> None:
+def test_the_optimizer_trains_encoder_and_head_alone(esimcse_of: Made) -> None:
     method, _ = esimcse_of()
     trained = {id(one) for one in method.trained()}
     assert trained == {id(one) for one in method.branch.parameters()}
-
-
-def test_a_saved_state_continues_with_the_same_losses(
-    esimcse_of: Callable[..., tuple[ESimCSE, Batches]],
-) -> None:
-    method, batches = esimcse_of(temperature=0.01, queue_size=20)
-    for step in range(3):
-        take(method, step, batches[step], 0.01)
-    saved = copy.deepcopy(method.state_dict())
-    expected = [take(method, step, batches[step], 0.01) for step in range(3, 6)]
-    other, _ = esimcse_of(temperature=0.01, queue_size=20, seed=5)
-    other.load_state_dict(saved)
-    assert [take(other, step, batches[step], 0.01) for step in range(3, 6)] == expected
-
-
-@pytest.mark.parametrize("draw", ["paper", "published-code"])
-def test_ten_steps_of_training(settings_of: Settings, draw: str) -> None:
-    settings = settings_of(method="esimcse", repetition_draw=draw)
-    outcome = train(settings, load_inputs(settings), ignore)
-    assert outcome.curve["queue_fill"].tolist() == [0, 8, 16, *[20] * 7]
-    assert np.isfinite(outcome.curve["loss"]).all()
-    assert set(outcome.states) == {"encoder", "heads", "dropout", "target", "queue"}
-
-
-def test_the_defaults_are_the_papers_and_the_mtd_is_202_5() -> None:
-    settings = make_settings(method="esimcse")
-    assert isinstance(settings, ESimCSESettings)
-    assert (settings.ema_decay, settings.queue_size, settings.batch_size) == (0.995, 160, 64)
-    assert (settings.repetition_rate, settings.repetition_draw) == (0.32, "paper")
-    assert (settings.temperature, settings.evaluate_every) == (0.05, 125)
-    assert settings.mtd == pytest.approx(202.5)
-    assert settings.mtd == d_trace(0.995, 160, 64)
-    assert "202.50 steps" in ESimCSE.describe(settings)
-
-
-@pytest.mark.parametrize(("batch", "queue"), [(64, 160), (32, 80), (7, 17), (256, 640)])
-def test_the_default_queue_size_is_two_and_a_half_batches(batch: int, queue: int) -> None:
-    assert make_settings(method="esimcse", batch_size=batch).model_dump()["queue_size"] == queue
-    given = make_settings(method="esimcse", batch_size=batch, queue_size=3)
-    assert given.model_dump()["queue_size"] == 3
-
-
-@pytest.mark.parametrize(
-    ("changed", "reason"),
-    [
-        ({"batch_size": 1}, "batch_size 1 leaves the first step without negatives"),
-        ({"batch_size": "64"}, "valid integer"),
-        ({"ema_decay": 1.0}, "less than 1"),
-        ({"queue_size": -1}, "greater than or equal to 0"),
-        ({"repetition_rate": 1.5}, "less than or equal to 1"),
-        ({"repetition_draw": "words"}, "'paper' or 'published-code'"),
-        ({"initial_queue_size": 5}, "Extra inputs are not permitted"),
-    ],
-    ids=str,
-)
-def test_settings_that_cannot_be_trained_are_refused(changed: dict[str, Any], reason: str) -> None:
-    with pytest.raises(ValidationError, match=reason):
-        make_settings(method="esimcse", **changed)

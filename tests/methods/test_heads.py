@@ -19,11 +19,18 @@ def kinds(module: nn.Module) -> list[str]:
     return [type(one).__name__ for one in module.modules() if not isinstance(one, nn.Sequential)]
 
 
+def shapes(module: nn.Module) -> list[tuple[int, int]]:
+    linears = [one for one in module.modules() if isinstance(one, nn.Linear)]
+    return [(one.in_features, one.out_features) for one in linears]
+
+
 @pytest.mark.parametrize("layers", [0, 1, 2, 3])
 def test_projection(layers: int) -> None:
+    """Its first layer changes the dimension."""
     head = projection(6, layers, 0.1)
     assert kinds(head) == ["Linear", "LayerNorm", "Dropout"] * layers
     assert head(torch.randn(3, 6)).shape == (3, 6)
+    assert shapes(projection(6, layers, 0.1, output=4)) == [(6, 4), (4, 4), (4, 4)][:layers]
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3])
@@ -34,27 +41,14 @@ def test_predictor(layers: int, hidden: int) -> None:
     assert head(torch.randn(3, 6)).shape == (3, 6)
 
 
-@pytest.mark.parametrize("layers", [1, 2, 3])
-def test_the_first_layer_of_the_projection_changes_the_dimension(layers: int) -> None:
-    head = projection(6, layers, 0.1, output=4)
-    linears = [one for one in head.modules() if isinstance(one, nn.Linear)]
-    assert [(one.in_features, one.out_features) for one in linears] == [(6, 4), (4, 4), (4, 4)][
-        :layers
-    ]
-
-
 def test_the_width_of_the_predictor_lies_inside_only() -> None:
-    linears = [one for one in predictor(6, 9, 3, 0.1).modules() if isinstance(one, nn.Linear)]
-    assert [(one.in_features, one.out_features) for one in linears] == [(6, 9), (9, 9), (9, 6)]
-    [only] = [one for one in predictor(6, 9, 1, 0.1).modules() if isinstance(one, nn.Linear)]
-    assert (only.in_features, only.out_features) == (6, 6)
+    assert shapes(predictor(6, 9, 3, 0.1)) == [(6, 9), (9, 9), (9, 6)]
+    assert shapes(predictor(6, 9, 1, 0.1)) == [(6, 6)]
 
 
 def test_no_predictor_is_the_identity() -> None:
     queries = torch.randn(3, 6)
-    head = predictor(6, 9, 0, 0.1)
-    assert head(queries) is queries
-    assert not list(head.parameters())
+    assert predictor(6, 9, 0, 0.1)(queries) is queries
 
 
 def test_the_heads_use_the_dropout_rate_of_the_settings() -> None:

@@ -1,43 +1,20 @@
 """HiCL: segments and negatives by hand, losses against slow transcriptions, its backbones."""
 
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from mtdlab.config import make_settings
-from mtdlab.evaluation.sts import Evaluation
 from mtdlab.methods.hicl import HiCL, Pass, entailment_loss, local_loss, record_passes
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start, train
+from tests.conftest import SHORT_PROMPTS, Settings
+from tests.methods.oracles import Array, info_nce
+from tests.training.conftest import run
 
-Array = NDArray[np.float64]
 TEMPERATURE = 0.3
-
-
-def ignore(_step: int, _evaluation: Evaluation | None) -> None:
-    """A step callback that does nothing."""
-
-
-@pytest.fixture
-def tiny(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> dict[str, Any]:
-    return {
-        "encoder": str(tiny_encoder),
-        "corpus": str(tiny_corpus),
-        "evaluation": str(tiny_pairs),
-        "batch_size": 8,
-        "max_length": 16,
-        "steps": 3,
-        "evaluate_every": 3,
-        "learning_rate": 1e-3,
-        "device": "cpu",
-        "precision": "float32",
-    }
 
 
 def pass_of(segments: list[list[Array]]) -> Pass:
@@ -55,30 +32,23 @@ def drawn(counts: list[int], seed: int) -> list[list[Array]]:
     return [[random.standard_normal(4) for _ in range(count)] for count in counts]
 
 
-def similarity(a: Array, b: Array) -> float:
-    return math.exp(float(a @ b) / math.sqrt(a @ a) / math.sqrt(b @ b) / TEMPERATURE)
-
-
 def slow_local(first: list[list[Array]], second: list[list[Array]]) -> float:
     """Per segment: its twin against the twin and the segments of all other sentences; summed."""
     total = 0.0
     for row, segments in enumerate(first):
         others = [each for at, every in enumerate(second) if at != row for each in every]
         for segment, twin in zip(segments, second[row], strict=False):
-            negatives = sum(similarity(segment, other) for other in others)
-            positive = similarity(segment, twin)
-            total -= math.log(positive / (positive + negatives))
+            total += info_nce([segment], [twin], others, TEMPERATURE)
     return total / len(first)
 
 
-def slow_entailment(first: list[list[Array]], second: list[list[Array]]) -> float:
-    """Per segment: its own sentence against all sentences, whose vectors are means; summed."""
-    sentences = [np.mean(each, axis=0) for each in second]
+def slow_entailment(first: list[list[Array]], sentences: list[Array]) -> float:
+    """Per segment: its own sentence against all sentences; summed."""
     total = 0.0
     for row, segments in enumerate(first):
+        others = [each for at, each in enumerate(sentences) if at != row]
         for segment in segments:
-            similar = [similarity(segment, sentence) for sentence in sentences]
-            total -= math.log(similar[row] / sum(similar))
+            total += info_nce([segment], [sentences[row]], others, TEMPERATURE)
     return total / len(first)
 
 
@@ -91,7 +61,8 @@ def test_the_losses_are_those_of_slow_transcriptions(first: list[int], second: l
     local = local_loss(pass_of(one), pass_of(other), TEMPERATURE)
     assert float(local) == pytest.approx(slow_local(one, other), rel=1e-12)
     entailment = entailment_loss(pass_of(one), pass_of(other), TEMPERATURE)
-    assert float(entailment) == pytest.approx(slow_entailment(one, other), rel=1e-12)
+    means = [np.mean(each, axis=0) for each in other]
+    assert float(entailment) == pytest.approx(slow_entailment(one, means), rel=1e-12)
 
 
 def test_segments_of_the_same_sentence_are_no_negatives() -> None:
@@ -111,13 +82,13 @@ def test_segments_of_the_same_sentence_are_no_negatives() -> None:
 
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
 def test_the_loss_of_a_step_is_that_of_a_slow_transcription(
-    pooling: str, tiny: dict[str, Any]
+    pooling: str, settings_of: Settings
 ) -> None:
     """SimCSE's loss on means of segments, each encoded alone by transformers' own forward pass."""
-    settings = make_settings(
-        method="hicl", segment_length=4, local_weight=0.3, entailment_weight=0.2, dropout=0.0,
-        pooling=pooling, temperature=TEMPERATURE, **tiny | {"steps": 1, "evaluate_every": 1},
-    )  # fmt: skip
+    weights = {"local_weight": 0.3, "entailment_weight": 0.2, "temperature": TEMPERATURE}
+    settings = settings_of(
+        method="hicl", segment_length=4, steps=1, dropout=0.0, pooling=pooling, **weights
+    )
     inputs = load_inputs(settings)
     state = start(settings, inputs)
     branch = state.method.backbone.branch
@@ -134,30 +105,23 @@ def test_the_loss_of_a_step_is_that_of_a_slow_transcription(
         segments.append(vectors)
         weights = [len(part) / length for part in parts]
         sentences.append(sum(w * v for w, v in zip(weights, vectors, strict=True)))
-    whole = [[each] for each in sentences]
-    entailment = 0.0
-    for row, vectors in enumerate(segments):
-        for vector in vectors:
-            similar = [similarity(vector, each) for each in sentences]
-            entailment -= math.log(similar[row] / sum(similar)) / len(sentences)
-    expected = (
-        0.3 * slow_local(segments, segments) + 0.7 * slow_local(whole, whole) + 0.2 * entailment
-    )
+    expected = 0.3 * slow_local(segments, segments)
+    expected += 0.7 * info_nce(sentences, sentences, [], TEMPERATURE)
+    expected += 0.2 * slow_entailment(segments, sentences)
     branch.train()
     assert max(map(len, segments)) >= 3
-    loss = train(settings, inputs, ignore, state).curve["loss"][0]
+    loss = train(settings, inputs, state=state).curve["loss"][0]
     assert loss == pytest.approx(expected, rel=1e-5)
 
 
 def test_with_one_segment_a_sentence_the_loss_is_that_of_the_backbone(
-    tiny: dict[str, Any],
+    settings_of: Settings,
 ) -> None:
-    whole = make_settings(method="simcse", dropout=0.0, **tiny)
-    wrapped = make_settings(method="hicl", segment_length=16, dropout=0.0, **tiny)
-    losses = [
-        train(each, load_inputs(each), ignore).curve["loss"].tolist() for each in (whole, wrapped)
-    ]
-    assert losses[1] == pytest.approx(losses[0], rel=1e-5)
+    whole, wrapped = (
+        run(settings_of(dropout=0.0, steps=3, **given)).curve["loss"].tolist()
+        for given in ({"method": "simcse"}, {"method": "hicl", "segment_length": 16})
+    )
+    assert wrapped == pytest.approx(whole, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -166,13 +130,13 @@ def test_with_one_segment_a_sentence_the_loss_is_that_of_the_backbone(
         ("simcse", 2, {}),
         ("esimcse", 3, {}),
         ("mocose", 2, {}),
-        ("sncse", 3, {"prompt": "a {sentence} {mask}", "second_prompt": "the {sentence} {mask}"}),
+        ("sncse", 3, SHORT_PROMPTS),
     ],
 )
 def test_the_first_two_passes_of_a_step_are_the_positive_pair(
-    backbone: str, passes: int, given: dict[str, str], tiny: dict[str, Any]
+    backbone: str, passes: int, given: dict[str, str], settings_of: Settings
 ) -> None:
-    settings = make_settings(method="hicl", backbone=backbone, segment_length=7, **tiny, **given)
+    settings = settings_of(method="hicl", backbone=backbone, segment_length=7, **given)
     state = start(settings, load_inputs(settings))
     method = state.method
     assert isinstance(method, HiCL)
@@ -204,20 +168,3 @@ def test_settings_are_those_of_the_backbone() -> None:
     assert {"queue_size", "repetition_rate"} < set(esimcse.model_dump())
     for each in (simcse, esimcse, mocose, sncse):
         assert make_settings(**each.model_dump()) == each
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"queue_size": 64}, "queue_size is not a setting of the backbone simcse"),
-        ({"preset": "paper"}, "preset paper: the backbone simcse has intended, published-code"),
-        ({"backbone": "mixcse"}, "Input should be 'simcse', 'esimcse', 'mocose' or 'sncse'"),
-        ({"backbone": "mocose", "preset": "paper"}, "fgsm_gradient current: its extra pass"),
-        ({"backbone": "esimcse", "batch_size": 1}, "batch_size 1 leaves the first step without"),
-        ({"segment_length": 0}, "greater than or equal to 1"),
-        ({"backbone": "sncse", "segment_length": 10}, "leaves no tokens for the sentence"),
-    ],
-)
-def test_invalid_settings_are_refused(values: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
-        make_settings(method="hicl", **values)

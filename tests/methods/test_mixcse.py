@@ -7,36 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
-from pydantic import ValidationError
 from torch import Tensor
 
-from mtdlab.config import TrainerSettings, make_settings
-from mtdlab.device import Device
 from mtdlab.encoders.loading import load_encoder
-from mtdlab.evaluation.sts import Evaluation
-from mtdlab.methods.losses import info_nce
-from mtdlab.methods.mixcse import (
-    MixCSE,
-    MixCSESettings,
-    mix,
-    mixed_cosines,
-    published_mixed_cosines,
-)
-from mtdlab.training.inputs import load_inputs
-from mtdlab.training.loop import start, train
-
-Settings = Callable[..., TrainerSettings]
-Array = NDArray[np.float64]
-CPU = Device(torch.device("cpu"), torch.float32)
-
-
-def ignore(_step: int, _evaluation: Evaluation | None) -> None:
-    """A step callback that does nothing."""
-
-
-def cosine(a: Array, b: Array) -> float:
-    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+from mtdlab.methods.mixcse import MixCSE, mix, mixed_cosines, published_mixed_cosines
+from tests.conftest import CPU, Settings
+from tests.methods.oracles import Array, cosine, draw, info_nce
 
 
 def slow_paper(first: Array, second: Array, weight: float, temperature: float) -> float:
@@ -48,9 +24,8 @@ def slow_paper(first: Array, second: Array, weight: float, temperature: float) -
     unit = [row / np.linalg.norm(row) for row in second]
     for row in range(count):
         mixed = weight * unit[row] + (1 - weight) * unit[(row + 1) % count]
-        candidates = [math.exp(cosine(first[row], other) / temperature) for other in second]
-        candidates.append(math.exp(cosine(first[row], mixed) / temperature))
-        total -= math.log(candidates[row] / sum(candidates))
+        negatives = [mixed, *(other for at, other in enumerate(second) if at != row)]
+        total += info_nce([first[row]], [second[row]], negatives, temperature)
     return total / count
 
 
@@ -78,15 +53,10 @@ def slow_published(first: Array, second: Array, weight: float, temperature: floa
 SLOW = {"paper": slow_paper, "published-code": slow_published}
 
 
-def draw(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
 @pytest.fixture
 def method_of(settings_of: Settings) -> Callable[..., MixCSE]:
     def method(**changed: Any) -> MixCSE:
-        settings = settings_of(method="mixcse", **changed)
-        assert isinstance(settings, MixCSESettings)
+        settings: Any = settings_of(method="mixcse", **changed)
         return MixCSE(load_encoder(settings.encoder, settings.dropout).model, settings, CPU)
 
     return method
@@ -156,50 +126,3 @@ def test_no_gradient_passes_through_a_mixture() -> None:
     mixed_cosines(first, second, 0.2).sum().backward()
     assert second.grad is None
     assert first.grad is not None
-
-
-def test_a_mixed_negative_raises_the_loss_of_simcse(method_of: Callable[..., MixCSE]) -> None:
-    vectors = torch.eye(5, dtype=torch.float64)
-    simcse = float(info_nce(vectors, vectors, None, 0.2))
-    for mixing in SLOW:
-        hard = float(method_of(mixing=mixing, temperature=0.2).loss(vectors, vectors))
-        assert hard > simcse + 0.01
-
-
-@pytest.mark.parametrize("mixing", ["paper", "published-code"])
-def test_ten_steps_of_training(settings_of: Settings, mixing: str) -> None:
-    settings = settings_of(method="mixcse", mixing=mixing)
-    inputs = load_inputs(settings)
-    state = start(settings, inputs)
-    before = state.method.encoder.embeddings.word_embeddings.weight.detach().clone()
-    outcome = train(settings, inputs, ignore, state)
-    losses = outcome.curve["loss"]
-    assert len(losses) == 10
-    assert np.isfinite(losses).all()
-    assert not torch.equal(before, state.method.encoder.embeddings.word_embeddings.weight)
-    assert set(outcome.states) == {"encoder", "heads", "dropout"}
-
-
-def test_the_defaults_are_the_papers_and_there_is_no_mtd() -> None:
-    settings = make_settings(method="mixcse")
-    assert isinstance(settings, MixCSESettings)
-    assert (settings.mixing, settings.mixing_weight) == ("paper", 0.2)
-    assert (settings.temperature, settings.evaluate_every, settings.batch_size) == (0.05, 125, 64)
-    assert settings.mtd is None
-    assert "mixtures" in MixCSE.describe(settings)
-
-
-@pytest.mark.parametrize(
-    ("changed", "reason"),
-    [
-        ({"batch_size": 1}, "batch_size 1 leaves no negatives"),
-        ({"mixing_weight": 1.0}, "less than 1"),
-        ({"mixing_weight": -0.1}, "greater than or equal to 0"),
-        ({"mixing": "mixup"}, "'paper' or 'published-code'"),
-        ({"queue_size": 64}, "Extra inputs are not permitted"),
-    ],
-    ids=str,
-)
-def test_settings_that_cannot_be_trained_are_refused(changed: dict[str, Any], reason: str) -> None:
-    with pytest.raises(ValidationError, match=reason):
-        make_settings(method="mixcse", **changed)

@@ -1,35 +1,22 @@
 """MoCoSE: gradients, modes, views, and the gradient that FGSM uses."""
 
 import copy
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from pydantic import ValidationError
 from torch import Tensor, nn
 
 from mtdlab.config import TrainerSettings, make_settings
-from mtdlab.device import Device
 from mtdlab.encoders.embed import Embedder
-from mtdlab.evaluation.sts import Evaluation
-from mtdlab.methods.base import Tokens, View
+from mtdlab.methods.base import View
 from mtdlab.methods.losses import info_nce
 from mtdlab.methods.mocose import MoCoSE
 from mtdlab.methods.queue import centroids
-from mtdlab.methods.simcse import SimCSE
 from mtdlab.training.batches import BatchOrder
-from mtdlab.training.inputs import RunInputs, load_inputs
+from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
-
-Settings = Callable[..., TrainerSettings]
-CPU = Device(torch.device("cpu"), torch.float32)
-
-
-def ignore(_step: int, _evaluation: Evaluation | None) -> None:
-    """A step callback that does nothing."""
+from tests.conftest import CPU, Settings
 
 
 def model_of(settings: TrainerSettings) -> tuple[MoCoSE, Tensor, Tensor]:
@@ -69,16 +56,6 @@ def test_keys_with_gradient_train_embeddings_and_projection_alone(settings_of: S
     assert not any(id(one) in trained for one in model.target.pooler.parameters())
 
 
-def test_the_targets_projection_is_averaged_too(settings_of: Settings) -> None:
-    model, _, _ = model_of(settings_of(detach_keys=False))
-    weight = next(model.target.projection.parameters())
-    before = weight.detach().clone()
-    with torch.no_grad():
-        next(model.online.projection.parameters()).add_(1)
-    model.average(0.75)
-    assert torch.allclose(weight, before + 0.25)
-
-
 @pytest.mark.parametrize("pooling", ["cls", "first-last"])
 def test_a_target_without_dropout_gives_the_same_keys_and_queries_still_drop(
     settings_of: Settings, pooling: str
@@ -94,31 +71,15 @@ def test_a_target_without_dropout_gives_the_same_keys_and_queries_still_drop(
     model.target.eval()
     plain, _, _ = model_of(settings_of(dropout=0.0, pooling=pooling))
     assert torch.allclose(keys, plain.encode(words, [mask])[1], atol=1e-6)
-
-
-def test_a_target_with_dropout_drops(settings_of: Settings) -> None:
-    model, ids, mask = model_of(settings_of())
-    words = model.look_up([ids])
-    assert not torch.equal(model.encode(words, [mask])[1], model.encode(words, [mask])[1])
-
-
-def test_simcse_has_one_branch_and_an_update_changes_nothing(settings_of: Settings) -> None:
-    settings = settings_of(method="simcse")
-    inputs = load_inputs(settings)
-    model = SimCSE(copy.deepcopy(inputs.encoder.model), settings, CPU)
-    assert model.parts().keys() == {"encoder", "heads", "dropout"}
-    batch = next(inputs.batches(settings.batch_size, settings.seed))[0]
-    result = model(0, [batch])
-    before = {name: one.clone() for name, one in model.state_dict().items()}
-    model.update(0, result)
-    assert all(torch.equal(before[name], one) for name, one in model.state_dict().items())
+    dropping, _, _ = model_of(settings_of(dropout=0.3, pooling=pooling))
+    (_, keys), (_, again) = (dropping.encode(words, [mask]) for _ in range(2))
+    assert not torch.equal(keys, again)
 
 
 def test_both_branches_read_one_tensor_unless_keys_take_gradients(settings_of: Settings) -> None:
-    model, ids, _ = model_of(settings_of())
-    assert len(model.look_up([ids])) == 1
-    model, ids, _ = model_of(settings_of(detach_keys=False, fgsm_epsilon=0))
-    assert len(model.look_up([ids])) == 1
+    for changed in ({}, {"detach_keys": False, "fgsm_epsilon": 0}):
+        model, ids, _ = model_of(settings_of(**changed))
+        assert len(model.look_up([ids])) == 1
     model, ids, _ = model_of(settings_of(detach_keys=False))
     first, second = model.look_up([ids])
     assert first is not second
@@ -138,11 +99,13 @@ def test_one_branch_reads_the_augmented_text(
 
 
 @pytest.mark.parametrize("branch", ["online", "target"])
-def test_the_first_view_is_of_the_online_branch(settings_of: Settings, branch: str) -> None:
+@pytest.mark.parametrize("augmentation", ["typos:0.5", "repetition:0.5"])
+def test_the_first_view_is_of_the_online_branch(
+    settings_of: Settings, branch: str, augmentation: str
+) -> None:
     """The keys of the first step are those of the target's view, by the first weights."""
-    settings = settings_of(
-        augmented_branch=branch, augmentation="typos:0.5", dropout=0.0, fgsm_epsilon=0.0
-    )
+    changed = {"augmented_branch": branch, "augmentation": augmentation}
+    settings = settings_of(**changed, dropout=0.0, fgsm_epsilon=0.0)
     inputs = load_inputs(settings)
     model, *_ = model_of(settings)
     batch = next(inputs.batches(settings.batch_size, settings.seed))
@@ -151,7 +114,7 @@ def test_the_first_view_is_of_the_online_branch(settings_of: Settings, branch: s
     assert not torch.equal(read[branch][0], original[0])
     result = model(0, batch)
     assert torch.allclose(result.keys, model.keys(*read["target"]), atol=1e-6)
-    assert not torch.allclose(result.keys, model.keys(*read["online"]), atol=1e-3)
+    assert not torch.allclose(result.keys, model.keys(*read["online"]), atol=1e-5)
 
 
 def test_views_have_different_augmentations(settings_of: Settings) -> None:
@@ -187,36 +150,6 @@ def test_centroids_replace_the_queue_in_the_loss(settings_of: Settings, count: i
     assert model.queue.fill == 5
 
 
-@dataclass(frozen=True)
-class TwoViews(RunInputs):
-    """The online branch reads each sentence without its last word, the target the full sentence."""
-
-    def batches(self, size: int, seed: int, _views: Any = ()) -> Iterator[tuple[Tokens, ...]]:
-        for ((ids, mask),) in BatchOrder([self.tokens], size, seed):
-            cut = mask.clone()
-            cut[torch.arange(len(mask)), mask.sum(dim=1) - 1] = 0
-            yield (ids[:, :-1], cut[:, :-1]), (ids, mask)
-
-
-def test_each_branch_reads_its_own_view(
-    settings_of: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = settings_of(steps=3)
-    seen: list[tuple[int, ...]] = []
-    encode = MoCoSE.encode
-
-    def watched(model: MoCoSE, words: list[Tensor], masks: list[Tensor]) -> Any:
-        seen.append((words[0].shape[1], words[-1].shape[1]))
-        return encode(model, words, masks)
-
-    monkeypatch.setattr(MoCoSE, "encode", watched)
-    inputs = load_inputs(settings)
-    changed = train(settings, TwoViews(**vars(inputs)), ignore).curve["loss"]
-    assert np.isfinite(changed).all()
-    assert all(target == online + 1 for online, target in seen)
-    assert not np.array_equal(changed, train(settings, inputs, ignore).curve["loss"])
-
-
 @pytest.mark.parametrize(
     "augmentation", ["position-shuffle", "token-cutoff:0.3", "feature-cutoff:0.3"]
 )
@@ -224,7 +157,7 @@ def test_augmentations_are_on_in_training_only(settings_of: Settings, augmentati
     settings = settings_of(augmentation=augmentation, steps=4, fgsm_epsilon=0.0)
     inputs = load_inputs(settings)
     outcome, plain = (
-        train(each, inputs, ignore)
+        train(each, inputs)
         for each in (settings, settings.model_copy(update={"augmentation": "none"}))
     )
     assert not np.array_equal(outcome.curve["loss"], plain.curve["loss"])
@@ -236,19 +169,6 @@ def test_augmentations_are_on_in_training_only(settings_of: Settings, augmentati
     assert plain.before == outcome.before
 
 
-def test_the_average_before_the_target_changes_nothing_at_the_first_step(
-    settings_of: Settings,
-) -> None:
-    first, second = (
-        train(
-            settings := settings_of(ema_order=order, ema_decay=0.5), load_inputs(settings), ignore
-        ).curve["loss"]
-        for order in ("after-step", "before-target")
-    )
-    # with a constant decay, both orders have averaged once before the second step's pass
-    assert np.array_equal(first, second)
-
-
 def test_every_key_has_the_prediction_dimension(settings_of: Settings) -> None:
     model, ids, mask = model_of(settings_of(prediction_dim=6, predictor_hidden_dim=9))
     queries, keys = model.encode(model.look_up([ids]), [mask])
@@ -256,11 +176,6 @@ def test_every_key_has_the_prediction_dimension(settings_of: Settings) -> None:
     assert model.queue.negatives().shape[1] == 6
     sizes = {one.out_features for one in model.predictor.modules() if isinstance(one, nn.Linear)}
     assert sizes == {9, 6}
-
-
-def test_without_a_projection_the_dimension_is_the_encoders() -> None:
-    with pytest.raises(ValidationError, match="needs projection_layers of 1 or more"):
-        make_settings(prediction_dim=6, projection_layers=0)
 
 
 def test_operations_of_the_heads_by_hand() -> None:

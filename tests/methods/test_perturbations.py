@@ -49,16 +49,6 @@ def test_the_gradient_of_a_batch_moves_the_next() -> None:
     assert fgsm.gradient is not None, "without a retained batch the gradient is kept"
 
 
-@pytest.mark.parametrize("gradient", [None, torch.tensor([[[1.0, -3.0]]])])
-def test_the_gradient_is_in_the_state(gradient: Tensor | None) -> None:
-    fgsm, other = Fgsm(0.5), Fgsm(0.5)
-    fgsm.gradient = gradient
-    other.gradient = torch.ones(1, 1, 2)
-    other.load_state_dict(fgsm.state_dict())
-    words = torch.zeros(1, 1, 2)
-    assert torch.equal(fgsm(words), other(words))
-
-
 @pytest.mark.parametrize(("length", "of_step"), [(3, 3), (3, 2), (2, 3), (1, 5)])
 def test_only_tokens_that_both_batches_have_are_moved(length: int, of_step: int) -> None:
     words, step = torch.randn(2, length, 4), torch.randn(2, of_step, 4).sign()
@@ -79,18 +69,13 @@ def test_the_gradient_goes_through_to_the_clean_embeddings() -> None:
     assert torch.equal(words.grad, torch.ones(2, 3, 4))
 
 
-def test_the_share_that_a_step_changed() -> None:
-    words = torch.ones(2, 2, 5)
-    assert float(changed_share(words, moved_by(words, torch.ones(2, 1, 5), 0.1))) == 0.5
-    assert float(changed_share(words, words)) == 0
-
-
-def test_an_epsilon_below_the_resolution_changes_nothing() -> None:
-    """The spacing of float32 near 0.04 is 3.7e-9."""
+@pytest.mark.parametrize(
+    ("tokens", "epsilon", "share"), [(2, 0.1, 0.5), (4, 5e-9, 1), (4, 1e-9, 0), (0, 0.1, 0)]
+)
+def test_the_share_that_a_step_changed(tokens: int, epsilon: float, share: float) -> None:
+    """None where ε is below the resolution: the spacing of float32 near 0.04 is 3.7e-9."""
     words = torch.full((1, 4, 8), 0.04)
-    sign = torch.ones(1, 4, 8)
-    assert float(changed_share(words, moved_by(words, sign, 1e-9))) == 0
-    assert float(changed_share(words, moved_by(words, sign, 5e-9))) == 1
+    assert float(changed_share(words, moved_by(words, torch.ones(1, tokens, 8), epsilon))) == share
 
 
 LENGTHS = (10, 7, 2, 1)
@@ -129,7 +114,7 @@ def test_a_token_cut_off_zeroes_a_share_of_each_sentence(
     seed: int, share: float, counts: tuple[int, ...]
 ) -> None:
     words = numbered()
-    cut = cut_tokens(words, MASK, share, stream(seed))
+    cut = cut_tokens(words, MASK, stream(seed), share)
     gone = (cut == 0).all(dim=2)
     assert gone.sum(dim=1).tolist() == list(counts)
     assert not gone[:, 0].any()
@@ -142,7 +127,7 @@ def test_a_feature_cut_off_zeroes_the_same_dimensions_along_a_sentence(
     share: float, count: int
 ) -> None:
     words = numbered()
-    cut = cut_features(words, MASK, share, stream())
+    cut = cut_features(words, MASK, stream(), share)
     dimensions = []
     for row, length in enumerate(LENGTHS):
         gone = cut[row, :length] == 0
@@ -156,11 +141,11 @@ def test_a_feature_cut_off_zeroes_the_same_dimensions_along_a_sentence(
 
 def test_every_token_and_dimension_is_drawn_eventually() -> None:
     words, draws = numbered(), stream()
-    tokens = sum((cut_tokens(words, MASK, 0.3, draws)[0, :, 0] == 0).float() for _ in range(600))
+    tokens = sum((cut_tokens(words, MASK, draws, 0.3)[0, :, 0] == 0).float() for _ in range(600))
     assert isinstance(tokens, Tensor)
     assert tokens[0] == 0
     assert torch.allclose(tokens[1:] / 600, torch.full((9,), 1 / 3), atol=0.08)
-    features = sum((cut_features(words, MASK, 0.3, draws)[0, 0] == 0).float() for _ in range(600))
+    features = sum((cut_features(words, MASK, draws, 0.3)[0, 0] == 0).float() for _ in range(600))
     assert isinstance(features, Tensor)
     assert torch.allclose(features / 600, torch.full((20,), 0.3), atol=0.08)
 
@@ -183,7 +168,7 @@ def test_views_differ_and_the_same_seed_gives_the_same_draws() -> None:
     assert torch.equal(noise_of(every, seed=3)(words, MASK), first)
     draws = stream(3 + OFFSET)
     by_hand = shuffle_positions(words, MASK, draws)
-    by_hand = cut_features(cut_tokens(by_hand, MASK, 0.3, draws), MASK, 0.1, draws)
+    by_hand = cut_features(cut_tokens(by_hand, MASK, draws, 0.3), MASK, draws, 0.1)
     assert torch.equal(first, by_hand)
 
 
@@ -221,7 +206,7 @@ def test_the_published_shuffle_is_one_permutation_of_positions_for_a_batch() -> 
 
 def test_gradients_reach_the_entries_that_were_not_cut() -> None:
     words = numbered().requires_grad_()
-    cut = cut_tokens(words, MASK, 0.5, stream())
+    cut = cut_tokens(words, MASK, stream(), 0.5)
     cut.sum().backward()
     assert words.grad is not None
     assert torch.equal(words.grad, (cut != 0).float())

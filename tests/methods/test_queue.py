@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from mtdlab.methods.queue import KeyQueue, PublishedQueue
+from mtdlab.methods.queue import KeyQueue, PublishedQueue, Slices
 
 
 def keys(count: int, start: int) -> Tensor:
@@ -33,6 +33,7 @@ def test_the_queue_equals_a_deque_also_after_save_and_load(size: int, seed: int)
     """Batches of any size, above K too, whose sizes do not divide K."""
     draw = random.Random(seed)
     queue, against, number = KeyQueue(size, 2), model(size), 1
+    assert queue.negatives().shape == (0, 2)
     for turn in range(40):
         batch = keys(draw.choice([1, 2, 3, 5, 13]), number)
         number += len(batch)
@@ -52,21 +53,6 @@ def test_a_saved_state_is_not_changed_by_enqueueing() -> None:
     cursor = queue.get_extra_state()
     queue.enqueue(keys(1, 4))
     assert cursor.tolist() == [3, 3]
-
-
-def test_only_enqueued_rows_are_negatives() -> None:
-    queue = KeyQueue(8, 2)
-    assert queue.negatives().shape == (0, 2)
-    queue.enqueue(keys(3, 1))
-    assert queue.negatives()[:, 0].tolist() == [3, 2, 1]
-    assert queue.ordered()[:, 0].tolist() == [1, 2, 3]
-
-
-def test_a_queue_of_size_0_accepts_keys_and_stays_empty() -> None:
-    queue = KeyQueue(0, 2)
-    queue.enqueue(keys(3, 1))
-    assert queue.fill == 0
-    assert queue.negatives().shape == queue.ordered().shape == (0, 2)
 
 
 def test_the_fill_of_the_papers_queue() -> None:
@@ -90,16 +76,11 @@ def test_the_first_keys_are_unit_vectors_in_all_directions() -> None:
     assert torch.equal(again.ordered(), rows)
 
 
-def test_the_oldest_keys_are_dropped_first() -> None:
-    queue = KeyQueue(4, 2, initial=3)
-    noise = queue.ordered().clone()
-    queue.enqueue(keys(2, 1))
-    assert torch.equal(queue.ordered(), torch.cat([keys(2, 1), noise[:2]]))
-
-
-@pytest.mark.parametrize("slices", [[(0, 2)], [(1, 4), (6, 7)], [(3, 7)], [(0, 7)]])
+@pytest.mark.parametrize("slices", [[(0, 1)], [(0, 2)], [(1, 4), (6, 7)], [(3, 7)], [(0, 7)]])
 @pytest.mark.parametrize("initial", [0, 3])
-def test_slices_are_positions_once_it_is_full(slices: list[tuple[int, int]], initial: int) -> None:
+@pytest.mark.parametrize("batch", [1, 2, 3, 11])
+def test_slices_are_positions_once_it_is_full(slices: Slices, initial: int, batch: int) -> None:
+    """Position 0 is the newest."""
     queue = KeyQueue(7, 2, initial=initial, slices=slices)
     against = deque(queue.ordered()[:, 0].tolist(), maxlen=7)
     chosen = [at for first, last in slices for at in range(first, last)]
@@ -108,37 +89,13 @@ def test_slices_are_positions_once_it_is_full(slices: list[tuple[int, int]], ini
         if len(expected) == 7:
             expected = [expected[at] for at in chosen]
         assert sorted(queue.negatives()[:, 0].tolist()) == sorted(expected)
-        put(queue, against, keys(3, 100 + 3 * turn))
-
-
-def test_position_0_is_the_newest() -> None:
-    queue = KeyQueue(3, 2, slices=[(0, 1)])
-    queue.enqueue(keys(3, 1))
-    queue.enqueue(keys(1, 9))
-    assert queue.negatives()[:, 0].tolist() == [9]
+        put(queue, against, keys(batch, 100 + batch * turn))
 
 
 def test_enqueued_keys_have_no_gradient() -> None:
     queue = KeyQueue(3, 2)
     queue.enqueue(keys(2, 1).requires_grad_())
     assert not queue.negatives().requires_grad
-
-
-@pytest.mark.parametrize("batch", [1, 2, 3, 5, 11])
-@pytest.mark.parametrize("slices", [[(0, 1)], [(0, 3), (8, 10)], [(5, 10)]])
-def test_slices_with_batches_that_do_not_divide_the_queue(
-    slices: list[tuple[int, int]], batch: int
-) -> None:
-    """K 10: the numbers of the keys used at every step, until each is replaced twice."""
-    queue, newest_first = KeyQueue(10, 2, initial=0, slices=slices), list[float]()
-    for turn in range(24):
-        expected = newest_first
-        if len(newest_first) == 10:
-            expected = [one for first, last in slices for one in newest_first[first:last]]
-        assert sorted(queue.negatives()[:, 0].tolist()) == sorted(expected)
-        numbered = keys(batch, 1 + turn * batch)
-        queue.enqueue(numbered)
-        newest_first = (numbered[:, 0].tolist() + newest_first)[:10]
 
 
 PUBLISHED = [
@@ -165,10 +122,10 @@ def test_the_published_queue_uses_the_published_rows(
     assert fills == rows == used
 
 
-@pytest.mark.parametrize("slices", [None, [(0, 3)], [(1, 4), (6, 9)]])
+@pytest.mark.parametrize("slices", [[], [(0, 3)], [(1, 4), (6, 9)]])
 @pytest.mark.parametrize("sizes", [(9, 2, 2), (9, 0, 4), (9, 9, 2), (9, 4, 11), (9, 3, 3)])
 def test_the_published_queue_is_its_rule_on_a_list(
-    sizes: tuple[int, int, int], slices: list[tuple[int, int]] | None
+    sizes: tuple[int, int, int], slices: Slices
 ) -> None:
     """The rule as in the docstring, with a save and a load in the middle."""
     size, initial, batch = sizes
@@ -190,9 +147,3 @@ def test_the_published_queue_is_its_rule_on_a_list(
             saved = {name: value.clone() for name, value in queue.state_dict().items()}
             queue = PublishedQueue(size, 2, initial=initial, slices=slices)
             queue.load_state_dict(saved)
-
-
-def test_the_published_queue_may_contain_only_the_last_batch() -> None:
-    queue = PublishedQueue(4, 2, initial=2)
-    queue.enqueue(keys(4, 1))
-    assert torch.equal(queue.negatives(), keys(4, 1))

@@ -1,21 +1,23 @@
 """Repeated sub-words of ESimCSE: number, choice, and unchanged other tokens."""
 
 from itertools import combinations
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 import torch
 from scipy.stats import chisquare
 from torch import Tensor
 
-from mtdlab.methods.esimcse import Draw, Repetition, repeat_tokens
+from mtdlab.config import make_settings
+from mtdlab.methods.esimcse import Draw, Repetition
+from mtdlab.methods.perturbations import repeat_tokens
 
-CPU = torch.device("cpu")
 CLS, SEP = 2, 3
 
 
-def repetition(draw: Draw = "paper", *, rate: float = 0.32, limit: int = 512) -> Repetition:
-    return Repetition(rate, draw, limit=limit, seed=0, device=CPU)
+def repetition(draw: Draw = "paper", *, limit: int = 512, **changed: Any) -> Repetition:
+    settings: Any = make_settings(method="esimcse", repetition_draw=draw, **changed)
+    return Repetition(settings, limit, torch.device("cpu"))
 
 
 def batch(*lengths: int) -> tuple[Tensor, Tensor]:
@@ -84,7 +86,7 @@ def test_the_histogram_of_the_tokens_is_that_of_random_subsets() -> None:
 def test_special_tokens_and_padding_stay_and_the_order_is_kept(draw: Draw) -> None:
     lengths = [2, 3, 4, 9, 17, 30, 30] * 30
     ids, mask = batch(*lengths)
-    repeated, longer = repetition(draw, rate=0.9)(ids, mask)
+    repeated, longer = repetition(draw, repetition_rate=0.9)(ids, mask)
     assert repeated.shape == longer.shape
     assert longer.dtype == mask.dtype
     assert int(longer.sum()) > int(mask.sum())
@@ -101,35 +103,22 @@ def test_special_tokens_and_padding_stay_and_the_order_is_kept(draw: Draw) -> No
 @pytest.mark.parametrize("draw", get_args(Draw))
 def test_no_sentence_outgrows_the_encoders_positions(draw: Draw) -> None:
     ids, mask = batch(*[19] * 200, *[20] * 200, *[8] * 200)
-    _, longer = repetition(draw, rate=1.0, limit=20)(ids, mask)
+    _, longer = repetition(draw, repetition_rate=1.0, limit=20)(ids, mask)
     sizes = longer.sum(dim=1)
     assert set(sizes[:200].tolist()) == {19, 20}
     assert set(sizes[200:400].tolist()) == {20}
     assert sizes[400:].max() > 10
 
 
-def test_repeated_tokens_follow_the_original() -> None:
-    ids, mask = batch(5, 3)
-    doubled = torch.tensor([[0, 1, 0, 1, 0], [0, 0, 0, 0, 0]]).bool()
-    repeated, longer = repeat_tokens(ids, mask, doubled)
-    assert repeated.tolist() == [[CLS, 10, 10, 11, 12, 12, SEP], [CLS, 10, SEP, 0, 0, 0, 0]]
-    assert longer.tolist() == [[1] * 7, [1] * 3 + [0] * 4]
+def test_tokens_are_repeated_or_left_out_in_their_order() -> None:
+    times = torch.tensor([[1, 2, 0, 2, 1], [1, 1, 1, 0, 0]])
+    repeated, longer = repeat_tokens(batch(5, 3)[0], times)
+    assert repeated.tolist() == [[CLS, 10, 10, 12, 12, SEP], [CLS, 10, SEP, 0, 0, 0]]
+    assert longer.tolist() == [[1] * 6, [1] * 3 + [0] * 3]
 
 
 def test_a_rate_of_0_changes_nothing() -> None:
     ids, mask = batch(9, 4)
-    repeated, longer = repetition(rate=0.0)(ids, mask)
+    repeated, longer = repetition(repetition_rate=0.0)(ids, mask)
     assert repeated is ids
     assert longer is mask
-
-
-def test_calls_differ_and_a_restored_generator_continues() -> None:
-    ids, mask = batch(*[25] * 20)
-    one = repetition()
-    first = one(ids, mask)[1].sum(dim=1).tolist()
-    saved = one.state_dict()
-    second = one(ids, mask)[0]
-    assert second.ne(0).sum(dim=1).tolist() != first
-    other = Repetition(0.32, "paper", limit=512, seed=9, device=CPU)
-    other.load_state_dict(saved)
-    assert torch.equal(other(ids, mask)[0], second)

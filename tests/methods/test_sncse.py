@@ -1,50 +1,26 @@
 """SNCSE: the margin loss by hand, the loss against a slow transcription, views and settings."""
 
 import math
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
-from pydantic import ValidationError
 from torch import Tensor
 
-from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.errors import MtdlabError
-from mtdlab.evaluation.sts import Evaluation
 from mtdlab.methods.base import View
 from mtdlab.methods.sncse import PROMPT, SECOND_PROMPT, SNCSE, margin_loss
 from mtdlab.sweep.environment import environment
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start, train
-
-Settings = Callable[..., TrainerSettings]
-Array = NDArray[np.float64]
-SHORT = {"prompt": "a {sentence} {mask}", "second_prompt": "the {sentence} {mask}"}
-
-
-def ignore(_step: int, _evaluation: Evaluation | None) -> None:
-    """A step callback that does nothing."""
+from tests.conftest import SHORT_PROMPTS, Settings
+from tests.methods.oracles import Array, cosine, info_nce
 
 
 @pytest.fixture
-def tiny(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> dict[str, Any]:
-    return {
-        "method": "sncse",
-        "encoder": str(tiny_encoder),
-        "corpus": str(tiny_corpus),
-        "evaluation": str(tiny_pairs),
-        "batch_size": 8,
-        "max_length": 16,
-        "steps": 4,
-        "evaluate_every": 2,
-        "learning_rate": 1e-3,
-        "device": "cpu",
-        "precision": "float32",
-    }
+def sncse_of(settings_of: Settings) -> Settings:
+    return lambda **changed: settings_of(**{"method": "sncse", **SHORT_PROMPTS, **changed})
 
 
 def at_cosine(cosine: float) -> Tensor:
@@ -63,31 +39,18 @@ def test_the_margin_loss_by_hand(difference: float, expected: float) -> None:
     assert float(loss) == pytest.approx(expected, abs=1e-12)
 
 
-def test_the_margin_loss_is_a_mean_over_the_batch() -> None:
-    first = torch.tensor([[1.0, 0.0]], dtype=torch.float64).expand(3, 2)
-    negated = torch.cat([at_cosine(0.65), at_cosine(0.5), at_cosine(0.2)])
-    loss = margin_loss(first, at_cosine(0.7).expand(3, 2), negated, low=0.1, high=0.3)
-    assert float(loss) == pytest.approx((0.05 + 0 + 0.2) / 3, abs=1e-12)
-
-
-def cosine(a: Array, b: Array) -> float:
-    return float(a @ b / math.sqrt(a @ a) / math.sqrt(b @ b))
-
-
 def slow_loss(z1: Array, z2: Array, z3: Array, settings: Any) -> float:
     """InfoNCE of z1 and z2, and the bidirectional margin loss, sentence by sentence."""
-    total = 0.0
-    for row, vector in enumerate(z1):
-        similar = [math.exp(cosine(vector, other) / settings.temperature) for other in z2]
-        total -= math.log(similar[row] / sum(similar))
-        delta = cosine(vector, z3[row]) - cosine(vector, z2[row])
-        margin = max(0.0, delta + settings.margin_low) + max(0.0, -delta - settings.margin_high)
-        total += settings.margin_weight * margin
-    return total / len(z1)
+    margins = 0.0
+    for one, two, three in zip(z1, z2, z3, strict=True):
+        delta = cosine(one, three) - cosine(one, two)
+        margins += max(0.0, delta + settings.margin_low) + max(0.0, -delta - settings.margin_high)
+    contrast = info_nce(z1, z2, [], settings.temperature)
+    return contrast + settings.margin_weight * margins / len(z1)
 
 
-def test_the_loss_is_that_of_a_slow_transcription(tiny: dict[str, Any]) -> None:
-    settings = make_settings(**tiny, **SHORT, margin_weight=0.7, temperature=0.3)
+def test_the_loss_is_that_of_a_slow_transcription(sncse_of: Settings) -> None:
+    settings = sncse_of(margin_weight=0.7, temperature=0.3)
     method = start(settings, load_inputs(settings)).method
     assert isinstance(method, SNCSE)
     random = np.random.default_rng(0)
@@ -96,8 +59,8 @@ def test_the_loss_is_that_of_a_slow_transcription(tiny: dict[str, Any]) -> None:
     assert float(loss) == pytest.approx(slow_loss(z1, z2, z3, settings), rel=1e-12)
 
 
-def test_training_uses_the_mask_token_of_three_prompted_views(tiny: dict[str, Any]) -> None:
-    settings = make_settings(**tiny | {"steps": 1, "evaluate_every": 1}, **SHORT, dropout=0.0)
+def test_training_uses_the_mask_token_of_three_prompted_views(sncse_of: Settings) -> None:
+    settings = sncse_of(steps=1, dropout=0.0)
     inputs = load_inputs(settings)
     state = start(settings, inputs)
     branch = state.method.branch
@@ -109,18 +72,20 @@ def test_training_uses_the_mask_token_of_three_prompted_views(tiny: dict[str, An
     assert len(passes) == 3
     z1, z2, z3 = (each.detach().double().numpy() for each in passes)
     branch.train()
-    trained = train(settings, inputs, ignore, state).curve["loss"][0]
+    trained = train(settings, inputs, state=state).curve["loss"][0]
     assert trained == pytest.approx(slow_loss(z1, z2, z3, settings), rel=1e-5)
 
 
-def test_the_views_are_two_prompts_and_a_negation(tiny: dict[str, Any]) -> None:
-    settings = make_settings(**tiny | {"max_length": 32}, augmentation="typos:0.5")
+def test_the_views_are_two_prompts_and_a_negation(sncse_of: Settings) -> None:
+    settings = sncse_of(
+        max_length=32, augmentation="typos:0.5", prompt=PROMPT, second_prompt=SECOND_PROMPT
+    )
     assert SNCSE.views(settings) == (
         View("typos:0.5", PROMPT),
         View("none", SECOND_PROMPT),
         View("negation", SECOND_PROMPT),
     )
-    plain = make_settings(**tiny, **SHORT)
+    plain = sncse_of()
     inputs = load_inputs(plain)
     first, second, negated = (
         inputs.encoder.tokenizer.decode(ids[0][mask[0].bool()])
@@ -132,8 +97,8 @@ def test_the_views_are_two_prompts_and_a_negation(tiny: dict[str, Any]) -> None:
     assert negated == f"[CLS] the [UNK] {sentence} [MASK] [SEP]"
 
 
-def test_the_share_of_unknown_words_is_recorded(tiny: dict[str, Any]) -> None:
-    plain = make_settings(**tiny, **SHORT)
+def test_the_share_of_unknown_words_is_recorded(sncse_of: Settings, settings_of: Settings) -> None:
+    plain = sncse_of()
     inputs = load_inputs(plain)
     recorded = environment(plain, inputs)["corpus"]
     tokens = inputs.tokens.lengths.sum()
@@ -142,37 +107,12 @@ def test_the_share_of_unknown_words_is_recorded(tiny: dict[str, Any]) -> None:
     assert recorded.endswith(
         f"; [UNK] (words that the vocabulary lacks), of each view: 0.00 %, 0.00 %, {share:.2f} %"
     )
-    simcse = make_settings(**tiny | {"method": "simcse"})
+    simcse = settings_of(method="simcse")
     assert "[UNK]" not in environment(simcse, load_inputs(simcse))["corpus"]
 
 
-def test_the_published_defaults() -> None:
-    settings = make_settings(method="sncse")
-    assert (settings.batch_size, settings.learning_rate, settings.pooling) == (256, 1e-5, "mask")
-    margins = settings.margin_low, settings.margin_high, settings.margin_weight
-    assert margins == (0.1, 0.3, 1e-3)
-    assert settings.prompt == 'This sentence : " {sentence} " means {mask} .'
-    assert settings.second_prompt == 'This sentence of " {sentence} " means {mask} .'
-    assert settings.mtd is None
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"batch_size": 1}, "batch_size 1 leaves no negatives"),
-        ({"margin_low": 0.4}, "margin_low 0.4 is above margin_high 0.3"),
-        ({"second_prompt": "{sentence}"}, "pooling mask needs a prompt"),
-        ({"second_prompt": "a {sentence} {mask}"}, "must have as many words as prompt"),
-    ],
-)
-def test_invalid_settings_are_refused(values: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
-        make_settings(method="sncse", **values)
-
-
-def test_a_second_prompt_with_words_of_several_tokens_is_refused(tiny: dict[str, Any]) -> None:
-    settings = make_settings(
-        **tiny, prompt="a {sentence} {mask} dog", second_prompt="the {sentence} {mask} a.b"
-    )
+def test_a_second_prompt_with_words_of_several_tokens_is_refused(sncse_of: Settings) -> None:
+    prompts = {"prompt": "a {sentence} {mask} dog", "second_prompt": "the {sentence} {mask} a.b"}
+    settings = sncse_of(**prompts)
     with pytest.raises(MtdlabError, match=r"each word after \{mask\} must be a single token"):
         load_inputs(settings)

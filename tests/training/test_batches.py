@@ -46,23 +46,6 @@ def test_the_rows_are_those_of_the_plain_loop(size: int, seed: int) -> None:
     assert [rows.next_rows().tolist() for _ in range(epochs)] == expected
 
 
-def test_an_epoch_is_a_permutation_without_an_incomplete_batch() -> None:
-    batches = read(BatchOrder([numbered()], 3, seed=0), 9)
-    epochs = [[*itertools.chain(*batches[at : at + 3])] for at in (0, 3, 6)]
-    for epoch in epochs:
-        assert len(set(epoch)) == 9
-    assert epochs[0] != epochs[1] != epochs[2]
-    [whole] = read(BatchOrder([numbered()], 10, seed=0), 1)
-    assert sorted(whole) == list(range(10))
-    assert whole != list(range(10))
-
-
-def test_the_seed_decides_the_order() -> None:
-    one, same, other = (read(BatchOrder([numbered()], 3, seed), 5) for seed in (1, 1, 2))
-    assert one == same
-    assert one != other
-
-
 def test_two_views_are_the_same_rows_in_the_same_order() -> None:
     alone = read(BatchOrder([numbered()], 3, seed=4), 7)
     both = itertools.islice(BatchOrder([numbered(100), numbered()], 3, seed=4), 7)

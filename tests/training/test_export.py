@@ -4,8 +4,6 @@ import dataclasses
 import json
 import logging
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,6 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModel, AutoTokenizer
 
 from mtdlab.config import TrainerSettings, make_settings
-from mtdlab.device import Device
 from mtdlab.encoders.embed import Embedder
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError, TrialError
@@ -26,46 +23,23 @@ from mtdlab.methods.heads import predictor
 from mtdlab.methods.queue import KeyQueue, PublishedQueue
 from mtdlab.settings import Representation
 from mtdlab.training import export
-from mtdlab.training.export import MethodText, locked, model_card, save_model
+from mtdlab.training.export import locked, model_card, save_model
 from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import Outcome, train
-from tests.conftest import branch_of
+from tests.conftest import CPU, Settings, branch_of
 
-CPU = Device(torch.device("cpu"), torch.float32)
 FACTS = {"study": "small", "trial": 3, "corpus": "a|b: 60 sentences, SHA-256 0123"}
 Run = tuple[TrainerSettings, RunInputs, Outcome]
 
 
-@contextmanager
-def warnings_of_transformers(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Attach `caplog` to the logger of transformers, which does not propagate to the root."""
-    logger = logging.getLogger("transformers")
-    logger.addHandler(caplog.handler)
-    try:
-        with caplog.at_level(logging.WARNING, "transformers"):
-            yield
-    finally:
-        logger.removeHandler(caplog.handler)
-
-
 @pytest.fixture(scope="module")
-def run(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> Run:
-    settings = make_settings(
-        encoder=str(tiny_encoder),
-        corpus=str(tiny_corpus),
-        evaluation=str(tiny_pairs),
-        batch_size=8,
-        queue_size=20,
-        initial_queue_size=5,
-        steps=6,
-        evaluate_every=2,
-        learning_rate=5e-3,
-        device="cpu",
-        precision="float32",
-        max_length=16,
-    )
+def run(settings_of: Settings) -> Run:
+    return trained(settings_of(steps=6, evaluate_every=2, learning_rate=5e-3))
+
+
+def trained(settings: TrainerSettings) -> Run:
     inputs = load_inputs(settings)
-    return settings, inputs, train(settings, inputs, lambda _step, _evaluation: None)
+    return settings, inputs, train(settings, inputs)
 
 
 @pytest.fixture
@@ -86,9 +60,15 @@ def test_the_exported_model_has_the_trained_score(
 
 
 def test_auto_model_loads_the_model(
-    run: Run, folder: Path, tiny_encoder: Path, caplog: pytest.LogCaptureFixture
+    run: Run,
+    folder: Path,
+    tiny_encoder: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with warnings_of_transformers(caplog):
+    # to the root logger, which caplog reads
+    monkeypatch.setattr(logging.getLogger("transformers"), "propagate", True)
+    with caplog.at_level(logging.WARNING, "transformers"):
         model, report = AutoModel.from_pretrained(folder, output_loading_info=True)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     assert caplog.messages == []
@@ -130,9 +110,7 @@ def test_sentence_transformer_loads_the_model_with_the_same_pooling(
     run: Run, tmp_path: Path, pooling: str
 ) -> None:
     library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is absent")
-    settings = run[0].model_copy(update={"pooling": pooling})
-    inputs = load_inputs(settings)
-    outcome = train(settings, inputs, lambda _step, _evaluation: None)
+    settings, inputs, outcome = trained(run[0].model_copy(update={"pooling": pooling}))
     save_model(tmp_path / pooling, settings, inputs, outcome, FACTS)
     pairs = load_pairs(settings.evaluation, "test")
     theirs = library.SentenceTransformer(str(tmp_path / pooling), device="cpu")
@@ -162,14 +140,8 @@ def test_the_other_parts_of_a_checkpoint_can_be_loaded(run: Run, folder: Path) -
     ("changed", "told"),
     [
         (
-            {"preset": "published-code", "queue_size": 20, "initial_queue_size": 5},
-            [
-                "queue of 20 keys",
-                "(EMA decay 0.75)",
-                "on the average of the STS test sets",
-                "MoCoSE",
-                "published-code",
-            ],
+            {"preset": "published-code"},
+            ["MoCoSE (", "queue of 20 keys", "EMA decay 0.75", "average of the STS", "preset pub"],
         ),
         (
             {"method": "simcse"},
@@ -179,12 +151,9 @@ def test_the_other_parts_of_a_checkpoint_can_be_loaded(run: Run, folder: Path) -
     ids=str,
 )
 def test_other_methods_are_exported_too(
-    run: Run, tmp_path: Path, changed: dict[str, Any], told: list[str]
+    settings_of: Settings, tmp_path: Path, changed: dict[str, Any], told: list[str]
 ) -> None:
-    kept = {"encoder", "corpus", "evaluation", "batch_size", "steps", "evaluate_every", "device"}
-    settings = make_settings(**run[0].model_dump(include=kept), max_length=16, **changed)
-    inputs = load_inputs(settings)
-    outcome = train(settings, inputs, lambda _step, _evaluation: None)
+    settings, inputs, outcome = trained(settings_of(steps=6, evaluate_every=2, **changed))
     save_model(tmp_path / "best", settings, inputs, outcome, FACTS)
     card = (tmp_path / "best" / "README.md").read_text()
     assert [text for text in told if text not in card] == []
@@ -199,24 +168,23 @@ def test_other_methods_are_exported_too(
         assert torch.allclose(queue.negatives().norm(dim=1), torch.ones(20))
 
 
-def test_a_card_contains_the_text_of_its_method(folder: Path) -> None:
+def test_a_card_contains_the_text_of_its_method(settings_of: Settings, folder: Path) -> None:
     told = json.loads((folder / "mtdlab" / "run.json").read_text())
-    text = MethodText("another", "another (a preprint)", "It was trained by another.")
-    card = model_card(told, text, ["bank", "heads"])
-    assert "# A sentence encoder trained by another\n" in card
-    assert "It was trained by another. The\ncheckpoint is that of step" in card
+    card = model_card(told, settings_of(method="sncse"), ["bank", "heads"])
+    assert "# A sentence encoder trained by SNCSE\n" in card
+    assert "soft negatives the negations of the sentences. The\ncheckpoint is that of step" in card
+    assert "Method: SNCSE (Wang and Dou, ICIC 2023), as implemented in mtdlab, preset in" in card
     assert "checkpoint (bank, heads) and a description of the run" in card
     assert f"| sts_test | {told['scores_before']['sts_test']:.2f} | " in card
 
 
-def test_a_card_says_where_training_did_not_raise_the_score(folder: Path) -> None:
+def test_a_card_says_where_training_did_not_raise_the_score(run: Run, folder: Path) -> None:
     told = json.loads((folder / "mtdlab" / "run.json").read_text())
-    text = MethodText("another", "another (a preprint)", "It was trained by another.")
     told |= {"scores": {"a": 74.9, "b": 70.0}, "scores_before": {"a": 75.2, "b": 60.0}}
-    card = model_card(told, text, [])
+    card = model_card(told, run[0], [])
     assert "Training did not raise the score on a above the untrained encoder's." in card
     told["scores"]["a"] = 76.0
-    assert "did not raise" not in model_card(told, text, [])
+    assert "did not raise" not in model_card(told, run[0], [])
 
 
 def test_the_model_folder_records_its_provenance(run: Run, folder: Path) -> None:

@@ -1,7 +1,6 @@
 """The optimizer: which parameters have weight decay, and the clipping of gradients."""
 
 import copy
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,8 +12,7 @@ from mtdlab.methods.base import Method
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start
 from mtdlab.training.optimizer import clip_gradients
-
-Settings = Callable[..., TrainerSettings]
+from tests.conftest import Settings
 
 
 def started(settings: TrainerSettings) -> tuple[Method[Any], torch.optim.Optimizer]:
@@ -71,19 +69,13 @@ def test_heads_start_as_berts(settings_of: Settings) -> None:
         assert torch.equal(branch.pooler.weight, pretrained.dense.weight)
         assert torch.equal(branch.pooler.bias, pretrained.dense.bias)
         assert branch.pooler.weight is not pretrained.dense.weight
-    linears = [
-        one
-        for head in (model.online.projection, model.predictor)
-        for one in head.modules()
-        if isinstance(one, nn.Linear)
-    ]
+    parts = [*model.online.projection.modules(), *model.predictor.modules()]
+    linears = [one for one in parts if isinstance(one, nn.Linear)]
     assert len(linears) == 3
     for linear in linears:
         assert float(linear.weight.detach().std()) == pytest.approx(0.02, rel=0.2)
         assert not linear.bias.any()
-    heads = (model.online.projection, model.predictor)
-    norms = [one for head in heads for one in head.modules() if isinstance(one, nn.LayerNorm)]
-    assert [one.eps for one in norms] == [1e-12, 1e-12]
+    assert [one.eps for one in parts if isinstance(one, nn.LayerNorm)] == [1e-12, 1e-12]
 
 
 def test_without_a_pre_trained_pooler_it_is_drawn_like_the_other_heads(

@@ -36,7 +36,7 @@ BFLOAT16 = 2.0**-8
 
 
 def run(inputs: RunInputs) -> Outcome:
-    return train(SETTINGS, inputs, lambda *_: None)
+    return train(SETTINGS, inputs)
 
 
 def run_fast(inputs: RunInputs) -> tuple[Outcome, list[tuple[Packing, torch.Size]]]:

@@ -1,7 +1,7 @@
 """A run of 40 steps that is stopped and resumed from its checkpoint: every bit is the same."""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from mtdlab.config import TrainerSettings
-from mtdlab.testing import _assert_equal, _assert_same_run, _ignore, _stop_at
+from mtdlab.testing import _assert_equal, _assert_same_run, _stop_at
 from mtdlab.training.checkpoint import find_checkpoint, save_checkpoint
 from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import start, train
 from mtdlab.training.state import RunState
+from tests.conftest import Settings
 
-Settings = Callable[..., TrainerSettings]
 STEPS = 40
 STOPS = (1, 7, 19, 20, 39)
 SCHEDULE = {"ema_decay": 0.5, "ema_decay_end": 0.95, "fgsm_epsilon": 1e-3}
@@ -49,7 +49,7 @@ def assert_resumes(settings: TrainerSettings, stops: Sequence[int], folder: Path
     """Losses, scores, the end's state and the next batch are those of an uninterrupted run."""
     inputs = load_inputs(settings)
     state = start(settings, inputs)
-    whole = train(settings, inputs, _ignore, state)
+    whole = train(settings, inputs, state=state)
     # now, since the state of torch's global generator is a part of it
     end = copy.deepcopy(without_time(state))
     for stop in stops:
@@ -57,7 +57,7 @@ def assert_resumes(settings: TrainerSettings, stops: Sequence[int], folder: Path
         continued = saved_and_loaded(settings, inputs, stopped, folder / str(stop))
         following = next(copy.deepcopy(continued.batches))
         _assert_equal(next(stopped.batches), following, f"the batch after step {stop}")
-        again = train(settings, inputs, _ignore, continued)
+        again = train(settings, inputs, state=continued)
         _assert_same_run(whole, again, f"resumed at step {stop}")
         _assert_equal(end, without_time(continued), f"the end after step {stop}")
 

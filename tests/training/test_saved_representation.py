@@ -7,46 +7,28 @@ import numpy as np
 import pytest
 
 import mtdlab
-from mtdlab.config import make_settings
 from mtdlab.device import choose_device
 from mtdlab.encoders.embed import MAX_LENGTH, Embedder, Sentences
-from mtdlab.evaluation.sts import Evaluation
 from mtdlab.training.export import save_model
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start, train
+from tests.conftest import SHORT_PROMPTS, Settings
 
-PROMPTS = {"prompt": "a {sentence} {mask}", "second_prompt": "the {sentence} {mask}"}
 CASES: dict[str, dict[str, Any]] = {
-    "sncse": {"method": "sncse", **PROMPTS},
+    "sncse": {"method": "sncse", **SHORT_PROMPTS},
     "hicl": {"method": "hicl", "segment_length": 4, "pooling": "mean"},
-    "hicl-sncse": {"method": "hicl", "backbone": "sncse", "segment_length": 8, **PROMPTS},
+    "hicl-sncse": {"method": "hicl", "backbone": "sncse", "segment_length": 8, **SHORT_PROMPTS},
 }
-
-
-def ignore(_step: int, _evaluation: Evaluation | None) -> None:
-    """A step callback that does nothing."""
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_saved_model_gives_the_vectors_that_were_evaluated(
-    case: str, tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path, tmp_path: Path
+    case: str, settings_of: Settings, tmp_path: Path
 ) -> None:
-    settings = make_settings(
-        **CASES[case],
-        encoder=str(tiny_encoder),
-        corpus=str(tiny_corpus),
-        evaluation=str(tiny_pairs),
-        batch_size=8,
-        max_length=16,
-        steps=2,
-        evaluate_every=2,
-        learning_rate=1e-3,
-        device="cpu",
-        precision="float32",
-    )
+    settings = settings_of(**CASES[case], steps=2)
     inputs = load_inputs(settings)
     state = start(settings, inputs)
-    outcome = train(settings, inputs, ignore, state)
+    outcome = train(settings, inputs, state=state)
     folder = tmp_path / "model"
     save_model(folder, settings, inputs, outcome, {})
 
