@@ -51,6 +51,11 @@ def traced_runs(trials: "pd.DataFrame", *, value: str = "score") -> "pd.DataFram
     return runs[has_mtd(runs)]
 
 
+def mtd_or_0(trials: "pd.DataFrame") -> "pd.Series":
+    """The MTD of each trial, rounded to `MTD_DECIMALS`; 0 where it has none."""
+    return trials["mtd"].astype("float64").where(has_mtd(trials), 0.0).round(MTD_DECIMALS)
+
+
 def untraced_runs(trials: "pd.DataFrame") -> "pd.DataFrame":
     """The completed runs without an MTD; their column mtd is set to 0."""
     runs = completed_runs(trials)

@@ -25,9 +25,10 @@ is added to each where it is known (`analysis.data.items`).
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from scipy import special
 
@@ -36,6 +37,8 @@ from analysis.measures import Floats
 
 _LEAST_VARIANCE = 1e-24
 _LEAST_FREEDOM = 1e-6
+_KNOWN = 1e9
+"""Degrees of freedom of a known standard error."""
 _DEGREE = 2
 _DRAWN_VALUES, _DRAWS = 2_000_000, (200, 5_000)
 _VALUES_AT_ONCE = 250_000
@@ -62,17 +65,16 @@ def connected_table(scores: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_
 
 def _largest_part(present: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """The seeds of the connected component with the most runs, (S,)."""
-    left, best = present.any(axis=1), np.zeros(len(present), bool)
-    while left.any():
-        part = np.zeros(len(present), bool)
-        grown = np.arange(len(present)) == left.argmax()
-        while (grown != part).any():
-            part = grown
-            grown = present[:, present[part].any(axis=0)].any(axis=1)
-        if present[part].sum() > present[best].sum():
-            best = part
-        left = left & ~part
-    return best
+    if not present.any():
+        return np.zeros(len(present), bool)
+    part = parts_of(present)
+    return np.asarray(part == np.bincount(part, present.sum(axis=1)).argmax())
+
+
+def parts_of(present: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """The number of the connected component of each row of a table, from 0."""
+    found = scipy.sparse.csgraph.connected_components(present @ present.T, directed=False)
+    return np.asarray(found[1])
 
 
 @dataclass(frozen=True)
@@ -97,20 +99,16 @@ class Fit:
 
     def part(self, chosen: slice | NDArray[np.bool_] | None) -> "Fit":
         """Some of the tables; None: a single one as the only one of a batch."""
-        return Fit(
-            self.effects[chosen],
-            self.variances[chosen],
-            self.typical[chosen],
-            self.curves[chosen],
-            self.rest[chosen],
-            self.items,
-        )
+        parts = (getattr(self, name)[chosen] for name in _OF_TABLES)
+        return replace(Fit(*parts), items=self.items)
+
+
+_OF_TABLES = ("effects", "variances", "typical", "curves", "rest")
 
 
 def join_fits(parts: Sequence[Fit]) -> Fit:
     """Fits of tables one after another."""
-    names = ("effects", "variances", "typical", "curves", "rest")
-    return Fit(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    return Fit(*(np.concatenate([getattr(part, name) for part in parts]) for name in _OF_TABLES))
 
 
 class Blocks:
@@ -186,8 +184,8 @@ class Blocks:
     def fit(self, scores: Floats, items: Floats | None = None) -> Fit:
         """Effects and variances of tables (..., S, L) of this design.
 
-        Args:
-            items: covariance of the effects due to the evaluation items, (L, L) in points squared.
+        `items`: covariance of the effects due to the evaluation items, (L, L) in points
+        squared.
         """
         values = np.where(self.present, scores, 0.0)
         effects = self.estimate(values)
@@ -309,6 +307,30 @@ class Contrasts:
         if fit.items is None:
             return 0.0
         return np.asarray(np.maximum((self.rows @ fit.items * self.rows).sum(axis=-1), 0))
+
+
+@dataclass(frozen=True)
+class KnownErrors:
+    """Means with known standard errors (L,), in place of a table of runs.
+
+    Levels are independent; `fit`, `weigh` and `compare` are those of `Blocks`, of means (..., L).
+    """
+
+    errors: Floats
+
+    def fit(self, scores: Floats, items: Floats | None = None) -> Fit:
+        effects = scores - scores.mean(axis=-1, keepdims=True)
+        nothing = np.zeros((*effects.shape[:-1], 0, 0))
+        variances = np.broadcast_to(self.errors**2, effects.shape)
+        return Fit(effects, variances, variances.mean(axis=-1), nothing, 0 * effects[..., 0], items)
+
+    def weigh(self, rows: Floats) -> Contrasts:
+        return Contrasts(rows, rows**2, np.zeros((len(rows), 0, 0)), np.zeros(len(rows)))
+
+    def compare(self, fit: Fit, contrasts: Contrasts) -> "Comparison":
+        variance = fit.variances @ contrasts.squares.T
+        known = [(variance, np.full_like(variance, _KNOWN))]
+        return Comparison.of(fit.effects @ contrasts.rows.T, known, 0.0, _KNOWN)
 
 
 def pieces_of(draws: int, cells: int) -> list[int]:

@@ -80,11 +80,8 @@ def compute_boundaries(
     """Critical values and nominal significance levels of looks at the given fractions.
 
     Stopping for futility is non-binding: alpha holds whether or not a study stops for it. Raises
-    ValueError for fractions that do not rise within
-    (0, 1] and for an alpha outside (0, 0.5].
-
-    Args:
-        sides: 2 spends alpha / 2 on each side of a symmetric test.
+    ValueError for fractions that do not rise within (0, 1] and for an alpha outside (0, 0.5]. With
+    2 sides, alpha / 2 is spent on each side of a symmetric test.
     """
     t = np.asarray(fractions, dtype=np.float64)
     if t.ndim != 1 or not t.size or t[0] <= 0 or t[-1] > 1 or np.any(np.diff(t) <= 0):

@@ -15,7 +15,8 @@ negative slope on the falling side.
 """
 
 import math
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Literal
 
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 
 from analysis.inference.blocks import Blocks, Fit, connected_table
 from analysis.inference.intervals import Estimate
-from analysis.inference.simultaneous import Families, Null, NullFits, NullItems
+from analysis.inference.simultaneous import Families, Null, null_of, null_with_items
 from analysis.measures import Floats
 
 Shape = Literal["flat", "rising", "falling", "peaked", "inconclusive"]
@@ -67,20 +68,6 @@ class Shapes:
     peak_excluded: NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class ShapeResult:
-    """The fields of `Shapes` of one table."""
-
-    shape: Shape
-    p_peak: float
-    p_trend: float
-    slope: float
-    best: int
-    turn: int
-    optimal: NDArray[np.bool_]
-    peak_excluded: bool
-
-
 def slope_contrasts(distance: Floats) -> tuple[Floats, Floats]:
     """Slopes on log MTD up to each inner level and, negated, down from it: (L - 2, L) each.
 
@@ -117,7 +104,7 @@ def _pairs(levels: int) -> Floats:
 class ShapeTests:
     """The tests for one design.
 
-    Attributes:
+    Args:
         null: simulated tables of the design, with its model of the errors.
         distance: (L,) in rising order.
         items: covariance of the levels' effects due to the evaluation items, (L, L) in points
@@ -150,13 +137,8 @@ class ShapeTests:
             self._kept[key] = Families(self._null, [rows], two_sided=True)
         return self._kept[key]
 
-    def classify(self, fit: Fit, alpha: float, margin: float) -> ShapeResult:
-        """The shape of one table at significance level alpha; margin in points."""
-        first = self.classify_all(fit.part(None), alpha, margin)
-        return ShapeResult(*(getattr(first, field.name)[0] for field in fields(first)))
-
-    def classify_all(self, fit: Fit, alpha: float, margin: float) -> Shapes:
-        """The shapes of B tables.
+    def classify(self, fit: Fit, alpha: float, margin: float) -> Shapes:
+        """The shapes of B tables at significance level alpha; margin in points.
 
         Flat is tested first, by equivalence tests of every pair of levels: a difference that is not
         significant does not show that there is none. A trend needs a significant slope, and that
@@ -213,9 +195,8 @@ class ShapeTests:
         """
         flat = self._can_be_flat & (np.ptp(fit.effects, axis=-1) < margin)
         if flat.any():
-            comparison = self.each_pair.compare(fit.part(flat))
-            width = comparison.half_width(self.each_pair.critical(alpha))
-            flat[flat] = (np.abs(comparison.estimate) + width < margin).all(axis=-1)
+            estimate, width = self.each_pair.intervals(fit.part(flat), alpha)
+            flat[flat] = (np.abs(estimate) + width < margin).all(axis=-1)
         return np.asarray(flat)
 
     def excludes_peak(self, fit: Fit, alpha: float, margin: float) -> NDArray[np.bool_]:
@@ -226,9 +207,8 @@ class ShapeTests:
         """
         if self.levels < 3:
             return np.zeros(fit.effects.shape[:-1], dtype=np.bool_)
-        comparison = self._inner_above_ends.compare(fit)
-        width = comparison.half_width(self._inner_above_ends.critical(alpha / 2))
-        above_first, above_last = np.split(comparison.estimate + width, 2, axis=-1)
+        estimate, width = self._inner_above_ends.intervals(fit, alpha / 2)
+        above_first, above_last = np.split(estimate + width, 2, axis=-1)
         return np.asarray((np.minimum(above_first, above_last) < margin).all(axis=-1))
 
     def estimate_peak(self, fit: Fit, turn: int, alpha: float) -> tuple[Estimate, Estimate]:
@@ -238,25 +218,22 @@ class ShapeTests:
         confidence 1 - alpha: both are above 0 at some level exactly where the test of a peak is
         significant.
         """
-        comparison = self.lines.compare(fit)
-        low = comparison.estimate - comparison.half_width(self.lines.critical(alpha))
-        place = np.log(self.distance)
-        spans = (place[turn] - place[0], place[-1] - place[turn])
-        rows = (turn - 1, self.levels - 3 + turn)
-        rise, fall = (
-            Estimate(span * comparison.estimate[row], span * low[row], math.inf)
-            for span, row in zip(spans, rows, strict=True)
+        estimate, width = self.lines.intervals(fit, alpha)
+        low, place = estimate - width, np.log(self.distance)
+        up, down = place[turn] - place[0], place[-1] - place[turn]
+        rise, fall = turn - 1, self.levels - 3 + turn
+        return (
+            Estimate(up * estimate[rise], up * low[rise], math.inf),
+            Estimate(down * estimate[fall], down * low[fall], math.inf),
         )
-        return rise, fall
 
     def estimate_trend(self, fit: Fit, alpha: float) -> Estimate:
         """Rise of the least-squares line over all levels of one table, in points.
 
         Its interval of confidence 1 - alpha excludes 0 where the slope is significant.
         """
-        comparison = self.trend.compare(fit)
-        width = comparison.half_width(self.trend.critical(alpha))[0]
-        span, slope = math.log(self.distance[-1] / self.distance[0]), comparison.estimate[0]
+        [slope], [width] = self.trend.intervals(fit, alpha)
+        span = math.log(self.distance[-1] / self.distance[0])
         return Estimate(span * slope, span * (slope - width), span * (slope + width))
 
     def compare_with(self, fit: Fit, reference: int, alpha: float) -> Floats:
@@ -288,8 +265,7 @@ class ShapeTests:
     @cached_property
     def trend(self) -> Families:
         """The slope over all levels."""
-        slope = _slope(np.log(self.distance), slice(None))[None]
-        return Families(self._null, [slope], two_sided=True)
+        return self.simultaneous(_slope(np.log(self.distance), slice(None))[None])
 
     @cached_property
     def _against_each(self) -> Families:
@@ -298,34 +274,33 @@ class ShapeTests:
 
     @cached_property
     def _inner_above_ends(self) -> Families:
-        rows = [_differences(self.levels, end, inner=True) for end in (0, self.levels - 1)]
-        return self._single(np.vstack(rows))
+        ends = (0, self.levels - 1)
+        return self._single([_differences(self.levels, end, inner=True) for end in ends])
 
     @cached_property
     def _offsets(self) -> Families:
-        rows = np.eye(self.levels) - 1 / self.levels
-        return Families(self._null, [rows], two_sided=True)
+        return self.simultaneous(np.eye(self.levels) - 1 / self.levels)
 
     @cached_property
     def all_pairs(self) -> Families:
         """Differences of all pairs of levels, as one family."""
-        return Families(self._null, [_pairs(self.levels)], two_sided=True)
+        return self.simultaneous(_pairs(self.levels))
 
     @cached_property
     def each_pair(self) -> Families:
         """Differences of all pairs of levels, each in a separate family."""
-        return self._single(_pairs(self.levels))
+        return self._single([_pairs(self.levels)])
 
-    def _single(self, rows: Floats) -> Families:
+    def _single(self, groups: Sequence[Floats]) -> Families:
         """A separate family for each contrast, hence without correction for their number."""
-        return Families(self._null, [row[None] for row in rows])
+        return Families(self._null, [row[None] for rows in groups for row in rows])
 
 
 @lru_cache(maxsize=64)
-def _null_fits(present: bytes, seeds: int, places: tuple[float, ...] | None) -> NullFits:
+def _null_fits(present: bytes, seeds: int, places: tuple[float, ...] | None) -> Null:
     """The simulated tables of a design, which its tests share."""
     cells = np.frombuffer(present, dtype=bool).reshape(seeds, -1)
-    return NullFits(Blocks(cells, None if places is None else np.array(places)))
+    return null_of(Blocks(cells, None if places is None else np.array(places)))
 
 
 @lru_cache(maxsize=64)
@@ -347,34 +322,31 @@ def design_tests(present: NDArray[np.bool_], distance: Floats) -> ShapeTests:
 def shape_tests(scores: Floats, distance: Floats, items: Floats | None = None) -> ShapeTests:
     """The tests for a table (S, L) at the levels `distance`, (L,).
 
-    Args:
-        items: covariance of the levels' effects due to the evaluation items, (L, L) in points
-            squared.
+    `items`: covariance of the levels' effects due to the evaluation items, (L, L) in points
+    squared.
     """
     present = np.isfinite(scores)
-    tests = design_tests(present, distance)
     if items is None:
-        return tests
+        return design_tests(present, distance)
     null = _null_fits(present.tobytes(), len(scores), tuple(np.log(distance).tolist()))
     enough = len(scores) >= LEAST_FLAT
     return ShapeTests(_with_items(null, scores, items), distance, items, can_be_flat=enough)
 
 
-def _with_items(null: NullFits, scores: Floats, items: Floats | None) -> Null:
+def _with_items(null: Null, scores: Floats, items: Floats | None) -> Null:
     """The simulated tables with the items' share of the variance in a table of scores."""
     if items is None:
         return null
     variance = float(null.errors.fit(scores).typical)
     # above 0 also where runs do not scatter
-    return NullItems(null, items / max(variance, 1e-9 * float(np.trace(items)), 1e-24))
+    return null_with_items(null, items / max(variance, 1e-9 * float(np.trace(items)), 1e-24))
 
 
 def column_tests(scores: Floats, items: Floats | None = None) -> ShapeTests:
     """The tests for a table (S, C) as required by `Blocks`, whose columns have no order.
 
-    Args:
-        items: covariance of the columns' effects due to the evaluation items, (C, C) in points
-            squared.
+    `items`: covariance of the columns' effects due to the evaluation items, (C, C) in points
+    squared.
     """
     present = np.isfinite(scores)
     null = _null_fits(present.tobytes(), len(scores), None)
@@ -403,8 +375,7 @@ def compare_columns(
 ) -> Contest:
     """The columns of an (S, C) table, which have no order, against the column `reference`.
 
-    Args:
-        items: as for `column_tests`.
+    `items` are as for `column_tests`.
     """
     count = scores.shape[1]
     found, best = np.full((count, 3), np.nan), np.zeros(count, dtype=np.bool_)

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from analysis.data.defaults import MARGIN
+from analysis.data.defaults import LEVEL, MARGIN
 from analysis.data.frames import TRIAL_COLUMNS
 from analysis.data.items import ItemScores
 from analysis.data.runs import format_mtd, traced_runs
 from analysis.inference.blocks import Fit
-from analysis.inference.intervals import Estimate, check_level
+from analysis.inference.intervals import UNKNOWN, Estimate
 from analysis.inference.pairing import LevelScores, level_scores, merge_levels
 from analysis.inference.shapes import Shape, ShapeTests
 from analysis.measures.trace import PARTS
@@ -19,7 +19,6 @@ from analysis.measures.trace import PARTS
 # Settings among the fixed columns of `StudyFrames.trials`.
 _FIXED_SETTINGS = frozenset((*PARTS, "initial_queue_size", "queue_slice"))
 _NO_SETTINGS = frozenset(TRIAL_COLUMNS) - _FIXED_SETTINGS
-_UNKNOWN = Estimate(math.nan, math.nan, math.nan)
 
 
 @dataclass(frozen=True)
@@ -68,13 +67,13 @@ class Verdict:
     first: float = math.nan
     last: float = math.nan
     turn: float = math.nan
-    rise: Estimate = _UNKNOWN
-    fall: Estimate = _UNKNOWN
-    change: Estimate = _UNKNOWN
+    rise: Estimate = UNKNOWN
+    fall: Estimate = UNKNOWN
+    change: Estimate = UNKNOWN
     known_errors: bool = False
     items: int = 0
     for_these: "Verdict | None" = None
-    level: float = 0.95
+    level: float = LEVEL
     margin: float = MARGIN
 
     @property
@@ -88,7 +87,7 @@ def compute_verdict(
     settings: Collection[str] | None = None,
     *,
     items: ItemScores | None = None,
-    level: float = 0.95,
+    level: float = LEVEL,
     margin: float = MARGIN,
 ) -> Verdict:
     """Test the shape of the score against MTD and which levels may be the best.
@@ -112,10 +111,10 @@ def compute_verdict(
     return judge_levels(level_scores(trials, settings, items), level=level, margin=margin)
 
 
-def judge_levels(levels: LevelScores, *, level: float = 0.95, margin: float = MARGIN) -> Verdict:
+def judge_levels(levels: LevelScores, *, level: float = LEVEL, margin: float = MARGIN) -> Verdict:
     """`compute_verdict` of scores that were tabulated before."""
-    if not check_level(level) >= 0.5:
-        raise ValueError(f"level is {level:g}; a verdict needs at least 0.5")
+    if not 0.5 <= level < 1:
+        raise ValueError(f"level is {level:g}; a verdict needs at least 0.5, and less than 1")
     if not margin > 0:
         raise ValueError(f"margin is {margin:g}; it must be above 0 points")
     scores, distance = levels.scores, levels.distance
@@ -156,20 +155,21 @@ def _scope(verdict: Verdict, conditions: str) -> str:
 def judge(found: Verdict, tests: ShapeTests, fit: Fit) -> Verdict:
     """A verdict with the results of all tests on one fitted table."""
     alpha, distance = 1 - found.level, tests.distance
-    result = tests.classify(fit, alpha, found.margin)
-    optimal = tuple(float(each) for each in distance[result.optimal])
+    result = tests.classify(fit.part(None), alpha, found.margin)
+    shape, turn = result.shape[0], int(result.turn[0])
+    optimal = tuple(float(each) for each in distance[result.optimal[0]])
     if tests.levels > 2:
-        rise, fall = tests.estimate_peak(fit, result.turn, alpha)
-        found = replace(found, turn=float(distance[result.turn]), rise=rise, fall=fall)
+        rise, fall = tests.estimate_peak(fit, turn, alpha)
+        found = replace(found, turn=float(distance[turn]), rise=rise, fall=fall)
     return replace(
         found,
-        verdict=result.shape,
-        p_value=float(result.p_peak),
-        p_trend=float(result.p_trend),
-        peak_mtd=float(distance[result.best]),
-        peak_interval=(optimal[0], optimal[-1]) if result.shape == "peaked" else None,
+        verdict=shape,
+        p_value=float(result.p_peak[0]),
+        p_trend=float(result.p_trend[0]),
+        peak_mtd=float(distance[result.best[0]]),
+        peak_interval=(optimal[0], optimal[-1]) if shape == "peaked" else None,
         optimal_range=optimal,
-        peak_excluded=bool(result.peak_excluded),
+        peak_excluded=bool(result.peak_excluded[0]),
         change=tests.estimate_trend(fit, alpha),
     )
 

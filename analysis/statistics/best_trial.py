@@ -19,6 +19,7 @@ from scipy.special import log_ndtr
 
 from analysis.data.frames import Settings, StudyFrames
 from analysis.data.runs import completed_runs, varied_settings
+from analysis.inference.blocks import parts_of
 from analysis.measures import Floats
 from analysis.statistics.configurations import number_configurations
 
@@ -77,8 +78,7 @@ class Spread:
 def find_scores(trials: pd.DataFrame, scores: pd.DataFrame, name: str) -> pd.Series:
     """The score called `name` of each trial, NaN where it has none.
 
-    Args:
-        scores: number, task, score: a row per trial and task.
+    `scores` has number, task, score: a row per trial and task.
     """
     named = scores[scores["task"] == name].drop_duplicates("number").set_index("number")
     return trials["number"].map(named["score"]).astype("float64")
@@ -158,21 +158,9 @@ def _residual(
         before, residual = residual, _centre(_centre(residual, column), row)
         if np.abs(residual - before).max() <= _PRECISION * np.abs(within).max():
             break
-    size = int(row.max() + column.max() + 2)
-    return residual, len(within) - size + _count_parts(row, column)
-
-
-def _count_parts(row: NDArray[np.int64], column: NDArray[np.int64]) -> int:
-    """Connected components of a table in which these cells, (n,) each, have a value."""
-    part = np.arange(row.max() + 1)
-    while True:
-        lowest = np.full(column.max() + 1, len(part))
-        np.minimum.at(lowest, column, part[row])
-        joined = part.copy()
-        np.minimum.at(joined, row, lowest[column])
-        if (joined == part).all():
-            return len(np.unique(part))
-        part = joined
+    present = np.zeros((row.max() + 1, column.max() + 1), dtype=bool)
+    present[row, column] = True
+    return residual, len(within) - sum(present.shape) + parts_of(present).max() + 1
 
 
 def _centre(values: Floats, group: NDArray[np.int64]) -> Floats:
@@ -191,13 +179,11 @@ def _slope_within(values: Floats, scores: Floats, configuration: NDArray[np.int6
 def expected_maximum(counts: Sequence[int], spread: Spread) -> float:
     """Expected maximum of normal values of mean 0 with a random effect of the seed.
 
-    The mean of the largest of n draws (Tippett, Biometrika 17, 1925), E = b - integral of G from
-    -b to b, where G is the distribution function of the maximum: the product over seeds of the
+    The mean of the largest of n draws (Tippett, Biometrika 17, 1925), E = b - integral of G from -b
+    to b, where G is the distribution function of the maximum: the product over seeds of the
     expected value, over the seed's effect z, of Phi((x - z) / run) to the power of its count. By
-    the trapezoidal rule, b ten standard deviations. NaN if a standard deviation is NaN.
-
-    Args:
-        counts: how many values each seed has.
+    the trapezoidal rule, b ten standard deviations. NaN if a standard deviation is NaN. `counts`
+    are how many values each seed has.
     """
     deviation = math.hypot(spread.seed, spread.run)
     if not math.isfinite(deviation) or deviation == 0:

@@ -1,25 +1,21 @@
 """Two configurations or two studies compared: settings that differ, paired differences."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
 from analysis import compare_studies, compare_trials
 from analysis.data.frames import Setting, StudyFrames
-
-Trials = Callable[..., pd.DataFrame]
-Study = Callable[..., StudyFrames]
+from tests.analysis.conftest import build_study, make_trials
 
 
 @pytest.fixture
-def study(trials_of: Trials, study_of: Study) -> StudyFrames:
+def study() -> StudyFrames:
     """Two EMA decays at two queue sizes with four seeds."""
-    trials = trials_of(noise=0.3, decays=(0.75, 0.85), times=(1, 8), seeds=range(4))
-    return study_of(trials)
+    trials = make_trials(noise=0.3, decays=(0.75, 0.85), times=(1, 8), seeds=range(4))
+    return build_study(trials)
 
 
 def scores(study: StudyFrames, decay: float, queue: int) -> np.ndarray:
