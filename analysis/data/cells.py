@@ -7,7 +7,7 @@ from 1 below the header.
 import csv
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -41,6 +41,9 @@ class Bounds:
         return self.least <= value <= self.most and not (self.whole and value % 1)
 
 
+FINITE = Bounds("it must be a finite number", -1e300, 1e300)
+
+
 def read_cells(path: Path) -> pd.DataFrame:
     """The cells of a CSV or Parquet file as text; empty text for missing values.
 
@@ -67,7 +70,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
     rows: list[list[str]] = []
     try:
         with path.open(encoding="utf-8-sig", newline="") as handle:
-            lines = _rows(csv.reader(handle), path)
+            lines = (row for row in csv.reader(handle) if any(cell.strip() for cell in row))
             header = [name.strip() for name in next(lines, [])]
             _check_header(header, path)
             for row in lines:
@@ -83,15 +86,9 @@ def _read_csv(path: Path) -> pd.DataFrame:
         raise TableError(
             f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8"
         ) from None
-    return pd.DataFrame(rows, columns=pd.Index(header, dtype="object"), dtype="object")
-
-
-def _rows(reader: Iterator[list[str]], path: Path) -> Iterator[list[str]]:
-    """The rows of a CSV file that are not blank."""
-    try:
-        yield from (row for row in reader if any(cell.strip() for cell in row))
     except csv.Error as error:
         raise TableError(f"{path}: not a CSV file ({error})") from None
+    return pd.DataFrame(rows, columns=pd.Index(header, dtype="object"), dtype="object")
 
 
 def _check_header(header: Sequence[str], path: Path) -> None:
@@ -117,13 +114,14 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     except ValueError as error:
         raise TableError(f"{path}: not a Parquet file ({str(error).splitlines()[0]})") from None
     _check_header([str(name) for name in frame.columns], path)
-    text = {str(name): [_as_text(value) for value in frame[name]] for name in frame}
+    missing = (None, pd.NA, pd.NaT)
+    text = {
+        str(name): [
+            "" if any(value is each for each in missing) else str(value) for value in column
+        ]
+        for name, column in frame.items()
+    }
     return pd.DataFrame(text, dtype="object")
-
-
-def _as_text(value: object) -> str:
-    missing = value is None or value is pd.NA or value is pd.NaT
-    return "" if missing else str(value)
 
 
 def is_missing_cell(cells: pd.Series) -> pd.Series:
@@ -132,34 +130,32 @@ def is_missing_cell(cells: pd.Series) -> pd.Series:
 
 
 def read_numbers(
-    cells: pd.Series, path: Path, name: str, bounds: Bounds, *, infinite: bool = False
+    cells: pd.DataFrame, path: Path, name: str, bounds: Bounds, *, infinite: bool = False
 ) -> pd.Series:
-    """The cells of one column as float64, NaN for missing values.
+    """The cells of the column `name` as float64, NaN for missing values.
 
-    Args:
-        name: of the column in the file.
-        bounds: the range of its numbers.
-        infinite: whether infinite values count as missing, as the score of a diverged run does.
-
-    Raises:
-        TableError: for the first cell that is not a number, or not within the bounds.
+    Raises TableError for the first cell that is not a number, or not within the bounds. Where
+    `infinite`, infinite values count as missing, as the score of a diverged run does.
     """
-    missing = is_missing_cell(cells)
+    text = cells[name].str.strip()
+    missing = is_missing_cell(text)
     if infinite:
-        missing |= cells.str.strip().str.lower().isin(_INFINITE)
-    numbers = pd.to_numeric(cells.str.strip().mask(missing), errors="coerce").astype("float64")
-    allowed = numbers.map(bounds.allow).astype("bool")
-    wrong = ~missing & ~allowed
-    if wrong.any():
-        row = int(wrong.to_numpy().argmax())
-        raise TableError(f"{place_of(path, row, name, cells.iloc[row])}; {bounds.rule}")
+        missing |= text.str.lower().isin(_INFINITE)
+    numbers = pd.to_numeric(text.mask(missing), errors="coerce").astype("float64")
+    wrong = ~missing & ~numbers.map(bounds.allow).astype("bool")
+    refuse_first(wrong, cells, path, [name], bounds.rule)
     return numbers
 
 
-def place_of(path: Path, row: int, name: str, value: str) -> str:
-    """File, row, column and value of a cell, for a message. row  counted from 0."""
-    shown = value if len(value) <= _MAX_SHOWN else value[: _MAX_SHOWN - 1] + "…"
-    return f"{path}: row {row + 1}, column {name}: {shown!r}"
+def refuse_first(
+    wrong: pd.Series, cells: pd.DataFrame, path: Path, names: Sequence[str], rule: str
+) -> None:
+    """Raise TableError for the first row that is wrong, with its cells in the columns `names`."""
+    if wrong.any():
+        row = int(wrong.to_numpy().argmax())
+        value = ", ".join(cells[name].iloc[row] for name in names)
+        shown = value if len(value) <= _MAX_SHOWN else value[: _MAX_SHOWN - 1] + "…"
+        raise TableError(f"{path}: row {row + 1}, column {', '.join(names)}: {shown!r}; {rule}")
 
 
 def folder_name(path: Path) -> str:

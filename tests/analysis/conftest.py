@@ -2,13 +2,17 @@
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from analysis.data.frames import Setting, Settings, StudyFrames
+from analysis.data.items import ItemScores
+from analysis.measures import Floats
 from analysis.measures.trace import d_trace
 from analysis.notebook import Study
 
@@ -124,6 +128,19 @@ def build_study(trials: pd.DataFrame, *, planned: int | None = None) -> StudyFra
         settings=SETTINGS,
         methods={"mocose": "MoCoSE", "simcse": "SimCSE"},
     )
+
+
+def scores_of(items: ItemScores) -> Floats:
+    """Scores x 100 (N,): the mean over tasks of the rank correlations, or of the values."""
+    scores = []
+    for begin, end in pairwise([0, *np.cumsum(list(items.tasks.values()))]):
+        values = items.values[:, begin:end]
+        if items.gold is None:
+            scores.append(values.mean(axis=1, dtype=np.float64))
+        else:
+            ranks = stats.rankdata(values, axis=1), stats.rankdata(items.gold[begin:end])
+            scores.append(100 * np.corrcoef(*ranks)[-1, :-1])
+    return np.asarray(np.mean(scores, axis=0))
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ import pytest
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from analysis.data.items import ItemScores, scores_of
+from analysis.data.items import ItemScores
 from mtdlab import load_study
 from mtdlab.config import Unit
 from mtdlab.errors import StorageError
@@ -14,6 +14,7 @@ from mtdlab.store import Result, Store
 from mtdlab.store.database import writing_engine
 from mtdlab.store.exchange import delete_records
 from mtdlab.store.tables import ArrayRow, ItemsRow
+from tests.analysis.conftest import scores_of
 
 OWNER = {"host": "here", "boot": "1", "pid": 1, "started": "1"}
 GOLD = np.array([0.5, 1, 4.8, np.nextafter(4.8, 5)])

@@ -25,11 +25,8 @@ def published_names() -> tuple[str, ...]:
 def load_published(name: str) -> pd.DataFrame:
     """One published table or figure, one row per row of its file.
 
-    Args:
-        name: the file's name without `.csv`, for example `figure2_mtd`.
-
-    Raises:
-        ValueError: for a name that is not in `published_names()`.
+    `name` is that of a file without `.csv`, such as `figure2_mtd`; ValueError for one that is
+    not in `published_names()`.
     """
     if name not in published_names():
         known = ", ".join(published_names())
@@ -41,8 +38,7 @@ def load_published(name: str) -> pd.DataFrame:
 def load_curve(name: str) -> pd.DataFrame:
     """A published curve with the column names of a study: mtd, mean, low, high.
 
-    Raises:
-        ValueError: for an unknown name, as `load_published` does.
+    Raises ValueError as `load_published`.
     """
     names = {"correlation": "mean", "band_low": "low", "band_high": "high"}
     return load_published(name).rename(columns=names)

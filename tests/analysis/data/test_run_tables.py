@@ -1,7 +1,6 @@
 """Import of runs: tables with mtdlab's column names, W&B exports, invalid tables."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +10,13 @@ import pytest
 from analysis import compute_verdict, read_run_table
 from analysis.data import cells
 from analysis.data.cells import TableError
-from analysis.data.frames import StudyFrames
 from analysis.data.run_tables import open_table
 from analysis.inference.level_means import LevelMeans
 from analysis.report import write_report
 from analysis.report.context import StudyContext
 from analysis.report.warnings import list_warnings
+from tests.analysis.conftest import build_study, make_trials
 
-MakeTrials = Callable[..., pd.DataFrame]
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 HEADER = "score,seed,ema_decay,queue_size,batch_size"
 ROWS = ["31.5,0,0.75,512,64", "32.5,0,0.85,512,64", "30.5,1,0.75,512,64", "33.0,1,0.85,512,64"]
@@ -51,10 +49,8 @@ def test_a_table_with_mtdlabs_column_names_is_a_study(small: Path) -> None:
     assert study.facts["MTD"] == "computed: 1/(1 - ema_decay) + queue_size/batch_size"
 
 
-def test_the_verdict_is_that_of_the_frame_it_was_written_from(
-    trials_of: MakeTrials, tmp_path: Path
-) -> None:
-    trials = trials_of().drop(columns="number")
+def test_the_verdict_is_that_of_the_frame_it_was_written_from(tmp_path: Path) -> None:
+    trials = make_trials().drop(columns="number")
     trials.to_csv(tmp_path / "runs.csv", index=False)
     study = read_run_table(tmp_path / "runs.csv")
     own = compute_verdict(trials, ("ema_decay", "queue_size"))
@@ -63,10 +59,8 @@ def test_the_verdict_is_that_of_the_frame_it_was_written_from(
 
 
 @pytest.mark.usefixtures("figures_not_rendered")
-def test_a_written_trials_csv_gives_the_same_verdict(
-    trials_of: MakeTrials, study_of: Callable[..., StudyFrames], tmp_path: Path
-) -> None:
-    first = write_report(study_of(trials_of()), tmp_path / "a", generated="now", version="0")
+def test_a_written_trials_csv_gives_the_same_verdict(tmp_path: Path) -> None:
+    first = write_report(build_study(make_trials()), tmp_path / "a", generated="now", version="0")
     again = read_run_table(tmp_path / "a" / "tables" / "trials.csv")
     second = write_report(again, tmp_path / "b", generated="now", version="0")
     assert second.verdict.sentence == first.verdict.sentence
@@ -162,7 +156,7 @@ def test_scores_are_scaled_by_a_rule_that_the_page_states(
     tmp_path: Path, scores: tuple[float, float], scale: str, read: tuple[float, ...], rule: str
 ) -> None:
     rows = [f"{score},0,{mtd}" for score, mtd in zip(scores, (12, 14), strict=True)]
-    study = read_run_table(write(tmp_path / "t.csv", "score,seed,mtd", *rows), scale=scale)  # type: ignore[arg-type]
+    study = read_run_table(write(tmp_path / "t.csv", "score,seed,mtd", *rows), scale=scale)
     assert study.trials["score"].tolist() == pytest.approx(read)
     assert rule in study.description
     assert rule in study.facts["score"]
