@@ -52,15 +52,15 @@ def figure_style(name: str) -> AbstractContextManager[None]:
     """The settings under which a figure called `name` is made and written."""
     return matplotlib.rc_context(
         {
-            "axes.edgecolor": INK,
+            **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "axes.titlecolor"), INK),
+            **dict.fromkeys(("text.color", "xtick.color", "ytick.color"), INK),
+            **dict.fromkeys(("legend.fontsize", "xtick.labelsize", "ytick.labelsize"), LEGEND_SIZE),
             "axes.facecolor": "none",
             "axes.formatter.limits": (-9, 9),
             "axes.formatter.useoffset": False,
             "axes.grid": True,
-            "axes.labelcolor": INK,
             "axes.spines.right": False,
             "axes.spines.top": False,
-            "axes.titlecolor": INK,
             "axes.titlelocation": "left",
             "axes.titlesize": FONT_SIZE,
             "axes.titleweight": "bold",
@@ -72,15 +72,9 @@ def figure_style(name: str) -> AbstractContextManager[None]:
             "grid.color": GRID,
             "grid.linewidth": 0.8,
             "legend.columnspacing": 1.2,
-            "legend.fontsize": LEGEND_SIZE,
             "legend.frameon": False,
             "legend.handlelength": 1.8,
             "svg.fonttype": "none",
-            "text.color": INK,
-            "xtick.color": INK,
-            "xtick.labelsize": LEGEND_SIZE,
-            "ytick.color": INK,
-            "ytick.labelsize": LEGEND_SIZE,
             "svg.hashsalt": name,
         }
     )
@@ -110,9 +104,8 @@ def add_legend(
 ) -> None:
     """The legend below the axes, where it covers no data; by default of all labelled artists.
 
-    Args:
-        more: entries after these. Bands share one entry, and there are as many columns as the axes
-            are wide.
+    `more` are entries after these. Bands share one entry, and there are as many columns as the
+    axes are wide.
     """
     shown = [*(_labelled(ax) if handles is None else handles), *(more or [])]
     if not shown:
