@@ -37,8 +37,7 @@ class Study(StudyFrames):
     def plot(self) -> "Figure":
         """The main figure of the study's page: by default its score against MTD.
 
-        Raises:
-            ValueError: where no trial has completed with a score.
+        Raises ValueError where no trial has completed with a score.
         """
         from analysis.report.summary import draw_study
 
