@@ -7,7 +7,7 @@ Letters: N trials, P items.
 """
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
@@ -77,21 +77,15 @@ def influences(items: ItemScores) -> Floats:
     among T tasks are multiplied by P / (T P'), by which the statements above hold for the average.
     """
     count, found = items.values.shape[1], []
-    for values, gold in _tasks(items):
-        if gold is None:
+    for begin, end in pairwise([0, *np.cumsum(list(items.tasks.values()))]):
+        values = items.values[:, begin:end]
+        if items.gold is None:
             part = values - values.mean(axis=1, keepdims=True, dtype=np.float64)
         else:
+            gold = _Ranks(items.gold[begin:end])
             part = np.array([_spearman_influences(_Ranks(row), gold) for row in values])
         found.append(part * (count / (len(items.tasks) * values.shape[1])))
     return np.concatenate(found, axis=1)
-
-
-def _tasks(items: ItemScores) -> "Iterator[tuple[Singles, _Ranks | None]]":
-    """The values of each task, (N, P'), and its gold scores, ranked; None for means."""
-    ends = np.cumsum(list(items.tasks.values()))
-    for begin, end in pairwise([0, *ends]):
-        gold = None if items.gold is None else _Ranks(items.gold[begin:end])
-        yield items.values[:, begin:end], gold
 
 
 class _Ranks:

@@ -185,19 +185,6 @@ class Comparison:
         return "method" not in self.differs
 
 
-def _tabulate(runs: pd.DataFrame, experiment: Experiment, width: int | None) -> pd.DataFrame:
-    table = join_published(summarise(runs, by=experiment.by), experiment, width)
-    if "method" in find_differing(runs, experiment):
-        table["published"] = np.nan
-    return table[[*experiment.by, *_RESULT]]
-
-
-def _by_seed(runs: pd.DataFrame, table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Mean score of each seed (rows) at each row of the table (columns), NaN where not run."""
-    placed = runs.merge(table[by].reset_index(names="row"), on=by)
-    return placed.pivot_table(index="seed", columns="row", values="score")
-
-
 def find_top(values: pd.Series) -> int:
     """The index of the highest value."""
     return int(values.index.to_numpy()[values.to_numpy().argmax()])
@@ -209,14 +196,6 @@ def _gap(scores: pd.DataFrame, above: int, below: int) -> Gap | None:
     high, low = (scores.columns == row for row in (above, below))
     found = compare_columns(scores.to_numpy(dtype=np.float64), int(low.argmax()), 1 - LEVEL)
     return Gap(above, below, Estimate(*found.differences[high.argmax()].tolist()))
-
-
-def _slope(scores: pd.DataFrame, published: pd.Series) -> Estimate | None:
-    both = scores[published.index].to_numpy(dtype=np.float64)
-    centred = (published - published.mean()).to_numpy(dtype=np.float64)
-    if len(published) < _LEAST_SHARED or len(both) < 2 or not centred.any():
-        return None
-    return estimate_slope(both, centred)
 
 
 def estimate_slope(scores: Floats, published: Floats) -> Estimate:
@@ -258,20 +237,29 @@ def compare(
     if not len(every):
         return None
     runs, balanced = balance_runs(every, experiment, settings)
-    table = _tabulate(runs, experiment, width)
-    scores = _by_seed(runs, table, list(experiment.by))
+    by, differs = list(experiment.by), find_differing(runs, experiment)
+    table = join_published(summarise(runs, by=by), experiment, width)[[*by, *_RESULT]]
+    if "method" in differs:
+        table["published"] = np.nan
+    placed = runs.merge(table[by].reset_index(names="row"), on=by)
+    scores = placed.pivot_table(index="seed", columns="row", values="score")
     paired = complete_block(scores) if balanced else scores.iloc[:0, :0]
     means, published = paired.mean(), table["published"][paired.columns].dropna()
-    differs = find_differing(runs, experiment)
     spread = paper_gap = slope = None
     if len(means) > 1:
         spread = _gap(paired, find_top(means), find_top(-means))
     if len(published) > 1 and not differs:
         here = find_top(means[published.index])
         paper_gap = _gap(paired, here, find_top(published))
-        slope = _slope(paired, published)
+        values = paired[published.index].to_numpy(dtype=np.float64)
+        centred = (published - published.mean()).to_numpy(dtype=np.float64)
+        if len(published) >= _LEAST_SHARED and len(values) > 1 and centred.any():
+            slope = estimate_slope(values, centred)
     if experiment.measured and curves is not None and len(curves):
-        table = _add_measured(table, runs, curves, experiment)
+        name = experiment.measured
+        measured = runs["number"].map(curves.groupby("number")[name].mean())
+        of_rows = runs.assign(**{name: measured}).groupby(by)[name].mean()
+        table = table.merge(of_rows.reset_index(), on=by, how="left")
     labels = {name: settings[name].label for name in experiment.by if name in settings}
     return Comparison(
         experiment=experiment,
@@ -287,16 +275,6 @@ def compare(
         paper_gap=paper_gap,
         slope=slope,
     )
-
-
-def _add_measured(
-    table: pd.DataFrame, runs: pd.DataFrame, curves: pd.DataFrame, experiment: Experiment
-) -> pd.DataFrame:
-    """The table with the mean over steps, then over runs, of a column of the curves."""
-    name, by = experiment.measured, list(experiment.by)
-    of_run = curves.groupby("number")[name].mean()
-    means = runs.assign(**{name: runs["number"].map(of_run)}).groupby(by)[name].mean()
-    return table.merge(means.reset_index(), on=by, how="left")
 
 
 def needs_curves(trials: pd.DataFrame, settings: Settings) -> bool:

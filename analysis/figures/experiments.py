@@ -126,13 +126,10 @@ def draw_published_rows(
     _name_rows(ax, names, label, name)
 
 
-def _wrapped(name: str) -> str:
-    """The name on two lines where it is long, so that the axes keep most of the width."""
-    return "\n".join(textwrap.wrap(printable(name), _LINE)) or name
-
-
 def _name_rows(ax: Axes, names: Sequence[str], label: str, name: str) -> None:
-    ax.set_yticks(range(len(names)), [_wrapped(text) for text in names], parse_math=False)
+    # long names on several lines, so that the axes keep most of the width
+    texts = ["\n".join(textwrap.wrap(printable(text), _LINE)) or text for text in names]
+    ax.set_yticks(range(len(names)), texts, parse_math=False)
     ax.set_ylim(len(names) - 0.5, -0.5)
     low, high = ax.get_xlim()
     if high - low < LEAST_SPAN:

@@ -118,7 +118,6 @@ def draw_parallel(
     Args:
         table: a column per setting and mean, a row per configuration.
         names: setting -> the text above its column, in the order of the columns.
-        name: of the score.
         labels: what the lines state, a row each, as `add_spots` takes it.
     """
     scores = table["mean"].to_numpy(dtype=np.float64)

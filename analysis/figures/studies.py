@@ -22,13 +22,7 @@ from analysis.figures.style import (
 
 # Not seaborn, for the reason that analysis.figures.distance gives: intervals are not its own.
 
-_APART = ": "
 _MARKED = 12
-
-
-def _study_of(name: str, studies: Sequence[str]) -> str:
-    """The study that a curve is of; that of one of its methods is called STUDY: METHOD."""
-    return name if name in studies else name.rpartition(_APART)[0]
 
 
 def draw_studies(
@@ -51,7 +45,8 @@ def draw_studies(
     """
     parts: dict[str, int] = {}
     for text, study in curves.groupby("study", sort=False):
-        owner = _study_of(str(text), studies)
+        # the curve of one of a study's methods is called STUDY: METHOD
+        owner = str(text) if text in studies else str(text).rpartition(": ")[0]
         place, part = studies.index(owner), parts.setdefault(owner, 0)
         parts[owner] += 1
         colour, _ = look_of(place)

@@ -59,16 +59,11 @@ def connected_table(scores: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_
         if (left == kept).all():
             break
         kept = left
-    part = _largest_part(kept)
-    return part & seeds, levels & kept[part].any(axis=0)
-
-
-def _largest_part(present: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The seeds of the connected component with the most runs, (S,)."""
-    if not present.any():
-        return np.zeros(len(present), bool)
-    part = parts_of(present)
-    return np.asarray(part == np.bincount(part, present.sum(axis=1)).argmax())
+    if not kept.any():
+        return seeds, levels
+    part = parts_of(kept)
+    largest = part == np.bincount(part, kept.sum(axis=1)).argmax()
+    return largest & seeds, levels & kept[largest].any(axis=0)
 
 
 def parts_of(present: NDArray[np.bool_]) -> NDArray[np.int32]:
@@ -140,15 +135,15 @@ class Blocks:
         self._curve_freedom = np.maximum(self._count_curves(), _LEAST_FREEDOM)
         self._rest_freedom = max(self.freedom - float(self._curve_freedom.sum()), 0.0)
         self._bias = 1.0
-        moments = keep("moments", (present,), lambda: np.array([self._typical_moments()]))
-        self._bias, self.typical_freedom = moments[0].tolist()
+        moments = keep("moments", (present,), self._typical_moments)
+        self._bias, self.typical_freedom = moments.tolist()
 
     @property
     def definition(self) -> tuple[object, ...]:
         """All that simulated tables of the design depend on."""
         return self.present, self.places
 
-    def _typical_moments(self) -> tuple[float, float]:
+    def _typical_moments(self) -> Floats:
         """Mean and degrees of freedom of the pooled variance of tables with error variance 1."""
         draws = int(np.clip(_DRAWN_VALUES // self.present.size, *_DRAWS))
         rng = np.random.default_rng(0)
@@ -157,7 +152,7 @@ class Blocks:
             for count in pieces_of(draws, self.present.size)
         ]
         typical = np.concatenate(pieces)
-        return float(typical.mean()), float(2 * typical.mean() ** 2 / typical.var())
+        return np.array([typical.mean(), 2 * typical.mean() ** 2 / typical.var()])
 
     def _leverage(self) -> Floats:
         """Leverage of each cell, (S, L)."""

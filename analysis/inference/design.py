@@ -5,7 +5,7 @@ Letters: L levels of MTD, C configurations.
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -115,8 +115,8 @@ def _seeds_for(
 def seeds_for_verdict(levels: LevelScores, verdict: Verdict) -> int | None:
     """Seeds for a verdict other than "inconclusive" with 80 % power, if all is as estimated.
 
-    The estimate favours what was seen: an order of magnitude. None if more than 512 are needed, or
-    with fewer than two levels or seeds. `levels` are those that gave `verdict`.
+    The estimate, of the levels that gave the verdict, favours what was seen: an order of magnitude.
+    None if more than 512 are needed, or with fewer than two levels or seeds.
     """
     if not levels.comparable:
         return None
@@ -282,14 +282,10 @@ _MIN_CONFIGURATIONS = 3
 def describe_confounding(ema_decay: ArrayLike, ratio: ArrayLike) -> str:
     """Which components a design of C configurations confounds with MTD, as text; empty if none.
 
-    A design confounds MTD with a component if only that component varies, if the logarithms of both
-    have a correlation above 0.95, or if the component is constant over the third of configurations
-    with the highest (or the lowest) MTD. Configurations without a queue are left out; a design with
-    one MTD gives an empty text.
-
-    Args:
-        ema_decay: eta, (C,).
-        ratio: K/N, (C,).
+    These have an eta and a K/N, (C,) each. A design confounds MTD with a component if only that
+    component varies, if the logarithms of both have a correlation above 0.95, or if the component
+    is constant over the third of configurations with the highest (or the lowest) MTD.
+    Configurations without a queue are left out; a design with one MTD gives an empty text.
     """
     trace = np.asarray(trace_limit(np.asarray(ema_decay, dtype=np.float64)))
     queue = np.asarray(ratio, dtype=np.float64)
@@ -312,19 +308,17 @@ def _correlated(varied: dict[str, Floats], mtd: Floats) -> str:
             for name, values in varied.items()
         }
     name = max(sizes, key=lambda each: sizes[each])
-    if sizes[name] <= MAX_CORRELATION:
-        return ""
-    return f"{name}: the correlation of their logarithms is {sizes[name]:.2f}"
+    text = f"{name}: the correlation of their logarithms is {sizes[name]:.2f}"
+    return text if sizes[name] > MAX_CORRELATION else ""
 
 
 def _constant_end(varied: dict[str, Floats], mtd: Floats) -> str:
     """A component that is constant over the highest or lowest MTDs, if there is one."""
     order = np.argsort(mtd, kind="stable")
     least = max(_MIN_CONFIGURATIONS, int(np.ceil(MAX_CONSTANT_SHARE * len(mtd))))
-    for end in (order[-least:], order[:least]):
-        for name, values in varied.items():
-            if np.ptp(values[end]) == 0:
-                low, high = mtd[end].min(), mtd[end].max()
-                value = 1 - 1 / values[end][0] if name == "η" else values[end][0]
-                return f"{name}: all configurations of MTD {low:.4g} to {high:.4g} have {value:.4g}"
+    for end, (name, values) in product((order[-least:], order[:least]), varied.items()):
+        if np.ptp(values[end]) == 0:
+            low, high = mtd[end].min(), mtd[end].max()
+            value = 1 - 1 / values[end][0] if name == "η" else values[end][0]
+            return f"{name}: all configurations of MTD {low:.4g} to {high:.4g} have {value:.4g}"
     return ""

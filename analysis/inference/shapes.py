@@ -102,14 +102,10 @@ def _pairs(levels: int) -> Floats:
 
 
 class ShapeTests:
-    """The tests for one design.
+    """The tests for one design, of which `null` has simulated tables.
 
-    Args:
-        null: simulated tables of the design, with its model of the errors.
-        distance: (L,) in rising order.
-        items: covariance of the levels' effects due to the evaluation items, (L, L) in points
-            squared; None: not counted.
-        can_be_flat: whether there are seeds enough to call a score flat.
+    `items` is the covariance of the levels' effects due to the evaluation items, (L, L) in points
+    squared; None: not counted. `can_be_flat`: whether there are seeds enough to call a score flat.
     """
 
     def __init__(
@@ -127,7 +123,6 @@ class ShapeTests:
         self._kept: dict[bytes, Families] = {}
 
     def fit(self, scores: Floats) -> Fit:
-        """Effects and variances of tables (..., S, L)."""
         return self._null.errors.fit(scores, self._items)
 
     def simultaneous(self, rows: Floats) -> Families:
@@ -161,10 +156,7 @@ class ShapeTests:
         return Shapes(shape, p_peak, p_trend, slope, best, turn, optimal, excluded)
 
     def test_peak(self, fit: Fit) -> tuple[Floats, NDArray[np.intp]]:
-        """p value of the two-line test over all inner levels and its level, (B,) each.
-
-        NaN and 0 below 3 levels.
-        """
+        """p value of the two-line test over inner levels and its level; NaN, 0 below 3 levels."""
         if self.levels < 3:
             tables = fit.effects.shape[:-1]
             return np.full(tables, np.nan), np.zeros(tables, dtype=np.intp)
@@ -259,12 +251,10 @@ class ShapeTests:
 
     @cached_property
     def lines(self) -> Families:
-        """Slopes up to each inner level, and down from it."""
         return Families(self._null, slope_contrasts(self.distance))
 
     @cached_property
     def trend(self) -> Families:
-        """The slope over all levels."""
         return self.simultaneous(_slope(np.log(self.distance), slice(None))[None])
 
     @cached_property
@@ -283,7 +273,6 @@ class ShapeTests:
 
     @cached_property
     def all_pairs(self) -> Families:
-        """Differences of all pairs of levels, as one family."""
         return self.simultaneous(_pairs(self.levels))
 
     @cached_property
@@ -312,9 +301,7 @@ def _cached_tests(present: bytes, seeds: int, distance: tuple[float, ...]) -> Sh
 def design_tests(present: NDArray[np.bool_], distance: Floats) -> ShapeTests:
     """The tests of a design; the latest 64 designs are cached with their simulated tables.
 
-    Args:
-        present: (S, L), S and L at least 2, as required by `Blocks`.
-        distance: (L,) in rising order.
+    `present` is (S, L), S and L at least 2, as required by `Blocks`.
     """
     return _cached_tests(present.tobytes(), len(present), tuple(distance.tolist()))
 
@@ -361,8 +348,7 @@ class Contest:
     NaN and False where a column shares too few seeds with the others (`connected_table`).
 
     Attributes:
-        differences: each column less the reference, (C, 3): mean, low, high, simultaneous over all
-            pairs of columns, hence valid for columns that were chosen on the same scores.
+        differences: `compare_with` of each column and the reference, (C, 3).
         may_be_best: (C,) whether no other column is significantly better (Hsu 1984).
     """
 

@@ -115,8 +115,7 @@ def _add_items(null: Null, items: Floats) -> tuple[Fit, ...]:
 class Families:
     """F families of contrasts on one design, with one critical value for the largest scores.
 
-    Attributes:
-        null: simulated fits of the design.
+    Args:
         groups: arrays (K, L) of contrasts, one for each family.
         two_sided: whether the score of a family is the largest absolute score.
     """
@@ -148,21 +147,17 @@ class Families:
 
     def critical(self, alpha: float) -> float:
         """The value that each family's largest score exceeds with probability at most alpha."""
-        kept = keep("critical", (*self._definition, alpha), lambda: self._critical(alpha))
-        return float(kept[0, 0])
 
-    def _critical(self, alpha: float) -> Floats:
-        draws = self._maxima.shape[1]
-        # the largest number of tables above at which `p_value` is alpha or less
-        root = (math.sqrt(_Z99**2 + 4 * alpha * draws) - _Z99) / 2
-        above = max(int(root**2), 1)
-        return np.array([[self._maxima[:, draws - above].max()]])
+        def compute() -> Floats:
+            draws = self._maxima.shape[1]
+            # the largest number of tables above at which `p_value` is alpha or less
+            root = (math.sqrt(_Z99**2 + 4 * alpha * draws) - _Z99) / 2
+            return self._maxima[:, draws - max(int(root**2), 1)].max(keepdims=True)
+
+        return float(keep("critical", (*self._definition, alpha), compute)[0])
 
     def p_value(self, scores: Floats) -> Floats:
-        """Probability of a largest score of at least each of `scores`; the maximum over families.
-
-        Of any shape.
-        """
+        """Probability of a largest score of at least `scores`; the maximum over families."""
         table = self._table
         draws = int(table.shape[1])
         below = np.min([np.searchsorted(each, scores) for each in table], axis=0)
@@ -171,9 +166,7 @@ class Families:
 
     @property
     def _definition(self) -> tuple[object, ...]:
-        """All that the simulated scores depend on."""
-        definition = self._null.definition
-        return *definition, self._rows, self._ends, self.two_sided
+        return *self._null.definition, self._rows, self._ends, self.two_sided
 
     @cached_property
     def _table(self) -> Floats:

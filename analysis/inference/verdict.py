@@ -129,13 +129,11 @@ def judge_levels(levels: LevelScores, *, level: float = LEVEL, margin: float = M
     if scores.size:
         found = replace(found, first=float(distance[0]), last=float(distance[-1]))
     if levels.comparable:
-        these = levels.without_items() if levels.items else levels
-        of_these = judge(found, these.tests, these.fit)
+        blank, found = found, judge(found, levels.tests, levels.fit)
         if levels.items:
-            found = judge(found, levels.tests, levels.fit)
+            these = levels.without_items()
+            of_these = judge(blank, these.tests, these.fit)
             found = replace(found, items=levels.items, for_these=of_these)
-        else:
-            found = of_these
     elif scores.size:
         found = replace(found, peak_mtd=float(distance[scores.mean(axis=0).argmax()]))
     sentence = write_sentence(found) + _scope(found, describe_conditions(levels.runs))
@@ -196,11 +194,11 @@ def write_sentence(verdict: Verdict) -> str:
             f"{verdict.margin:g} points ({seeds}two one-sided tests for each pair at "
             f"α = {1 - verdict.level:.2g})."
         )
+    none = "No" if verdict.known_errors else f"With {verdict.seeds} seeds no"
     return (
-        f"{'No' if verdict.known_errors else f'With {verdict.seeds} seeds no'} shape of the curve "
-        "is statistically significant "
-        f"({format_p(verdict.p_value)} for a peak, {format_p(verdict.p_trend)} for a trend). The "
-        f"highest mean is at MTD {format_mtd(verdict.peak_mtd)}. {_optimal(verdict)}"
+        f"{none} shape of the curve is statistically significant ({format_p(verdict.p_value)} for "
+        f"a peak, {format_p(verdict.p_trend)} for a trend). The highest mean is at MTD "
+        f"{format_mtd(verdict.peak_mtd)}. {_optimal(verdict)}"
     )
 
 
@@ -218,7 +216,6 @@ def _nothing_compared(verdict: Verdict) -> str:
 
 
 def _trend(verdict: Verdict) -> str:
-    """The sentences for a score that rises or falls over the whole range."""
     first, last = format_mtd(verdict.first), format_mtd(verdict.last)
     rising = verdict.verdict == "rising"
     near = last if rising else first
@@ -235,7 +232,6 @@ def _trend(verdict: Verdict) -> str:
 
 
 def _optimal(verdict: Verdict) -> str:
-    """Which levels are statistically indistinguishable from the best."""
     levels, confidence = verdict.optimal_range, f"({100 * verdict.level:.3g} % confidence)"
     if len(levels) == verdict.levels:
         return f"All levels are statistically indistinguishable from the best {confidence}."
@@ -249,7 +245,6 @@ def _optimal(verdict: Verdict) -> str:
 
 
 def _at_least(value: Estimate) -> str:
-    """An estimate with a lower bound, of the confidence of the verdict."""
     return f"{value.mean:.2f} points (at least {value.low:.2f})"
 
 
@@ -271,6 +266,10 @@ def format_p(value: float) -> str:
 CONDITIONS = ("learning_rate", "steps")
 """Settings that determine how fast the weights change, on which an optimum in MTD may depend."""
 _WHERE_FIXED = ("ema_decay", "queue_size")
+_CONDITIONED = {
+    name: name.replace("_", " ").replace("ema", "EMA")
+    for name in (*CONDITIONS, *_WHERE_FIXED, "batch_size")
+}
 
 
 def describe_conditions(trials: pd.DataFrame) -> str:
@@ -282,18 +281,12 @@ def describe_conditions(trials: pd.DataFrame) -> str:
     """
     runs = traced_runs(trials)
     parts = []
-    for name, noun, before in (
-        ("learning_rate", "learning rate", True),
-        ("steps", "steps", False),
-        ("ema_decay", "EMA decay", True),
-        ("queue_size", "queue size", True),
-        ("batch_size", "batch size", True),
-    ):
+    for name, noun in _CONDITIONED.items():
         values = sorted(runs[name].dropna().unique()) if name in runs else []
         if values and not (name in _WHERE_FIXED and len(values) > 1):
             listed = join_words([f"{float(value):g}" for value in values])
-            plural = "s" if len(values) > 1 and before else ""
-            parts.append(f"{noun}{plural} {listed}" if before else f"{listed} {noun}")
+            plural = "s" if len(values) > 1 else ""
+            parts.append(f"{listed} steps" if name == "steps" else f"{noun}{plural} {listed}")
     return f"at {join_words(parts)}" if parts else ""
 
 

@@ -109,6 +109,8 @@ def _choose(name: str, runs: pd.DataFrame, settings: Settings) -> Choice:
     values, scores = (runs[name].to_numpy(dtype=np.float64) for name in ("ranking", "score"))
     siblings = scores[configuration == configuration[runs.index.get_loc(best.name)]]
     spread = estimate_spread(values, configuration, runs["seed"].to_numpy())
+    x, y = _centre(values, configuration), _centre(scores, configuration)
+    square = float(x @ x)
     return Choice(
         chosen_by=name,
         number=int(best["number"]),
@@ -122,7 +124,7 @@ def _choose(name: str, runs: pd.DataFrame, settings: Settings) -> Choice:
         seed_sd=spread.seed,
         trial_sd=spread.run,
         optimism=expected_maximum(runs["seed"].value_counts().tolist(), spread),
-        slope=_slope_within(values, scores, configuration),
+        slope=float(x @ y) / square if square > 0 else math.nan,
     )
 
 
@@ -164,16 +166,8 @@ def _residual(
 
 
 def _centre(values: Floats, group: NDArray[np.int64]) -> Floats:
-    """Values less the mean of their group."""
     means = np.bincount(group, weights=values) / np.bincount(group)
     return np.asarray(values - means[group], dtype=np.float64)
-
-
-def _slope_within(values: Floats, scores: Floats, configuration: NDArray[np.int64]) -> float:
-    """Least squares slope of the scores on the values within configurations; NaN without one."""
-    x, y = _centre(values, configuration), _centre(scores, configuration)
-    square = float(x @ x)
-    return float(x @ y) / square if square > 0 else math.nan
 
 
 def expected_maximum(counts: Sequence[int], spread: Spread) -> float:

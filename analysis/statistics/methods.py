@@ -80,11 +80,13 @@ def compute_method_properties(
         return empty
     runs = _comparable_runs(trials, settings)
     best = _best_row(runs)
+    steps = runs["steps"].astype("float64") if "steps" in runs else np.nan
+    sentences = steps * runs["batch_size"]
     measured = {
         "alignment": runs["alignment"],
         "uniformity": runs["uniformity"],
         "effective rank": runs["number"].map(_ranks_after(spectra)),
-        "seconds per 1,000 sentences": _seconds(runs),
+        "seconds per 1,000 sentences": 1000 * runs["wall_seconds"] / sentences,
         "peak memory, MB": runs["peak_memory"] / 1e6,
     }
     tables = [
@@ -127,12 +129,3 @@ def _ranks_after(spectra: pd.DataFrame) -> dict[int, float]:
         for (number, moment), row in zip(spectra.index, spectra.to_numpy(float), strict=True)
         if moment == "after" and np.isfinite(row).all() and row.any()
     }
-
-
-def _seconds(runs: pd.DataFrame) -> pd.Series:
-    """Seconds of each run per 1,000 sentences of its training."""
-    if "steps" not in runs:
-        return pd.Series(np.nan, index=runs.index)
-    sentences = runs["steps"].astype("float64") * runs["batch_size"]
-    seconds: pd.Series = 1000 * runs["wall_seconds"] / sentences
-    return seconds

@@ -125,13 +125,13 @@ def compute_best_spectra(studies: Sequence[StudyFrames]) -> pd.DataFrame:
     after: dict[str, Floats] = {}
     before: list[tuple[list[str], Floats]] = []
     for study in studies:
-        number = _best_with_spectrum(study)
-        if number is None:
-            continue
-        after[study.name] = _relative(study.spectra, number, "after")
-        untrained = _relative(study.spectra, number, "before")
-        if len(untrained):
-            _add_untrained(before, study.name, untrained)
+        runs = completed_runs(study.trials).sort_values("score", ascending=False, kind="stable")
+        for number in runs["number"] if len(study.spectra) else ():
+            trained = _relative(study.spectra, number, "after")
+            if len(trained):
+                after[study.name] = trained
+                _add_untrained(before, study.name, _relative(study.spectra, number, "before"))
+                break
     rows = {(name, "after"): row for name, row in after.items()}
     for names, row in before:
         of = f" of {', '.join(names)}" if len(before) > 1 else ""
@@ -152,17 +152,9 @@ def _relative(spectra: pd.DataFrame, number: int, moment: str) -> Floats:
     return np.asarray(values / values[0]) if usable else values[:0]
 
 
-def _best_with_spectrum(study: StudyFrames) -> int | None:
-    if study.spectra.empty:
-        return None
-    runs = completed_runs(study.trials).sort_values("score", ascending=False, kind="stable")
-    for number in runs["number"].astype("int64").tolist():
-        if len(_relative(study.spectra, number, "after")):
-            return int(number)
-    return None
-
-
 def _add_untrained(before: list[tuple[list[str], Floats]], study: str, row: Floats) -> None:
+    if not len(row):
+        return
     for names, other in before:
         if len(other) == len(row) and np.allclose(other, row, rtol=_SAME, atol=_SAME):
             names.append(study)

@@ -44,6 +44,7 @@ from tests.analysis.conftest import SETTINGS, build_study, make_trials
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
 Floats = NDArray[np.float64]
+Composed = dict[tuple[str, str], tuple[Drawing, Figure]]
 
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB.
 VISION = {
@@ -197,7 +198,7 @@ def drawings_of(study: StudyFrames) -> Iterator[tuple[str, Drawing]]:
 
 
 @pytest.fixture(scope="module")
-def composed() -> dict[tuple[str, str], tuple[Drawing, Figure]]:
+def composed() -> Composed:
     """Every figure of a study that varies much, in both widths, with its layout computed."""
     trials = make_trials(batches=(64, 128), times=(1, 4)).assign(method="mocose")
     other = trials.iloc[:3].assign(mtd=np.nan, method="simcse", number=[900, 901, 902])
@@ -237,7 +238,7 @@ def data_of(ax: Axes) -> Floats:
     return places[np.isfinite(places).all(axis=1)]
 
 
-def test_nothing_stands_over_data(composed: dict[tuple[str, str], tuple[Drawing, Figure]]) -> None:
+def test_nothing_stands_over_data(composed: Composed) -> None:
     for (name, width), (_, figure) in composed.items():
         for ax in figure.axes:
             legend = ax.get_legend()
@@ -250,9 +251,7 @@ def test_nothing_stands_over_data(composed: dict[tuple[str, str], tuple[Drawing,
                     assert not inside.any(), (name, width)
 
 
-def test_everything_lies_within_the_figure_and_legends_apart(
-    composed: dict[tuple[str, str], tuple[Drawing, Figure]],
-) -> None:
+def test_everything_lies_within_the_figure_and_legends_apart(composed: Composed) -> None:
     for key, (_, figure) in composed.items():
         edge, legends = figure.bbox, []
         for ax in figure.axes:
@@ -261,17 +260,13 @@ def test_everything_lies_within_the_figure_and_legends_apart(
             if legend := ax.get_legend():
                 legends.append(legend.get_window_extent())
             for box in [*boxes, *legends]:
-                assert box.x0 >= edge.x0 - 1, key
-                assert box.x1 <= edge.x1 + 1, key
-                assert box.y0 >= edge.y0 - 1, key
-                assert box.y1 <= edge.y1 + 1, key
+                assert (box.min >= edge.min - 1).all(), key
+                assert (box.max <= edge.max + 1).all(), key
         for one, other in itertools.combinations(legends, 2):
             assert not one.overlaps(other), key
 
 
-def test_text_is_legible_at_390_and_768_pixels(
-    composed: dict[tuple[str, str], tuple[Drawing, Figure]],
-) -> None:
+def test_text_is_legible_at_390_and_768_pixels(composed: Composed) -> None:
     # page and figure keep 40 + 13 pixels of a narrow window, 40 + 26 of a wide one
     for window, width, aside in ((390, "narrow", 53), (768, "wide", 66)):
         for (name, layout), (_, figure) in composed.items():
@@ -285,9 +280,7 @@ def test_text_is_legible_at_390_and_768_pixels(
                 assert min(sizes) * scale >= 9, name
 
 
-def test_the_published_panel_has_the_axis_of_the_study(
-    composed: dict[tuple[str, str], tuple[Drawing, Figure]],
-) -> None:
+def test_the_published_panel_has_the_axis_of_the_study(composed: Composed) -> None:
     for name in ("mtd_curve", "mtd_published", "mtd_by_batch"):
         _, figure = composed[name, "wide"]
         panels = [ax for ax in figure.axes if "MTD" in ax.get_xlabel()]
@@ -311,9 +304,7 @@ def test_points_state_their_values_and_lead_to_a_trial() -> None:
     assert found["trial"].tolist() == [2]
 
 
-def test_every_figure_of_runs_has_points(
-    composed: dict[tuple[str, str], tuple[Drawing, Figure]],
-) -> None:
+def test_every_figure_of_runs_has_points(composed: Composed) -> None:
     without = {"mtd_published", "importances", "spectra"}
     for (name, _), (_, figure) in composed.items():
         spots = [
@@ -443,9 +434,7 @@ def test_training_curves_are_of_the_pairs_that_choose_the_checkpoint(
     assert f"Scores: {label}, which choose the checkpoint;" in drawing.caption
 
 
-def test_the_svg_file_is_light_whole_and_loads_nothing(
-    composed: dict[tuple[str, str], tuple[Drawing, Figure]],
-) -> None:
+def test_the_svg_file_is_light_whole_and_loads_nothing(composed: Composed) -> None:
     _, figure = composed["mtd_curve", "wide"]
     with figures.figure_style("mtd_curve"):
         file = figures.to_svg(figure)

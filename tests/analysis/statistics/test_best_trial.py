@@ -12,14 +12,13 @@ from analysis.data.frames import StudyFrames
 from analysis.data.runs import format_mtd
 from analysis.report.context import StudyContext
 from analysis.report.topics import best_trial, trials
-from analysis.report.writer import write_report
 from analysis.statistics.best_trial import (
     Spread,
     compute_choices,
     estimate_spread,
     expected_maximum,
 )
-from tests.analysis.conftest import build_study, make_trials
+from tests.analysis.conftest import build_study, make_trials, report_of
 
 
 @pytest.fixture
@@ -149,13 +148,7 @@ def test_the_page_names_both_scores_and_what_choosing_by_the_reported_one_adds(
 
 def test_an_mtd_is_written_rounded(study: StudyFrames, tmp_path: Path) -> None:
     runs = study.trials.assign(mtd=124 / 3)
-    write_report(
-        dataclasses.replace(study, trials=runs),
-        tmp_path,
-        generated="now",
-        version="0",
-        topics=(best_trial.TOPIC,),
-    )
+    report_of(dataclasses.replace(study, trials=runs), tmp_path, best_trial.TOPIC)
     table = pd.read_csv(tmp_path / "tables" / "best_trial.csv", dtype="str")
     assert table["mtd"].tolist() == [format_mtd(124 / 3)] * 2 == ["41.3"] * 2
 

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 from analysis.data.frames import PROBE_COLUMNS, StudyFrames, empty
-from analysis.report import write_report
 from analysis.report.topics import history
 from analysis.statistics.history import (
     compute_half_lives,
@@ -19,7 +18,7 @@ from analysis.statistics.history import (
     half_life,
     summarise_half_lives,
 )
-from tests.analysis.conftest import SETTINGS, build_study, make_trials
+from tests.analysis.conftest import SETTINGS, build_study, make_trials, report_of
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
@@ -170,8 +169,7 @@ def probed(study: StudyFrames, halves: dict[int, float]) -> StudyFrames:
 
 
 def write(study: StudyFrames, folder: Path) -> str:
-    report = write_report(study, folder, generated="now", version="1", topics=(history.TOPIC,))
-    return report.page.read_text(encoding="utf-8")
+    return report_of(study, folder, history.TOPIC)[1]
 
 
 def test_a_study_that_was_probed_has_the_section(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import pytest
 from analysis import figures
 from analysis.data.runs import varied_settings
 from analysis.inference.shapes import compare_columns
-from analysis.report import write_report
 from analysis.report.context import StudyContext
 from analysis.report.findings import find_answer
 from analysis.report.study_facts import list_varied
@@ -24,7 +23,7 @@ from analysis.statistics.methods import (
     select_curve_trials,
 )
 from analysis.statistics.multi_study import compute_curves
-from tests.analysis.conftest import SETTINGS, build_study, make_trials
+from tests.analysis.conftest import SETTINGS, build_study, make_trials, report_of
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
@@ -143,8 +142,7 @@ def test_the_page_compares_methods_and_says_whose_the_curve_is(
     mixed: pd.DataFrame, tmp_path: Path
 ) -> None:
     study = build_study(mixed)
-    written = write_report(study, tmp_path, generated="now", version="0", topics=(topic.TOPIC,))
-    page = written.page.read_text(encoding="utf-8")
+    _, page = report_of(study, tmp_path, topic.TOPIC)
     assert "MoCoSE at MTD 8 has the highest mean score, 40.00." in page
     assert "plain: mean 38.00; paired difference to the best -2.00 (95 % CI " in page
     assert "queued at MTD 8: mean 20.00" in page
@@ -165,11 +163,9 @@ def test_significance_is_stated_by_the_interval(mixed: pd.DataFrame) -> None:
 @pytest.mark.usefixtures("figures_not_rendered")
 def test_without_any_mtd_methods_are_rows(mixed: pd.DataFrame, tmp_path: Path) -> None:
     trials = mixed[mixed["method"].isin(["plain", "bare"])]
-    written = write_report(
-        build_study(trials), tmp_path, generated="now", version="0", topics=(topic.TOPIC,)
-    )
+    written, page = report_of(build_study(trials), tmp_path, topic.TOPIC)
     assert [path.name for path in written.figures] == ["methods.png", "methods.svg"]
-    assert "horizontal lines" not in written.page.read_text(encoding="utf-8")
+    assert "horizontal lines" not in page
 
 
 def test_parts_of_a_study_of_methods_are_drawn_apart(mixed: pd.DataFrame) -> None:
@@ -214,7 +210,7 @@ def test_runs_without_the_settings_of_the_others_are_in_no_row_of_them(tmp_path:
         for name, default in (("ema_decay", 0.85), ("queue_size", 512), ("queue_slice", "all"))
     }
     study = dataclasses.replace(study, settings={**study.settings, **declared})
-    written = write_report(study, tmp_path, generated="now", version="0")
+    written, page = report_of(study, tmp_path)
     tables = {path.stem: pd.read_csv(path) for path in written.tables}
     assert tables["ema_decay"]["ema_decay"].tolist() == [0.75, 0.85]
     assert tables["ema_decay"]["n"].tolist() == [6, 6]
@@ -234,7 +230,7 @@ def test_runs_without_the_settings_of_the_others_are_in_no_row_of_them(tmp_path:
     assert headings[:7] == first
     row = next(row for row in rows.rows if row[0] == "12")
     assert row[:7] == ("12", "10.00", "COMPLETE", "0", "–", "–", "simcse")
-    assert "SimCSE: mean 11.00" in written.page.read_text(encoding="utf-8")
+    assert "SimCSE: mean 11.00" in page
 
 
 def test_the_summary_compares_methods_where_mtd_does_not_vary(mixed: pd.DataFrame) -> None:

@@ -10,11 +10,10 @@ import pytest
 
 from analysis.data.frames import PROBE_COLUMNS
 from analysis.inference.verdict import describe_conditions
-from analysis.report import write_report
 from analysis.report.context import StudyContext
 from analysis.report.topics import robustness as topic
 from analysis.statistics.robustness import compute_conditions
-from tests.analysis.conftest import SETTINGS, build_study, make_trials
+from tests.analysis.conftest import SETTINGS, build_study, make_trials, report_of
 
 
 def conditioned(tops: Sequence[tuple[float, int, float]]) -> pd.DataFrame:
@@ -109,8 +108,7 @@ def test_a_measured_half_life_is_stated() -> None:
 @pytest.mark.usefixtures("figures_not_rendered")
 def test_the_page_opens_with_the_best_mtd_over_conditions(tmp_path: Path) -> None:
     study = build_study(conditioned(FOUR).assign(score_before=-99.0))
-    page = write_report(study, tmp_path, generated="now", version="0").page
-    text = page.read_text(encoding="utf-8")
+    _, text = report_of(study, tmp_path)
     assert "<h1>The highest mean is between MTD 12 and 28 in 4 conditions</h1>" in text
 
 
