@@ -1,13 +1,14 @@
 """CSV and Parquet files as frames of text; conversion of text to checked numbers.
 
-Error messages name the file, and the row, column and value where there is one. Rows are counted
-from 1 below the header.
+Error messages name the file (`naming`), and the row, column and value where there is one. Rows are
+counted from 1 below the header.
 """
 
 import csv
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -25,6 +26,15 @@ _MAX_SHOWN = 60
 
 class TableError(ValueError):
     """A table that cannot be read; the message is one sentence that states the correction."""
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Put the file before the message of a TableError."""
+    try:
+        yield
+    except TableError as error:
+        raise TableError(f"{path}: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -48,17 +58,17 @@ def read_cells(path: Path) -> pd.DataFrame:
     rows of different lengths, more than 20,000 rows or more than 500 columns.
     """
     if not path.is_file():
-        raise TableError(f"{path}: no such file")
+        raise TableError("no such file")
     try:
         parquet = path.suffix.lower() in (".parquet", ".pq")
         frame = _read_parquet(path) if parquet else _read_csv(path)
     except OSError as error:
-        raise TableError(f"{path}: cannot be read ({error.strerror or error})") from None
+        raise TableError(f"cannot be read ({error.strerror or error})") from None
     repeated = frame.columns[frame.columns.duplicated()]
     if len(repeated):
-        raise TableError(f"{path}: column {repeated[0]!r} occurs twice; each name must be unique")
+        raise TableError(f"column {repeated[0]!r} occurs twice; each name must be unique")
     if len(frame) > MAX_ROWS:
-        raise TableError(f"{path}: more than {MAX_ROWS:,} rows; at most {MAX_ROWS:,} are read")
+        raise TableError(f"more than {MAX_ROWS:,} rows; at most {MAX_ROWS:,} are read")
     return frame
 
 
@@ -68,34 +78,31 @@ def _read_csv(path: Path) -> pd.DataFrame:
         with path.open(encoding="utf-8-sig", newline="") as handle:
             lines = (row for row in csv.reader(handle) if any(cell.strip() for cell in row))
             header = [name.strip() for name in next(lines, [])]
-            _check_header(header, path)
+            _check_header(header)
             for row in lines:
                 if len(row) != len(header):
                     raise TableError(
-                        f"{path}: row {len(rows) + 1} has {len(row)} cells; it must have "
+                        f"row {len(rows) + 1} has {len(row)} cells; it must have "
                         f"{len(header)}, as the header"
                     )
                 rows.append(row)
                 if len(rows) > MAX_ROWS:
                     break
     except UnicodeDecodeError as error:
-        raise TableError(
-            f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8"
-        ) from None
+        raise TableError(f"byte {error.start} is not UTF-8; save the file as UTF-8") from None
     except csv.Error as error:
-        raise TableError(f"{path}: not a CSV file ({error})") from None
+        raise TableError(f"not a CSV file ({error})") from None
     return pd.DataFrame(rows, columns=pd.Index(header, dtype="object"), dtype="object")
 
 
-def _check_header(header: Sequence[str], path: Path) -> None:
+def _check_header(header: Sequence[str]) -> None:
     if not header:
-        raise TableError(f"{path}: empty; it must begin with a header")
+        raise TableError("empty; it must begin with a header")
     if len(header) > MAX_COLUMNS:
-        raise TableError(f"{path}: {len(header)} columns; at most {MAX_COLUMNS} are read")
+        raise TableError(f"{len(header)} columns; at most {MAX_COLUMNS} are read")
     if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
         raise TableError(
-            f"{path}: no comma in the header; columns must be separated by commas, not by "
-            "semicolons or tabs"
+            "no comma in the header; columns must be separated by commas, not by semicolons or tabs"
         )
 
 
@@ -104,12 +111,11 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         frame = pd.read_parquet(path)
     except ImportError:
         raise TableError(
-            f"{path}: reading Parquet needs pyarrow; run pip install pyarrow, or save the table "
-            "as CSV"
+            "reading Parquet needs pyarrow; run pip install pyarrow, or save the table as CSV"
         ) from None
     except ValueError as error:
-        raise TableError(f"{path}: not a Parquet file ({str(error).splitlines()[0]})") from None
-    _check_header([str(name) for name in frame.columns], path)
+        raise TableError(f"not a Parquet file ({str(error).splitlines()[0]})") from None
+    _check_header([str(name) for name in frame.columns])
     missing = (None, pd.NA, pd.NaT)
     text = {
         str(name): [
@@ -126,7 +132,7 @@ def is_missing_cell(cells: pd.Series) -> pd.Series:
 
 
 def read_numbers(
-    cells: pd.DataFrame, path: Path, name: str, bounds: Bounds, *, infinite: bool = False
+    cells: pd.DataFrame, name: str, bounds: Bounds, *, infinite: bool = False
 ) -> pd.Series:
     """The cells of the column `name` as float64, NaN for missing values.
 
@@ -139,19 +145,17 @@ def read_numbers(
         missing |= text.str.lower().isin(_INFINITE)
     numbers = pd.to_numeric(text.mask(missing), errors="coerce").astype("float64")
     allowed = numbers.between(bounds.least, bounds.most) & ~(bounds.whole & (numbers % 1 != 0))
-    refuse_first(~missing & ~allowed, cells, path, [name], bounds.rule)
+    refuse_first(~missing & ~allowed, cells, [name], bounds.rule)
     return numbers
 
 
-def refuse_first(
-    wrong: pd.Series, cells: pd.DataFrame, path: Path, names: Sequence[str], rule: str
-) -> None:
+def refuse_first(wrong: pd.Series, cells: pd.DataFrame, names: Sequence[str], rule: str) -> None:
     """Raise TableError for the first row that is wrong, with its cells in the columns `names`."""
     if wrong.any():
         row = int(wrong.to_numpy().argmax())
         value = ", ".join(cells[name].iloc[row] for name in names)
         shown = value if len(value) <= _MAX_SHOWN else value[: _MAX_SHOWN - 1] + "…"
-        raise TableError(f"{path}: row {row + 1}, column {', '.join(names)}: {shown!r}; {rule}")
+        raise TableError(f"row {row + 1}, column {', '.join(names)}: {shown!r}; {rule}")
 
 
 def folder_name(path: Path) -> str:

@@ -88,13 +88,9 @@ def read_level_means(cells: pd.DataFrame, path: Path, scale: Scale | None = None
     occurs twice, or a mean outside its band.
     """
     bounds = {name: _MTD if name == "mtd" else FINITE for name in _COLUMNS}
-    frame = pd.DataFrame(
-        {name: read_numbers(cells, path, name, each) for name, each in bounds.items()}
-    )
+    frame = pd.DataFrame({name: read_numbers(cells, name, each) for name, each in bounds.items()})
     if not 3 <= len(frame) <= MOST_LEVELS:
-        raise TableError(
-            f"{path}: {len(frame)} level means; between 3 and {MOST_LEVELS} can be compared"
-        )
+        raise TableError(f"{len(frame)} level means; between 3 and {MOST_LEVELS} can be compared")
     checks = {
         "a level mean needs mtd, mean, low and high": frame.isna().any(axis=1),
         "each level must occur once": frame["mtd"].duplicated(),
@@ -103,7 +99,7 @@ def read_level_means(cells: pd.DataFrame, path: Path, scale: Scale | None = None
         ),
     }
     for rule, wrong in checks.items():
-        refuse_first(wrong, cells, path, _COLUMNS, rule)
+        refuse_first(wrong, cells, _COLUMNS, rule)
     factor, rule = choose_scale(frame["mean"], scale)
     frame = frame.assign(**{name: frame[name] * factor for name in _COLUMNS[1:]})
     source = f"Level means read from {path.name}. {rule}"

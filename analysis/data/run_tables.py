@@ -5,8 +5,9 @@ Columns are recognised by mtdlab's names, by those of a W&B export, or as given.
 
 import difflib
 import hashlib
+import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from analysis.data.cells import (
     choose_scale,
     folder_name,
     is_missing_cell,
+    naming,
     read_cells,
     read_numbers,
     refuse_first,
@@ -36,7 +38,6 @@ _READ = (*(name for name in TRIAL_COLUMNS if name != "number"), *TASKS, "sts_dev
 _ENVIRONMENT = tuple(name for name in ENVIRONMENT_COLUMNS if name != "number")
 _CONFIG = ("config.", "config/", "config:")
 _SUMMARY = ("summary.", "summary/", "summary:")
-_VALUE = ".value"
 # Columns of the runs table of Weights & Biases that describe a run: those read, with the name that
 # mtdlab uses, and those ignored.
 _WANDB_READ = {"name": "run", "runtime": "wall_seconds", "gpu type": "device"}
@@ -59,7 +60,6 @@ class RunTable:
         others: the file's columns that are not read.
     """
 
-    path: Path
     cells: pd.DataFrame
     named: Mapping[str, str]
     settings: Mapping[str, str]
@@ -72,105 +72,89 @@ class RunTable:
     def numbers(self, bounds: Mapping[str, Bounds], *, infinite: bool = False) -> Columns:
         """The columns with these bounds that the table has."""
         return {
-            name: read_numbers(self.cells, self.path, self.named[name], each, infinite=infinite)
+            name: read_numbers(self.cells, self.named[name], each, infinite=infinite)
             for name, each in bounds.items()
             if name in self.named
         }
 
 
-def find_columns(cells: pd.DataFrame, path: Path, stated: Mapping[str, str]) -> RunTable:
+def find_columns(cells: pd.DataFrame, stated: Mapping[str, str]) -> RunTable:
     """The table with the meaning of its columns.
 
     `stated` are columns with other names: mtdlab's name -> the file's. Raises TableError for a
     stated column that does not exist, for two columns with the same meaning, and for a missing
     score, seed or MTD.
     """
-    found = _stated(cells, path, stated)
-    wandb = _is_wandb(cells)
-    for name in map(str, cells):
-        ours = _known_name(name, wandb)
+    header = [str(name) for name in cells]
+    lower = {name.lower() for name in header}
+    wandb = "state" in lower and bool(lower & {"name", "id", "created", "runtime"})
+    known = {name.lower(): name for name in (*_READ, *_ENVIRONMENT)}
+    known |= _WANDB_READ if wandb else {}
+    _check_stated(header, stated)
+    found = dict(stated)
+    for name in header:
+        ours = known.get(_bare(name).lower())
         if ours is None or name in found.values() or ours in stated:
             continue
         if ours in found and found[ours] != ours and name != ours:
             raise TableError(
-                f"{path}: columns {found[ours]!r} and {name!r} both mean {ours}; choose one "
+                f"columns {found[ours]!r} and {name!r} both mean {ours}; choose one "
                 f"with --column {ours}=COLUMN"
             )
         if found.get(ours) != ours:
             found[ours] = name
-    _check_required(found, cells, path)
-    rest = [name for name in map(str, cells) if name not in found.values()]
+    _check_required(found, header)
+    rest = [name for name in header if name not in found.values()]
     settings = {
         _bare(name): name
         for name in _find_settings(rest, cells, found, wandb)
         if _bare(name) not in found and _bare(name) not in TRIAL_COLUMNS
     }
     left = tuple(name for name in rest if name not in settings.values())
-    return RunTable(path, cells, found, settings, left)
+    return RunTable(cells, found, settings, left)
 
 
-def _stated(cells: pd.DataFrame, path: Path, stated: Mapping[str, str]) -> dict[str, str]:
+def _check_stated(header: Sequence[str], stated: Mapping[str, str]) -> None:
     known = (*_READ, *_ENVIRONMENT, "run")
     for ours, name in stated.items():
         if ours not in known:
             raise TableError(
-                f"{path}: --column {ours}={name}: unknown name {ours!r}; {_nearest(ours, known)}"
+                f"--column {ours}={name}: unknown name {ours!r}; {_nearest(ours, known)}"
             )
-        if name not in cells:
-            raise TableError(f"{path}: no column {name!r}; {_nearest(name, cells)}")
-    return dict(stated)
+        if name not in header:
+            raise TableError(f"no column {name!r}; {_nearest(name, header)}")
 
 
-def _nearest(word: str, known: Iterable[object]) -> str:
-    options = [str(name) for name in known]
+def _nearest(word: str, options: Sequence[str]) -> str:
     near = difflib.get_close_matches(word, options, n=1, cutoff=0.6)
     return f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(options[:40])}"
 
 
-def _is_wandb(cells: pd.DataFrame) -> bool:
-    """Whether the table is a W&B export: a column State, and Name, ID, Created or Runtime."""
-    names = {str(name).lower() for name in cells}
-    return "state" in names and bool(names & {"name", "id", "created", "runtime"})
-
-
 def _bare(name: str) -> str:
     """A column's name without the prefix and the suffix of W&B."""
-    for prefix in (*_CONFIG, *_SUMMARY):
-        if name.startswith(prefix):
-            name = name.removeprefix(prefix)
-            break
-    return name.removesuffix(_VALUE)
+    return re.sub(r"^(config|summary)[./:]", "", name).removesuffix(".value")
 
 
-def _known_name(name: str, wandb: bool) -> str | None:
-    """mtdlab's name for a column of the file; None if there is none."""
-    bare = _bare(name)
-    if wandb and bare.lower() in _WANDB_READ:
-        return _WANDB_READ[bare.lower()]
-    folded = {known.lower(): known for known in (*_READ, *_ENVIRONMENT)}
-    return folded.get(bare.lower())
-
-
-def _check_required(found: Mapping[str, str], cells: pd.DataFrame, path: Path) -> None:
-    if "config" in cells and not {"seed", "score"} <= set(found):
+def _check_required(found: Mapping[str, str], header: Sequence[str]) -> None:
+    if "config" in header and not {"seed", "score"} <= set(found):
         raise TableError(
-            f"{path}: column 'config' has all settings of a run in one cell; write one column per "
+            "column 'config' has all settings of a run in one cell; write one column per "
             "setting, as pandas.json_normalize does"
         )
-    names = ", ".join(str(name) for name in list(cells)[:40])
+    names = ", ".join(header[:40])
     if "score" not in found:
         raise TableError(
-            f"{path}: no column score among {names}; name the metric's column with --score COLUMN"
+            f"no column score among {names}; name the metric's column with --score COLUMN"
         )
     if "seed" not in found:
         raise TableError(
-            f"{path}: no column seed among {names}; every run needs its seed, since the seed is "
+            f"no column seed among {names}; every run needs its seed, since the seed is "
             "the unit of replication; name the column with --column seed=COLUMN"
         )
     missing = [name for name in PARTS if name not in found]
     if "mtd" not in found and missing:
         raise TableError(
-            f"{path}: no column mtd, and no {', '.join(missing)} to compute it from, among "
+            f"no column mtd, and no {', '.join(missing)} to compute it from, among "
             f"{names}; name a column with --column ema_decay=COLUMN"
         )
 
@@ -198,10 +182,8 @@ def _find_settings(
 def _repeats(values: pd.Series, seeds: pd.Series) -> bool:
     """Whether most values of a column occur with several seeds; True with one seed."""
     known = ~is_missing_cell(values)
-    if not known.any():
-        return False
     if seeds[known].nunique() < 2:
-        return True
+        return bool(known.any())
     seeds_of = seeds[known].groupby(values[known]).nunique()
     return bool((seeds_of > 1).mean() > 0.5)
 
@@ -258,7 +240,7 @@ def _read_distance(table: RunTable, found: Columns) -> pd.Series:
     if name := table.named.get("mtd"):
         # 0 is accepted for a method without an MTD
         given = table.cells[[name]].mask(table.text("mtd").isin(["0", "0.0"]), "")
-        return read_numbers(given, table.path, name, _DISTANCE)
+        return read_numbers(given, name, _DISTANCE)
     parts = pd.DataFrame({name: found[name] for name in PARTS})
     known = parts.notna().all(axis=1)
     distance = pd.Series(np.nan, index=parts.index)
@@ -272,7 +254,7 @@ def _read_states(table: RunTable, scores: pd.Series) -> pd.Series:
         return pd.Series(np.where(scores.notna(), "COMPLETE", "FAIL"), index=scores.index)
     states = table.text("state").str.lower().map(_STATES)
     rule = f"a state must be one of {', '.join(_STATES)}"
-    refuse_first(states.isna(), table.cells, table.path, [table.named["state"]], rule)
+    refuse_first(states.isna(), table.cells, [table.named["state"]], rule)
     return states
 
 
@@ -296,7 +278,7 @@ def _check_seeds(frame: pd.DataFrame, table: RunTable) -> None:
         which, these = ("row", "that row") if len(rows) == 1 else ("rows", "those rows")
         value = table.cells[name].iloc[rows[0]]
         raise TableError(
-            f"{table.path}: {which} {listed}, column {name}: {value!r}; a completed run must have "
+            f"{which} {listed}, column {name}: {value!r}; a completed run must have "
             f"a seed. Fill it in, or delete {these}: the others ({len(frame) - len(rows):,}) can "
             "be read"
         )
@@ -339,10 +321,11 @@ def open_table(
 
     Arguments and errors as for `analysis.read_run_table`.
     """
-    cells = read_cells(path)
-    if is_level_means(cells):
-        return read_level_means(cells, path, scale)
-    return build_study(cells, path, score, columns or {}, scale)
+    with naming(path):
+        cells = read_cells(path)
+        if is_level_means(cells):
+            return read_level_means(cells, path, scale)
+        return build_study(cells, path, score, columns or {}, scale)
 
 
 def build_study(
@@ -354,7 +337,7 @@ def build_study(
 ) -> StudyFrames:
     """The study of a table of runs; see `analysis.read_run_table`."""
     named = dict(stated) if score == "score" else {**stated, "score": score}
-    table = find_columns(cells, path, named)
+    table = find_columns(cells, named)
     trials, rule = read_trials(table, scale)
     names = [*(name for name in SETTING_NAMES if name in table.named), *table.settings]
     tasks = [name for name in TASK_COLUMNS if name in trials]
@@ -367,7 +350,7 @@ def build_study(
         trials=trials.drop(columns=tasks),
         scores=scores.astype({"task": "str", "score": "float64"}),
         sampler="not recorded",
-        facts=_list_facts(table, rule),
+        facts=_list_facts(table, path, rule),
         environment=pd.DataFrame({"number": np.arange(len(cells)), **environment}),
         settings={name: _SETTINGS.get(name, Setting(name)) for name in names},
         command=_command(path, score, stated, scale),
@@ -383,14 +366,14 @@ def _command(path: Path, score: str, stated: Mapping[str, str], scale: Scale | N
     return shlex.join([*words, *(("--scale", scale) if scale else ())])
 
 
-def _list_facts(table: RunTable, rule: str) -> dict[str, str]:
+def _list_facts(table: RunTable, path: Path, rule: str) -> dict[str, str]:
     """The file, and which column was read as what."""
-    digest = hashlib.sha256(table.path.read_bytes()).hexdigest()
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
     distance = "computed: 1/(1 - ema_decay) + queue_size/batch_size"
     if "mtd" in table.named:
         distance = f"column {table.named['mtd']}"
     facts = {
-        "table": f"{table.path.name}, {len(table.cells):,} rows, SHA-256 {digest}",
+        "table": f"{path.name}, {len(table.cells):,} rows, SHA-256 {digest}",
         "score": f"column {table.named['score']}. {rule}",
         "MTD": distance,
         "columns read": ", ".join(table.named.values()),

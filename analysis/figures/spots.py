@@ -80,7 +80,7 @@ def spots_markup(figure: Figure) -> str:
                 at = artist.get_transform().transform(artist.places)
                 box = ax.get_window_extent()
                 low, high = np.array(box.min) - 1, np.array(box.max) + 1
-                shown = ((at >= low) & (at <= high)).all(axis=1)
+                shown = np.asarray(((at >= low) & (at <= high)).all(axis=1))
                 labels = artist.labels[shown].to_dict("records")
                 for (x, y), label in zip((at * scale)[shown], labels, strict=True):
                     href = label["href"] if "href" in label else f"#trial-{label['trial']}"

@@ -152,7 +152,7 @@ class Families:
             draws = self._maxima.shape[1]
             # the largest number of tables above at which `p_value` is alpha or less
             root = (math.sqrt(_Z99**2 + 4 * alpha * draws) - _Z99) / 2
-            return self._maxima[:, draws - max(int(root**2), 1)].max(keepdims=True)
+            return np.array([self._maxima[:, draws - max(int(root**2), 1)].max()])
 
         return float(keep("critical", (*self._definition, alpha), compute)[0])
 
