@@ -193,7 +193,6 @@ class Precision:
     Attributes:
         of_seeds, of_items: standard error of a difference between two levels due to the seeds, and
             due to the evaluation items, the root mean square over pairs of levels.
-        seeds, items: their numbers.
         least: the smallest difference that is significant with any number of seeds.
     """
 

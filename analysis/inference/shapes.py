@@ -48,11 +48,9 @@ class Shapes:
 
     Attributes:
         shape: (B,) names of `Shape`.
-        p_peak: of the test of a peak, NaN with fewer than 3 levels.
-        p_trend: two-sided, of the slope over all levels.
-        slope: in points per unit of log MTD; each (B,).
-        best: the level with the highest estimate.
-        turn: the inner level of the test of a peak, 0 without one; each (B,).
+        p_peak: (B,) of the test of a peak, NaN with fewer than 3 levels.
+        p_trend, slope: (B,) two-sided, of the slope over all levels, in points per unit of log MTD.
+        best, turn: (B,) the level with the highest estimate, and that of the test of a peak or 0.
         optimal: (B, L) whether a level is statistically indistinguishable from the best; the ends
             are not where the shape is peaked.
         peak_excluded: (B,) whether a peak of at least the margin above both ends is excluded.
@@ -118,18 +116,18 @@ class ShapeTests:
     ) -> None:
         self.distance = distance
         self.levels = len(distance)
-        self._null, self._items = null, items
+        self.null, self._items = null, items
         self._can_be_flat = can_be_flat and self.levels >= LEAST_FLAT
         self._kept: dict[bytes, Families] = {}
 
     def fit(self, scores: Floats) -> Fit:
-        return self._null.errors.fit(scores, self._items)
+        return self.null.errors.fit(scores, self._items)
 
     def simultaneous(self, rows: Floats) -> Families:
         """One family of contrasts (K, L) for simultaneous two-sided intervals; cached."""
         key = rows.tobytes()
         if key not in self._kept:
-            self._kept[key] = Families(self._null, [rows], two_sided=True)
+            self._kept[key] = Families(self.null, [rows], two_sided=True)
         return self._kept[key]
 
     def classify(self, fit: Fit, alpha: float, margin: float) -> Shapes:
@@ -194,8 +192,8 @@ class ShapeTests:
     def excludes_peak(self, fit: Fit, alpha: float, margin: float) -> NDArray[np.bool_]:
         """Whether every inner level is significantly less than the margin above one of the ends.
 
-        One of two bounds suffices for a level, so each is at alpha / 2; all levels must be
-        significant, so that no correction for their number is needed. (B,).
+        (B,). One of two bounds suffices for a level, so each is at alpha / 2; as all levels must be
+        significant, no correction for their number is needed.
         """
         if self.levels < 3:
             return np.zeros(fit.effects.shape[:-1], dtype=np.bool_)
@@ -236,7 +234,7 @@ class ShapeTests:
         """
         rows = np.eye(self.levels)
         rows[:, reference] -= 1
-        comparison = self._null.errors.compare(fit, self._null.errors.weigh(rows))
+        comparison = self.null.errors.compare(fit, self.null.errors.weigh(rows))
         mean, width = comparison.estimate, comparison.half_width(self.all_pairs.critical(alpha))
         return np.column_stack([mean, mean - width, mean + width])
 
@@ -251,7 +249,7 @@ class ShapeTests:
 
     @cached_property
     def lines(self) -> Families:
-        return Families(self._null, slope_contrasts(self.distance))
+        return Families(self.null, slope_contrasts(self.distance))
 
     @cached_property
     def trend(self) -> Families:
@@ -260,7 +258,7 @@ class ShapeTests:
     @cached_property
     def _against_each(self) -> Families:
         every = range(self.levels)
-        return Families(self._null, [_differences(self.levels, level) for level in every])
+        return Families(self.null, [_differences(self.levels, level) for level in every])
 
     @cached_property
     def _inner_above_ends(self) -> Families:
@@ -282,63 +280,43 @@ class ShapeTests:
 
     def _single(self, groups: Sequence[Floats]) -> Families:
         """A separate family for each contrast, hence without correction for their number."""
-        return Families(self._null, [row[None] for rows in groups for row in rows])
+        return Families(self.null, [row[None] for rows in groups for row in rows])
 
 
 @lru_cache(maxsize=64)
-def _null_fits(present: bytes, seeds: int, places: tuple[float, ...] | None) -> Null:
-    """The simulated tables of a design, which its tests share."""
+def _cached_tests(present: bytes, seeds: int, distance: tuple[float, ...] | None) -> ShapeTests:
     cells = np.frombuffer(present, dtype=bool).reshape(seeds, -1)
-    return null_of(Blocks(cells, None if places is None else np.array(places)))
+    null = null_of(Blocks(cells, None if distance is None else np.log(distance)))
+    at = np.arange(1.0, cells.shape[1] + 1) if distance is None else np.array(distance)
+    return ShapeTests(null, at, can_be_flat=seeds >= LEAST_FLAT)
 
 
-@lru_cache(maxsize=64)
-def _cached_tests(present: bytes, seeds: int, distance: tuple[float, ...]) -> ShapeTests:
-    null = _null_fits(present, seeds, tuple(np.log(distance).tolist()))
-    return ShapeTests(null, np.array(distance), can_be_flat=seeds >= LEAST_FLAT)
-
-
-def design_tests(present: NDArray[np.bool_], distance: Floats) -> ShapeTests:
+def design_tests(present: NDArray[np.bool_], distance: Floats | None) -> ShapeTests:
     """The tests of a design; the latest 64 designs are cached with their simulated tables.
 
-    `present` is (S, L), S and L at least 2, as required by `Blocks`.
+    `present` is (S, L), S and L at least 2, as required by `Blocks`; `distance` is (L,), or None
+    for columns that have no order.
     """
-    return _cached_tests(present.tobytes(), len(present), tuple(distance.tolist()))
+    known = None if distance is None else tuple(distance.tolist())
+    return _cached_tests(present.tobytes(), len(present), known)
 
 
-def shape_tests(scores: Floats, distance: Floats, items: Floats | None = None) -> ShapeTests:
-    """The tests for a table (S, L) at the levels `distance`, (L,).
+def shape_tests(
+    scores: Floats, distance: Floats | None = None, items: Floats | None = None
+) -> ShapeTests:
+    """The tests for a table (S, L) at the levels `distance`, as for `design_tests`.
 
-    `items`: covariance of the levels' effects due to the evaluation items, (L, L) in points
+    `items` is the covariance of the levels' effects due to the evaluation items, (L, L) in points
     squared.
     """
-    present = np.isfinite(scores)
+    tests = design_tests(np.isfinite(scores), distance)
     if items is None:
-        return design_tests(present, distance)
-    null = _null_fits(present.tobytes(), len(scores), tuple(np.log(distance).tolist()))
-    enough = len(scores) >= LEAST_FLAT
-    return ShapeTests(_with_items(null, scores, items), distance, items, can_be_flat=enough)
-
-
-def _with_items(null: Null, scores: Floats, items: Floats | None) -> Null:
-    """The simulated tables with the items' share of the variance in a table of scores."""
-    if items is None:
-        return null
-    variance = float(null.errors.fit(scores).typical)
-    # above 0 also where runs do not scatter
-    return null_with_items(null, items / max(variance, 1e-9 * float(np.trace(items)), 1e-24))
-
-
-def column_tests(scores: Floats, items: Floats | None = None) -> ShapeTests:
-    """The tests for a table (S, C) as required by `Blocks`, whose columns have no order.
-
-    `items`: covariance of the columns' effects due to the evaluation items, (C, C) in points
-    squared.
-    """
-    present = np.isfinite(scores)
-    null = _null_fits(present.tobytes(), len(scores), None)
-    places = np.arange(1.0, scores.shape[1] + 1)
-    return ShapeTests(_with_items(null, scores, items), places, items)
+        return tests
+    # the items' share of the variance, above 0 also where runs do not scatter
+    variance = float(tests.fit(scores).typical)
+    share = items / max(variance, 1e-9 * float(np.trace(items)), 1e-24)
+    null = null_with_items(tests.null, share)
+    return ShapeTests(null, tests.distance, items, can_be_flat=len(scores) >= LEAST_FLAT)
 
 
 @dataclass(frozen=True)
@@ -361,7 +339,7 @@ def compare_columns(
 ) -> Contest:
     """The columns of an (S, C) table, which have no order, against the column `reference`.
 
-    `items` are as for `column_tests`.
+    `items` are as for `shape_tests`.
     """
     count = scores.shape[1]
     found, best = np.full((count, 3), np.nan), np.zeros(count, dtype=np.bool_)
@@ -369,7 +347,7 @@ def compare_columns(
     if not columns.any() or not columns[reference]:
         return Contest(found, best)
     table = scores[np.ix_(seeds, columns)]
-    tests = column_tests(table, None if items is None else items[np.ix_(columns, columns)])
+    tests = shape_tests(table, items=None if items is None else items[np.ix_(columns, columns)])
     fit = tests.fit(table)
     found[columns] = tests.compare_with(fit, int(columns[:reference].sum()), alpha)
     best[columns] = tests.find_optimal(fit, alpha)

@@ -28,10 +28,8 @@ class Verdict:
     Numbers are NaN where there is nothing to compare.
 
     Attributes:
-        verdict: the shape; "inconclusive" where no shape is significant.
-        sentence: the same as text, with its numbers.
-        p_value: of the test of a peak.
-        p_trend: two-sided, of the slope over all levels.
+        verdict: the shape; "inconclusive" where none is significant; sentence: the same as text.
+        p_value: of the test of a peak; p_trend: two-sided, of the slope over all levels.
         peak_mtd: the level with the highest estimate, whatever the verdict, in steps.
         turn: the inner level of the test of a peak, in steps; NaN below 3 levels.
         peak_interval: lowest and highest level of the optimal range; None unless peaked.

@@ -46,10 +46,9 @@ _RELATIVE = 1e-6
 
 @dataclass(frozen=True)
 class Levels:
-    """A study's levels of MTD that can be compared.
+    """A study's levels that can be compared, and their MTD in the unit of the comparison, (L,).
 
-    Attributes:
-        place: (L,) MTD in the unit of the comparison, NaN where the half-life is not known.
+    The place is NaN where the half-life is not known.
     """
 
     name: str
@@ -76,8 +75,6 @@ class Agreement:
     """What the first study says of the other one in one unit of MTD.
 
     Attributes:
-        unit: of `UNITS`.
-        first, other: names of the studies.
         levels: M.
         order: Kendall's tau (a) of the mean scores of these levels; the other study's scores are
             interpolated in log MTD where it has other levels. Its interval takes every pair of
@@ -170,12 +167,8 @@ def compare_levels(unit: str, first: Levels, other: Levels) -> Agreement:
 def match_levels(first: Floats, other: Floats) -> tuple[Sequence[int], Floats]:
     """The levels of the first study within the range of the other one, and their interpolation.
 
-    Args:
-        first, other: (L,) places; NaN where not known.
-
-    Returns:
-        M indices of `first`, and weights (M, L of the other) of the other's levels that interpolate
-        linearly in the logarithm of the place.
+    Of places (L,), NaN where not known: M indices of `first`, and weights (M, L of the other) of
+    the other's levels that interpolate linearly in the logarithm of the place.
     """
     known = np.flatnonzero(np.isfinite(other))
     order = known[np.argsort(other[known], kind="stable")]

@@ -36,11 +36,10 @@ class Choice:
     """The best of n runs by one score, and the selection bias of its scores. NaN: not known.
 
     Attributes:
-        chosen_by: the name of the score that selects the run.
-        value: that score.
+        chosen_by: the name of the score that selects the run; value: that score.
         score: its metric.
-        configuration_mean: mean metric over its configuration's trials.
-        configuration_trials: how many.
+        configuration_mean: mean metric over its configuration's trials; configuration_trials: how
+            many.
         seed_sd, trial_sd: `Spread` of the selecting score.
         optimism: selection bias of the selecting score: its `expected_maximum` over n runs with
             equal true means, less that mean. Where the true means differ, the bias is smaller.

@@ -20,7 +20,7 @@ from analysis.data.settings import format_value
 from analysis.inference.blocks import Fit, connected_table
 from analysis.inference.intervals import Estimate, estimate, summarise
 from analysis.inference.pairing import cell_covariance, select_configuration
-from analysis.inference.shapes import ShapeTests, column_tests, compare_columns
+from analysis.inference.shapes import ShapeTests, compare_columns, shape_tests
 from analysis.measures import Floats
 
 _MOST_COMPARED = 100
@@ -230,7 +230,8 @@ def compute_effects(
     if int(columns.sum()) < count:
         return None
     table = scores.loc[seeds]
-    tests = column_tests(table.to_numpy(), cell_covariance(runs, table, "configuration", items))
+    covariance = cell_covariance(runs, table, "configuration", items)
+    tests = shape_tests(table.to_numpy(), items=covariance)
     fit = tests.fit(table.to_numpy())
     values = runs.drop_duplicates("configuration").set_index("configuration")[names].sort_index()
     found = pd.DataFrame(

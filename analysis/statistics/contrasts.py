@@ -34,8 +34,7 @@ class Contrast:
         settings: those that differ, with both values; None for a setting that is missing.
         table: a row per shared seed (trials) or shared configuration (studies): first, second,
             difference, and for configurations the t interval (low, high) over seeds.
-        seeds: the number of shared seeds.
-        configurations: of shared ones.
+        seeds, configurations: how many are shared.
         difference: its mean over configurations and seeds with the t interval over seeds, in points
             (score x 100); NaN where nothing is shared, its bounds with one seed.
     """
@@ -175,10 +174,8 @@ def choose_candidates(
     The best level has the highest estimate. The runner-up is the best level outside the optimal
     range, because levels within it are statistically indistinguishable from the best; where no
     level is outside, it is the second-best level. Of several configurations at a level, the one
-    with the highest mean is taken. Raises ValueError with fewer than two levels.
-
-    Args:
-        trials: those that the verdict was computed from.
+    with the highest mean is taken. `trials` are those that the verdict was computed from. Raises
+    ValueError with fewer than two levels.
     """
     curve = compute_paired_curve(level_scores(trials, settings))
     if len(curve) < 2:

@@ -140,7 +140,7 @@ def correlate_history(runs: pd.DataFrame) -> pd.DataFrame:
         first, second (half_life with each of `HISTORY` and `OUTCOMES`, then mtd with each of
         `OUTCOMES`), seeds, trials (the smallest number of a seed), mean, low, high, clipped to -1
         to 1. Used are seeds with at least three runs that are not all equal; a pair without such a
-        seed is left out, and with one seed low and high are NaN.
+        seed is left out.
     """
     pairs = [("half_life", name) for name in HISTORY + OUTCOMES]
     pairs += [("mtd", name) for name in OUTCOMES]

@@ -210,8 +210,7 @@ class Pair:
 
     Attributes:
         high_row, low_row: their rows in `Sufficiency.cells`.
-        difference: mean paired difference, high less low, in points.
-        low, high: simultaneous interval.
+        difference: mean paired difference, high less low, in points, with a simultaneous interval.
         pairs: the number of pairs that the interval is adjusted for (Bonferroni).
     """
 
@@ -228,10 +227,8 @@ class Sufficiency:
     """Whether the score depends on MTD alone.
 
     Attributes:
-        answer: result of the test that MTD is sufficient.
-        reason: why it cannot be tested.
+        answer, p_value: of the test that MTD is sufficient; reason: why it cannot be tested.
         varied: which of ema_decay and queue_size vary.
-        p_value: of that test.
         interaction_p: of the test that 1/(1 - eta) and K/N are additive.
         explained: R² of the configuration means by model: mtd, ema_decay, queue_size, additive;
             `freedom`: the degrees of freedom of each.
@@ -391,11 +388,7 @@ def largest_difference(scores: Floats, mtd: Floats) -> Pair | None:
 
     The interval is the paired t interval over common seeds, Bonferroni-adjusted for all such pairs:
     exact for normal errors with any variances. None without a pair that shares two seeds, or for
-    more than 400 configurations.
-
-    Args:
-        scores: (S, C), NaN where a run is missing.
-        mtd: (C,), in rising order.
+    more than 400 configurations. Scores are (S, C), NaN where a run is missing; mtd (C,) rises.
     """
     if len(mtd) > _MAX_CONFIGURATIONS:
         return None

@@ -11,10 +11,6 @@ from analysis.statistics.curves import compute_mtd_curve
 from tests.analysis.conftest import SETTINGS, make_trials
 
 
-def level_ground(_mtd: float) -> float:
-    return 40.0
-
-
 def test_pairing_removes_seed_effects() -> None:
     quiet = make_trials(noise=0)
     paired = compute_paired_curve(level_scores(quiet, SETTINGS))
@@ -44,15 +40,12 @@ def test_a_seed_with_few_runs_counts_at_its_levels() -> None:
     trials["state"] = trials["state"].mask(late, "WAITING")
     table = level_scores(trials, SETTINGS).table
     assert table.notna().sum(axis=1).tolist() == [8, 8, 2]
-    assert compute_paired_curve(level_scores(trials, SETTINGS))["seeds"].tolist() == [
-        3,
-        3,
-        *[2] * 6,
-    ]
+    seeds = compute_paired_curve(level_scores(trials, SETTINGS))["seeds"]
+    assert seeds.tolist() == [3, 3, *[2] * 6]
 
 
 def test_an_unbalanced_setting_does_not_pass_for_its_level() -> None:
-    trials = make_trials(batches=(64, 128), noise=0, shape=level_ground)
+    trials = make_trials(batches=(64, 128), noise=0, shape=lambda _: 40.0)
     trials.loc[trials["batch_size"] == 128, "score"] += 9
     whole = level_scores(trials, SETTINGS).table
     lost = trials.index[(trials["batch_size"] == 128) & (trials["mtd"] == 5)][0]

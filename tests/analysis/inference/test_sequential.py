@@ -24,17 +24,19 @@ def test_one_sided_boundaries_are_those_of_rpact(expected: dict[str, Any]) -> No
     assert found.cumulative == pytest.approx(expected["alpha_spent"], abs=2e-8)
 
 
-def test_five_equal_looks_have_the_published_two_sided_critical_values() -> None:
-    """Lan and DeMets' O'Brien-Fleming-like function at alpha 0.05, as ldbounds prints it."""
-    found = compute_boundaries(FIVE, 0.05, sides=2)
-    assert found.critical == pytest.approx([4.8769, 3.3569, 2.6803, 2.2898, 2.0310], abs=2e-4)
+@pytest.mark.parametrize(
+    ("spending", "critical"),
+    [
+        # Lan and DeMets' O'Brien-Fleming-like function at alpha 0.05, as ldbounds prints it
+        ("obrien-fleming", [4.8769, 3.3569, 2.6803, 2.2898, 2.0310]),
+        ("pocock", [2.4380, 2.4268, 2.4102, 2.3966, 2.3859]),
+    ],
+)
+def test_five_equal_looks_have_the_published_two_sided_values(spending, critical) -> None:
+    found = compute_boundaries(FIVE, 0.05, spending=spending, sides=2)
+    assert found.critical == pytest.approx(critical, abs=2e-4)
     assert found.cumulative[-1] == pytest.approx(0.05)
     assert found.nominal == pytest.approx(2 * special.ndtr(-found.critical))
-
-
-def test_five_equal_looks_of_the_pocock_like_function() -> None:
-    found = compute_boundaries(FIVE, 0.05, spending="pocock", sides=2)
-    assert found.critical == pytest.approx([2.4380, 2.4268, 2.4102, 2.3966, 2.3859], abs=2e-4)
 
 
 @pytest.mark.parametrize("spending", ["obrien-fleming", "pocock", "linear"])

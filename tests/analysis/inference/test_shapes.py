@@ -65,22 +65,20 @@ def test_scores_that_only_rise_or_fall_are_seldom_called_peaked(
         assert shapes["rising"] + shapes["falling"] <= 28
 
 
-def test_a_peak_is_found_where_the_error_is_smaller_than_it() -> None:
-    shapes = count_shapes(draw(3 * (1 - np.abs(PLACE))))
-    assert shapes["peaked"] >= 270
-
-
-def test_a_noisy_level_does_not_mask_a_peak() -> None:
-    truth = np.array([-12.0, 0, 3, 4, 3, 1.5, 0])
-    shapes = count_shapes(draw(truth, noisy=6.0))
-    assert shapes["peaked"] >= 150
-
-
-@pytest.mark.parametrize(("sign", "shape"), [(1, "rising"), (-1, "falling")])
-def test_a_trend_is_found_with_its_sign(sign: int, shape: str) -> None:
-    shapes = count_shapes(draw(2 * sign * PLACE))
-    assert shapes[shape] >= 270
-    assert not shapes["falling" if sign > 0 else "rising"]
+@pytest.mark.parametrize(
+    ("truth", "noisy", "shape", "least"),
+    [
+        (3 * (1 - np.abs(PLACE)), 1.0, "peaked", 270),
+        # a noisy level does not mask a peak
+        (np.array([-12.0, 0, 3, 4, 3, 1.5, 0]), 6.0, "peaked", 150),
+        (2 * PLACE, 1.0, "rising", 270),
+        (-2 * PLACE, 1.0, "falling", 270),
+    ],
+)
+def test_a_shape_is_found(truth: np.ndarray, noisy: float, shape: str, least: int) -> None:
+    shapes = count_shapes(draw(truth, noisy=noisy))
+    assert shapes[shape] >= least
+    assert not shapes[{"rising": "falling", "falling": "rising"}.get(shape, "flat")]
 
 
 def test_the_optimal_range_contains_the_best_level() -> None:

@@ -10,10 +10,6 @@ from tests.analysis.conftest import SETTINGS, make_trials
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
 
-def constant_score(_mtd: float) -> float:
-    return 40.0
-
-
 def test_an_inverted_u_is_found_despite_seed_effects() -> None:
     verdicts = [compute_verdict(make_trials(noise=0.3, draw=draw), SETTINGS) for draw in range(12)]
     assert sum(verdict.verdict == "peaked" for verdict in verdicts) >= 11
@@ -39,9 +35,9 @@ def test_a_monotone_score_is_rising_or_falling(sign: int, shape: str) -> None:
 
 
 def test_flat_requires_equivalence_of_all_levels() -> None:
-    level = make_trials(seeds=range(6), shape=constant_score, noise=0.1)
+    level = make_trials(seeds=range(6), shape=lambda _: 40.0, noise=0.1)
     assert compute_verdict(level, SETTINGS).verdict == "flat"
-    noisy = make_trials(seeds=range(6), shape=constant_score, draw=1, noise=1.0)
+    noisy = make_trials(seeds=range(6), shape=lambda _: 40.0, draw=1, noise=1.0)
     verdict = compute_verdict(noisy, SETTINGS)
     assert verdict.verdict == "inconclusive"
     assert "All levels are statistically indistinguishable from the best" in verdict.sentence

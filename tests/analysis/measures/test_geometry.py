@@ -46,10 +46,7 @@ def test_alignment_of_opposite_and_of_equal_pairs(rows: Floats) -> None:
 @pytest.mark.parametrize("t", [0.5, 2, 20])
 def test_uniformity_is_the_log_mean_kernel(rows: Floats, t: float) -> None:
     assert uniformity(rows, t=t) == pytest.approx(slow_uniformity(rows, t), rel=1e-12)
-
-
-@pytest.mark.parametrize("t", [0.5, 2, 20])
-def test_uniformity_of_float32_vectors_agrees_to_the_7th_decimal(rows: Floats, t: float) -> None:
+    # of float32 vectors to the 7th decimal
     small = rows.astype(np.float32)
     for count in (2, len(rows)):
         expected = slow_uniformity(small[:count].astype(np.float64), t)

@@ -28,15 +28,17 @@ def test_a_missing_dimension_gives_a_value_of_nearly_zero() -> None:
     assert values[-1] < 1e-6 * values[0]
 
 
-@pytest.mark.parametrize("x", [np.ones(3), np.ones((0, 3))])
-def test_what_is_not_a_matrix_is_refused(x: object) -> None:
-    with pytest.raises(ValueError, match=r"must be a matrix \(N, D\)"):
-        singular_values(np.asarray(x))
-
-
-def test_values_that_are_not_finite_are_refused() -> None:
-    with pytest.raises(ValueError, match="not finite"):
-        singular_values([[1.0, np.inf]])
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (np.ones(3), r"must be a matrix \(N, D\)"),
+        (np.ones((0, 3)), r"must be a matrix \(N, D\)"),
+        (np.array([[1.0, np.inf]]), "not finite"),
+    ],
+)
+def test_what_has_no_singular_values_is_refused(x: np.ndarray, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        singular_values(x)
 
 
 def test_effective_rank_of_known_spectra() -> None:
