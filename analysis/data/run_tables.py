@@ -329,11 +329,7 @@ def open_table(
 
 
 def build_study(
-    cells: pd.DataFrame,
-    path: Path,
-    score: str,
-    stated: Mapping[str, str],
-    scale: Scale | None,
+    cells: pd.DataFrame, path: Path, score: str, stated: Mapping[str, str], scale: Scale | None
 ) -> StudyFrames:
     """The study of a table of runs; see `analysis.read_run_table`."""
     named = dict(stated) if score == "score" else {**stated, "score": score}

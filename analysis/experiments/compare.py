@@ -81,15 +81,13 @@ def find_differing(
     return {
         name: tuple(sorted(runs[name].unique()))
         for name, value in wanted.items()
-        if name in runs and not (_to_key(runs[name]) == _to_key(pd.Series([value]))[0]).all()
+        if name in runs and {*map(_to_key, runs[name])} != {_to_key(value)}
     }
 
 
-def _to_key(values: pd.Series) -> pd.Series:
-    """Numbers to ten digits, as text: a grid over a range may contain 0.8500000000000001."""
-    if not pd.api.types.is_numeric_dtype(values):
-        return values
-    return pd.Series([f"{value:.10g}" for value in values], index=values.index, dtype="str")
+def _to_key(value: object) -> object:
+    """A number to ten digits, as text: a grid over a range may contain 0.8500000000000001."""
+    return f"{value:.10g}" if isinstance(value, int | float | np.number) else value
 
 
 def _match_numbers(
@@ -102,20 +100,14 @@ def _match_numbers(
         share = np.nan if width is None else width / experiment.encoder_width
         there[by[0]] = (there[by[0]] * share).round()
         here[by[0]] = here[by[0]].replace(0.0, width or 0.0)
-    keys = pd.DataFrame({name: _to_key(there[name]) for name in by})
     # for a narrow encoder two published widths may round to the same; both are left out
-    values = keys.assign(published=published["published"]).drop_duplicates(by, keep=False)
-    rows = pd.DataFrame({name: _to_key(here[name]) for name in by})
-    return rows.merge(values, on=by, how="left")["published"]
+    keys = there.map(_to_key).assign(published=published["published"])
+    values = keys.drop_duplicates(by, keep=False)
+    return here.map(_to_key).merge(values, on=by, how="left")["published"]
 
 
 def join_published(table: pd.DataFrame, experiment: Experiment, width: int | None) -> pd.DataFrame:
-    """The table with the published values; rows of text are in the published order.
-
-    Args:
-        table: from `summarise`, by the experiment's settings.
-        width: dimension of the study's encoder; None if not known: then no width is matched.
-    """
+    """The table with the published values; rows of text are in the published order."""
     published = experiment.published()[[*experiment.by, "published"]]
     first = experiment.by[0]
     if pd.api.types.is_numeric_dtype(published[first]):

@@ -187,12 +187,7 @@ def draw_grid(
 
 
 def draw_seeds(
-    seeds: pd.DataFrame,
-    ax: Axes,
-    *,
-    by: Sequence[str],
-    labels: Sequence[str],
-    names: Sequence[str],
+    seeds: pd.DataFrame, ax: Axes, *, by: Sequence[str], labels: Sequence[str], names: Sequence[str]
 ) -> None:
     """A point per seed and the mean for each cell: groups by the second setting, colours by the
     first.

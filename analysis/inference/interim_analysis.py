@@ -28,7 +28,6 @@ from analysis.inference.verdict import Verdict, compute_verdict
 from analysis.measures import Floats
 
 Spending = Literal["obrien-fleming", "pocock", "linear"]
-Sides = Literal[1, 2]
 
 _NODES = 400
 _WIDEST = 9.0
@@ -73,7 +72,7 @@ def compute_boundaries(
     alpha: float = 0.05,
     *,
     spending: Spending = "obrien-fleming",
-    sides: Sides = 1,
+    sides: Literal[1, 2] = 1,
 ) -> Boundaries:
     """Critical values and nominal significance levels of looks at the given fractions.
 

@@ -21,7 +21,6 @@ from analysis.inference.intervals import UNKNOWN, Estimate, estimate, estimate_o
 from analysis.inference.shapes import ShapeTests, shape_tests
 from analysis.measures import Floats
 
-_COLUMNS = ["mtd", "seeds", "mean", "low", "high", "low_all", "high_all"]
 MOST_LEVELS = 30
 """More distinct levels, as random samplers produce, are merged with their neighbours."""
 
@@ -245,12 +244,13 @@ def compute_paired_curve(levels: LevelScores) -> pd.DataFrame:
         levels (low_all, high_all); with one seed the intervals are NaN.
     """
     scores = levels.scores
+    columns = ["mtd", "seeds", "mean", "low", "high", "low_all", "high_all"]
     if not scores.size:
-        return pd.DataFrame(columns=_COLUMNS, dtype="float64")
+        return pd.DataFrame(columns=columns, dtype="float64")
     frame = pd.DataFrame({"mtd": levels.distance, "seeds": np.isfinite(scores).sum(axis=0)})
     if not levels.comparable:
         frame["mean"] = scores.mean(axis=0) - scores.mean()
-        return frame.reindex(columns=_COLUMNS)
+        return frame.reindex(columns=columns)
     offsets = levels.tests.estimate_offsets(levels.fit, 1 - LEVEL)
     return frame.assign(
         mean=offsets.mean,
@@ -275,7 +275,6 @@ def compute_deviations(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     return long[[*by, "seed", "deviation"]].dropna(ignore_index=True)
 
 
-_SMOOTH = ["mtd", "mean", "low", "high"]
 _MOST_KNOTS = 5
 _POINTS = 60
 
@@ -311,7 +310,7 @@ def compute_smooth(levels: LevelScores) -> pd.DataFrame:
         a kink. No rows with fewer than 4 levels or 2 seeds.
     """
     if len(levels.distance) < 4 or len(levels.table) < 2:
-        return pd.DataFrame(columns=_SMOOTH, dtype="float64")
+        return pd.DataFrame(columns=["mtd", "mean", "low", "high"], dtype="float64")
     places = np.log(levels.distance)
     points = np.linspace(places[0], places[-1], _POINTS)
     knots = place_knots(places)

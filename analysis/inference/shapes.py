@@ -107,12 +107,7 @@ class ShapeTests:
     """
 
     def __init__(
-        self,
-        null: Null,
-        distance: Floats,
-        items: Floats | None = None,
-        *,
-        can_be_flat: bool = True,
+        self, null: Null, distance: Floats, items: Floats | None = None, *, can_be_flat: bool = True
     ) -> None:
         self.distance = distance
         self.levels = len(distance)

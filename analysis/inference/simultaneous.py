@@ -17,14 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
-from analysis.inference.blocks import (
-    Blocks,
-    Comparison,
-    Fit,
-    KnownErrors,
-    join_fits,
-    pieces_of,
-)
+from analysis.inference.blocks import Blocks, Comparison, Fit, KnownErrors, join_fits, pieces_of
 from analysis.inference.kept import keep
 from analysis.measures import Floats
 

@@ -22,12 +22,7 @@ from analysis.data.defaults import LEVEL
 from analysis.data.frames import StudyFrames
 from analysis.data.runs import traced_runs, varied_settings
 from analysis.inference.intervals import UNKNOWN, Estimate
-from analysis.inference.pairing import (
-    LevelScores,
-    compute_paired_curve,
-    level_scores,
-    merge_levels,
-)
+from analysis.inference.pairing import LevelScores, compute_paired_curve, level_scores, merge_levels
 from analysis.measures import Floats
 from analysis.statistics.configurations import (
     name_configuration,

@@ -209,10 +209,7 @@ class Effects:
 
 
 def compute_effects(
-    trials: pd.DataFrame,
-    settings: Collection[str],
-    *,
-    items: ItemScores | None = None,
+    trials: pd.DataFrame, settings: Collection[str], *, items: ItemScores | None = None
 ) -> Effects | None:
     """The effects of the settings of a study that ran every combination of their values.
 

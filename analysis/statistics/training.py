@@ -21,8 +21,6 @@ MOST_TRIALS = 40
 MOST_POINTS = 50
 """Points of a trial's loss: each the mean over its part of the steps."""
 
-_COLUMNS = ["number", "step", "loss", "score"]
-
 
 def choose_curves(trials: pd.DataFrame) -> Collection[int]:
     """The numbers of the trials whose curves are shown: evenly chosen in the order of their MTD.
@@ -55,15 +53,16 @@ def compute_training(study: StudyFrames) -> pd.DataFrame:
     """
     chosen = choose_curves(study.trials)
     curves = study.curves[study.curves["number"].isin(list(chosen))]
+    columns = ["number", "step", "loss", "score"]
     if not len(curves):
-        return pd.DataFrame(columns=_COLUMNS, dtype="float64")
+        return pd.DataFrame(columns=columns, dtype="float64")
     steps = curves.groupby("number")["step"].transform("max")
     part = np.ceil(curves["step"] * steps.clip(upper=MOST_POINTS) / steps)
     groups = curves.assign(part=part).groupby(["number", "part"])
     table = groups.agg(step=("step", "max"), loss=("loss", "mean")).reset_index()
     scored = curves.loc[curves["score"].notna(), ["number", "step", "score"]]
     merged = table.merge(scored, on=["number", "step"], how="outer")
-    return merged.sort_values(["number", "step"], ignore_index=True)[_COLUMNS]
+    return merged.sort_values(["number", "step"], ignore_index=True)[columns]
 
 
 STRUCTURE = ["ema_decay", "prediction_layers"]
